@@ -1,0 +1,1 @@
+"""What to ask about an image and how to read the answer. No network, no files, no torch."""

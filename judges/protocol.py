@@ -1,0 +1,194 @@
+"""What a judge says to the rest of the world, and hears back.
+
+A judge is a generator without I/O. It yields lists of asks that do not depend on each other, is sent their replies in the
+same order, and returns a verdict::
+
+    def judge(sample: Sample) -> Generator[list[Ask], list[Reply], Verdict]: ...
+
+Everything here is frozen data; only these types cross the border between judges, backends and hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+
+class Status(str, Enum):
+    """How a reply or a verdict came out, from best to worst."""
+
+    OK = "ok"
+    REPAIRED = "repaired"
+    PARSE_FAILURE = "parse_failure"
+    REFUSAL = "refusal"
+    API_ERROR = "api_error"
+    TOOL_ERROR = "tool_error"
+    MISSING = "missing"
+
+    def __str__(self) -> str:
+        return self.value
+
+    @property
+    def usable(self) -> bool:
+        """Whether scores were read from the reply."""
+        return self in (Status.OK, Status.REPAIRED)
+
+
+def worst(statuses: Sequence[Status]) -> Status:
+    """The status of a whole: that of its worst part, `ok` for no parts."""
+    order = list(Status)
+    return max(statuses, key=order.index, default=Status.OK)
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image file, by path or by its bytes as they were written; nothing is read or decoded here."""
+
+    source: Path | bytes
+
+    def __repr__(self) -> str:
+        shown = f"{len(self.source)} bytes" if isinstance(self.source, bytes) else str(self.source)
+        return f"Image({shown})"
+
+
+@dataclass(frozen=True)
+class SampleId:
+    """Which output image of which benchmark a sample is; `task` is a code such as `tie`."""
+
+    benchmark: str
+    task: str
+    image_model: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.benchmark}/{self.task}/{self.image_model}/{self.uid}"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One output image with its conditions and, where known, its human ratings.
+
+    `images` maps a role (`output`, `source`, `mask`, `subject`, `control`, `concepts`) to an image, `texts` a name
+    (`prompt`, `instruction`, `subject`) to a text. `ratings` has one `(SC, PQ)` pair a rater, each in [0, 1].
+    """
+
+    id: SampleId
+    images: Mapping[str, Image]
+    texts: Mapping[str, str] = field(default_factory=dict)
+    ratings: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn of a conversation; the order of texts and images in `parts` is the order the backbone sees."""
+
+    role: Literal["system", "user", "assistant"]
+    parts: tuple[str | Image, ...]
+
+
+@dataclass(frozen=True)
+class Chat:
+    """Asks for a text in answer to a conversation.
+
+    `schema` is a JSON schema the answer should satisfy; a backend enforces it where its server can. `label` names the
+    question in traces; `backbone` the model that answers.
+    """
+
+    messages: tuple[Message, ...]
+    label: str
+    schema: Mapping[str, Any] | None = None
+    max_tokens: int = 1024
+    backbone: str = "judge"
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Asks for the probability of each continuation as the next assistant turn's beginning."""
+
+    messages: tuple[Message, ...]
+    continuations: tuple[str, ...]
+    label: str
+    backbone: str = "judge"
+
+
+@dataclass(frozen=True)
+class UseTool:
+    """Asks for a named image tool to be run."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    label: str
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Asks for a named image metric; `images` maps the metric's own roles to images."""
+
+    metric: str
+    images: Mapping[str, Image]
+    label: str
+
+
+Ask: TypeAlias = Chat | Likelihood | UseTool | Measure
+
+
+@dataclass(frozen=True)
+class Text:
+    """A backbone's answer to `Chat`, as it came."""
+
+    text: str
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The value of a metric, in the metric's own unit."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An ask that brought no answer: `status` says in which way, `reason` what happened."""
+
+    status: Status
+    reason: str
+
+
+Reply: TypeAlias = Text | Measurement | Failure
+
+
+@dataclass(frozen=True)
+class Step:
+    """One question of a verdict's trace: what was asked (`label`), how it came out, what was answered.
+
+    `scores` are the sub-scores read from the answer on the rubric's own scale.
+    """
+
+    label: str
+    status: Status
+    scores: tuple[float, ...] = ()
+    answer: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A judge's result for a sample.
+
+    `scores` maps an aspect (`SC`, `PQ`, `O`) to [0, 1] and lacks those that could not be rated; nothing is filled in.
+    `status` is the worst of the steps'.
+    """
+
+    scores: Mapping[str, float]
+    status: Status
+    rationale: str = ""
+    trace: tuple[Step, ...] = ()
+
+
+Program: TypeAlias = Generator[list[Ask], list[Reply], Verdict]
+Judge: TypeAlias = Callable[[Sample], Program]

@@ -1,0 +1,1 @@
+"""lmms-eval tasks: one short YAML file a task."""

@@ -1,0 +1,1 @@
+"""VIEval: judges of generated images for evaluation harnesses."""

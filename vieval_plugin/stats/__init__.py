@@ -1,0 +1,1 @@
+"""Statistics: plain functions on arrays."""
