@@ -1,0 +1,109 @@
+"""Statistics against SciPy, against their definitions, and against draws materialised the slow way."""
+
+import doctest
+import importlib
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from vieval_plugin.stats import agreement, averaging, bootstrap, correlation, ranking
+
+levels = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
+
+
+@pytest.mark.parametrize("module", ["correlation", "averaging", "agreement", "ranking", "bootstrap"])
+def test_examples_in_docstrings_run(module):
+    found = doctest.testmod(importlib.import_module(f"vieval_plugin.stats.{module}"))
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+@given(st.lists(st.tuples(levels, levels), min_size=2, max_size=25), st.integers(0, 5))
+@pytest.mark.parametrize("kind", ["spearman", "pearson"])
+def test_resampled_correlation_equals_repeating_the_pairs(kind, pairs, seed):
+    x, y = map(np.array, zip(*pairs, strict=True))
+    counts = bootstrap.cluster_counts([str(i) for i in range(len(x))], draws=6, seed=seed)
+    fast = correlation.resampled_correlations(x, y, counts, kind)
+    slow = [correlation.correlation(np.repeat(x, c), np.repeat(y, c), kind) for c in counts]
+    np.testing.assert_allclose(fast, slow, atol=1e-9, equal_nan=True)
+
+
+def test_resampled_correlation_works_in_blocks(monkeypatch):
+    rng = np.random.default_rng(1)
+    x, y = rng.random(50), rng.random(50)
+    counts = bootstrap.cluster_counts([str(i) for i in range(50)], draws=40, seed=3)
+    whole = correlation.resampled_correlations(x, y, counts)
+    monkeypatch.setattr(correlation, "_CELLS_AT_ONCE", 350)
+    np.testing.assert_array_equal(correlation.resampled_correlations(x, y, counts), whole)
+
+
+def test_a_whole_cluster_comes_and_goes_together():
+    counts = bootstrap.cluster_counts(["a", "b", "a", "c", "b"], draws=200, seed=9)
+    assert (counts[:, 0] == counts[:, 2]).all()
+    assert (counts[:, 1] == counts[:, 4]).all()
+    assert (counts[:, 0] + counts[:, 1] + counts[:, 3] == 3).all()
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    covered = 0
+    for trial in range(200):
+        x = rng.normal(size=80)
+        y = 0.6 * x + 0.8 * rng.normal(size=80)
+        counts = bootstrap.cluster_counts([str(i) for i in range(80)], draws=400, seed=trial)
+        low, high = bootstrap.interval(correlation.resampled_correlations(x, y, counts, "pearson"))
+        covered += low <= 0.6 <= high
+    assert 0.88 <= covered / 200 <= 0.99
+
+
+def test_averages_differ_as_their_formulas_do():
+    r = [0.2, 0.5, 0.8]
+    assert averaging.paper_mean(r) == math.tanh(0.5)
+    assert averaging.fisher_mean(r) == pytest.approx(math.tanh(np.mean(np.arctanh(r))))
+    assert averaging.fisher_mean([0.5, math.nan]) == pytest.approx(0.5)
+    assert math.isnan(averaging.fisher_mean([math.nan]))
+    assert averaging.fisher_mean([1.0, 1.0]) == pytest.approx(1.0)
+    assert math.isnan(averaging.paper_mean([0.5, math.nan]))
+
+
+def test_rater_mean_with_a_rater_last_keeps_the_published_order_of_addition():
+    o = np.array([[math.sqrt(0.5)], [1.0], [math.sqrt(0.25)]])
+    for last in range(3):
+        first, second = (o[r, 0] for r in range(3) if r != last)
+        assert agreement.rater_mean(o, added_last=last)[0] == ((first + second) + o[last, 0]) / 3
+
+
+@given(st.lists(st.tuples(levels, levels, levels), min_size=3, max_size=20))
+def test_leave_one_out_is_a_rater_against_the_mean_of_the_others(rows):
+    ratings = np.array(rows).T
+    for rater, r in enumerate(agreement.leave_one_out(ratings)):
+        a, b = (ratings[i] for i in range(3) if i != rater)
+        expected = correlation.correlation(ratings[rater], np.round((a + b) / 2, 9))
+        assert r == pytest.approx(expected, nan_ok=True)
+
+
+def test_kendall_and_pearson_are_scipys():
+    rng = np.random.default_rng(2)
+    x, y = rng.integers(0, 4, 60), rng.integers(0, 4, 60)
+    assert correlation.correlation(x, y, "kendall") == stats.kendalltau(x, y).statistic
+    assert correlation.correlation(x, y, "pearson") == stats.pearsonr(x, y).statistic
+
+
+@pytest.mark.parametrize(("x", "y", "why"), [([], [], "0 pairs"), ([1, 1], [1, 2], "first"), ([1, 2], [3, 3], "second")])
+def test_an_undefined_correlation_says_why(x, y, why):
+    assert math.isnan(correlation.correlation(x, y))
+    assert why in correlation.undefined(x, y)
+
+
+def test_rankings_with_ties():
+    assert ranking.footrule([0.9, 0.5, 0.5], [0.1, 0.2, 0.3]) == 2 + 0.5 + 1.5
+    assert ranking.rank_rho([1, 2, 3], [1, 2, 3]) == pytest.approx(1)
+
+
+def test_alpha_of_disagreement_is_below_zero():
+    assert agreement.krippendorff_alpha([[0, 1, 0, 1], [1, 0, 1, 0]]) < 0
+    assert math.isnan(agreement.krippendorff_alpha([[1, 1], [1, 1]]))
