@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 
 class Status(str, Enum):
@@ -72,13 +72,13 @@ class Sample:
     """One output image with its conditions and, where known, its human ratings.
 
     `images` maps a role (`output`, `source`, `mask`, `subject`, `control`, `concepts`) to an image, `texts` a name
-    (`prompt`, `instruction`, `subject`) to a text. `ratings` has one `(SC, PQ)` pair a rater, each in [0, 1].
+    (`prompt`, `instruction`, `subject`) to a text. `ratings` maps an aspect to one value a rater, each in [0, 1].
     """
 
     id: SampleId
     images: Mapping[str, Image]
     texts: Mapping[str, str] = field(default_factory=dict)
-    ratings: tuple[tuple[float, float], ...] = ()
+    ratings: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -164,9 +164,10 @@ Reply: TypeAlias = Text | Measurement | Failure
 
 @dataclass(frozen=True)
 class Step:
-    """One question of a verdict's trace: what was asked (`label`), how it came out, what was answered.
+    """One question of a verdict's trace: what was asked (`label`), how it came out, what was answered word for word.
 
-    `scores` are the sub-scores read from the answer on the rubric's own scale.
+    `scores` are the sub-scores read from the answer on the rubric's own scale; `reason` is the backbone's reasoning
+    where scores were read, else why none were.
     """
 
     label: str
@@ -188,6 +189,24 @@ class Verdict:
     status: Status
     rationale: str = ""
     trace: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question of a prompt pack: its template, the roles of its images in order, what its sub-scores mean."""
+
+    template: str
+    images: tuple[str, ...]
+    scores: tuple[str, ...]
+
+
+class Wording(Protocol):
+    """What a judge needs of a prompt pack."""
+
+    @property
+    def questions(self) -> Mapping[str, Question]: ...
+
+    def render(self, template: str, variables: Mapping[str, Any]) -> str: ...
 
 
 Program: TypeAlias = Generator[list[Ask], list[Reply], Verdict]
