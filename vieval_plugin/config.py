@@ -1,0 +1,159 @@
+"""The one place where options come in: a YAML file named by VIEVAL_CONFIG, and VIEVAL_DATA for the data folder."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.meta_evaluation import Options, Policy
+
+FILE_VARIABLE = "VIEVAL_CONFIG"
+DATA_VARIABLE = "VIEVAL_DATA"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class OneShot(_Part):
+    """A worked example for the one-shot setting."""
+
+    images: tuple[Path, ...] = Field(description="image files, in the order of the question's own images")
+    scores: tuple[float, ...] = Field(description="the sub-scores it deserves, 0 to 10")
+    reasoning: str = Field("", description="a short reason for them")
+
+
+class VIEScoreOptions(_Part):
+    pack: str = Field("viescore/v1", description="prompt pack: a built-in name or a folder (`vieval prompts list`)")
+    pack_1shot: str = Field("viescore/v1", description="prompt pack of the one-shot tasks")
+    examples: Mapping[str, OneShot] = Field(
+        default_factory=dict, description="one-shot examples by question: PQ, SC_tig, SC_tie, ... (images, scores, reasoning)"
+    )
+
+
+class Judges(_Part):
+    viescore: VIEScoreOptions = Field(default_factory=VIEScoreOptions, description="VIEScore")
+
+
+class Statistics(_Part):
+    failures: Policy = Field("drop", description="what a failed verdict does to a correlation: drop, random or worst")
+    draws: int = Field(1000, ge=0, description="bootstrap draws of a 95% interval")
+    seed: int = Field(0, ge=0, description="seed of everything random")
+
+    def options(self) -> Options:
+        return Options(self.failures, self.draws, self.seed)
+
+
+class Config(_Part):
+    """All options, with their defaults."""
+
+    data: Path | None = Field(None, description="folder of prepared benchmarks; VIEVAL_DATA, where set, goes before it")
+    uids: Path | None = Field(None, description="file with one uid a line: only these samples are judged")
+    judges: Judges = Field(default_factory=Judges, description="judges and their switches")
+    statistics: Statistics = Field(default_factory=Statistics, description="failure policy and intervals")
+
+    @property
+    def hash(self) -> str:
+        """Hash of the options that can change a result: of files their content, not where they lie."""
+        options = self.model_dump(exclude={"data"})
+        return hashlib.sha256(json.dumps(options, sort_keys=True, default=_content).encode()).hexdigest()[:16]
+
+    def data_folder(self) -> Path:
+        """The folder of prepared benchmarks: VIEVAL_DATA, else the file's `data`, else one in the user's cache."""
+        if named := os.environ.get(DATA_VARIABLE):
+            return Path(named).expanduser()
+        return self.data.expanduser() if self.data else Path(platformdirs.user_cache_dir("vieval"))
+
+
+def current() -> Config:
+    """The options of this process: those of the file that VIEVAL_CONFIG names, or the defaults."""
+    return read(os.environ.get(FILE_VARIABLE, ""))
+
+
+@lru_cache(maxsize=8)
+def read(path: str) -> Config:
+    """Options from a YAML file; the defaults for an empty path.
+
+    Relative paths in the file start at the file's folder. VievalError names what is wrong, and for an unknown key the nearest known one.
+    """
+    if not path:
+        return Config()
+    file = Path(path).expanduser()
+    try:
+        document = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+        config = Config.model_validate(document)
+    except OSError as error:
+        raise VievalError(f"{file}: the options file cannot be read ({error.strerror}); {FILE_VARIABLE} names it") from None
+    except yaml.YAMLError as error:
+        raise VievalError(f"{file}: not YAML ({' '.join(str(error).split())})") from None
+    except ValidationError as error:
+        raise VievalError(f"{file}: {_explain(error)}") from None
+    return _anchored(config, file.parent)
+
+
+def commented() -> str:
+    """An options file with every option at its default and a comment saying what it is for."""
+    return "\n".join([f"# Options of VIEval; name this file in {FILE_VARIABLE}.", *_lines(Config, Config(), 0), ""])
+
+
+def _content(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else str(path)
+
+
+def _lines(model: type[BaseModel], values: BaseModel, depth: int) -> list[str]:
+    indent, lines = "  " * depth, []
+    for name, info in model.model_fields.items():
+        value = getattr(values, name)
+        lines.append(f"{indent}# {info.description}")
+        if isinstance(value, BaseModel):
+            lines += [f"{indent}{name}:", *_lines(type(value), value, depth + 1)]
+        else:
+            lines.append(f"{indent}{name}: {json.dumps(value, default=str)}")
+    return lines
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors()[0]
+    place = [str(part) for part in first["loc"]]
+    if first["type"] != "extra_forbidden":
+        return f"option {'.'.join(place) or 'file'}: {first['msg']}; `vieval config` prints all options"
+    known = _fields_at(place[:-1])
+    near = difflib.get_close_matches(place[-1], known, n=1, cutoff=0.0)
+    hint = f"; did you mean {'.'.join([*place[:-1], near[0]])}?" if near else ""
+    return f"unknown option {'.'.join(place)}{hint}"
+
+
+def _fields_at(place: list[str]) -> list[str]:
+    model: Any = Config
+    for part in place:
+        annotation = model.model_fields[part].annotation if part in model.model_fields else None
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return list(OneShot.model_fields)
+        model = annotation
+    return list(model.model_fields)
+
+
+def _anchored(config: Config, folder: Path) -> Config:
+    """The same options with relative paths of data, uids and examples starting at the file's folder."""
+
+    def anchor(path: Path | None) -> Path | None:
+        return folder / path.expanduser() if path else None
+
+    examples = {
+        key: one.model_copy(update={"images": tuple(folder / p.expanduser() for p in one.images)})
+        for key, one in config.judges.viescore.examples.items()
+    }
+    viescore = config.judges.viescore.model_copy(update={"examples": examples})
+    judges = config.judges.model_copy(update={"viescore": viescore})
+    return config.model_copy(update={"data": anchor(config.data), "uids": anchor(config.uids), "judges": judges})

@@ -1,0 +1,62 @@
+"""From a judge's name to a judge: its prompt pack, its examples, and the provenance its verdicts carry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from vieval_plugin import packs
+from vieval_plugin.config import Config
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges import auto_metrics, viescore
+from vieval_plugin.judges.protocol import Image, Judge
+from vieval_plugin.records import Provenance
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A judge ready to run, and what is true of all its verdicts but the backbone's name."""
+
+    judge: Judge
+    provenance: Provenance
+
+    def by(self, backbone: str) -> Provenance:
+        return replace(self.provenance, backbone=backbone)
+
+
+def aspects(judge: str) -> tuple[str, ...]:
+    """The aspects a judge rates; VievalError for a name that is no judge's."""
+    if judge in auto_metrics.METRICS:
+        return (auto_metrics.METRICS[judge].aspect,)
+    if judge == "viescore":
+        return viescore.ASPECTS
+    raise VievalError(f"no judge {judge!r}; known: viescore, {', '.join(auto_metrics.METRICS)}")
+
+
+def prepare(judge: str, setting: str, config: Config) -> Prepared:
+    """Build a judge in a setting (`0shot`, `1shot`) from the options; VievalError says what is missing for it."""
+    if judge in auto_metrics.METRICS:
+        program = auto_metrics.judge(auto_metrics.METRICS[judge])
+        return Prepared(program, Provenance(judge, setting, aspects(judge), config_hash=config.hash))
+    return _prepare_viescore(setting, config, aspects(judge))
+
+
+def _prepare_viescore(setting: str, config: Config, rated: tuple[str, ...]) -> Prepared:
+    options = config.judges.viescore
+    pack = _pack(options.pack if setting == "0shot" else options.pack_1shot)
+    if pack.judge != "viescore" or setting not in pack.settings:
+        raise VievalError(f"prompt pack {pack.name} is for {pack.judge} {', '.join(pack.settings)}, not for viescore {setting}")
+    examples = {}
+    if setting == "1shot":
+        if absent := [key for key in pack.questions if key not in options.examples]:
+            raise VievalError(
+                f"viescore 1shot needs an example image and its scores from you for each question ({', '.join(absent)} missing); "
+                "set judges.viescore.examples in the file that VIEVAL_CONFIG names (`vieval config` writes one)"
+            )
+        for key, one in options.examples.items():
+            examples[key] = viescore.Example(tuple(Image(path) for path in one.images), one.scores, one.reasoning)
+    provenance = Provenance("viescore", setting, rated, pack=pack.name, pack_hash=pack.hash, config_hash=config.hash)
+    return Prepared(viescore.judge(pack, examples), provenance)
+
+
+_pack = lru_cache(maxsize=8)(packs.load)

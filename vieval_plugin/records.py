@@ -1,0 +1,96 @@
+"""A verdict with its identity, its provenance and the human ratings: as data, and as the JSON that hosts carry.
+
+The JSON is what a run leaves behind: lmms-eval's samples file holds neither document nor arguments, so the response
+carries identity, provenance and verdict, and the target carries the ratings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a verdict comes from.
+
+    `judge` is the method, `setting` its variant (`0shot`), `aspects` what it rates, `backbone` the name that tables
+    call it by, `pack` and `pack_hash` the wording, `config_hash` the options in force. `recorded` marks a replay.
+    """
+
+    judge: str
+    setting: str
+    aspects: tuple[str, ...]
+    backbone: str = ""
+    pack: str = ""
+    pack_hash: str = ""
+    config_hash: str = ""
+    recorded: bool = False
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known of one sample after a run; `ratings` maps an aspect to one value a rater."""
+
+    id: SampleId
+    verdict: Verdict
+    provenance: Provenance
+    ratings: Mapping[str, tuple[float, ...]]
+
+
+def response_json(identity: SampleId, verdict: Verdict, provenance: Provenance) -> str:
+    """The response a host stores for a sample: one line, no `<` (hosts strip what looks like a reasoning tag)."""
+    document = {"vieval": SCHEMA, "id": asdict(identity), "provenance": asdict(provenance), "verdict": asdict(verdict)}
+    return json.dumps(document, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+
+
+def target_json(identity: SampleId, ratings: Mapping[str, tuple[float, ...]]) -> str:
+    """The target a host stores for a sample: its identity and human ratings."""
+    return json.dumps({"vieval": SCHEMA, "id": asdict(identity), "ratings": ratings})
+
+
+def read_response(text: str) -> tuple[SampleId, Verdict, Provenance]:
+    """The inverse of `response_json`; VievalError for anything else."""
+    document = _document(text, "verdict")
+    verdict = document["verdict"]
+    steps = tuple(_step(step) for step in verdict["trace"])
+    provenance = dict(document["provenance"])
+    provenance["aspects"] = tuple(provenance["aspects"])
+    return (
+        SampleId(**document["id"]),
+        Verdict(dict(verdict["scores"]), Status(verdict["status"]), verdict["rationale"], steps),
+        Provenance(**provenance),
+    )
+
+
+def read_record(response: str, target: str) -> Record:
+    """A record from a host's response and target; VievalError if either is not ours or they name different samples."""
+    identity, verdict, provenance = read_response(response)
+    document = _document(target, "ratings")
+    if SampleId(**document["id"]) != identity:
+        raise VievalError(f"response and target name different samples ({identity} and {SampleId(**document['id'])})")
+    ratings = {aspect: tuple(values) for aspect, values in document["ratings"].items()}
+    return Record(identity, verdict, provenance, ratings)
+
+
+def _step(step: dict[str, Any]) -> Step:
+    return Step(step["label"], Status(step["status"]), tuple(step["scores"]), step["answer"], step["reason"])
+
+
+def _document(text: str, part: str) -> dict[str, Any]:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict) or part not in document or "id" not in document:
+        raise VievalError(f"not a VIEval {part}: {text[:60]!r}")
+    if document.get("vieval") != SCHEMA:
+        raise VievalError(f"written by another version of VIEval (schema {document.get('vieval')}, this one reads {SCHEMA})")
+    return document
