@@ -1,0 +1,19 @@
+"""lmms-eval as a host: the entry point that makes tasks and models known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def register() -> list[Any]:
+    """Called by lmms-eval when it loads its models, before it indexes tasks: adds our tasks, returns our models."""
+    from lmms_eval.models.registry_v2 import ModelManifest
+
+    from vieval_plugin.hosts.lmms_eval import task_index
+
+    task_index.install()
+    models = "vieval_plugin.hosts.lmms_eval.models"
+    return [
+        ModelManifest("vieval_replay", simple_class_path=f"{models}.VievalReplay"),
+        ModelManifest("vieval_measure", simple_class_path=f"{models}.VievalMeasure"),
+    ]

@@ -1,0 +1,84 @@
+"""Summaries as lmms-eval's metrics: one key a number, and the way from tasks to their group.
+
+No metric name is part of another, because the host looks for a group's metric names as substrings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation import Summary, combine
+
+Value = float | str | None
+
+
+class Number(float):
+    """A metric's value that remembers which metric it is and the summary it was taken from."""
+
+    name: str
+    summary: Summary
+
+
+class Remark(str):
+    """A metric in words, which remembers the same."""
+
+    name: str
+    summary: Summary
+
+
+def names(aspects: Sequence[str]) -> list[str]:
+    """All metric names of a task that rates these aspects."""
+    of_aspects = [f"{a}_{what}" for a in aspects for what in ("fisher", "ci_low", "ci_high", "paper", "count")]
+    return [*of_aspects, *(f"status_{status}_share" for status in Status), "remarks"]
+
+
+def higher_is_better(name: str) -> bool | None:
+    """Whether more of a metric is better; None where the question makes no sense."""
+    if name == "status_ok_share":
+        return True
+    if name.startswith("status_"):
+        return False
+    return True if name.endswith(("_fisher", "_paper")) else None
+
+
+def take(summary: Summary, name: str) -> Value:
+    """One metric of a summary; None for an undefined number, whose reason stands in `remarks`."""
+    if name == "remarks":
+        return _tagged(Remark(_remarks(summary)), name, summary)
+    if name.startswith("status_"):
+        status = Status(name.removeprefix("status_").removesuffix("_share"))
+        return _tagged(Number(summary.statuses.get(status, 0) / max(summary.total, 1)), name, summary)
+    aspect, _, what = name.partition("_")
+    agreement = summary.aspects[aspect]
+    value = {
+        "fisher": agreement.fisher,
+        "ci_low": agreement.low,
+        "ci_high": agreement.high,
+        "paper": agreement.paper,
+        "count": agreement.count,
+    }[what]
+    return None if math.isnan(value) else _tagged(Number(value), name, summary)
+
+
+def over_group(values: Sequence[Value], _sizes: Sequence[int], _weight_by_size: bool) -> Value:
+    """A group's metric from its tasks' values: the average over tasks, by the rules of `combine`."""
+    known = [value for value in values if isinstance(value, (Number, Remark))]
+    return take(combine(tuple(v.summary for v in known)), known[0].name) if known else None
+
+
+def _tagged(value: Any, name: str, summary: Summary) -> Any:
+    value.name, value.summary = name, summary
+    return value
+
+
+def _remarks(summary: Summary) -> str:
+    options = summary.options
+    parts = [f"failures: {options.policy}", f"95% interval: {options.draws} draws of instructions, seed {options.seed}"]
+    undefined = [f"{aspect} {reason}" for aspect, a in summary.aspects.items() for reason in a.reasons]
+    return "; ".join([*parts, *(["undefined: " + ", ".join(undefined)] if undefined else [])])
+
+
+Aggregation = Callable[[Sequence[Any]], Value]

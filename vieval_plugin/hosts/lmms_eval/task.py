@@ -1,0 +1,91 @@
+"""The one task class: a benchmark's samples, asked of a judge, compared with human ratings.
+
+What differs between tasks stands in their YAML under `metadata`: benchmark, part, judge and setting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import datasets
+from lmms_eval.api.instance import Instance
+from lmms_eval.api.task import ConfigurableTask
+
+from vieval_plugin import config, judging
+from vieval_plugin.data import benchmarks
+from vieval_plugin.hosts.lmms_eval import metrics
+from vieval_plugin.hosts.lmms_eval.errors import one_line
+from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.meta_evaluation import Observation, observe, summarise
+from vieval_plugin.records import read_record, target_json
+
+REQUEST_TYPE = "vieval_judge"
+
+
+@dataclass(frozen=True)
+class JudgeRequest:
+    """What an instance asks of a model: judge this sample with this judge in this setting."""
+
+    sample: Sample
+    judge: str
+    setting: str
+
+
+class JudgeTask(ConfigurableTask):  # type: ignore[misc]
+    """A task whose requests are samples to be judged and whose metrics are agreement with human ratings."""
+
+    @one_line
+    def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
+        config = {key: value for key, value in config.items() if key != "class"}
+        about = config["metadata"]
+        self.benchmark, self.part = about["benchmark"], about["part"]
+        self.judge, self.setting = about["judge"], about["setting"]
+        self.aspects = judging.aspects(self.judge)
+        super().__init__(config=config, **kwargs)
+
+    def download(self, dataset_kwargs: Any = None) -> None:
+        """Load samples from the data folder; the host's dataset only numbers them."""
+        options = config.current()
+        self.samples = benchmarks.samples(options.data_folder(), self.benchmark, self.part, options.uids)
+        rows = [{"sample": str(sample.id)} for sample in self.samples]
+        self.dataset = datasets.DatasetDict({self.config.test_split: datasets.Dataset.from_list(rows)})
+        self.dataset_no_image = self.dataset
+        self.places = {str(sample.id): sample for sample in self.samples}
+
+    def doc_to_text(self, doc: dict[str, Any]) -> str:
+        return str(doc["sample"])
+
+    def doc_to_target(self, doc: dict[str, Any]) -> str:
+        sample = self.places[doc["sample"]]
+        return target_json(sample.id, sample.ratings)
+
+    def doc_to_visual(self, doc: dict[str, Any]) -> list[Any]:
+        return []
+
+    def fewshot_context(self, doc: dict[str, Any], *args: Any, **kwargs: Any) -> str:
+        return self.doc_to_text(doc)
+
+    def construct_requests(self, doc_id: int, ctx: str, **kwargs: Any) -> Instance:
+        request = JudgeRequest(self.samples[doc_id], self.judge, self.setting)
+        arguments = (ctx, dict(self.config.generation_kwargs), request, doc_id, self.config.task, self.config.test_split)
+        return Instance(request_type=REQUEST_TYPE, arguments=arguments, idx=0, **kwargs)
+
+    @one_line
+    def process_results(self, doc: dict[str, Any], results: list[str], full_docs: Any = None) -> dict[str, Observation]:
+        observation = observe(read_record(results[0], self.doc_to_target(doc)))
+        return dict.fromkeys(metrics.names(self.aspects), observation)
+
+    def aggregation(self) -> dict[str, metrics.Aggregation]:
+        return {name: partial(self._aggregate, name) for name in metrics.names(self.aspects)}
+
+    def higher_is_better(self) -> dict[str, bool | None]:
+        return {name: metrics.higher_is_better(name) for name in metrics.names(self.aspects)}
+
+    @one_line
+    def _aggregate(self, name: str, items: list[Observation]) -> metrics.Value:
+        added_last = benchmarks.BENCHMARKS[self.benchmark].added_last.get(self.part)
+        options = config.current().statistics.options()
+        of_task = f"{self.benchmark}/{self.part}"
+        return metrics.take(summarise(tuple(items), self.aspects, of_task, added_last, options), name)

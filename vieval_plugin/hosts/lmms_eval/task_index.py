@@ -1,0 +1,72 @@
+"""Makes lmms-eval find our tasks without a flag, and run each once when a wildcard matches groups and their members."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from typing import Any
+
+import yaml
+
+import vieval_plugin.task_configs
+from vieval_plugin.hosts.lmms_eval.errors import one_line
+from vieval_plugin.errors import VievalError
+
+FOLDER = vieval_plugin.task_configs.__path__[0]
+_PREFIXES = ("imagenhub", "variant_", "vieval_")
+
+
+def install() -> None:
+    """Extend lmms-eval's TaskManager; there is no entry point for tasks. Doing it twice changes nothing."""
+    from lmms_eval.tasks import TaskManager
+
+    if getattr(TaskManager, "vieval_installed", False):
+        return
+    initialize, match = TaskManager.initialize_tasks, TaskManager.match_tasks
+
+    def initialize_tasks(self: Any, include_path: Any = None, include_defaults: bool = True) -> Any:
+        paths = [include_path] if isinstance(include_path, str) else list(include_path or [])
+        return initialize(self, [*paths, FOLDER], include_defaults)
+
+    @one_line
+    def match_tasks(self: Any, task_list: list[str]) -> list[str]:
+        for name in task_list:
+            _check_known(name, self.all_tasks)
+        return outermost(match(self, task_list), self.task_index)
+
+    TaskManager.initialize_tasks = initialize_tasks
+    TaskManager.match_tasks = match_tasks
+    TaskManager.vieval_installed = True
+
+
+def outermost(names: list[str], index: dict[str, Any]) -> list[str]:
+    """The matched names without those that a matched group of ours holds, directly or through a group in it."""
+    held: set[str] = set()
+    for name in names:
+        if name not in held:
+            held |= members(name, index)
+    return [name for name in names if name not in held]
+
+
+def members(name: str, index: dict[str, Any]) -> set[str]:
+    """All tasks and groups below one of our groups; none for a task or for a group that is not ours."""
+    path = str(index[name]["yaml_path"])
+    if index[name]["type"] != "group" or not path.startswith(FOLDER):
+        return set()
+    with open(path, encoding="utf-8") as file:
+        children = yaml.load(file, Loader=_IgnoringFunctions)["task"]
+    return set(children).union(*(members(child, index) for child in children))
+
+
+class _IgnoringFunctions(yaml.SafeLoader):
+    """Reads lmms-eval's YAML without importing what `!function` names."""
+
+
+_IgnoringFunctions.add_constructor("!function", lambda _loader, node: node.value)
+
+
+def _check_known(name: str, known: list[str]) -> None:
+    if not name.startswith(_PREFIXES) or fnmatch.filter(known, name):
+        return
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+    raise VievalError(f"no task {name!r}; did you mean {near[0]}? `vieval tasks` lists them all")
