@@ -1,1 +1,92 @@
-"""Tables from results."""
+"""Tables from results: `vieval report`."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.meta_evaluation import Options
+from vieval_plugin.report.cells import Results, compute
+from vieval_plugin.report.expect import Comparison, compare
+from vieval_plugin.report.load import load_runs
+from vieval_plugin.report.tables import tables
+
+NOTES = {"vieval_demo": "Synthetic: images drawn by VIEval with known defects, ratings that follow from them. No human rated these."}
+
+
+def write_report(results: Sequence[Path], out: Path, options: Options, expected: Path | None = None) -> Comparison | None:
+    """Write `report.md`, a CSV for each table and `cells.json` to the folder `out`; compare with printed cells if asked.
+
+    Raises VievalError for results that cannot be read, before anything is written.
+    """
+    runs = load_runs(results)
+    computed = [
+        compute(benchmark, [run for run in runs if run.benchmark == benchmark], options)
+        for benchmark in dict.fromkeys(run.benchmark for run in runs)
+    ]
+    comparison = compare(expected, {k: v for r in computed for k, v in r.cells.items()}) if expected else None
+    parts = [f"# Agreement of judges with human ratings\n\n{_protocol(options)}\n"]
+    files: dict[str, str] = {}
+    for result in computed:
+        parts.append(f"## {result.benchmark}\n\n{NOTES.get(result.benchmark, '')}\n")
+        for table in tables(result):
+            parts.append(table.markdown())
+            files[f"{result.benchmark}_{table.name}.csv"] = table.csv()
+    if comparison:
+        parts += ["## Compared with printed cells\n", "```", *comparison.lines(), "```", ""]
+    files["report.md"] = "\n".join(parts)
+    files["cells.json"] = json.dumps([_cells(result) for result in computed], indent=1, allow_nan=False)
+    _write(out, files)
+    return comparison
+
+
+def _protocol(options: Options) -> str:
+    return (
+        f"Failed verdicts: `{options.policy}`. Intervals: 95%, {options.draws} bootstrap draws of instructions, "
+        f"seed {options.seed}. n counts samples for which the judge scored every aspect it rates."
+    )
+
+
+def _cells(results: Results) -> dict[str, object]:
+    """Every number once more for programs; an undefined one is null, with its reason under `agreement`."""
+    return {
+        "benchmark": results.benchmark,
+        "cells": [{**asdict(key), "value": _or_null(value)} for key, value in sorted(results.cells.items())],
+        "agreement": [
+            {
+                "judge": judge,
+                "task": task,
+                "aspect": aspect,
+                "fisher": _or_null(a.fisher),
+                "ci_low": _or_null(a.low),
+                "ci_high": _or_null(a.high),
+                "paper": _or_null(a.paper),
+                "count": a.count,
+                "undefined": list(a.reasons),
+            }
+            for (judge, task, aspect), a in results.agreement.items()
+        ],
+    }
+
+
+def _or_null(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _write(out: Path, files: dict[str, str]) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            handle, temporary = tempfile.mkstemp(dir=out)
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, out / name)
+    except OSError as error:
+        raise VievalError(f"{out}: the report cannot be written there ({error.strerror}); choose another --out") from None

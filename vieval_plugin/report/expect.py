@@ -1,0 +1,102 @@
+"""Compares computed cells with a CSV of printed ones."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.report.cells import Key
+
+_COLUMNS = ("table", "task", "image_model", "judge", "statistic", "aspect", "printed", "reproducible", "why_not")
+_DIGITS = {"rho": 2, "footrule": 1}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A printed cell beside the computed one, which is None where the results do not hold it."""
+
+    key: Key
+    printed: float
+    computed: float | None
+    reproducible: bool
+    why_not: str
+
+    @property
+    def units(self) -> int:
+        """How many units of the last printed digit (four decimals; two for rho) the rounded value is away."""
+        digits = _DIGITS.get(self.key.statistic, 4)
+        assert self.computed is not None
+        if self.computed != self.computed:
+            return 10**digits
+        return abs(round((round(self.computed, digits) - self.printed) * 10**digits))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All printed cells, sorted into what became of them."""
+
+    exact: list[Compared]
+    within_one: list[Compared]
+    wrong: list[Compared]
+    explained: list[Compared]
+    absent: list[Compared]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a cell marked reproducible differs, or nothing could be compared at all."""
+        return bool(self.wrong) or not (self.exact or self.within_one or self.explained)
+
+    def lines(self) -> list[str]:
+        """What to print: a count of each kind, then every difference."""
+        agreeing = len(self.exact) + len(self.within_one)
+        lines = [
+            f"{agreeing} of {agreeing + len(self.wrong)} cells marked reproducible agree to within one unit of the last "
+            f"printed digit, {len(self.exact)} of them exactly; {len(self.explained)} cells known not to be reproducible; "
+            f"{len(self.absent)} cells not in these results"
+        ]
+        lines += [f"DIFFERS   {_line(c)}" for c in self.wrong]
+        lines += [f"one unit  {_line(c)}" for c in self.within_one]
+        lines += [f"known     {_line(c)}: {c.why_not}" for c in self.explained]
+        return lines
+
+
+def compare(expected: Path, cells: Mapping[Key, float]) -> Comparison:
+    """Sort every row of a CSV of printed cells; VievalError names a malformed file's row and column."""
+    found = Comparison([], [], [], [], [])
+    for row in _read(expected, cells):
+        if row.computed is None:
+            found.absent.append(row)
+        elif not row.reproducible:
+            found.explained.append(row)
+        else:
+            (found.exact if row.units == 0 else found.within_one if row.units == 1 else found.wrong).append(row)
+    return found
+
+
+def _read(path: Path, cells: Mapping[Key, float]) -> list[Compared]:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            if absent := [c for c in _COLUMNS if c not in (reader.fieldnames or [])]:
+                raise VievalError(f"{path}: column {absent[0]!r} is missing; the columns are {', '.join(_COLUMNS)}")
+            return [_row(path, number, row, cells) for number, row in enumerate(reader, start=2)]
+    except OSError as error:
+        raise VievalError(f"{path}: cannot be read ({error.strerror}); --expect takes a CSV of printed cells") from None
+
+
+def _row(path: Path, number: int, row: dict[str, str], cells: Mapping[Key, float]) -> Compared:
+    key = Key(*(row[name] for name in ("table", "task", "image_model", "judge", "statistic", "aspect")))
+    try:
+        printed = float(row["printed"])
+    except ValueError:
+        raise VievalError(f"{path}: line {number}: printed {row['printed']!r} is not a number") from None
+    return Compared(key, printed, cells.get(key), row["reproducible"] == "yes", row["why_not"] or "")
+
+
+def _line(c: Compared) -> str:
+    k = c.key
+    where = " ".join(part for part in (k.table, k.task, k.image_model, k.judge, k.statistic, k.aspect) if part)
+    return f"{where}: printed {c.printed:g}, computed {c.computed:.4f}"

@@ -1,0 +1,81 @@
+"""Results on disk -> records, grouped into runs: one judge in one setting with one backbone on one benchmark."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import SampleId
+from vieval_plugin.records import Record, read_record
+from vieval_plugin.replay import response_of
+
+
+@dataclass(frozen=True)
+class Run:
+    """All records of one judge on one benchmark, by task; `label` is what tables call it."""
+
+    label: str
+    benchmark: str
+    aspects: tuple[str, ...]
+    records: dict[str, list[Record]]
+
+
+def load_runs(results: Sequence[Path]) -> list[Run]:
+    """Read the samples files below each path (a run's --output_path, or one file), the newest of each folder and task.
+
+    Raises VievalError for a path without samples, a malformed row, and a judge's sample that two files hold.
+    """
+    records: dict[tuple[SampleId, tuple[str, str, str]], Record] = {}
+    origin: dict[tuple[SampleId, tuple[str, str, str]], Path] = {}
+    for path in dict.fromkeys(file for result in results for file in samples_files(result)):
+        for record in _read_file(path):
+            p = record.provenance
+            key = (record.id, (p.backbone, p.judge, p.setting))
+            if key in records:
+                raise VievalError(
+                    f"{path}: {record.id} of {p.backbone} {p.judge} {p.setting} is in {origin[key]} as well; pass one of the two"
+                )
+            records[key], origin[key] = record, path
+    return _runs(records.values())
+
+
+def samples_files(result: Path) -> list[Path]:
+    """The samples files of a result: of several by one task in one folder, the newest."""
+    if result.is_file():
+        return [result]
+    newest: dict[tuple[Path, str], Path] = {}
+    for path in sorted(result.rglob("*_samples_*.jsonl")):
+        newest[path.parent, re.sub(r"^.*_samples_", "", path.name)] = path
+    if not newest:
+        raise VievalError(f"{result}: no samples_*.jsonl there; run lmms-eval with --log_samples and --output_path {result}")
+    return list(newest.values())
+
+
+def _read_file(path: Path) -> list[Record]:
+    records = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            row = json.loads(line)
+            records.append(read_record(response_of(row), row["target"]))
+        except (ValueError, KeyError, TypeError, VievalError) as error:
+            raise VievalError(f"{path}: line {number} is no result of VIEval ({error})") from None
+    return records
+
+
+def _runs(records: Iterable[Record]) -> list[Run]:
+    grouped: dict[tuple[str, tuple[str, str, str]], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        p = record.provenance
+        grouped[record.id.benchmark, (p.backbone, p.judge, p.setting)][record.id.task].append(record)
+    runs = []
+    for (benchmark, (backbone, judge, setting)), by_task in grouped.items():
+        namesakes = [key for b, key in grouped if b == benchmark and key[0] == backbone]
+        label = backbone if len(namesakes) == 1 else f"{backbone} {judge} {setting}"
+        aspects = next(iter(by_task.values()))[0].provenance.aspects
+        runs.append(Run(label, benchmark, aspects, dict(by_task)))
+    return sorted(runs, key=lambda run: (run.benchmark, run.label))
