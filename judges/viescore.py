@@ -102,4 +102,6 @@ def _read(reply: Reply, label: str, count: int) -> Step:
     if not isinstance(reply, Text):
         return Step(label, Status.API_ERROR, reason=f"a text was asked for, {type(reply).__name__} came")
     parsed = parse_scores(reply.text, count=count, high=SCALE)
-    return Step(label, parsed.status, parsed.scores, reply.text, parsed.reasoning if parsed.status.usable else parsed.reason)
+    return Step(
+        label, parsed.status, parsed.scores, reply.text, parsed.reasoning if parsed.status.usable else parsed.reason
+    )

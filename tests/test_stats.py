@@ -93,7 +93,9 @@ def test_kendall_and_pearson_are_scipys():
     assert correlation.correlation(x, y, "pearson") == stats.pearsonr(x, y).statistic
 
 
-@pytest.mark.parametrize(("x", "y", "why"), [([], [], "0 pairs"), ([1, 1], [1, 2], "first"), ([1, 2], [3, 3], "second")])
+@pytest.mark.parametrize(
+    ("x", "y", "why"), [([], [], "0 pairs"), ([1, 1], [1, 2], "first"), ([1, 2], [3, 3], "second")]
+)
 def test_an_undefined_correlation_says_why(x, y, why):
     assert math.isnan(correlation.correlation(x, y))
     assert why in correlation.undefined(x, y)

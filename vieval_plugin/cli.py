@@ -30,13 +30,17 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="vieval", description="Judges of generated images for evaluation harnesses.")
     commands = parser.add_subparsers(required=True, metavar="command")
 
-    tasks = commands.add_parser("tasks", help="list the tasks as lmms-eval resolves them, and whether their data is there")
+    tasks = commands.add_parser(
+        "tasks", help="list the tasks as lmms-eval resolves them, and whether their data is there"
+    )
     tasks.set_defaults(run=_tasks)
 
     prepare = commands.add_parser("prepare", help="fill the data folder with a benchmark")
     prepare.add_argument("benchmark", choices=["imagenhub"])
     prepare.add_argument("--root", type=Path, help="data folder (default: VIEVAL_DATA, else the user's cache folder)")
-    prepare.add_argument("--task", action="append", metavar="CODE", help="only this task, such as tie (may be repeated)")
+    prepare.add_argument(
+        "--task", action="append", metavar="CODE", help="only this task, such as tie (may be repeated)"
+    )
     prepare.add_argument("--no-images", action="store_true", help="ratings and conditions only")
     for host, what in (("ratings", "human ratings"), ("hub", "the hub's rows API"), ("museum", "images")):
         prepare.add_argument(f"--{host}-host", metavar="URL", help=f"base address of {what}")
@@ -48,7 +52,9 @@ def _parser() -> argparse.ArgumentParser:
     listing.set_defaults(run=_list_prompts)
     importing = actions.add_parser("import", help="build a pack of the authors' own wording")
     importing.add_argument("judge", choices=["viescore"])
-    importing.add_argument("source", type=Path, help="a checkout of the authors' repository, or a folder of their results")
+    importing.add_argument(
+        "source", type=Path, help="a checkout of the authors' repository, or a folder of their results"
+    )
     importing.add_argument("--to", type=Path, required=True, help="folder to write the packs to")
     importing.add_argument("--context", default="context.txt", help="the context file to use (default: %(default)s)")
     importing.set_defaults(run=_import_prompts)
@@ -59,7 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--expect", type=Path, help="CSV of printed cells to compare with")
     report.set_defaults(run=_report)
 
-    commented = commands.add_parser("config", help="print an options file with every option, its default and its meaning")
+    commented = commands.add_parser(
+        "config", help="print an options file with every option, its default and its meaning"
+    )
     commented.set_defaults(run=_config)
     return parser
 
@@ -98,7 +106,9 @@ def _import_prompts(options: argparse.Namespace) -> int:
     for folder in import_viescore(options.source, options.to, options.context):
         pack = packs.load(str(folder))
         option = "pack_1shot" if pack.settings == ("1shot",) else "pack"
-        print(f"{folder}  {pack.hash}  (use it: judges.viescore.{option}: {folder} in the file that VIEVAL_CONFIG names)")
+        print(
+            f"{folder}  {pack.hash}  (use it: judges.viescore.{option}: {folder} in the file that VIEVAL_CONFIG names)"
+        )
     return 0
 
 

@@ -38,7 +38,8 @@ class VIEScoreOptions(_Part):
     pack: str = Field("viescore/v1", description="prompt pack: a built-in name or a folder (`vieval prompts list`)")
     pack_1shot: str = Field("viescore/v1", description="prompt pack of the one-shot tasks")
     examples: Mapping[str, OneShot] = Field(
-        default_factory=dict, description="one-shot examples by question: PQ, SC_tig, SC_tie, ... (images, scores, reasoning)"
+        default_factory=dict,
+        description="one-shot examples by question: PQ, SC_tig, SC_tie, ... (images, scores, reasoning)",
     )
 
 
@@ -94,7 +95,9 @@ def read(path: str) -> Config:
         document = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
         config = Config.model_validate(document)
     except OSError as error:
-        raise VievalError(f"{file}: the options file cannot be read ({error.strerror}); {FILE_VARIABLE} names it") from None
+        raise VievalError(
+            f"{file}: the options file cannot be read ({error.strerror}); {FILE_VARIABLE} names it"
+        ) from None
     except yaml.YAMLError as error:
         raise VievalError(f"{file}: not YAML ({' '.join(str(error).split())})") from None
     except ValidationError as error:

@@ -45,7 +45,9 @@ def _prepare_viescore(setting: str, config: Config, rated: tuple[str, ...]) -> P
     options = config.judges.viescore
     pack = _pack(options.pack if setting == "0shot" else options.pack_1shot)
     if pack.judge != "viescore" or setting not in pack.settings:
-        raise VievalError(f"prompt pack {pack.name} is for {pack.judge} {', '.join(pack.settings)}, not for viescore {setting}")
+        raise VievalError(
+            f"prompt pack {pack.name} is for {pack.judge} {', '.join(pack.settings)}, not for viescore {setting}"
+        )
     examples = {}
     if setting == "1shot":
         if absent := [key for key in pack.questions if key not in options.examples]:

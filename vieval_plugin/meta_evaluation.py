@@ -140,7 +140,9 @@ def _agreement(
         papers.append(correlation(exact[model].human, exact[model].judge))
         draws.append(resampled_correlations(c.human, c.judge, counts(c.uids)))
         if why := undefined(c.human, c.judge):
-            reasons.append(f"{model}: {why.replace('first variable', 'human mean').replace('second variable', 'judge')}")
+            reasons.append(
+                f"{model}: {why.replace('first variable', 'human mean').replace('second variable', 'judge')}"
+            )
     averaged = fisher_mean_over(draws) if draws else np.full(options.draws, np.nan)
     low, high = interval(averaged)
     count = sum(len(c.uids) for c in by_model.values())
@@ -154,7 +156,10 @@ def human(
     result = {}
     counts = _counts(observations, name, options)
     for aspect in aspects:
-        values, papers, draws, reasons = [], [], [], []
+        values: list[float] = []
+        papers: list[float] = []
+        draws: list[Floats] = []
+        reasons: list[str] = []
         for model, (uids, ratings) in rating_columns(observations, aspect).items():
             per_rater = leave_one_out(ratings)
             values.extend(per_rater)

@@ -77,7 +77,11 @@ def load(name_or_folder: str) -> Pack:
     """Load a pack by its built-in name (`viescore/v1`) or from a user's folder; VievalError says what is wrong with it."""
     root = Path(vieval_plugin.prompt_templates.__path__[0])
     inside = root / name_or_folder
-    folder = inside if name_or_folder.count("/") == 1 and (inside / MANIFEST).is_file() else Path(name_or_folder).expanduser()
+    folder = (
+        inside
+        if name_or_folder.count("/") == 1 and (inside / MANIFEST).is_file()
+        else Path(name_or_folder).expanduser()
+    )
     manifest = _read_manifest(folder)
     texts = {path.name: _read_template(folder, path.name) for path in sorted(folder.glob("*.jinja"))}
     environment = ImmutableSandboxedEnvironment(
@@ -101,7 +105,9 @@ def _read_manifest(folder: Path) -> _Manifest:
     try:
         return _Manifest.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise VievalError(f"{folder}: no prompt pack there ({MANIFEST} is missing); `vieval prompts list` shows the built-in ones") from None
+        raise VievalError(
+            f"{folder}: no prompt pack there ({MANIFEST} is missing); `vieval prompts list` shows the built-in ones"
+        ) from None
     except (OSError, yaml.YAMLError, ValidationError) as error:
         first = str(error).splitlines()
         raise VievalError(f"{path}: not a manifest ({' '.join(line.strip() for line in first[:3])})") from None

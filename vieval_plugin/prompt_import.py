@@ -44,7 +44,9 @@ def import_viescore(source: Path, to: Path, context: str = "context.txt") -> lis
     Raises VievalError naming the file that is missing; nothing half-written is left.
     """
     if not source.is_dir():
-        raise VievalError(f"{source}: no such folder; pass a checkout of the authors' repository or a folder of their results")
+        raise VievalError(
+            f"{source}: no such folder; pass a checkout of the authors' repository or a folder of their results"
+        )
     if any((source / info.folder).is_dir() for info in TASKS.values()):
         return [_write(to / "logged", "viescore/logged", ("0shot", "1shot"), _from_logs(source))]
     made = []
@@ -54,7 +56,9 @@ def import_viescore(source: Path, to: Path, context: str = "context.txt") -> lis
             texts = _from_checkout(folders, context)
             made.append(_write(to / setting, f"viescore/authors-{setting}", (setting,), texts))
     if not made:
-        raise VievalError(f"{source}: no folder prompts_0shot or prompts_1shot in it; pass a checkout of the authors' repository")
+        raise VievalError(
+            f"{source}: no folder prompts_0shot or prompts_1shot in it; pass a checkout of the authors' repository"
+        )
     return made
 
 
@@ -84,7 +88,9 @@ def _from_logs(results: Path) -> dict[str, str]:
     for task, info in TASKS.items():
         for aspect, key in (("SC", f"SC_{task}"), ("PQ", "PQ")):
             for path in sorted((results / info.folder).glob(f"*/{aspect}.json")):
-                prompts[key] += [row["prompt_input"].strip() for row in json.loads(_text(path)).values() if "prompt_input" in row]
+                prompts[key] += [
+                    row["prompt_input"].strip() for row in json.loads(_text(path)).values() if "prompt_input" in row
+                ]
     if absent := [key for key in _RULES if not prompts[key]]:
         raise VievalError(f"{results}: no prompt_input for {', '.join(absent)} in it; pass results of all seven tasks")
     return {key: Counter(_with_variables(prompts[key])).most_common(1)[0][0] for key in _RULES}
@@ -120,7 +126,8 @@ def _write(folder: Path, name: str, settings: tuple[str, ...], texts: Mapping[st
         raise VievalError(f"{folder}: is there already; remove it or choose another --to")
     ours = load(built_in("viescore")[-1]).questions
     questions = {
-        key: {"template": f"{key}.jinja", "images": list(ours[key].images), "scores": list(ours[key].scores)} for key in texts
+        key: {"template": f"{key}.jinja", "images": list(ours[key].images), "scores": list(ours[key].scores)}
+        for key in texts
     }
     manifest = {"judge": "viescore", "name": name, "settings": list(settings), "questions": questions}
     folder.parent.mkdir(parents=True, exist_ok=True)

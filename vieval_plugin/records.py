@@ -92,5 +92,7 @@ def _document(text: str, part: str) -> dict[str, Any]:
     if not isinstance(document, dict) or part not in document or "id" not in document:
         raise VievalError(f"not a VIEval {part}: {text[:60]!r}")
     if document.get("vieval") != SCHEMA:
-        raise VievalError(f"written by another version of VIEval (schema {document.get('vieval')}, this one reads {SCHEMA})")
+        raise VievalError(
+            f"written by another version of VIEval (schema {document.get('vieval')}, this one reads {SCHEMA})"
+        )
     return document

@@ -53,7 +53,9 @@ def load(logs: Path, judge: str) -> Recording:
     Raises VievalError naming the file when nothing fits or a file is malformed.
     """
     if not logs.exists():
-        raise VievalError(f"{logs}: no such file or folder; logs= takes the authors' results folder or an earlier --output_path")
+        raise VievalError(
+            f"{logs}: no such file or folder; logs= takes the authors' results folder or an earlier --output_path"
+        )
     files = [logs] if logs.is_file() else sorted(logs.rglob("*samples_*.jsonl"))
     if files:
         return _load_samples(logs, files, judge)
@@ -99,7 +101,9 @@ def _read_rows(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise VievalError(f"{path}: not readable as JSON ({error}); restore the file from the logs it came from") from None
+        raise VievalError(
+            f"{path}: not readable as JSON ({error}); restore the file from the logs it came from"
+        ) from None
     if not isinstance(rows, dict):
         raise VievalError(f"{path}: must be an object of uid -> answer")
     return rows
@@ -111,13 +115,17 @@ def _step(aspect: str, row: Any, folder: Path, uid: str) -> Step:
         return Step(aspect, Status.MISSING, reason="not recorded")
     score = row.get("score") if isinstance(row, dict) else None
     scores = score if isinstance(score, list) else [score]
-    if not scores or not all(isinstance(s, (int, float)) and not isinstance(s, bool) and math.isfinite(s) for s in scores):
+    if not scores or not all(
+        isinstance(s, (int, float)) and not isinstance(s, bool) and math.isfinite(s) for s in scores
+    ):
         raise VievalError(f"{folder / (aspect + '.json')}: {uid} has no score list (found {str(score)[:40]!r})")
     reasoning = str(row.get("reasoning") or "")
     if reasoning.startswith(GUESSED):
         answer = reasoning.removeprefix(GUESSED)
-        return Step(aspect, Status.PARSE_FAILURE, answer=answer, reason="the authors guessed a score where they could not parse")
-    return Step(aspect, Status.OK, tuple(float(s) for s in scores), reason=reasoning)
+        return Step(
+            aspect, Status.PARSE_FAILURE, answer=answer, reason="the authors guessed a score where they could not parse"
+        )
+    return Step(aspect, Status.OK, tuple(map(float, scores)), reason=reasoning)
 
 
 def _verdict(steps: tuple[Step, ...]) -> Verdict:

@@ -134,7 +134,9 @@ def read_ratings(root: Path, task: str) -> Ratings:
     """
     info = task_info(task)
     folder = root / BENCHMARK / "human_ratings" / info.folder
-    tables = [_read_table(folder / f"{info.ratings_stem}_rater{r}.tsv", info.image_models) for r in range(1, RATERS + 1)]
+    tables = [
+        _read_table(folder / f"{info.ratings_stem}_rater{r}.tsv", info.image_models) for r in range(1, RATERS + 1)
+    ]
     first = tables[0]
     for number, table in enumerate(tables[1:], start=2):
         if differing := sorted(set(first) ^ set(table)):
@@ -142,7 +144,9 @@ def read_ratings(root: Path, task: str) -> Ratings:
                 f"{folder}: raters 1 and {number} do not rate the same uids (first: {differing[0]}); "
                 "fetch the ratings again with `vieval prepare imagenhub`"
             )
-    return {uid: {m: tuple(t[uid][m] for t in tables) for m in info.image_models} for uid in sorted(first, key=_uid_order)}
+    return {
+        uid: {m: tuple(t[uid][m] for t in tables) for m in info.image_models} for uid in sorted(first, key=_uid_order)
+    }
 
 
 def _read_table(path: Path, image_models: tuple[str, ...]) -> dict[str, dict[str, tuple[float, float]]]:
@@ -183,7 +187,9 @@ def _read_cell(cell: str, path: Path, line: int, column: str) -> tuple[float, fl
             return float(sc), float(pq)
     except (ValueError, TypeError):
         pass
-    raise VievalError(f"{path}: line {line}, column {column}: {cell!r} is not [SC, PQ] with values 0, 0.5 or 1; correct the cell")
+    raise VievalError(
+        f"{path}: line {line}, column {column}: {cell!r} is not [SC, PQ] with values 0, 0.5 or 1; correct the cell"
+    )
 
 
 def samples(root: Path, task: str) -> list[Sample]:

@@ -17,10 +17,14 @@ from vieval_plugin.report.expect import Comparison, compare
 from vieval_plugin.report.load import load_runs
 from vieval_plugin.report.tables import tables
 
-NOTES = {"vieval_demo": "Synthetic: images drawn by VIEval with known defects, ratings that follow from them. No human rated these."}
+NOTES = {
+    "vieval_demo": "Synthetic: images drawn by VIEval with known defects, ratings that follow from them. No human rated these."
+}
 
 
-def write_report(results: Sequence[Path], out: Path, options: Options, expected: Path | None = None) -> Comparison | None:
+def write_report(
+    results: Sequence[Path], out: Path, options: Options, expected: Path | None = None
+) -> Comparison | None:
     """Write `report.md`, a CSV for each table and `cells.json` to the folder `out`; compare with printed cells if asked.
 
     Raises VievalError for results that cannot be read, before anything is written.
@@ -89,4 +93,6 @@ def _write(out: Path, files: dict[str, str]) -> None:
             os.chmod(temporary, 0o644)
             os.replace(temporary, out / name)
     except OSError as error:
-        raise VievalError(f"{out}: the report cannot be written there ({error.strerror}); choose another --out") from None
+        raise VievalError(
+            f"{out}: the report cannot be written there ({error.strerror}); choose another --out"
+        ) from None

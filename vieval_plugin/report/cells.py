@@ -104,7 +104,9 @@ def compute(benchmark: str, runs: list[Run], options: Options) -> Results:
 
 
 def _ranking(observed: list[Observation], aspects: tuple[str, ...], last: int | None) -> Ranking:
-    judged = {m: float(c.judge.mean()) if len(c.judge) else math.nan for m, c in columns(observed, aspects, "O").items()}
+    judged = {
+        m: float(c.judge.mean()) if len(c.judge) else math.nan for m, c in columns(observed, aspects, "O").items()
+    }
     rated = {m: float(rater_mean(values, last).mean()) for m, (_, values) in rating_columns(observed, "O").items()}
     models = [m for m in judged if not math.isnan(judged[m])]
     of_judge, of_humans = ranks([judged[m] for m in models]), ranks([rated[m] for m in models])
@@ -142,10 +144,14 @@ def _human_cells(
             agreement[HUMAN, task, aspect] = found
             cells[Key("T2/3", task, "", HUMAN, "spearman", aspect)] = found.paper
             by_model = rating_columns(observed, aspect)
-            alpha[task, aspect] = krippendorff_alpha(np.concatenate([values for _, values in by_model.values()], axis=1))
+            alpha[task, aspect] = krippendorff_alpha(
+                np.concatenate([values for _, values in by_model.values()], axis=1)
+            )
             for model, (_, values) in by_model.items():
                 for kind in get_args(Kind):
-                    cells[Key("T7", task, model, HUMAN, kind, aspect)] = paper_mean(leave_one_out(values, kind), rounded=False)
+                    cells[Key("T7", task, model, HUMAN, kind, aspect)] = paper_mean(
+                        leave_one_out(values, kind), rounded=False
+                    )
     return alpha
 
 
@@ -163,7 +169,7 @@ def _over_all_tasks(
 
 
 def _count(statuses: object) -> dict[Status, int]:
-    counted = {status: 0 for status in Status}
+    counted = dict.fromkeys(Status, 0)
     for status in statuses:  # type: ignore[attr-defined]
         counted[status] += 1
     return counted

@@ -30,8 +30,8 @@ class Compared:
         digits = _DIGITS.get(self.key.statistic, 4)
         assert self.computed is not None
         if self.computed != self.computed:
-            return 10**digits
-        return abs(round((round(self.computed, digits) - self.printed) * 10**digits))
+            return int(10**digits)
+        return int(abs(round((round(self.computed, digits) - self.printed) * 10**digits)))
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,9 @@ def samples_files(result: Path) -> list[Path]:
     for path in sorted(result.rglob("*_samples_*.jsonl")):
         newest[path.parent, re.sub(r"^.*_samples_", "", path.name)] = path
     if not newest:
-        raise VievalError(f"{result}: no samples_*.jsonl there; run lmms-eval with --log_samples and --output_path {result}")
+        raise VievalError(
+            f"{result}: no samples_*.jsonl there; run lmms-eval with --log_samples and --output_path {result}"
+        )
     return list(newest.values())
 
 

@@ -24,7 +24,14 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
     def markdown(self) -> str:
-        lines = [f"### {self.title}", "", _row(self.header), _row(["---"] * len(self.header)), *map(_row, self.rows), ""]
+        lines = [
+            f"### {self.title}",
+            "",
+            _row(self.header),
+            _row(["---"] * len(self.header)),
+            *map(_row, self.rows),
+            "",
+        ]
         return "\n".join(lines)
 
     def csv(self) -> str:
@@ -37,10 +44,16 @@ def tables(results: Results) -> list[Table]:
     """All tables of a benchmark that have a row."""
     aspects = _aspects(results)
     made = [
-        _averages(results, aspects, ("all",), "corrected_all", "Over all tasks: Spearman, Fisher average [95% interval]"),
-        _averages(results, aspects, results.tasks, "corrected_tasks", "By task: Spearman, Fisher average [95% interval]"),
+        _averages(
+            results, aspects, ("all",), "corrected_all", "Over all tasks: Spearman, Fisher average [95% interval]"
+        ),
+        _averages(
+            results, aspects, results.tasks, "corrected_tasks", "By task: Spearman, Fisher average [95% interval]"
+        ),
         _paper(results, aspects, "T1", ("all",), "table_1", "Table 1. Over all tasks, the published averaging"),
-        _paper(results, aspects, "T2/3", results.tasks, "table_2_3", "Tables 2 and 3. By task, the published averaging"),
+        _paper(
+            results, aspects, "T2/3", results.tasks, "table_2_3", "Tables 2 and 3. By task, the published averaging"
+        ),
         _rankings(results),
         _by_image_model(results, aspects),
         _humans(results, aspects),
@@ -79,7 +92,9 @@ def _paper(results: Results, aspects: Sequence[str], table: str, tasks: Sequence
 def _rankings(results: Results) -> Table:
     rows = []
     for (label, task), ranking in sorted(results.rankings.items(), key=lambda item: results.tasks.index(item[0][1])):
-        ranked = [" ".join(f"{model}:{rank:g}" for model, rank in _sorted(side)) for side in (ranking.human, ranking.judge)]
+        ranked = [
+            " ".join(f"{model}:{rank:g}" for model, rank in _sorted(side)) for side in (ranking.human, ranking.judge)
+        ]
         values = [results.cells[Key("T5", task, "", label, statistic, "O")] for statistic in ("footrule", "rho")]
         rows.append((task, label, *ranked, f"{values[0]:g}", _number(values[1], 2)))
     header = ("task", "judge", "rank by humans", "rank by judge", "footrule", "rho")
@@ -87,7 +102,10 @@ def _rankings(results: Results) -> Table:
 
 
 def _by_image_model(results: Results, aspects: Sequence[str]) -> Table:
-    places = sorted({(k.task, k.image_model) for k in results.cells if k.table == "T6"}, key=lambda p: (results.tasks.index(p[0]), p[1]))
+    places = sorted(
+        {(k.task, k.image_model) for k in results.cells if k.table == "T6"},
+        key=lambda p: (results.tasks.index(p[0]), p[1]),
+    )
     judges = [label for label in results.labels if label != HUMAN]
     rows = []
     for task, model in places:
@@ -100,9 +118,16 @@ def _by_image_model(results: Results, aspects: Sequence[str]) -> Table:
 
 def _humans(results: Results, aspects: Sequence[str]) -> Table:
     kinds = ("pearson", "spearman", "kendall")
-    places = sorted({(k.task, k.image_model) for k in results.cells if k.table == "T7"}, key=lambda p: (results.tasks.index(p[0]), p[1]))
+    places = sorted(
+        {(k.task, k.image_model) for k in results.cells if k.table == "T7"},
+        key=lambda p: (results.tasks.index(p[0]), p[1]),
+    )
     rows = tuple(
-        (task, model, *(_number(results.cells.get(Key("T7", task, model, HUMAN, kind, a))) for kind in kinds for a in aspects))
+        (
+            task,
+            model,
+            *(_number(results.cells.get(Key("T7", task, model, HUMAN, kind, a))) for kind in kinds for a in aspects),
+        )
         for task, model in places
     )
     header = ("task", "image model", *(f"{kind} {a}" for kind in kinds for a in aspects))

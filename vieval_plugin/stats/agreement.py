@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import krippendorff
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,7 +47,9 @@ def leave_one_out_resampled(ratings: ArrayLike, counts: NDArray[np.int64], kind:
     return np.array([resampled_correlations(values[r], _others(values, r), counts, kind) for r in range(len(values))])
 
 
-def krippendorff_alpha(ratings: ArrayLike, level: str = "ordinal") -> float:
+def krippendorff_alpha(
+    ratings: ArrayLike, level: Literal["nominal", "ordinal", "interval", "ratio"] = "ordinal"
+) -> float:
     """Krippendorff's alpha of ratings of shape (raters, items), at most 1; NaN marks a rating not given.
 
     `level` is `nominal`, `ordinal`, `interval` or `ratio`. NaN when every rating is the same. Computed by the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,7 +31,7 @@ def correlation(x: ArrayLike, y: ArrayLike, kind: Kind = "spearman") -> float:
         raise ValueError(f"two vectors of the same length are needed, not shapes {x.shape} and {y.shape}")
     if undefined(x, y):
         return float("nan")
-    measure = {"spearman": stats.spearmanr, "pearson": stats.pearsonr, "kendall": stats.kendalltau}[kind]
+    measure: Any = {"spearman": stats.spearmanr, "pearson": stats.pearsonr, "kendall": stats.kendalltau}[kind]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", stats.NearConstantInputWarning)
         return float(measure(x, y).statistic)
@@ -70,7 +70,9 @@ def resampled_correlations(x: ArrayLike, y: ArrayLike, counts: NDArray[np.int64]
     for start in range(0, len(counts), block):
         weights = counts[start : start + block].astype(float)
         if kind == "spearman":
-            out[start : start + block] = _weighted_pearson(_weighted_ranks(x, weights), _weighted_ranks(y, weights), weights)
+            out[start : start + block] = _weighted_pearson(
+                _weighted_ranks(x, weights), _weighted_ranks(y, weights), weights
+            )
         else:
             tile = np.broadcast_to
             out[start : start + block] = _weighted_pearson(tile(x, weights.shape), tile(y, weights.shape), weights)
@@ -98,4 +100,4 @@ def _weighted_pearson(x: Floats, y: Floats, weights: Floats) -> Floats:
     # a constant vector leaves rounding dust, not an exact zero, where its weighted mean is inexact
     scale = (weights * x * x).sum(axis=1) * (weights * y * y).sum(axis=1)
     r[~(variances > 1e-24 * scale)] = np.nan
-    return np.clip(r, -1.0, 1.0)
+    return np.asarray(np.clip(r, -1.0, 1.0))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation import Summary, combine
 
 Value = float | str | None
+Aggregation = Callable[[Sequence[Any]], Value]
 
 
 class Number(float):
@@ -27,6 +28,9 @@ class Remark(str):
 
     name: str
     summary: Summary
+
+
+Tagged = TypeVar("Tagged", Number, Remark)
 
 
 def names(aspects: Sequence[str]) -> list[str]:
@@ -69,7 +73,7 @@ def over_group(values: Sequence[Value], _sizes: Sequence[int], _weight_by_size: 
     return take(combine(tuple(v.summary for v in known)), known[0].name) if known else None
 
 
-def _tagged(value: Any, name: str, summary: Summary) -> Any:
+def _tagged(value: Tagged, name: str, summary: Summary) -> Tagged:
     value.name, value.summary = name, summary
     return value
 
@@ -79,6 +83,3 @@ def _remarks(summary: Summary) -> str:
     parts = [f"failures: {options.policy}", f"95% interval: {options.draws} draws of instructions, seed {options.seed}"]
     undefined = [f"{aspect} {reason}" for aspect, a in summary.aspects.items() for reason in a.reasons]
     return "; ".join([*parts, *(["undefined: " + ", ".join(undefined)] if undefined else [])])
-
-
-Aggregation = Callable[[Sequence[Any]], Value]

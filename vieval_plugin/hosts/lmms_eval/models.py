@@ -40,7 +40,9 @@ class VievalReplay(_JudgingOnly):
     def __init__(self, name: str = "", logs: str = "", **kwargs: Any) -> None:
         super().__init__()
         if not name or not logs:
-            raise VievalError("vieval_replay needs --model_args name=<what tables call the judge>,logs=<folder of recorded verdicts>")
+            raise VievalError(
+                "vieval_replay needs --model_args name=<what tables call the judge>,logs=<folder of recorded verdicts>"
+            )
         self.name, self.logs = str(name), Path(logs).expanduser()
         self.recordings: dict[str, replay.Recording] = {}
 
@@ -80,5 +82,7 @@ class VievalMeasure(_JudgingOnly):
 def _measure_all(asks: list[Ask], mapped: Callable[..., Any]) -> list[Reply]:
     for ask in asks:
         if not isinstance(ask, Measure):
-            raise VievalError("vieval_measure only measures images; this judge asks a model: run it with another --model")
+            raise VievalError(
+                "vieval_measure only measures images; this judge asks a model: run it with another --model"
+            )
     return list(tqdm(mapped(measure, asks), total=len(asks), desc="Measuring", unit="image"))

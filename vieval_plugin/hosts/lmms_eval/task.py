@@ -5,7 +5,8 @@ What differs between tasks stands in their YAML under `metadata`: benchmark, par
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -23,14 +24,21 @@ from vieval_plugin.records import read_record, target_json
 
 REQUEST_TYPE = "vieval_judge"
 
+# The host's response cache knows nothing of judges, wording or images and keeps failures; it skips what says it samples.
+_UNCACHED = {"do_sample": True}
+
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """What an instance asks of a model: judge this sample with this judge in this setting."""
+    """What an instance asks of a model: judge this sample with this judge in this setting.
+
+    `generation` holds the host's generation arguments, those of --gen_kwargs included.
+    """
 
     sample: Sample
     judge: str
     setting: str
+    generation: Mapping[str, Any] = field(default_factory=dict)
 
 
 class JudgeTask(ConfigurableTask):  # type: ignore[misc]
@@ -68,8 +76,8 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         return self.doc_to_text(doc)
 
     def construct_requests(self, doc_id: int, ctx: str, **kwargs: Any) -> Instance:
-        request = JudgeRequest(self.samples[doc_id], self.judge, self.setting)
-        arguments = (ctx, dict(self.config.generation_kwargs), request, doc_id, self.config.task, self.config.test_split)
+        request = JudgeRequest(self.samples[doc_id], self.judge, self.setting, dict(self.config.generation_kwargs))
+        arguments = (ctx, _UNCACHED, request, doc_id, self.config.task, self.config.test_split)
         return Instance(request_type=REQUEST_TYPE, arguments=arguments, idx=0, **kwargs)
 
     @one_line

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 import vieval_plugin.task_configs
-from vieval_plugin.hosts.lmms_eval.errors import one_line
 from vieval_plugin.errors import VievalError
+from vieval_plugin.hosts.lmms_eval.errors import one_line
 
 FOLDER = vieval_plugin.task_configs.__path__[0]
 _PREFIXES = ("imagenhub", "variant_", "vieval_")

@@ -1,0 +1,76 @@
+"""Fixtures that several test modules use."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(autouse=True)
+def no_options_from_outside(monkeypatch):
+    for name in ("VIEVAL_CONFIG", "VIEVAL_DATA"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """Public ratings and answers, which are not part of this repository."""
+    if not SHARED.is_dir():
+        pytest.skip("the public ratings and answers (../shared/data) are not beside this checkout")
+    return SHARED
+
+
+@pytest.fixture
+def ratings_folder(tmp_path):
+    """A data folder with two instructions of ImagenHub's cig, small enough to read in a test."""
+
+    def cells(values):
+        return "\t".join(values)
+
+    folder = tmp_path / "imagenhub" / "human_ratings" / "ImagenHub_Control-Guided_IG"
+    folder.mkdir(parents=True)
+    for rater in (1, 2, 3):
+        rows = [
+            "uid\tControlNet\tUniControl",
+            f"sample_10.jpg\t{cells(['[1,0.5]', '[0,0]'])}",
+            "sample_2.jpg\t[0, 1]\t[0.5,1]",
+        ]
+        (folder / f"Control-Guided_IG_rater{rater}.tsv").write_text("\n".join(rows))
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def lmms_eval():
+    """Runs lmms-eval as a user does, in a process of its own; returns the completed process with its output as text."""
+    pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
+
+    def run(*arguments, data=None, options=None, timeout=600):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("VIEVAL_")}
+        environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+        environment |= {
+            name: str(value) for name, value in (("VIEVAL_DATA", data), ("VIEVAL_CONFIG", options)) if value
+        }
+        command = [sys.executable, "-m", "lmms_eval", *map(str, arguments)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def results_of():
+    """Reads the results JSON of the only run below a folder, and its samples by task."""
+
+    def read(folder):
+        [path] = Path(folder).rglob("*_results.json")
+        samples = {
+            file.stem.split("_samples_")[1]: [json.loads(line) for line in file.read_text().splitlines()]
+            for file in Path(folder).rglob("*_samples_*.jsonl")
+        }
+        return json.loads(path.read_text()), samples
+
+    return read

@@ -1,0 +1,110 @@
+"""Options: defaults, a file, and what is said when the file is wrong."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from vieval_plugin import config, judging
+from vieval_plugin.errors import VievalError
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    def written(text):
+        path = tmp_path / "vieval.yaml"
+        path.write_text(text)
+        monkeypatch.setenv("VIEVAL_CONFIG", str(path))
+        config.read.cache_clear()
+        return path
+
+    return written
+
+
+def test_without_a_file_the_defaults_hold():
+    assert config.current() == config.Config()
+    assert config.current().statistics.failures == "drop"
+
+
+def test_the_commented_file_is_the_defaults():
+    assert config.Config.model_validate(yaml.safe_load(config.commented())) == config.Config()
+    assert all(line.lstrip().startswith("#") or ":" in line for line in config.commented().splitlines())
+
+
+def test_an_unknown_key_suggests_the_nearest(write):
+    write("statistics: {failure: drop}")
+    with pytest.raises(
+        VievalError, match=r"vieval.yaml: unknown option statistics.failure; did you mean statistics.failures\?"
+    ):
+        config.current()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("statistics: {failures: maybe}", "option statistics.failures: Input should be 'drop', 'random' or 'worst'"),
+        ("statistics: {draws: -1}", "option statistics.draws"),
+        ("judges: [", "not YAML"),
+        ("- a", "option file"),
+        ("judges: {viescore: {examples: {PQ: {image: x}}}}", "examples.PQ"),
+    ],
+)
+def test_a_wrong_file_is_one_line(write, text, message):
+    write(text)
+    with pytest.raises(VievalError, match=message) as caught:
+        config.current()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setenv("VIEVAL_CONFIG", "/nowhere/v.yaml")
+    with pytest.raises(VievalError, match="/nowhere/v.yaml: the options file cannot be read"):
+        config.current()
+
+
+def test_the_environment_goes_before_the_file_for_data(write, monkeypatch):
+    path = write("data: here")
+    assert config.current().data_folder() == path.parent / "here"
+    monkeypatch.setenv("VIEVAL_DATA", "/elsewhere")
+    assert config.current().data_folder() == Path("/elsewhere")
+
+
+def test_the_hash_follows_what_can_change_a_result(write):
+    plain = config.Config().hash
+    write("data: here")
+    assert config.current().hash == plain
+    write("statistics: {seed: 1}")
+    assert config.current().hash != plain
+
+
+def test_the_hash_follows_a_files_content_not_its_place(write, tmp_path):
+    (tmp_path / "a.txt").write_text("sample_1.jpg")
+    (tmp_path / "b.txt").write_text("sample_1.jpg")
+    (tmp_path / "c.txt").write_text("sample_2.jpg")
+    hashes = []
+    for name in "abc":
+        write(f"uids: {name}.txt")
+        hashes.append(config.current().hash)
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_one_shot_without_examples_says_what_to_give():
+    with pytest.raises(
+        VievalError, match=r"1shot needs an example image and its scores from you for each question \(SC_tig, "
+    ):
+        judging.prepare("viescore", "1shot", config.Config())
+
+
+def test_one_shot_examples_come_from_the_file(write, tmp_path):
+    keys = ["PQ", *(f"SC_{t}" for t in ("tig", "tie", "mie", "cig", "sdig", "sdie", "mcic"))]
+    write(
+        yaml.safe_dump({"judges": {"viescore": {"examples": {k: {"images": ["ex.png"], "scores": [5]} for k in keys}}}})
+    )
+    prepared = judging.prepare("viescore", "1shot", config.current())
+    assert prepared.provenance.pack == "viescore/v1"
+    assert config.current().judges.viescore.examples["PQ"].images == (tmp_path / "ex.png",)
+
+
+def test_an_unknown_judge_lists_the_known():
+    with pytest.raises(VievalError, match="no judge 'vie'; known: viescore, "):
+        judging.aspects("vie")

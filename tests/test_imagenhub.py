@@ -1,0 +1,84 @@
+"""Ratings files as samples, and what is said when they are wrong."""
+
+import re
+
+import pytest
+
+from vieval_plugin.data import imagenhub
+from vieval_plugin.errors import VievalError
+
+RATER_2 = "imagenhub/human_ratings/ImagenHub_Control-Guided_IG/Control-Guided_IG_rater2.tsv"
+
+
+def test_samples_come_in_uid_order_across_image_models(ratings_folder):
+    samples = imagenhub.samples(ratings_folder, "cig")
+    assert [(s.id.uid, s.id.image_model) for s in samples] == [
+        ("sample_2.jpg", "ControlNet"),
+        ("sample_2.jpg", "UniControl"),
+        ("sample_10.jpg", "ControlNet"),
+        ("sample_10.jpg", "UniControl"),
+    ]
+    assert samples[1].ratings == {"SC": (0.5,) * 3, "PQ": (1.0,) * 3, "O": (0.5**0.5,) * 3}
+
+
+def test_nothing_but_ratings_is_needed_to_name_images(ratings_folder):
+    sample = imagenhub.samples(ratings_folder, "cig")[0]
+    museum = ratings_folder / "imagenhub" / "museum" / "ImagenHub_Control-Guided_IG"
+    assert sample.images["control"].source == museum / "input" / "sample_2.jpg"
+    assert sample.images["output"].source == museum / "ControlNet" / "sample_2.jpg"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda t: t.replace("UniControl", "Other"),
+            r"rater2.tsv: column 'UniControl' is missing \(found: uid, ControlNet, Other\)",
+        ),
+        (
+            lambda t: t.replace("[0, 1]", "[0.7, x]"),
+            r"rater2.tsv: line 3, column ControlNet: '\[0.7, x\]' is not \[SC, PQ\]",
+        ),
+        (lambda t: t.replace("[0, 1]", "[0.7, 1]"), r"line 3, column ControlNet: '\[0.7, 1\]' is not \[SC, PQ\]"),
+        (lambda t: t.replace("[0, 1]", "[true, 1]"), r"line 3, column ControlNet"),
+        (lambda t: t.replace("[0, 1]\t", ""), r"line 3 has 2 cells where the header has 3"),
+        (lambda t: t.replace("sample_10", "sample_2"), r"line 3 repeats uid sample_2.jpg"),
+        (
+            lambda t: t.replace("sample_10", "sample_11"),
+            r"raters 1 and 2 do not rate the same uids \(first: sample_10.jpg\)",
+        ),
+        (lambda t: "", r"column 'uid' is missing \(found: none\)"),
+    ],
+)
+def test_a_malformed_ratings_file_is_named_with_row_and_column(ratings_folder, change, message):
+    path = ratings_folder / RATER_2
+    path.write_text(change(path.read_text()))
+    with pytest.raises(VievalError, match=message) as caught:
+        imagenhub.read_ratings(ratings_folder, "cig")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_absent_ratings_file_says_how_to_get_it(tmp_path):
+    with pytest.raises(VievalError, match="no such ratings file; set VIEVAL_DATA .* or run `vieval prepare imagenhub`"):
+        imagenhub.read_ratings(tmp_path, "tie")
+
+
+def test_missing_lists_conditions_and_images(ratings_folder):
+    lines = imagenhub.missing(ratings_folder, "cig")
+    assert re.search(r"dataset_lookup.json: no conditions for 2 of 2 uids", lines[0])
+    assert re.search(r"input: 2 of 2 images missing, first sample_2.jpg", lines[1])
+    assert len(lines) == 4
+
+
+def test_conditions_are_cleaned_as_the_authors_do():
+    sdig, sdie = imagenhub.TASKS["sdig"], imagenhub.TASKS["sdie"]
+    assert imagenhub._texts("sdig", {"prompt": "a <token> dog"}, sdig) == {"prompt": "a dog"}
+    assert imagenhub._texts("sdie", {"subject": "bear_plushie"}, sdie) == {"subject": "bear plushie"}
+    assert imagenhub._texts("cig", {"text": "a street"}, imagenhub.TASKS["cig"]) == {"prompt": "a street"}
+
+
+def test_the_public_ratings_are_all_there(shared_data):
+    counts = {task: len(imagenhub.samples(shared_data, task)) for task in imagenhub.TASKS}
+    assert counts == {"tig": 985, "mie": 716, "tie": 1432, "sdig": 600, "sdie": 462, "mcic": 306, "cig": 300}
+    for task, info in imagenhub.TASKS.items():
+        assert counts[task] == info.instructions * len(info.image_models)

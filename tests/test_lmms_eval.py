@@ -1,0 +1,176 @@
+"""VIEval inside lmms-eval, run as users run it."""
+
+import itertools
+import json
+
+import pytest
+from vieval_plugin.judges.protocol import Status
+
+from vieval_plugin.cli import main
+
+pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
+
+from lmms_eval.tasks import TaskManager, get_task_dict
+
+from vieval_plugin.hosts.lmms_eval import metrics, task_index
+
+
+@pytest.fixture(scope="module")
+def manager():
+    task_index.install()
+    return TaskManager()
+
+
+@pytest.fixture
+def cig_logs(tmp_path):
+    """Authors' logs for the two instructions of `ratings_folder`, with texts that hosts are known to mangle."""
+    reasons = {
+        "ControlNet": "thought\n</think>\n\nsaid after a blank line\n\nand another",
+        "UniControl": "if a < b then <c> holds",
+    }
+    for model, reason in reasons.items():
+        folder = tmp_path / "logs" / "ImagenHub_Control-Guided_IG" / model
+        folder.mkdir(parents=True)
+        for aspect in ("SC", "PQ"):
+            rows = {f"sample_{uid}.jpg": {"score": [uid, 9], "reasoning": reason} for uid in (2, 10)}
+            (folder / f"{aspect}.json").write_text(json.dumps(rows))
+    return tmp_path / "logs"
+
+
+def replay(logs, out, tasks):
+    return (
+        *("--model", "vieval_replay", "--model_args", f"name=test,logs={logs}", "--tasks", tasks),
+        *("--output_path", out, "--log_samples"),
+    )
+
+
+@pytest.mark.parametrize(
+    "pattern", ["imagenhub_*", "imagenhub*", "imagenhub", "imagenhub_viescore", "imagenhub_viescore*"]
+)
+def test_a_pattern_runs_each_plain_task_once(manager, pattern):
+    found = manager.match_tasks([pattern])
+    leaves = [leaf for name in found for leaf in ([m for m in task_index.members(name, manager.task_index)] or [name])]
+    tasks = [leaf for leaf in leaves if manager.task_index[leaf]["type"] != "group"]
+    assert sorted(tasks) == sorted(
+        f"imagenhub_viescore_{t}" for t in ("tig", "mie", "tie", "sdig", "sdie", "mcic", "cig")
+    )
+
+
+def test_a_pattern_over_leaves_of_a_group_that_is_not_matched_stays(manager):
+    assert manager.match_tasks(["imagenhub_viescore_t*"]) == ["imagenhub_viescore_tie", "imagenhub_viescore_tig"]
+
+
+def test_patterns_of_other_tasks_are_left_alone(manager):
+    assert "mmmu_val" in manager.match_tasks(["mmmu*"])
+
+
+def test_no_metric_name_is_part_of_another():
+    names = metrics.names(("SC", "PQ", "O"))
+    for a, b in itertools.permutations(names, 2):
+        assert a not in b
+    assert not any(name in ",none" for name in names)
+
+
+def test_the_shared_settings_hold_what_host_defaults_would_break(manager, ratings_folder, monkeypatch):
+    monkeypatch.setenv("VIEVAL_DATA", str(ratings_folder))
+    [task] = get_task_dict(["imagenhub_viescore_cig"], manager).values()
+    assert task.config.reasoning_tags == "none"
+    assert task.config.generation_kwargs["until"] == []
+    assert task.config.generation_kwargs["max_new_tokens"] == 1024
+    assert task.config.generation_kwargs["temperature"] == 0
+
+
+def test_text_that_hosts_mangle_arrives_whole(results_of, lmms_eval, ratings_folder, cig_logs, tmp_path):
+    run = lmms_eval(*replay(cig_logs, tmp_path / "out", "imagenhub_viescore_cig"), data=ratings_folder)
+    assert run.returncode == 0, run.stderr[-2000:]
+    _, samples = results_of(tmp_path / "out")
+    rationales = {
+        json.loads(row["filtered_resps"])["verdict"]["rationale"] for row in samples["imagenhub_viescore_cig"]
+    }
+    thought = "thought\n</think>\n\nsaid after a blank line\n\nand another"
+    angle = "if a < b then <c> holds"
+    assert rationales == {f"SC: {thought}\nPQ: {thought}", f"SC: {angle}\nPQ: {angle}"}
+
+
+def test_the_hosts_response_cache_returns_nothing_stale(results_of, lmms_eval, ratings_folder, cig_logs, tmp_path):
+    cached = ("--use_cache", tmp_path / "cache")
+    lmms_eval(*replay(cig_logs, tmp_path / "first", "imagenhub_viescore_cig"), *cached, data=ratings_folder)
+    path = cig_logs / "ImagenHub_Control-Guided_IG" / "UniControl" / "SC.json"
+    path.write_text(json.dumps({"sample_2.jpg": {"score": [3, 3], "reasoning": "changed"}}))
+    run = lmms_eval(*replay(cig_logs, tmp_path / "second", "imagenhub_viescore_cig"), *cached, data=ratings_folder)
+    assert run.returncode == 0, run.stderr[-2000:]
+    _, samples = results_of(tmp_path / "second")
+    verdicts = [json.loads(row["filtered_resps"])["verdict"] for row in samples["imagenhub_viescore_cig"]]
+    assert sorted(v["status"] for v in verdicts) == ["missing", "ok", "ok", "ok"]
+    assert [v["scores"]["SC"] for v in verdicts if "changed" in v["rationale"]] == [0.3]
+
+
+def test_an_undefined_correlation_is_null_with_its_reason(results_of, lmms_eval, ratings_folder, cig_logs, tmp_path):
+    for path in cig_logs.rglob("*.json"):
+        rows = {uid: {"score": [5, 5], "reasoning": ""} for uid in json.loads(path.read_text())}
+        path.write_text(json.dumps(rows))
+    run = lmms_eval(*replay(cig_logs, tmp_path / "out", "imagenhub_viescore_cig"), data=ratings_folder)
+    assert run.returncode == 0, run.stderr[-2000:]
+    results, _ = results_of(tmp_path / "out")
+    found = results["results"]["imagenhub_viescore_cig"]
+    assert found["SC_fisher,none"] is None
+    assert found["SC_count,none"] == 4
+    assert "undefined: SC ControlNet: the judge is constant" in found["remarks,none"]
+    assert "seed 0" in found["remarks,none"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "tasks", "message"),
+    [
+        (
+            lambda d, logs: None,
+            "imagenhub_viescore_ci",
+            "no task 'imagenhub_viescore_ci'; did you mean imagenhub_viescore_cig?",
+        ),
+        (lambda d, logs: None, "imagenhub_viescore_tie", "Text-Guided_IE_rater1.tsv: no such ratings file"),
+        (
+            lambda d, logs: _only_tie(logs),
+            "imagenhub_viescore_cig",
+            "no recorded verdicts for imagenhub/cig (it holds imagenhub/tie)",
+        ),
+    ],
+    ids=["unknown task", "no ratings", "logs of another task"],
+)
+def test_a_users_mistake_ends_in_one_line_and_a_failing_exit_code(
+    lmms_eval, ratings_folder, cig_logs, tmp_path, spoil, tasks, message
+):
+    spoil(ratings_folder, cig_logs)
+    run = lmms_eval(*replay(cig_logs, tmp_path / "out", tasks), data=ratings_folder)
+    assert run.returncode == 1
+    [line] = [line for line in run.stderr.splitlines() if line.startswith("vieval: ")]
+    assert message in line
+    assert "Traceback" not in run.stderr
+    assert not list(tmp_path.glob("out/**/*.json*"))
+
+
+def _only_tie(logs):
+    (logs / "ImagenHub_Control-Guided_IG").rename(logs / "ImagenHub_Text-Guided_IE")
+
+
+def test_another_task_is_refused_by_a_replay(lmms_eval, cig_logs, ratings_folder, tmp_path):
+    run = lmms_eval(
+        *("--model", "vieval_measure", "--tasks", "imagenhub_viescore_cig", "--limit", 1), data=ratings_folder
+    )
+    assert run.returncode == 1
+    assert "vieval: vieval_measure only measures images" in run.stderr
+
+
+def test_tasks_are_listed_with_their_data(ratings_folder, monkeypatch, capsys):
+    monkeypatch.setenv("VIEVAL_DATA", str(ratings_folder))
+    assert main(["tasks"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert "group of 7 tasks" in lines["imagenhub"]
+    assert (
+        "ratings ready, for live judging run `vieval prepare imagenhub --task cig`" in lines["imagenhub_viescore_cig"]
+    )
+    assert "not there" in lines["imagenhub_viescore_tie"]
+    assert "drawn by VIEval" in lines["vieval_demo_ssim_tie"]
+
+
+def test_every_status_has_a_share():
+    assert {f"status_{status}_share" for status in Status} <= set(metrics.names(("SC",)))

@@ -1,0 +1,144 @@
+"""Prompt packs: loading, hashing, the sandbox, and the import of the authors' wording."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from vieval_plugin import packs
+from vieval_plugin.data.imagenhub import TASKS
+from vieval_plugin.errors import VievalError
+from vieval_plugin.prompt_import import _RULES, import_viescore
+
+MANIFEST = """
+judge: viescore
+name: mine
+questions:
+  PQ: {template: PQ.jinja, images: [output], scores: [naturalness, artifacts]}
+"""
+
+
+@pytest.fixture
+def pack(tmp_path):
+    (tmp_path / "manifest.yaml").write_text(MANIFEST)
+    (tmp_path / "PQ.jinja").write_text("Rate it, {{ names | length }} scores.")
+    return tmp_path
+
+
+def test_the_hash_changes_with_a_word_and_with_nothing_else(pack, tmp_path_factory):
+    before = packs.load(str(pack)).hash
+    copy = shutil.copytree(pack, tmp_path_factory.mktemp("elsewhere") / "copy")
+    assert packs.load(str(copy)).hash == before
+    (pack / "PQ.jinja").write_text("Rate it, please.")
+    assert packs.load(str(pack)).hash != before
+
+
+@pytest.mark.parametrize(
+    "attack", ["{{ names.__class__.__mro__ }}", "{{ ''.__class__.__subclasses__() }}", "{% include '/etc/passwd' %}"]
+)
+def test_a_users_template_runs_in_the_sandbox(pack, attack):
+    (pack / "PQ.jinja").write_text(attack)
+    with pytest.raises(VievalError, match="mine, template PQ.jinja"):
+        packs.load(str(pack)).render("PQ.jinja", {"names": ("a",)})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda p: (p / "manifest.yaml").unlink(), "no prompt pack there"),
+        (lambda p: (p / "manifest.yaml").write_text("judge: [x"), "not a manifest"),
+        (lambda p: (p / "manifest.yaml").write_text(MANIFEST + "colour: red"), "not a manifest .*colour"),
+        (lambda p: (p / "PQ.jinja").unlink(), "names the template PQ.jinja, which is not in the folder"),
+        (lambda p: (p / "PQ.jinja").write_text("{% if %}"), "PQ.jinja: not a Jinja template"),
+        (lambda p: (p / "PQ.jinja").write_bytes(b"\xff\xfe\xff"), "PQ.jinja: the template cannot be read"),
+    ],
+)
+def test_a_broken_pack_is_named_in_one_line(pack, spoil, message):
+    spoil(pack)
+    with pytest.raises(VievalError, match=message) as caught:
+        packs.load(str(pack))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_link_out_of_the_pack_is_refused(pack, tmp_path_factory):
+    secret = tmp_path_factory.mktemp("secret") / "key.jinja"
+    secret.write_text("secret")
+    (pack / "PQ.jinja").unlink()
+    (pack / "PQ.jinja").symlink_to(secret)
+    with pytest.raises(VievalError, match="a link out of the pack's folder"):
+        packs.load(str(pack))
+
+
+def test_a_missing_condition_is_named(pack):
+    (pack / "PQ.jinja").write_text("About {{ prompt }}")
+    with pytest.raises(VievalError, match="'prompt' is undefined"):
+        packs.load(str(pack)).render("PQ.jinja", {})
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A folder in the shape of the authors' repository, with words of our own."""
+    root = tmp_path / "checkout"
+    for setting in ("0shot", "1shot"):
+        rules = root / "questions" / f"prompts_{setting}"
+        rules.mkdir(parents=True)
+        for file in {file for files in _RULES.values() for file in files}:
+            (rules / file).write_text(
+                f"{setting} {file} for <prompt><instruction><subject> in {{braces}} {{{{x}}}} {{% y %}}\n"
+            )
+    (root / "questions" / "context.txt").write_text("Be fair.\n")
+    (root / "questions" / "context_no_delimit.txt").write_text("Be fair, no marks.\n")
+    return root
+
+
+def test_import_joins_context_and_rules_and_fills_placeholders(checkout, tmp_path):
+    zero, one = import_viescore(checkout, tmp_path / "packs")
+    pack = packs.load(str(zero))
+    assert (zero.name, one.name) == ("0shot", "1shot")
+    assert packs.load(str(one)).settings == ("1shot",)
+    texts = {"prompt": "P", "instruction": "<prompt>", "subject": "{{ S }}"}
+    assert pack.render("SC_tie.jinja", texts) == (
+        "Be fair.\n\n0shot two_image_edit_rule.txt for P<prompt>{{ S }} in {braces} {{x}} {% y %}\n\n"
+        "0shot tie_rule_SC.txt for P<prompt>{{ S }} in {braces} {{x}} {% y %}"
+    )
+    assert pack.questions["SC_mcic"].images == ("concepts", "output")
+
+
+def test_import_takes_another_context(checkout, tmp_path):
+    zero, _ = import_viescore(checkout, tmp_path / "packs", "context_no_delimit.txt")
+    assert (
+        packs.load(str(zero))
+        .render("PQ.jinja", dict.fromkeys(("prompt", "instruction", "subject"), ""))
+        .startswith("Be fair, no marks.")
+    )
+
+
+def test_import_names_what_is_missing_and_leaves_nothing(checkout, tmp_path):
+    (checkout / "questions" / "prompts_0shot" / "rule_PQ.txt").unlink()
+    with pytest.raises(VievalError, match="prompts_0shot: rule_PQ.txt missing"):
+        import_viescore(checkout, tmp_path / "packs")
+    assert not list(tmp_path.glob("packs/*"))
+
+
+def test_import_does_not_overwrite(checkout, tmp_path):
+    import_viescore(checkout, tmp_path / "packs")
+    with pytest.raises(VievalError, match="is there already"):
+        import_viescore(checkout, tmp_path / "packs")
+
+
+def test_the_wording_of_logs_comes_back_word_for_word(shared_data, tmp_path):
+    logs = shared_data / "viescore_logs" / "results_gpt4v_1shot"
+    [folder] = import_viescore(logs, tmp_path / "packs")
+    pack = packs.load(str(folder))
+    different = total = 0
+    for task, info in TASKS.items():
+        for path in (logs / info.folder).glob("*/SC.json"):
+            for row in json.loads(path.read_text()).values():
+                value = re.findall(
+                    r"^(?:Text Prompt|Editing instruction|Subject): (.*)$", row["prompt_input"], re.MULTILINE
+                )[-1]
+                rendered = pack.render(f"SC_{task}.jinja", dict.fromkeys(("prompt", "instruction", "subject"), value))
+                different += rendered != row["prompt_input"].strip()
+                total += 1
+    assert (different, total) == (1, 4594)

@@ -1,0 +1,63 @@
+"""The benchmarks by name: where their samples come from and what the published statistics need to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from vieval_plugin.data import demo, imagenhub
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Sample
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """How to get a benchmark's samples of a task, and what is missing for judging them live (a line each).
+
+    `added_last` gives, by task, the rater whose O the published code adds last (see stats/agreement.py).
+    `prepared` is false for what needs no data folder.
+    """
+
+    tasks: tuple[str, ...]
+    samples: Callable[[Path, str], list[Sample]]
+    missing: Callable[[Path, str], list[str]]
+    added_last: Mapping[str, int]
+    prepared: bool = True
+
+
+BENCHMARKS: dict[str, Benchmark] = {
+    imagenhub.BENCHMARK: Benchmark(
+        tuple(imagenhub.TASKS),
+        imagenhub.samples,
+        imagenhub.missing,
+        {task: info.added_last for task, info in imagenhub.TASKS.items()},
+    ),
+    demo.BENCHMARK: Benchmark(
+        tuple(imagenhub.TASKS),
+        lambda _root, task: demo.samples(task),
+        lambda _root, _task: [],
+        {},
+        prepared=False,
+    ),
+}
+
+
+def samples(root: Path, benchmark: str, task: str, uids: Path | None = None) -> list[Sample]:
+    """The samples of a benchmark's task; with `uids` (a file, one uid a line) only those.
+
+    VievalError for an unknown benchmark, for data that is absent or malformed, and for a list that names no sample.
+    """
+    if benchmark not in BENCHMARKS:
+        raise VievalError(f"no benchmark {benchmark!r}; known: {', '.join(BENCHMARKS)}")
+    found = BENCHMARKS[benchmark].samples(root, task)
+    if uids is None:
+        return found
+    try:
+        wanted = {line.strip() for line in uids.read_text(encoding="utf-8").splitlines() if line.strip()}
+    except OSError as error:
+        raise VievalError(f"{uids}: the list of uids cannot be read ({error.strerror}); option uids names it") from None
+    kept = [sample for sample in found if sample.id.uid in wanted]
+    if not kept:
+        raise VievalError(f"{uids}: none of its {len(wanted)} uids is in {benchmark}/{task}")
+    return kept
