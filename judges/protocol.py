@@ -125,11 +125,12 @@ class UseTool:
 
 @dataclass(frozen=True)
 class Measure:
-    """Asks for a named image metric; `images` maps the metric's own roles to images."""
+    """Asks for a named image metric; `images` maps the metric's own roles to images, `texts` are the sample's."""
 
     metric: str
     images: Mapping[str, Image]
     label: str
+    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 Ask: TypeAlias = Chat | Likelihood | UseTool | Measure
@@ -152,6 +153,17 @@ class Measurement:
 
 
 @dataclass(frozen=True)
+class Probabilities:
+    """For each continuation of a `Likelihood`, in order, the lowest and highest its probability can be, in [0, 1].
+
+    Equal where it is known; apart where a server listed only its likeliest tokens and this was not among them.
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Failure:
     """An ask that brought no answer: `status` says in which way, `reason` what happened."""
 
@@ -159,7 +171,7 @@ class Failure:
     reason: str
 
 
-Reply: TypeAlias = Text | Measurement | Failure
+Reply: TypeAlias = Text | Probabilities | Measurement | Failure
 
 
 @dataclass(frozen=True)

@@ -10,24 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vieval_plugin.judges.parsing import parse_scores
-from vieval_plugin.judges.protocol import (
-    Chat,
-    Failure,
-    Image,
-    Judge,
-    Message,
-    Program,
-    Question,
-    Reply,
-    Sample,
-    Status,
-    Step,
-    Text,
-    Verdict,
-    Wording,
-    worst,
-)
+from vieval_plugin.judges.asking import ScoreAsk, ask_scores
+from vieval_plugin.judges.protocol import Chat, Image, Judge, Message, Program, Sample, Verdict, Wording, worst
 
 ASPECTS = ("SC", "PQ", "O")
 SCALE = 10.0
@@ -42,23 +26,23 @@ class Example:
     reasoning: str = ""
 
 
-def judge(wording: Wording, examples: Mapping[str, Example] | None = None) -> Judge:
+def judge(wording: Wording, examples: Mapping[str, Example] | None = None, reminders: int = 1) -> Judge:
     """VIEScore with a prompt pack; `examples` maps a question (`SC_tie`, `PQ`) to its one-shot example.
 
-    The program asks SC and PQ at once and scores SC, PQ and O in [0, 1]; an aspect whose reply cannot be read is absent.
+    The program asks SC and PQ at once, and a question whose reply cannot be read up to `reminders` times more. It
+    scores SC, PQ and O in [0, 1]; an aspect whose replies could not be read is absent.
     """
     shown = examples or {}
 
     def program(sample: Sample) -> Program:
         asked = {"SC": f"SC_{sample.id.task}", "PQ": "PQ"}
-        replies = yield [_ask(wording, asked[a], a, sample, shown.get(asked[a])) for a in asked]
-        steps = tuple(
-            _read(reply, aspect, len(wording.questions[asked[aspect]].scores))
-            for aspect, reply in zip(asked, replies, strict=True)
-        )
-        scores = combine_aspects({step.label: step.scores for step in steps if step.status.usable})
-        rationale = "\n".join(f"{step.label}: {step.reason}" for step in steps if step.status.usable and step.reason)
-        return Verdict(scores, worst([step.status for step in steps]), rationale, steps)
+        asks = [_ask(wording, key, aspect, sample, shown.get(key)) for aspect, key in asked.items()]
+        answers = yield from ask_scores(asks, wording, reminders)
+        final = [answer.final for answer in answers]
+        scores = combine_aspects({step.label: step.scores for step in final if step.status.usable})
+        rationale = "\n".join(f"{step.label}: {step.reason}" for step in final if step.status.usable and step.reason)
+        trace = tuple(step for answer in answers for step in answer.steps)
+        return Verdict(scores, worst([step.status for step in final]), rationale, trace)
 
     return program
 
@@ -89,19 +73,9 @@ def reply_schema(count: int) -> dict[str, Any]:
     }
 
 
-def _ask(wording: Wording, key: str, label: str, sample: Sample, example: Example | None) -> Chat:
-    question: Question = wording.questions[key]
+def _ask(wording: Wording, key: str, label: str, sample: Sample, example: Example | None) -> ScoreAsk:
+    question = wording.questions[key]
+    count = len(question.scores)
     text = wording.render(question.template, {**sample.texts, "names": question.scores, "example": example})
     images = (*(example.images if example else ()), *(sample.images[role] for role in question.images))
-    return Chat((Message("user", (*images, text)),), label, reply_schema(len(question.scores)))
-
-
-def _read(reply: Reply, label: str, count: int) -> Step:
-    if isinstance(reply, Failure):
-        return Step(label, reply.status, reason=reply.reason)
-    if not isinstance(reply, Text):
-        return Step(label, Status.API_ERROR, reason=f"a text was asked for, {type(reply).__name__} came")
-    parsed = parse_scores(reply.text, count=count, high=SCALE)
-    return Step(
-        label, parsed.status, parsed.scores, reply.text, parsed.reasoning if parsed.status.usable else parsed.reason
-    )
+    return ScoreAsk(Chat((Message("user", (*images, text)),), label, reply_schema(count)), count, SCALE)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from vieval_plugin.judges.protocol import Status
 
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation import Observation, Options, combine, fill, human, observe, over_tasks, summarise  # noqa: F401
 
 ASPECTS = ("SC", "PQ", "O")

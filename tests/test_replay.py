@@ -4,10 +4,10 @@ import json
 from collections import Counter
 
 import pytest
-from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict
 
 from vieval_plugin import replay
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict
 from vieval_plugin.records import Provenance, read_record, response_json, target_json
 
 MAGIC = SampleId("imagenhub", "tie", "MagicBrush", "sample_1_1.jpg")

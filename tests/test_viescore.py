@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from vieval_plugin.judges import viescore
-from vieval_plugin.judges.protocol import Failure, Image, Sample, SampleId, Status, Text
 
 from vieval_plugin import packs
+from vieval_plugin.judges import viescore
+from vieval_plugin.judges.protocol import Failure, Image, Sample, SampleId, Status, Text
 
 ROLES = ("output", "source", "mask", "subject", "control", "concepts")
 ORDER = {

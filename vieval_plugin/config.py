@@ -13,7 +13,7 @@ from typing import Any
 
 import platformdirs
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation import Options, Policy
@@ -34,6 +34,37 @@ class OneShot(_Part):
     reasoning: str = Field("", description="a short reason for them")
 
 
+class Backbone(_Part):
+    """A model behind an OpenAI-compatible server."""
+
+    model: str = Field(description="the name the server knows it by")
+    base_url: tuple[str, ...] = Field(description="address that ends in /v1, or a list of them to spread the load")
+    api_key_env: str | None = Field(
+        None, description="environment variable that holds the key (default OPENAI_API_KEY)"
+    )
+    num_concurrent: int = Field(32, ge=1, description="requests in flight at once")
+    timeout: float = Field(600.0, gt=0, description="seconds without a byte after which a call is tried again")
+    retries: int = Field(5, ge=0, description="how often a call is tried again while the server answers others")
+    patience: float = Field(120.0, gt=0, description="seconds without any answer after which the run stops")
+    max_pixels: int | None = Field(None, ge=1, description="larger images are made smaller before they are sent")
+    temperature: float = Field(0.0, ge=0, description="sampling temperature")
+    max_tokens: int | None = Field(None, ge=1, description="limit of an answer's tokens, in place of the judge's own")
+    extra: Mapping[str, Any] = Field(default_factory=dict, description="further request fields, sent as they are")
+
+    @field_validator("base_url", mode="before")
+    @classmethod
+    def _one_or_more(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    def key(self, name: str) -> str:
+        """The key from the environment, empty where none is needed; VievalError if the named variable is not set."""
+        if self.api_key_env is None:
+            return os.environ.get("OPENAI_API_KEY", "")
+        if self.api_key_env not in os.environ:
+            raise VievalError(f"backbone {name}: set the environment variable {self.api_key_env} to its key")
+        return os.environ[self.api_key_env]
+
+
 class VIEScoreOptions(_Part):
     pack: str = Field("viescore/v1", description="prompt pack: a built-in name or a folder (`vieval prompts list`)")
     pack_1shot: str = Field("viescore/v1", description="prompt pack of the one-shot tasks")
@@ -44,6 +75,7 @@ class VIEScoreOptions(_Part):
 
 
 class Judges(_Part):
+    reminders: int = Field(1, ge=0, description="how often a reply that cannot be read is asked again, with the error")
     viescore: VIEScoreOptions = Field(default_factory=VIEScoreOptions, description="VIEScore")
 
 
@@ -56,18 +88,30 @@ class Statistics(_Part):
         return Options(self.failures, self.draws, self.seed)
 
 
+class StoreOptions(_Part):
+    use: bool = Field(True, description="keep replies on disk and never ask again what was answered")
+    path: Path | None = Field(None, description="the SQLite file (default: replies.sqlite in the user's cache folder)")
+
+
 class Config(_Part):
     """All options, with their defaults."""
 
     data: Path | None = Field(None, description="folder of prepared benchmarks; VIEVAL_DATA, where set, goes before it")
     uids: Path | None = Field(None, description="file with one uid a line: only these samples are judged")
     judges: Judges = Field(default_factory=Judges, description="judges and their switches")
+    backbones: Mapping[str, Backbone] = Field(
+        default_factory=dict,
+        description="named models behind servers: judge is the one that answers unless a judge names another "
+        "(judge: {model: ..., base_url: http://127.0.0.1:8000/v1, num_concurrent: 32})",
+    )
+    store: StoreOptions = Field(default_factory=StoreOptions, description="replies kept on disk")
     statistics: Statistics = Field(default_factory=Statistics, description="failure policy and intervals")
 
     @property
     def hash(self) -> str:
         """Hash of the options that can change a result: of files their content, not where they lie."""
-        options = self.model_dump(exclude={"data"})
+        transport = {"base_url", "api_key_env", "num_concurrent", "timeout", "retries", "patience"}
+        options = self.model_dump(exclude={"data": True, "store": True, "backbones": {"__all__": transport}})
         return hashlib.sha256(json.dumps(options, sort_keys=True, default=_content).encode()).hexdigest()[:16]
 
     def data_folder(self) -> Path:
@@ -75,6 +119,12 @@ class Config(_Part):
         if named := os.environ.get(DATA_VARIABLE):
             return Path(named).expanduser()
         return self.data.expanduser() if self.data else Path(platformdirs.user_cache_dir("vieval"))
+
+    def store_path(self) -> Path | None:
+        """The file of replies, or None where none are kept."""
+        if not self.store.use:
+            return None
+        return self.store.path or Path(platformdirs.user_cache_dir("vieval")) / "replies.sqlite"
 
 
 def current() -> Config:
@@ -142,7 +192,7 @@ def _fields_at(place: list[str]) -> list[str]:
     for part in place:
         annotation = model.model_fields[part].annotation if part in model.model_fields else None
         if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-            return list(OneShot.model_fields)
+            return [*OneShot.model_fields, *Backbone.model_fields]
         model = annotation
     return list(model.model_fields)
 
@@ -159,4 +209,7 @@ def _anchored(config: Config, folder: Path) -> Config:
     }
     viescore = config.judges.viescore.model_copy(update={"examples": examples})
     judges = config.judges.model_copy(update={"viescore": viescore})
-    return config.model_copy(update={"data": anchor(config.data), "uids": anchor(config.uids), "judges": judges})
+    store = config.store.model_copy(update={"path": anchor(config.store.path)})
+    return config.model_copy(
+        update={"data": anchor(config.data), "uids": anchor(config.uids), "judges": judges, "store": store}
+    )

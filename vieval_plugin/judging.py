@@ -58,7 +58,7 @@ def _prepare_viescore(setting: str, config: Config, rated: tuple[str, ...]) -> P
         for key, one in options.examples.items():
             examples[key] = viescore.Example(tuple(Image(path) for path in one.images), one.scores, one.reasoning)
     provenance = Provenance("viescore", setting, rated, pack=pack.name, pack_hash=pack.hash, config_hash=config.hash)
-    return Prepared(viescore.judge(pack, examples), provenance)
+    return Prepared(viescore.judge(pack, examples, config.judges.reminders), provenance)
 
 
 _pack = lru_cache(maxsize=8)(packs.load)

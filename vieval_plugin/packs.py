@@ -28,6 +28,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Question
 
 MANIFEST = "manifest.yaml"
+SHARED = "shared"
 _MOST_BYTES = 1 << 20
 
 
@@ -83,7 +84,8 @@ def load(name_or_folder: str) -> Pack:
         else Path(name_or_folder).expanduser()
     )
     manifest = _read_manifest(folder)
-    texts = {path.name: _read_template(folder, path.name) for path in sorted(folder.glob("*.jinja"))}
+    shared = {path.name: _read_template(root / SHARED, path.name) for path in sorted((root / SHARED).glob("*.jinja"))}
+    texts = shared | {path.name: _read_template(folder, path.name) for path in sorted(folder.glob("*.jinja"))}
     environment = ImmutableSandboxedEnvironment(
         loader=DictLoader(texts), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

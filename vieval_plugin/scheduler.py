@@ -1,41 +1,98 @@
-"""Runs many judge programs against one backend."""
+"""Runs many judge programs against one backend: in waves for batches, each at its own pace for servers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
-from vieval_plugin.judges.protocol import Ask, Program, Reply, Verdict
+from vieval_plugin.judges.protocol import Ask, Program, Reply, Text, Verdict
 
-Answer = Callable[[list[Ask]], list[Reply]]
+
+@dataclass(frozen=True)
+class Outcome:
+    """A program's verdict and the tokens its chats cost, as far as the backend told."""
+
+    verdict: Verdict
+    input_tokens: int = 0
+    output_tokens: int = 0
 
 
 @dataclass
 class _Live:
-    place: int
+    """A program under way: what it asked last and what it cost so far."""
+
     program: Program
-    asks: list[Ask]
+    asks: list[Ask] = field(default_factory=list)
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def advance(self, replies: list[Reply] | None) -> Outcome | None:
+        """Send replies (None to begin); the outcome if that was the end."""
+        for reply in replies or []:
+            if isinstance(reply, Text):
+                self.input_tokens += reply.input_tokens or 0
+                self.output_tokens += reply.output_tokens or 0
+        try:
+            self.asks = next(self.program) if replies is None else self.program.send(replies)
+            return None
+        except StopIteration as end:
+            return Outcome(end.value, self.input_tokens, self.output_tokens)
 
 
-def run_in_waves(programs: Sequence[Program], answer: Answer) -> list[Verdict]:
+def run_in_waves(programs: Sequence[Program], answer: Callable[[list[tuple[int, Ask]]], list[Reply]]) -> list[Outcome]:
     """Advance all programs together: the asks of all live ones go to `answer` in one call a wave.
 
-    For backends that answer whole batches, such as a harness model. Verdicts come in the order of the programs.
+    For backends that answer whole batches, such as a harness model. Each ask comes with its program's number, replies
+    go back in the asks' order, outcomes come in the programs'.
     """
-    verdicts: dict[int, Verdict] = {}
-    live = [_Live(place, program, []) for place, program in enumerate(programs)]
-    live = [program for program in live if _advance(program, None, verdicts)]
+    outcomes: dict[int, Outcome] = {}
+    live = {place: _Live(program) for place, program in enumerate(programs)}
+    replies: dict[int, list[Reply] | None] = dict.fromkeys(live)
     while live:
-        replies = iter(answer([ask for program in live for ask in program.asks]))
-        live = [p for p in live if _advance(p, [next(replies) for _ in p.asks], verdicts)]
-    return [verdicts[place] for place in range(len(programs))]
+        for place in list(live):
+            if (outcome := live[place].advance(replies[place])) is not None:
+                outcomes[place] = outcome
+                del live[place]
+        asked = [(place, ask) for place, one in live.items() for ask in one.asks]
+        answered = iter(answer(asked) if asked else [])
+        replies = {place: [next(answered) for _ in one.asks] for place, one in live.items()}
+    return [outcomes[place] for place in range(len(programs))]
 
 
-def _advance(live: _Live, replies: list[Reply] | None, verdicts: dict[int, Verdict]) -> bool:
-    """Send replies into a program; whether it goes on."""
+async def run_concurrently(
+    programs: Iterable[Program],
+    answer: Callable[[int, Ask], Awaitable[Reply]],
+    *,
+    live: int,
+    on_outcome: Callable[[int, Outcome], None],
+) -> None:
+    """Advance each program as soon as its own replies are in, `live` of them at a time, started in order.
+
+    `answer` gets the program's number with each ask; `on_outcome` is called as programs end. Programs are taken from
+    the iterable one by one, so that no more than `live` exist. An exception from `answer` ends the run.
+    """
+    waiting = enumerate(programs)
+
+    async def work() -> None:
+        for place, program in waiting:
+            on_outcome(place, await _drive(place, program, answer))
+
+    workers = [asyncio.ensure_future(work()) for _ in range(live)]
     try:
-        live.asks = next(live.program) if replies is None else live.program.send(replies)
-        return True
-    except StopIteration as end:
-        verdicts[live.place] = end.value
-        return False
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+
+async def _drive(place: int, program: Program, answer: Callable[[int, Ask], Awaitable[Reply]]) -> Outcome:
+    one = _Live(program)
+    replies: list[Reply] | None = None
+    while (outcome := one.advance(replies)) is None:
+        if len(one.asks) == 1:
+            replies = [await answer(place, one.asks[0])]
+        else:
+            replies = list(await asyncio.gather(*(answer(place, ask) for ask in one.asks)))
+    return outcome

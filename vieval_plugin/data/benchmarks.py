@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from vieval_plugin.data import demo, imagenhub
@@ -26,6 +27,12 @@ class Benchmark:
     prepared: bool = True
 
 
+@cache
+def _drawn(task: str) -> tuple[Sample, ...]:
+    """Drawn once a process, whichever judges look at them."""
+    return tuple(demo.samples(task))
+
+
 BENCHMARKS: dict[str, Benchmark] = {
     imagenhub.BENCHMARK: Benchmark(
         tuple(imagenhub.TASKS),
@@ -35,7 +42,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     ),
     demo.BENCHMARK: Benchmark(
         tuple(imagenhub.TASKS),
-        lambda _root, task: demo.samples(task),
+        lambda _root, task: list(_drawn(task)),
         lambda _root, _task: [],
         {},
         prepared=False,

@@ -16,4 +16,5 @@ def register() -> list[Any]:
     return [
         ModelManifest("vieval_replay", simple_class_path=f"{models}.VievalReplay"),
         ModelManifest("vieval_measure", simple_class_path=f"{models}.VievalMeasure"),
+        ModelManifest("vieval_openai", simple_class_path=f"{models}.VievalOpenAI"),
     ]

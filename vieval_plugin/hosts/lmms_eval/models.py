@@ -1,31 +1,40 @@
-"""lmms-eval models that judge by themselves: recorded verdicts, and image metrics that need no backbone."""
+"""lmms-eval models of ours: recorded verdicts, image metrics without a backbone, and OpenAI-compatible servers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lmms_eval.api.instance import Instance
+from lmms_eval.api.instance import GenerationResult, Instance
 from lmms_eval.api.model import lmms
+from pydantic import ValidationError
 from tqdm import tqdm
 
-from vieval_plugin import config, judging, replay
+from vieval_plugin import config, judging, live, replay
 from vieval_plugin.backends.measure import measure
+from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
+from vieval_plugin.hosts.lmms_eval.answering import is_padding, jobs, results
 from vieval_plugin.hosts.lmms_eval.errors import one_line
 from vieval_plugin.hosts.lmms_eval.task import JudgeRequest
 from vieval_plugin.judges.protocol import Ask, Measure, Reply
 from vieval_plugin.records import Provenance, response_json
-from vieval_plugin.scheduler import run_in_waves
+from vieval_plugin.scheduler import Outcome, run_in_waves
 
 
 class _JudgingOnly(lmms):  # type: ignore[misc]
-    """What both have in common: they answer our requests and no others."""
+    """What these models have in common: they answer our requests and no others."""
 
     is_simple = True
+
+    def __init__(self, **host_arguments: Any) -> None:
+        """What the host passes to every model (batch size, device) means nothing here."""
+        super().__init__()
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
         raise SystemExit(f"vieval: {type(self).__name__} answers tasks of VIEval only; `vieval tasks` lists them")
@@ -37,7 +46,7 @@ class VievalReplay(_JudgingOnly):
     """Recorded verdicts as a judge: `--model vieval_replay --model_args name=...,logs=FOLDER`."""
 
     @one_line
-    def __init__(self, name: str = "", logs: str = "", **kwargs: Any) -> None:
+    def __init__(self, name: str = "", logs: str = "", **host_arguments: Any) -> None:
         super().__init__()
         if not name or not logs:
             raise VievalError(
@@ -48,7 +57,8 @@ class VievalReplay(_JudgingOnly):
 
     @one_line
     def vieval_judge(self, requests: list[Instance]) -> list[str]:
-        return [self._answer(instance.args[2]) for instance in tqdm(requests, desc="Replaying", unit="sample")]
+        shown = tqdm(requests, desc="Replaying", unit="sample")
+        return ["" if is_padding(instance) else self._answer(instance.args[2]) for instance in shown]
 
     def _answer(self, request: JudgeRequest) -> str:
         if request.judge not in self.recordings:
@@ -65,24 +75,104 @@ class VievalMeasure(_JudgingOnly):
     """Image metrics that need no weights: `--model vieval_measure`, for the tasks of auto-metric judges."""
 
     @one_line
-    def vieval_judge(self, requests: list[Instance]) -> list[str]:
-        options = config.current()
-        asked: list[JudgeRequest] = [instance.args[2] for instance in requests]
-        prepared = {(r.judge, r.setting): judging.prepare(r.judge, r.setting, options) for r in asked}
-        programs = [prepared[r.judge, r.setting].judge(r.sample) for r in asked]
+    def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
+        requests, made, prepared = jobs(instances, config.current())
+        programs = [job.judge(job.sample) for job in made]
         with ThreadPoolExecutor() as pool:
-            verdicts = run_in_waves(programs, lambda asks: _measure_all(asks, pool.map))
-        provenance = {key: p.by(key[0]) for key, p in prepared.items()}
-        return [
-            response_json(request.sample.id, verdict, provenance[request.judge, request.setting])
-            for request, verdict in zip(asked, verdicts, strict=True)
-        ]
+
+            def answer(asked: list[tuple[int, Ask]]) -> list[Reply]:
+                asks = [_only_measure(ask) for _, ask in asked]
+                return list(tqdm(pool.map(measure, asks), total=len(asks), desc="Measuring", unit="image"))
+
+            outcomes = run_in_waves(programs, answer)
+        return results(instances, requests, outcomes, prepared, backbone=None)
 
 
-def _measure_all(asks: list[Ask], mapped: Callable[..., Any]) -> list[Reply]:
-    for ask in asks:
-        if not isinstance(ask, Measure):
-            raise VievalError(
-                "vieval_measure only measures images; this judge asks a model: run it with another --model"
+def _only_measure(ask: Ask) -> Measure:
+    if isinstance(ask, Measure):
+        return ask
+    raise VievalError("vieval_measure only measures images; this judge asks a model: run it with another --model")
+
+
+class VievalOpenAI(_JudgingOnly):
+    """An OpenAI-compatible server as the judge's backbone, each sample at its own pace.
+
+    `--model vieval_openai --model_args model=NAME,base_url=http://127.0.0.1:8000/v1,num_concurrent=32`; several
+    addresses are separated by `;`. Every field of a backbone in the options file can be given, or none: then
+    `backbones.judge` of that file is used. The key comes from the environment, because the host writes its arguments
+    into the results.
+    """
+
+    @one_line
+    def __init__(self, batch_size: Any = None, device: Any = None, max_batch_size: Any = None, **fields: Any) -> None:
+        super().__init__()
+        self.options = config.current()
+        self.backbone = _backbone(fields, self.options.backbones)
+
+    @one_line
+    def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
+        requests, made, prepared = jobs(instances, self.options)
+        live.require_images((r.sample for r in requests), "`vieval tasks` says how to get a benchmark's images")
+        progress, outcomes = live.Progress(), dict[int, Outcome]()
+        named = {**self.options.backbones, live.JUDGE: _with_generation(self.backbone, requests)}
+        try:
+            asyncio.run(self._run(made, named, progress, outcomes))
+        finally:
+            print("\n".join(f"vieval: {line}" for line in progress.lines()), file=sys.stderr)
+        ordered = [outcomes[number] for number in range(len(made))]
+        return results(instances, requests, ordered, prepared, self.backbone.model)
+
+    async def _run(
+        self, made: list[live.Job], named: Mapping[str, Backbone], progress: live.Progress, outcomes: dict[int, Outcome]
+    ) -> None:
+        async with live.Backbones(named, self.options, progress.usage) as backbones:
+            await live.judge_all(
+                made,
+                backbones,
+                progress,
+                outcomes.__setitem__,
+                live=self.backbone.num_concurrent,
+                total=len(made),
+                bar=self.rank == 0,
             )
-    return list(tqdm(mapped(measure, asks), total=len(asks), desc="Measuring", unit="image"))
+
+
+def _backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone]) -> Backbone:
+    if "api_key" in fields:
+        raise VievalError(
+            "do not pass api_key= (lmms-eval writes model arguments into the results); put the key into the environment "
+            "variable OPENAI_API_KEY, or pass api_key_env=<the variable that holds it>"
+        )
+    if not fields:
+        if live.JUDGE in named:
+            return named[live.JUDGE]
+        raise VievalError(
+            "vieval_openai needs --model_args model=...,base_url=..., or backbones.judge in VIEVAL_CONFIG's file"
+        )
+    known = dict(fields)
+    if "base_url" in known:
+        known["base_url"] = tuple(str(known["base_url"]).split(";"))
+    if "model" in known:
+        known["model"] = str(known["model"])
+    try:
+        return Backbone.model_validate(known)
+    except ValidationError as error:
+        first = error.errors()[0]
+        names = ", ".join(Backbone.model_fields)
+        raise VievalError(
+            f"vieval_openai: argument {'.'.join(map(str, first['loc']))}: {first['msg']}; arguments are {names}"
+        ) from None
+
+
+def _with_generation(backbone: Backbone, requests: list[JudgeRequest]) -> Backbone:
+    """The backbone with what the user gave as --gen_kwargs; the tasks themselves only ask for temperature 0."""
+    given = dict(requests[0].generation) if requests else {}
+    if any(r.generation != requests[0].generation for r in requests):
+        raise VievalError("tasks with different generation arguments in one run; run them one after another")
+    update: dict[str, Any] = {}
+    if given.get("temperature"):
+        update["temperature"] = float(given["temperature"])
+    if given.get("max_new_tokens"):
+        update["max_tokens"] = int(given["max_new_tokens"])
+    passed = {k: given[k] for k in ("top_p", "top_k", "seed", "repetition_penalty", "presence_penalty") if k in given}
+    return backbone.model_copy(update={**update, "extra": {**passed, **backbone.extra}})

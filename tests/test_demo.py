@@ -1,0 +1,241 @@
+"""The synthetic benchmark: the same everywhere, rated by its defects, and measurable where a metric can see them."""
+
+import hashlib
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from vieval_plugin.backends.measure import measure
+from vieval_plugin.data import demo_scenes
+from vieval_plugin.data.demo import BENCHMARK, IMAGE_MODELS, INSTRUCTIONS, TASKS, _png, defects, samples
+from vieval_plugin.data.demo_defects import QUALITY_DEFECTS, spoil
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import decode
+from vieval_plugin.judges.auto_metrics import METRICS
+from vieval_plugin.judges.protocol import Image, Measure, Measurement, Sample, SampleId
+
+ROLES = {
+    "tig": ({"output"}, {"prompt"}),
+    "mie": ({"output", "source", "mask"}, {"instruction"}),
+    "tie": ({"output", "source"}, {"instruction"}),
+    "sdig": ({"output", "subject"}, {"prompt", "subject"}),
+    "sdie": ({"output", "source", "subject"}, {"subject"}),
+    "mcic": ({"output", "concepts", "concept_1", "concept_2"}, {"prompt", "concept_1", "concept_2"}),
+    "cig": ({"output", "control"}, {"prompt"}),
+}
+
+# What each metric can see. SSIM and PSNR also see whether the edit was done, but the wrong way round: an output that
+# leaves the source as it was is most like it. Noise and watermarks look sharp. Nothing here reads tig's prompt.
+SEEN = {
+    "ssim": {"over_edited"},
+    "psnr": {"over_edited"},
+    "edge_f1": {"ignored_control"},
+    "histogram": {"wrong_colour", "wrong_subject", "missing_object"},
+    "sharpness": {"blur"},
+}
+PAIRS = [(metric.name, task) for metric in METRICS.values() for task in metric.tasks]
+
+drawn: Callable[[str], list[Sample]] = cache(samples)
+
+
+def measured(metric: str, task: str, kinds: set[str]) -> list[tuple[Sample, float]]:
+    """The metric's value for those samples of a task whose defect is one of `kinds`."""
+    chosen = [s for s in drawn(task) if {defects(s.id).content, defects(s.id).quality} & kinds]
+    return [(sample, value(metric, sample.images)) for sample in chosen]
+
+
+def value(metric: str, images: Mapping[str, Image]) -> float:
+    roles = METRICS[metric].images
+    chosen = {role: next(images[name] for name in names if name in images) for role, names in roles.items()}
+    reply = measure(Measure(metric, chosen, metric))
+    assert isinstance(reply, Measurement), reply
+    return reply.value
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_sixteen_instructions_by_three_image_models_in_order(task: str) -> None:
+    ids = [sample.id for sample in drawn(task)]
+    uids = sorted({sample_id.uid for sample_id in ids})
+    assert len(uids) == INSTRUCTIONS
+    assert ids == [SampleId(BENCHMARK, task, model, uid) for uid in uids for model in IMAGE_MODELS]
+
+
+def test_nobody_takes_it_for_real() -> None:
+    assert BENCHMARK == "vieval_demo"
+    assert IMAGE_MODELS == ("demo_a", "demo_b", "demo_c")
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_sample_has_the_images_and_texts_of_its_task(task: str) -> None:
+    images, texts = ROLES[task]
+    for sample in drawn(task):
+        assert set(sample.images) == images
+        assert set(sample.texts) == texts
+        assert all(sample.texts.values())
+        for role, image in sample.images.items():
+            assert decode(image).size == ((512, 256) if role == "concepts" else (256, 256))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_instructions_differ(task: str) -> None:
+    condition = "source" if task in ("tie", "mie", "sdie") else "control" if task == "cig" else "output"
+    seen = {
+        (tuple(sample.texts.values()), sample.images[condition].source) for sample in drawn(task)[:: len(IMAGE_MODELS)]
+    }
+    assert len(seen) == INSTRUCTIONS
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_ratings_follow_from_the_defects_by_quarters(task: str) -> None:
+    for sample in drawn(task):
+        wrong = defects(sample.id)
+        [sc], [pq], [overall] = (sample.ratings[aspect] for aspect in ("SC", "PQ", "O"))
+        assert abs(sc - (1 - wrong.content_strength)) <= 0.125
+        assert abs(pq - (1 - wrong.quality_strength)) <= 0.125
+        assert {sc % 0.25, pq % 0.25} == {0}
+        assert overall == (sc * pq) ** 0.5
+        assert wrong.content in demo_scenes.content_defects(task, int(sample.id.uid[5:7]))
+        assert wrong.quality in QUALITY_DEFECTS
+
+
+@pytest.mark.parametrize("image_model", IMAGE_MODELS)
+@pytest.mark.parametrize("task", TASKS)
+def test_ratings_vary_within_every_image_model(task: str, image_model: str) -> None:
+    rated = [sample.ratings for sample in drawn(task) if sample.id.image_model == image_model]
+    for aspect in ("SC", "PQ", "O"):
+        assert len({ratings[aspect] for ratings in rated}) >= 4
+    for aspect in ("SC", "PQ"):
+        assert {0.0, 1.0} <= {value for ratings in rated for value in ratings[aspect]}
+
+
+def test_every_defect_occurs() -> None:
+    planned = [defects(sample.id) for task in TASKS for sample in drawn(task)]
+    assert {wrong.quality for wrong in planned if wrong.quality_strength} == set(QUALITY_DEFECTS)
+    assert {wrong.content for wrong in planned if wrong.content_strength} == {
+        *("wrong_count", "wrong_colour", "missing_object", "edit_not_done", "over_edited", "wrong_subject"),
+        "ignored_control",
+    }
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_an_output_without_defects_is_what_was_asked_for(task: str) -> None:
+    """All content defects of strength 0 give one picture, and no quality defect of strength 0 changes it."""
+    for index in range(0, INSTRUCTIONS, 5):
+        case = demo_scenes.case(task, index)
+        clean = [case.draw(kind, 0.0).tobytes() for kind in demo_scenes.content_defects(task, index)]
+        worst = [case.draw(kind, 1.0).tobytes() for kind in demo_scenes.content_defects(task, index)]
+        assert set(clean) == {clean[0]}
+        assert clean[0] not in worst
+        for defect in QUALITY_DEFECTS:
+            assert spoil(case.draw("", 0.0), defect, 0.0, seed=1).tobytes() == clean[0]
+
+
+HASH_ALL = """
+import hashlib, socket
+def offline(*_, **__):
+    raise AssertionError("the demo went to the network")
+socket.socket = socket.create_connection = socket.getaddrinfo = offline
+from vieval_plugin.data.demo import samples
+for task in ("tig", "tie", "mcic", "cig"):
+    lines = [f"{s.id} {s.texts} {s.ratings} {r} {hashlib.sha256(i.source).hexdigest()}" for s in samples(task)
+             for r, i in sorted(s.images.items())]
+    print(task, hashlib.sha256("\\n".join(lines).encode()).hexdigest())
+"""
+
+
+def test_another_process_without_a_network_draws_the_same() -> None:
+    other = subprocess.run([sys.executable, "-c", HASH_ALL], capture_output=True, text=True, check=True).stdout
+    here = ""
+    for task in ("tig", "tie", "mcic", "cig"):
+        lines = [
+            f"{s.id} {s.texts} {s.ratings} {role} {hashlib.sha256(image.source).hexdigest()}"
+            for s in drawn(task)
+            for role, image in sorted(s.images.items())
+        ]
+        here += f"{task} {hashlib.sha256(chr(10).join(lines).encode()).hexdigest()}\n"
+    assert other == here
+
+
+@pytest.mark.parametrize(("metric", "task"), PAIRS)
+def test_a_metric_agrees_with_the_ratings_where_it_sees_the_defect(metric: str, task: str) -> None:
+    """Spearman within image models, their mean, over the outputs with a defect this metric sees.
+
+    The other aspect's defects are in these outputs too: noise spoils SSIM though the edit is as asked.
+    """
+    aspect = METRICS[metric].aspect
+    rows = measured(metric, task, SEEN[metric])
+    correlations = []
+    for image_model in IMAGE_MODELS:
+        pairs = [(s.ratings[aspect][0], number) for s, number in rows if s.id.image_model == image_model]
+        assert len(pairs) >= 5
+        correlations.append(spearmanr(*zip(*pairs, strict=True)).statistic)
+    assert np.mean(correlations) > 0.3
+
+
+@pytest.mark.parametrize(
+    ("metric", "task", "defect", "at_least"),
+    [
+        *(("ssim", task, "over_edited", 0.99) for task in ("mie", "tie", "sdie")),
+        *(("psnr", task, "over_edited", 0.99) for task in ("mie", "tie", "sdie")),
+        ("edge_f1", "cig", "ignored_control", 0.99),
+        *(("histogram", task, "wrong_colour", 0.6) for task in ("sdig", "sdie", "mcic")),
+        *(("histogram", task, "wrong_subject", 0.5) for task in ("sdig", "sdie", "mcic")),
+        ("histogram", "mcic", "missing_object", 0.6),
+    ],
+)
+def test_alone_a_growing_defect_lowers_the_value(metric: str, task: str, defect: str, at_least: float) -> None:
+    assert np.mean(falls(metric, task, defect)) > at_least
+
+
+@pytest.mark.parametrize("metric", ["ssim", "psnr"])
+@pytest.mark.parametrize("task", ["mie", "tie"])
+def test_likeness_to_the_source_rewards_an_edit_not_done(metric: str, task: str) -> None:
+    assert np.mean(falls(metric, task, "edit_not_done")) == pytest.approx(-1)
+
+
+@pytest.mark.parametrize("defect", ["noise", "watermark"])
+def test_noise_and_watermarks_count_as_sharp(defect: str) -> None:
+    pairs = [(sample.ratings["PQ"][0], number) for sample, number in measured("sharpness", "mcic", {defect})]
+    assert spearmanr(*zip(*pairs, strict=True)).statistic < 0
+
+
+def falls(metric: str, task: str, defect: str) -> list[float]:
+    """For some instructions, how steadily the value falls as one defect grows: 1 is always, -1 is rises always."""
+    strengths = [0.0, 0.25, 0.5, 0.75, 1.0]
+    found = []
+    for index in range(0, INSTRUCTIONS, 4):
+        case = demo_scenes.case(task, index)
+        conditions = {role: _png(picture) for role, picture in case.conditions.items()}
+        measured = [value(metric, {**conditions, "output": _png(case.draw(defect, s))}) for s in strengths]
+        found.append(-spearmanr(strengths, measured).statistic)
+    return found
+
+
+def test_unknown_tasks_and_samples_say_what_there_is() -> None:
+    with pytest.raises(VievalError, match=r"'editing'; the seven are tig, mie, tie, sdig, sdie, mcic, cig"):
+        samples("editing")
+    known = SampleId(BENCHMARK, "tie", "demo_a", "demo_00.png")
+    assert defects(known)
+    for wrong in (
+        SampleId("imagenhub", "tie", "demo_a", "demo_00.png"),
+        SampleId(BENCHMARK, "tie", "MagicBrush", "demo_00.png"),
+        SampleId(BENCHMARK, "tie", "demo_a", "demo_16.png"),
+        SampleId(BENCHMARK, "editing", "demo_a", "demo_00.png"),
+    ):
+        with pytest.raises(VievalError, match="has no sample"):
+            defects(wrong)
+
+
+def test_without_scikit_image_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    from vieval_plugin.data import demo_backgrounds
+
+    demo_backgrounds.photograph.cache_clear()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(VievalError, match=r'pip install "vieval\[metrics\]"'):
+        samples("tie")

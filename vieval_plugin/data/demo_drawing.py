@@ -1,0 +1,127 @@
+"""The synthetic benchmark's things: small pictures with a transparent background, drawn from a table of shapes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TypeAlias
+
+import PIL.Image
+import PIL.ImageDraw
+
+Picture: TypeAlias = PIL.Image.Image
+Rgb: TypeAlias = tuple[int, int, int]
+Part: TypeAlias = tuple[str, str, tuple[float, ...]]
+
+SIZE = 256
+COLOURS: dict[str, Rgb] = {
+    "red": (214, 40, 40),
+    "orange": (245, 130, 35),
+    "yellow": (250, 205, 40),
+    "blue": (40, 90, 210),
+    "green": (50, 160, 70),
+    "purple": (140, 70, 175),
+    "pink": (240, 130, 175),
+    "white": (245, 245, 245),
+}
+HUES = tuple(name for name in COLOURS if name != "white")
+"""Colours for things and toys; three steps on in this order is a clearly different one."""
+_INK = (45, 40, 45)
+
+# A part is a primitive, its colour ("main" is the thing's own) and its corners, in hundredths of the thing's size.
+_THINGS: dict[str, tuple[Part, ...]] = {
+    "balloon": (
+        ("line", "ink", (50, 74, 45, 86, 52, 99)),
+        ("polygon", "main", (50, 64, 42, 78, 58, 78)),
+        ("ellipse", "main", (20, 2, 80, 72)),
+        ("ellipse", "white", (33, 14, 45, 28)),
+    ),
+    "house": (
+        ("rectangle", "main", (18, 44, 82, 97)),
+        ("polygon", "brown", (8, 47, 50, 8, 92, 47)),
+        ("rectangle", "brown", (42, 66, 58, 97)),
+        ("rectangle", "white", (24, 54, 37, 68)),
+        ("rectangle", "white", (63, 54, 76, 68)),
+    ),
+    "car": (
+        ("polygon", "main", (24, 52, 34, 30, 68, 30, 80, 52)),
+        ("rectangle", "main", (4, 50, 96, 76)),
+        ("polygon", "white", (33, 50, 39, 36, 49, 36, 49, 50)),
+        ("polygon", "white", (54, 50, 54, 36, 64, 36, 71, 50)),
+        ("ellipse", "ink", (14, 64, 38, 88)),
+        ("ellipse", "ink", (62, 64, 86, 88)),
+    ),
+    "fish": (
+        ("polygon", "main", (70, 50, 98, 26, 98, 74)),
+        ("ellipse", "main", (4, 24, 80, 76)),
+        ("line", "ink", (30, 28, 37, 50, 30, 72)),
+        ("ellipse", "white", (14, 36, 26, 48)),
+        ("ellipse", "ink", (17, 39, 23, 45)),
+    ),
+    "flower": (
+        ("line", "leaf", (50, 45, 50, 99)),
+        ("ellipse", "leaf", (50, 74, 76, 86)),
+        *(
+            ("ellipse", "main", (x - 15, y - 15, x + 15, y + 15))
+            for x, y in ((50, 15), (72, 30), (64, 55), (36, 55), (28, 30))
+        ),
+        ("ellipse", "brown", (36, 23, 64, 51)),
+    ),
+    "star": (("polygon", "main", (50, 3, 62, 37, 97, 38, 69, 59, 79, 94, 50, 73, 21, 94, 31, 59, 3, 38, 38, 37)),),
+    "apple": (
+        ("line", "brown", (50, 34, 55, 8)),
+        ("ellipse", "leaf", (55, 8, 82, 22)),
+        ("ellipse", "main", (10, 26, 62, 94)),
+        ("ellipse", "main", (38, 26, 90, 94)),
+        ("plain", "main", (34, 30, 66, 90)),
+        ("plain", "white", (22, 40, 33, 54)),
+    ),
+    "boat": (
+        ("line", "brown", (50, 8, 50, 74)),
+        ("polygon", "main", (53, 10, 53, 66, 92, 66)),
+        ("polygon", "white", (47, 20, 47, 66, 14, 66)),
+        ("polygon", "brown", (4, 72, 96, 72, 80, 95, 20, 95)),
+    ),
+}
+THINGS = tuple(_THINGS)
+
+
+def blend(a: Rgb, b: Rgb, share: float) -> Rgb:
+    """The colour that is `share` (in [0, 1]) of the way from `a` to `b`."""
+    red, green, blue = (round(x + (y - x) * share) for x, y in zip(a, b, strict=True))
+    return red, green, blue
+
+
+@lru_cache(maxsize=256)
+def draw_thing(kind: str, colour: Rgb, size: int) -> Picture:
+    """One of `THINGS` on a transparent square of `size` pixels."""
+    return draw_parts(_THINGS[kind], {"main": colour}, size)
+
+
+def place(background: Picture, sprite: Picture, centre: tuple[int, int], opacity: float = 1.0) -> Picture:
+    """A copy of the background with a sprite on it, its centre at the given pixel; opacity 0 leaves nothing of it."""
+    picture = background.copy()
+    mask = sprite.getchannel("A").point(lambda alpha: alpha * opacity)
+    picture.paste(sprite.convert("RGB"), (centre[0] - sprite.width // 2, centre[1] - sprite.height // 2), mask)
+    return picture
+
+
+def draw_parts(parts: tuple[Part, ...], colours: dict[str, Rgb], size: int) -> Picture:
+    """Shapes from back to front on a transparent square of `size` pixels; `colours` are those of its own by name."""
+    palette = {"ink": _INK, "white": COLOURS["white"], "brown": (125, 80, 45), "leaf": (60, 140, 60), **colours}
+    side = size * 4
+    canvas = PIL.Image.new("RGBA", (side, side))
+    pen = PIL.ImageDraw.Draw(canvas)
+    width = max(2, side // 60)
+    for primitive, name, corners in parts:
+        # 4% of margin, for what stands out over the edge
+        xy = [(0.04 + 0.92 * corner / 100) * side for corner in corners]
+        fill = palette[name]
+        if primitive == "line":
+            pen.line(xy, fill=fill, width=width * 2)
+        elif primitive in ("polygon", "wedge"):
+            pen.polygon(xy, fill=fill, outline=_INK if primitive == "polygon" else None, width=width)
+        elif primitive == "rectangle":
+            pen.rectangle(xy, fill=fill, outline=_INK, width=width)
+        else:
+            pen.ellipse(xy, fill=fill, outline=_INK if primitive == "ellipse" else None, width=width)
+    return canvas.reduce(4)
