@@ -242,7 +242,7 @@ def completion(settings: Settings, request: dict[str, Any], prompt: Prompt) -> d
         scores = hash_scores(prompt.digest, score_count(prompt.text))
         text = json.dumps({"score": scores, "reasoning": f"fake {prompt.digest.hex()[:8]}"})
     limit = 4 * (request.get("max_completion_tokens") or request.get("max_tokens") or len(text))
-    used = len(prompt.text) // 4 + 256 * prompt.images, math.ceil(len(text[:limit]) / 4)
+    used = math.ceil(len(prompt.text) / 4) + 256 * prompt.images, math.ceil(len(text[:limit]) / 4)
     return {
         "id": f"chatcmpl-{prompt.digest.hex()}",
         "object": "chat.completion",

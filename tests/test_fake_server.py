@@ -207,16 +207,16 @@ async def test_a_request_that_makes_no_sense(request_):
 
 
 async def test_latency_and_capacity():
-    async with served(latency=0.05, jitter=0.02, capacity=4, seed=3) as (server, ask):
+    async with served(latency=0.2, jitter=0.05, capacity=4, seed=3) as (server, ask):
         began = time.monotonic()
         assert await statuses(ask, [body(str(i)) for i in range(12)]) == [200] * 12
-        assert 3 * 0.03 <= time.monotonic() - began < 1
+        assert time.monotonic() - began >= 3 * 0.15
         stats = server.stats()
         assert (stats["max_in_flight"], stats["max_working"], stats["working"]) == (12, 4, 0)
 
 
 async def test_a_full_queue_refuses():
-    async with served(latency=0.1, capacity=1, max_queue=2) as (server, ask):
+    async with served(latency=0.2, capacity=1, max_queue=2) as (server, ask):
         assert await statuses(ask, [body(str(i)) for i in range(5)]) == [200, 200, 200, 503, 503]
         assert server.stats()["faults"] == {"queue_full": 2}
 
@@ -232,10 +232,10 @@ async def test_rate_limit(says_when):
 
 
 async def test_slow_start():
-    async with served(slow_start=0.2) as (server, ask):
+    async with served(slow_start=0.4) as (server, ask):
         assert (await ask())[0] == 503
         assert (await ask.get(f"{server.url}/health"))[0] == 503
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.4)
         assert (await ask())[0] == 200
 
 
@@ -299,7 +299,7 @@ async def test_death_and_return_on_the_same_port(by_script):
             await ask()
         with pytest.raises(aiohttp.ClientConnectorError):
             await ask()
-        await asyncio.sleep(0.4)
+        await asyncio.sleep(0.5)
         assert (await ask())[0] == 200
 
 
@@ -310,7 +310,7 @@ async def test_shutdown_is_quick_with_hanging_requests():
             await asyncio.sleep(0.01)
         began = time.monotonic()
         server.__exit__()
-        assert time.monotonic() - began < 0.5
+        assert time.monotonic() - began < 2
         errors = await asyncio.gather(*hanging, return_exceptions=True)
         assert all(isinstance(error, aiohttp.ClientConnectionError) for error in errors)
         server.__enter__()  # something for the `with` block to leave

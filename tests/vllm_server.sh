@@ -28,6 +28,7 @@ shift 3
 export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1
 export VLLM_CPU_KVCACHE_SPACE=1     # GiB; the default is a share of the machine's memory
 export TORCH_COMPILE_DISABLE=1      # or it compiles C++ for minutes, whatever --enforce-eager says
+# Not "vllm serve": it looks for the metadata of a package called vllm, and this one is called vllm-cpu.
 # float32, as the tiny model is saved: the CPU's default would be bfloat16, too coarse to compare likelihoods with transformers'.
-exec "$env/bin/vllm" serve "$model" --served-model-name tiny --host 127.0.0.1 --port "$port" \
-  --dtype float32 --max-model-len 4096 --max-num-seqs 4 --enforce-eager "$@"
+exec "$env/bin/python" -m vllm.entrypoints.openai.api_server --model "$model" --served-model-name tiny \
+  --host 127.0.0.1 --port "$port" --dtype float32 --max-model-len 4096 --max-num-seqs 4 --enforce-eager "$@"

@@ -80,6 +80,6 @@ def _tagged(value: Tagged, name: str, summary: Summary) -> Tagged:
 
 def _remarks(summary: Summary) -> str:
     options = summary.options
-    parts = [f"failures: {options.policy}", f"95% interval: {options.draws} draws of instructions, seed {options.seed}"]
+    parts = [f"failures: {options.policy}", f"{options.draws} draws", f"seed {options.seed}"]
     undefined = [f"{aspect} {reason}" for aspect, a in summary.aspects.items() for reason in a.reasons]
     return "; ".join([*parts, *(["undefined: " + ", ".join(undefined)] if undefined else [])])
