@@ -1,4 +1,4 @@
-"""lmms-eval as a host: the entry point that makes tasks and models known."""
+"""lmms-eval as a host: the entry point that makes tasks and models known, and every model a backbone."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ from typing import Any
 
 def register() -> list[Any]:
     """Called by lmms-eval when it loads its models, before it indexes tasks: adds our tasks, returns our models."""
+    from lmms_eval.api.model import lmms
     from lmms_eval.models.registry_v2 import ModelManifest
 
     from vieval_plugin.hosts.lmms_eval import task_index
 
     task_index.install()
+    lmms.vieval_judge = _judge_with_host_model
     models = "vieval_plugin.hosts.lmms_eval.models"
     return [
         ModelManifest("vieval_replay", simple_class_path=f"{models}.VievalReplay"),
         ModelManifest("vieval_measure", simple_class_path=f"{models}.VievalMeasure"),
         ModelManifest("vieval_openai", simple_class_path=f"{models}.VievalOpenAI"),
     ]
+
+
+def _judge_with_host_model(model: Any, instances: list[Any]) -> list[Any]:
+    """`vieval_judge` for every model of the host that has none of its own."""
+    from vieval_plugin.hosts.lmms_eval.host_model import vieval_judge
+
+    return vieval_judge(model, instances)

@@ -5,6 +5,7 @@ What differs between tasks stands in their YAML under `metadata`: benchmark, par
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any
 import datasets
 from lmms_eval.api.instance import Instance
 from lmms_eval.api.task import ConfigurableTask
+from lmms_eval.utils import simple_parse_args_string
 
 from vieval_plugin import config, judging
 from vieval_plugin.data import benchmarks
@@ -32,13 +34,16 @@ _UNCACHED = {"do_sample": True}
 class JudgeRequest:
     """What an instance asks of a model: judge this sample with this judge in this setting.
 
-    `generation` holds the host's generation arguments, those of --gen_kwargs included.
+    `generation` holds the host's generation arguments, those of --gen_kwargs included. `backbone` is the host's model as
+    tables call it, `model_hash` tells it from others; both are empty when the host was not run from its command line.
     """
 
     sample: Sample
     judge: str
     setting: str
     generation: Mapping[str, Any] = field(default_factory=dict)
+    backbone: str = ""
+    model_hash: str = ""
 
 
 class JudgeTask(ConfigurableTask):  # type: ignore[misc]
@@ -76,9 +81,19 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         return self.doc_to_text(doc)
 
     def construct_requests(self, doc_id: int, ctx: str, **kwargs: Any) -> Instance:
-        request = JudgeRequest(self.samples[doc_id], self.judge, self.setting, dict(self.config.generation_kwargs))
+        request = JudgeRequest(
+            self.samples[doc_id], self.judge, self.setting, dict(self.config.generation_kwargs), *self._model()
+        )
         arguments = (ctx, _UNCACHED, request, doc_id, self.config.task, self.config.test_split)
         return Instance(request_type=REQUEST_TYPE, arguments=arguments, idx=0, **kwargs)
+
+    def _model(self) -> tuple[str, str]:
+        """The host's model: a name, and a hash of its arguments, which may hold a key."""
+        arguments = getattr(self, "args", None)
+        if arguments is None:
+            return "", ""
+        given = f"{arguments.model} {arguments.model_args} {getattr(arguments, 'force_simple', False)}"
+        return _name(arguments), hashlib.sha256(given.encode()).hexdigest()
 
     @one_line
     def process_results(self, doc: dict[str, Any], results: list[str], full_docs: Any = None) -> dict[str, Observation]:
@@ -97,3 +112,10 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         options = config.current().statistics.options()
         of_task = f"{self.benchmark}/{self.part}"
         return metrics.take(summarise(tuple(items), self.aspects, of_task, added_last, options), name)
+
+
+def _name(arguments: Any) -> str:
+    """What tables call the host's model: the weights or version it was given, else its registered name."""
+    given = simple_parse_args_string(arguments.model_args or "")
+    named = next((given[k] for k in ("model_version", "pretrained", "model") if k in given), arguments.model)
+    return str(named).rstrip("/").rsplit("/", 1)[-1]
