@@ -115,7 +115,7 @@ def test_another_schema_is_refused():
 
 def test_the_public_blip2_log_has_its_guesses_counted(shared_data):
     recording = replay.load(shared_data / "viescore_logs" / "results_blip2_0shot", "viescore")
-    verdicts = [found for found, _ in recording.verdicts.values()]
+    verdicts = [found for recorded in recording.verdicts.values() for found, _ in recorded]
     steps = Counter(step.status for found in verdicts for step in found.trace)
     assert steps[Status.PARSE_FAILURE] == 5334
     assert Counter(found.status for found in verdicts)[Status.PARSE_FAILURE] == 4546

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -65,6 +67,24 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--expect", type=Path, help="CSV of printed cells to compare with")
     report.set_defaults(run=_report)
 
+    score = commands.add_parser("score", help="judge the images of your own generator")
+    score.add_argument("samples", type=Path, help="JSONL: images (output, source, ...), texts, task, uid, image_model")
+    score.add_argument("--out", type=Path, required=True, help="JSONL of verdicts, in the samples' order")
+    score.add_argument("--judge", default="viescore", help="the judge (default: %(default)s)")
+    score.add_argument("--setting", default="0shot", choices=["0shot", "1shot"])
+    score.add_argument("--task", help="the task code of all samples, such as tig")
+    score.add_argument("--model", help="the backbone's model (default: backbones.judge of the options)")
+    score.add_argument("--base-url", action="append", help="its server, an address that ends in /v1")
+    score.set_defaults(run=_score)
+
+    cache = commands.add_parser("cache", help="the store of replies")
+    cache.add_argument("action", choices=["info", "export", "clear"])
+    cache.add_argument("--model", help="only this model's replies (clear)")
+    cache.set_defaults(run=_cache)
+
+    doctor = commands.add_parser("doctor", help="check options, packages, data, servers and keys, and say what to do")
+    doctor.set_defaults(run=_doctor)
+
     commented = commands.add_parser(
         "config", help="print an options file with every option, its default and its meaning"
     )
@@ -122,6 +142,67 @@ def _report(options: argparse.Namespace) -> int:
         return 0
     print("\n".join(comparison.lines()))
     return 1 if comparison.failed else 0
+
+
+def _score(options: argparse.Namespace) -> int:
+    from vieval_plugin import judging, live, scoring
+
+    if bool(options.model) != bool(options.base_url):
+        raise VievalError("--model and --base-url go together; or name neither and set backbones.judge in the options")
+    current, backbone = config.current(), None
+    if options.model:
+        backbone = config.Backbone(model=options.model, base_url=tuple(options.base_url))
+    aspects = judging.aspects(options.judge)
+    samples = scoring.read_samples(options.samples, options.task)
+    source = scoring.provenance(options.judge, options.setting, backbone, current)
+    progress = live.Progress()
+    try:
+        verdicts = scoring.evaluate(
+            samples,
+            judge=options.judge,
+            setting=options.setting,
+            backbone=backbone,
+            options=current,
+            progress=progress,
+            bar=True,
+        )
+    finally:
+        print("\n".join(progress.lines()), file=sys.stderr)
+    scoring.write_verdicts(options.out, samples, verdicts, source)
+    print("\n".join(scoring.summary(samples, verdicts, aspects)))
+    print(f"wrote {options.out}")
+    return 1 if progress.failed_calls else 0
+
+
+def _cache(options: argparse.Namespace) -> int:
+    from vieval_plugin.backends.store import Store
+
+    path = config.current().store_path()
+    if path is None or not path.is_file():
+        raise VievalError(f"{path or 'store.use is off'}: no store of replies there yet")
+    store = Store(path)
+    if options.action == "info":
+        print(f"{path}  {path.stat().st_size / 2**20:.1f} MiB")
+        for model, count, first, last in store.info():
+            span = " to ".join(time.strftime("%Y-%m-%d %H:%M", time.localtime(t)) for t in (first, last))
+            print(f"{model}  {count} replies, {span}")
+    elif options.action == "export":
+        for row in store.export():
+            print(json.dumps(row, ensure_ascii=False))
+    else:
+        print(f"deleted {store.clear(options.model)} replies")
+    store.close()
+    return 0
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from vieval_plugin.doctor import examine
+
+    problems = 0
+    for finding in examine():
+        print(finding, flush=True)
+        problems += not finding.fine
+    return 1 if problems else 0
 
 
 def _config(options: argparse.Namespace) -> int:

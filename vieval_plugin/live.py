@@ -18,16 +18,28 @@ from vieval_plugin.backends.server import ServerOptions, Usage
 from vieval_plugin.backends.store import Store
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import Ask, Failure, Judge, Measure, Program, Reply, Sample, Status, UseTool
+from vieval_plugin.judges.protocol import (
+    Ask,
+    Chat,
+    Failure,
+    Judge,
+    Likelihood,
+    Measure,
+    Program,
+    Reply,
+    Sample,
+    Status,
+    UseTool,
+)
 from vieval_plugin.scheduler import Outcome, run_concurrently
 
 JUDGE = "judge"
 
 
 class Answering(Protocol):
-    """A backend of chats and likelihoods."""
+    """Whoever answers chats and likelihoods."""
 
-    async def answer(self, ask: Ask, repeat: int = 0) -> Reply: ...
+    async def answer(self, ask: Chat | Likelihood, repeat: int = 0) -> Reply: ...
 
 
 @dataclass
@@ -46,6 +58,11 @@ class Progress:
     usage: Usage = field(default_factory=Usage)
     statuses: Counter[Status] = field(default_factory=Counter)
 
+    @property
+    def failed_calls(self) -> int:
+        """Verdicts that lack a score because a call or a tool failed; unreadable answers and refusals are findings."""
+        return self.statuses[Status.API_ERROR] + self.statuses[Status.TOOL_ERROR]
+
     def lines(self) -> list[str]:
         """The last lines of a run: what it cost, and what failed."""
         u = self.usage
@@ -62,7 +79,7 @@ class Progress:
 
 async def judge_all(
     jobs: Iterable[Job],
-    backbones: Mapping[str, Answering],
+    backbones: Answering,
     progress: Progress,
     on_outcome: Callable[[int, Outcome], None],
     *,
@@ -87,12 +104,7 @@ async def judge_all(
             return await asyncio.to_thread(measure, ask)
         if isinstance(ask, UseTool):
             return Failure(Status.TOOL_ERROR, f"no tool {ask.tool!r}")
-        backbone = backbones.get(ask.backbone) or backbones.get(JUDGE)
-        if backbone is None:
-            raise VievalError(
-                f"the judge asks a model and no backbone {ask.backbone!r} is configured (option backbones)"
-            )
-        return await backbone.answer(ask, repeats[number])
+        return await backbones.answer(ask, repeats[number])
 
     def ended(number: int, outcome: Outcome) -> None:
         del repeats[number]
@@ -124,34 +136,48 @@ def require_images(samples: Iterable[Sample], remedy: str) -> None:
 
 
 class Backbones:
-    """The backbones of a run, opened together: `async with Backbones(...) as by_name`."""
+    """The backbones of a run, each opened when it is first asked; use as `async with`."""
 
     def __init__(self, named: Mapping[str, Backbone], config: Config, usage: Usage) -> None:
         self._named, self._config, self._usage = named, config, usage
         self._stack = AsyncExitStack()
+        self._opened: dict[str, OpenAIBackend] = {}
+        self._opening = asyncio.Lock()
+        self._store: Store | None = None
 
-    async def __aenter__(self) -> Mapping[str, OpenAIBackend]:
-        path = self._config.store_path()
-        store = Store(path) if path else None
-        if store is not None:
-            self._stack.callback(store.close)
-        opened = {}
-        for name, backbone in self._named.items():
-            opened[name] = await self._stack.enter_async_context(
-                OpenAIBackend(
-                    backbone.model,
-                    server_options(name, backbone),
-                    usage=self._usage,
-                    sampling=Sampling(backbone.temperature, backbone.max_tokens, dict(backbone.extra)),
-                    store=store,
-                    max_pixels=backbone.max_pixels,
-                    seed=self._config.statistics.seed,
-                )
-            )
-        return opened
+    async def __aenter__(self) -> Backbones:
+        if self._named and (path := self._config.store_path()):
+            self._store = Store(path)
+            self._stack.callback(self._store.close)
+        return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
+
+    async def answer(self, ask: Chat | Likelihood, repeat: int = 0) -> Reply:
+        """The reply of the backbone that the ask names, or of `judge` where no such one is configured."""
+        name = ask.backbone if ask.backbone in self._named else JUDGE
+        if name not in self._named:
+            raise VievalError(
+                f"the judge asks a model and no backbone {ask.backbone!r} is configured (option backbones)"
+            )
+        if name not in self._opened:
+            async with self._opening:
+                if name not in self._opened:
+                    self._opened[name] = await self._stack.enter_async_context(self._backend(name))
+        return await self._opened[name].answer(ask, repeat)
+
+    def _backend(self, name: str) -> OpenAIBackend:
+        backbone = self._named[name]
+        return OpenAIBackend(
+            backbone.model,
+            server_options(name, backbone),
+            usage=self._usage,
+            sampling=Sampling(backbone.temperature, backbone.max_tokens, dict(backbone.extra)),
+            store=self._store,
+            max_pixels=backbone.max_pixels,
+            seed=self._config.statistics.seed,
+        )
 
 
 def server_options(name: str, backbone: Backbone) -> ServerOptions:

@@ -16,9 +16,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from vieval_plugin.judges.protocol import Status
+from vieval_plugin.judges.protocol import Status, worst
 from vieval_plugin.records import Record
-from vieval_plugin.stats.agreement import leave_one_out, leave_one_out_resampled, rater_mean
+from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out, leave_one_out_resampled, rater_mean
 from vieval_plugin.stats.averaging import fisher_mean, fisher_mean_over, paper_mean
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.correlation import Floats, Kind, correlation, resampled_correlations, undefined
@@ -39,7 +39,8 @@ class Options:
 class Observation:
     """One sample as the statistics see it; hashable, small, and short when printed.
 
-    `ratings` has, per aspect, one value a rater; `scores` the judge's value per aspect it could rate, all in [0, 1].
+    `ratings` has, per aspect, one value a rater; `scores` the judge's value per aspect it could rate, all in [0, 1]. Of
+    several verdicts of one sample, `scores` are the means of those that have them and `repeats` holds each one's.
     """
 
     image_model: str
@@ -47,6 +48,7 @@ class Observation:
     ratings: tuple[tuple[str, tuple[float, ...]], ...]
     scores: tuple[tuple[str, float], ...]
     status: Status
+    repeats: tuple[tuple[tuple[str, float], ...], ...] = ()
 
     def __str__(self) -> str:
         return " ".join([str(self.status), *(f"{aspect}={value:.4g}" for aspect, value in self.scores)])
@@ -57,7 +59,8 @@ class Agreement:
     """Agreement on one aspect; NaN where undefined, and `reasons` says which part was and why.
 
     `fisher` is the corrected average in [-1, 1] with its 95% interval, `paper` the published one, `count` the number of
-    samples behind them, `draws` the bootstrap draws of `fisher`.
+    samples behind them, `draws` the bootstrap draws of `fisher`. `consistency` is Krippendorff's alpha (interval) of a
+    judge's repeated verdicts with one another, NaN where there are none.
     """
 
     fisher: float
@@ -67,6 +70,7 @@ class Agreement:
     count: int
     draws: Floats = field(repr=False, compare=False)
     reasons: tuple[str, ...] = ()
+    consistency: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,14 +95,19 @@ class Columns:
     judge: Floats
 
 
-def observe(record: Record) -> Observation:
-    """What the statistics need of a record."""
+def observe(records: Sequence[Record]) -> Observation:
+    """What the statistics need of a sample's records: one, or one for each time it was judged."""
+    first = records[0]
+    scored = [record.verdict.scores for record in records]
+    aspects = dict.fromkeys(aspect for scores in scored for aspect in scores)
+    means = {a: math.fsum(values) / len(values) for a in aspects if (values := [s[a] for s in scored if a in s])}
     return Observation(
-        record.id.image_model,
-        record.id.uid,
-        tuple((aspect, tuple(values)) for aspect, values in record.ratings.items()),
-        tuple(record.verdict.scores.items()),
-        record.verdict.status,
+        first.id.image_model,
+        first.id.uid,
+        tuple((aspect, tuple(values)) for aspect, values in first.ratings.items()),
+        tuple(means.items()),
+        worst([record.verdict.status for record in records]),
+        tuple(tuple(scores.items()) for scores in scored) if len(records) > 1 else (),
     )
 
 
@@ -146,7 +155,26 @@ def _agreement(
     averaged = fisher_mean_over(draws) if draws else np.full(options.draws, np.nan)
     low, high = interval(averaged)
     count = sum(len(c.uids) for c in by_model.values())
-    return Agreement(fisher_mean(values), low, high, paper_mean(papers), count, averaged, tuple(reasons))
+    return Agreement(
+        fisher_mean(values),
+        low,
+        high,
+        paper_mean(papers),
+        count,
+        averaged,
+        tuple(reasons),
+        _consistency(observations, aspect),
+    )
+
+
+def _consistency(observations: Sequence[Observation], aspect: str) -> float:
+    """Alpha of repeated verdicts, each time of judging a rater; NaN where no sample was judged twice."""
+    times = max((len(o.repeats) for o in observations), default=0)
+    if times < 2:
+        return math.nan
+    absent = [math.nan] * times
+    table = [[dict(scores).get(aspect, math.nan) for scores in o.repeats] or absent for o in observations]
+    return krippendorff_alpha(np.array(table).T, "interval")
 
 
 def human(
@@ -185,6 +213,7 @@ def over_tasks(parts: Sequence[Agreement]) -> Agreement:
         sum(part.count for part in parts),
         draws,
         tuple(dict.fromkeys(reason for part in parts for reason in part.reasons)),
+        math.fsum(part.consistency for part in parts) / len(parts),
     )
 
 

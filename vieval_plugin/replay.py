@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from vieval_plugin.data.imagenhub import BENCHMARK, TASKS
 from vieval_plugin.errors import VievalError
@@ -22,15 +22,21 @@ GUESSED = "guess_if_cannot_parse | "
 _ASPECTS = ("SC", "PQ")
 
 
+Recorded: TypeAlias = tuple[Verdict, Provenance | None]
+
+
 @dataclass(frozen=True)
 class Recording:
-    """Verdicts by sample, and which tasks (`benchmark/task`) they cover; `provenance` is None for authors' logs."""
+    """Verdicts by sample, one for each time it was judged, and which tasks (`benchmark/task`) they cover.
+
+    The provenance is None for authors' logs.
+    """
 
     source: Path
-    verdicts: Mapping[SampleId, tuple[Verdict, Provenance | None]]
+    verdicts: Mapping[SampleId, tuple[Recorded, ...]]
     covered: frozenset[str]
 
-    def verdict(self, identity: SampleId) -> tuple[Verdict, Provenance | None]:
+    def verdict(self, identity: SampleId, repeat: int = 0) -> Recorded:
         """The recorded verdict, or one with status `missing`.
 
         VievalError when the recording holds nothing at all for the sample's task: it is of another task.
@@ -41,7 +47,8 @@ class Recording:
                 f"{self.source}: no recorded verdicts for {identity.benchmark}/{identity.task} (it holds {held}); "
                 "pass logs= of that task, or another --tasks"
             )
-        return self.verdicts.get(identity, (_MISSING, None))
+        recorded = self.verdicts.get(identity, ())
+        return recorded[repeat] if repeat < len(recorded) else (_MISSING, None)
 
 
 _MISSING = Verdict({}, Status.MISSING, trace=(Step("sample", Status.MISSING, reason="not recorded"),))
@@ -65,34 +72,34 @@ def load(logs: Path, judge: str) -> Recording:
             f"{logs}: neither the authors' logs (folders such as {TASKS['tie'].folder}) nor samples_*.jsonl "
             "of a run with --log_samples"
         )
-    verdicts: dict[SampleId, tuple[Verdict, Provenance | None]] = {}
+    verdicts: dict[SampleId, tuple[Recorded, ...]] = {}
     for task, folder in folders.items():
         for image_model in sorted(path.name for path in folder.iterdir() if path.is_dir()):
             rows = {aspect: _read_rows(folder / image_model / f"{aspect}.json") for aspect in _ASPECTS}
             for uid in {**rows["SC"], **rows["PQ"]}:
                 steps = tuple(_step(aspect, rows[aspect].get(uid), folder / image_model, uid) for aspect in _ASPECTS)
-                verdicts[SampleId(BENCHMARK, task, image_model, uid)] = (_verdict(steps), None)
+                verdicts[SampleId(BENCHMARK, task, image_model, uid)] = ((_verdict(steps), None),)
     return Recording(logs, verdicts, frozenset(f"{BENCHMARK}/{task}" for task in folders))
 
 
 def _load_samples(source: Path, files: list[Path], judge: str) -> Recording:
-    verdicts: dict[SampleId, tuple[Verdict, Provenance | None]] = {}
+    verdicts: dict[SampleId, tuple[Recorded, ...]] = {}
     for path in files:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             try:
-                response = response_of(json.loads(line))
-                identity, verdict, provenance = read_response(response)
+                found = [read_response(response) for response in responses_of(json.loads(line))]
+                identity, _, provenance = found[0]
             except (ValueError, KeyError, TypeError, VievalError) as error:
                 raise VievalError(f"{path}: line {number} holds no recorded verdict ({error})") from None
             if provenance.judge == judge:
-                verdicts[identity] = (verdict, provenance)
+                verdicts[identity] = tuple((verdict, source) for _, verdict, source in found)
     return Recording(source, verdicts, frozenset(f"{i.benchmark}/{i.task}" for i in verdicts))
 
 
-def response_of(sample: Mapping[str, Any]) -> str:
-    """The response text of a row of an lmms-eval samples file."""
-    response = sample["filtered_resps"]
-    return str(response[0] if isinstance(response, list) else response)
+def responses_of(sample: Mapping[str, Any]) -> list[str]:
+    """The response texts of a row of an lmms-eval samples file: one, or one for each repeat."""
+    responses = sample["filtered_resps"]
+    return [str(r) for r in responses] if isinstance(responses, list) else [str(responses)]
 
 
 def _read_rows(path: Path) -> dict[str, Any]:

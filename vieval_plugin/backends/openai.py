@@ -117,7 +117,7 @@ class OpenAIBackend:
 
     async def _chat(self, ask: Chat) -> Reply:
         body = await self._body(ask.messages, self.sampling.max_tokens or ask.max_tokens)
-        if ask.schema is not None and await self._takes_schemas():
+        if ask.schema is not None and await self.takes_schemas():
             body["response_format"] = _format(ask.schema)
         for _ in range(self._server.options.retries + 1):
             answer = await self._post(body)
@@ -192,7 +192,7 @@ class OpenAIBackend:
         sampling = {k: v for k, v in asdict(self.sampling).items() if k != "max_tokens"}
         return {"model": self.model, "sampling": sampling, "messages": messages, **asked, **wanted}
 
-    async def _takes_schemas(self) -> bool:
+    async def takes_schemas(self) -> bool:
         """Whether the server enforces JSON schemas: probed once, then remembered in the store."""
         if self._schemas is None:
             self._schemas = asyncio.ensure_future(self._probe_schemas())

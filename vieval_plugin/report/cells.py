@@ -6,7 +6,7 @@ T1: over all tasks. T2/3: by task. T5: rankings of image models. T6: by image mo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import get_args
 
@@ -83,7 +83,7 @@ def compute(benchmark: str, runs: list[Run], options: Options) -> Results:
     replies: dict[str, dict[Status, int]] = {}
     for run in runs:
         for task in (t for t in tasks if t in run.records):
-            observed = tuple(observe(record) for record in run.records[task])
+            observed = tuple(observe(judged) for judged in run.records[task])
             last = known.added_last.get(task)
             summary = summarise(observed, run.aspects, f"{benchmark}/{task}", last, options)
             kept = fill(observed, run.aspects, options)
@@ -95,8 +95,9 @@ def compute(benchmark: str, runs: list[Run], options: Options) -> Results:
             if "O" in run.aspects:
                 rankings[run.label, task] = ranking = _ranking(kept, run.aspects, last)
                 _rank_cells(cells, task, run.label, ranking)
-        statuses[run.label] = _count(r.verdict.status for rows in run.records.values() for r in rows)
-        replies[run.label] = _count(s.status for rows in run.records.values() for r in rows for s in r.verdict.trace)
+        judged = [record for rows in run.records.values() for repeats in rows for record in repeats]
+        statuses[run.label] = _count(record.verdict.status for record in judged)
+        replies[run.label] = _count(step.status for record in judged for step in record.verdict.trace)
     alpha = _human_cells(benchmark, _rated(runs, tasks), options, cells, agreement)
     labels = (HUMAN, *(run.label for run in runs)) if alpha else tuple(run.label for run in runs)
     _over_all_tasks(labels, tasks, cells, agreement)
@@ -122,7 +123,8 @@ def _rank_cells(cells: dict[Key, float], task: str, label: str, ranking: Ranking
 def _rated(runs: list[Run], tasks: tuple[str, ...]) -> dict[str, list[Observation]]:
     """Each rated sample of a task once, whichever runs hold it."""
     return {
-        task: list({r.id: observe(r) for run in runs for r in run.records.get(task, [])}.values()) for task in tasks
+        task: list({rows[0].id: observe(rows) for run in runs for rows in run.records.get(task, [])}.values())
+        for task in tasks
     }
 
 
@@ -168,8 +170,8 @@ def _over_all_tasks(
             cells[Key("T1", "all", "", label, "spearman", aspect)] = found.paper
 
 
-def _count(statuses: object) -> dict[Status, int]:
+def _count(statuses: Iterable[Status]) -> dict[Status, int]:
     counted = dict.fromkeys(Status, 0)
-    for status in statuses:  # type: ignore[attr-defined]
+    for status in statuses:
         counted[status] += 1
     return counted

@@ -12,17 +12,17 @@ from pathlib import Path
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.records import Record, read_record
-from vieval_plugin.replay import response_of
+from vieval_plugin.replay import responses_of
 
 
 @dataclass(frozen=True)
 class Run:
-    """All records of one judge on one benchmark, by task; `label` is what tables call it."""
+    """All records of one judge on one benchmark, by task, each sample's together; `label` is what tables call it."""
 
     label: str
     benchmark: str
     aspects: tuple[str, ...]
-    records: dict[str, list[Record]]
+    records: dict[str, list[tuple[Record, ...]]]
 
 
 def load_runs(results: Sequence[Path]) -> list[Run]:
@@ -30,17 +30,17 @@ def load_runs(results: Sequence[Path]) -> list[Run]:
 
     Raises VievalError for a path without samples, a malformed row, and a judge's sample that two files hold.
     """
-    records: dict[tuple[SampleId, tuple[str, str, str]], Record] = {}
+    records: dict[tuple[SampleId, tuple[str, str, str]], tuple[Record, ...]] = {}
     origin: dict[tuple[SampleId, tuple[str, str, str]], Path] = {}
     for path in dict.fromkeys(file for result in results for file in samples_files(result)):
-        for record in _read_file(path):
-            p = record.provenance
+        for judged in _read_file(path):
+            record, p = judged[0], judged[0].provenance
             key = (record.id, (p.backbone, p.judge, p.setting))
             if key in records:
                 raise VievalError(
                     f"{path}: {record.id} of {p.backbone} {p.judge} {p.setting} is in {origin[key]} as well; pass one of the two"
                 )
-            records[key], origin[key] = record, path
+            records[key], origin[key] = judged, path
     return _runs(records.values())
 
 
@@ -58,26 +58,28 @@ def samples_files(result: Path) -> list[Path]:
     return list(newest.values())
 
 
-def _read_file(path: Path) -> list[Record]:
+def _read_file(path: Path) -> list[tuple[Record, ...]]:
     records = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         try:
             row = json.loads(line)
-            records.append(read_record(response_of(row), row["target"]))
+            records.append(tuple(read_record(response, row["target"]) for response in responses_of(row)))
         except (ValueError, KeyError, TypeError, VievalError) as error:
             raise VievalError(f"{path}: line {number} is no result of VIEval ({error})") from None
     return records
 
 
-def _runs(records: Iterable[Record]) -> list[Run]:
-    grouped: dict[tuple[str, tuple[str, str, str]], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for record in records:
-        p = record.provenance
-        grouped[record.id.benchmark, (p.backbone, p.judge, p.setting)][record.id.task].append(record)
+def _runs(records: Iterable[tuple[Record, ...]]) -> list[Run]:
+    grouped: dict[tuple[str, tuple[str, str, str]], dict[str, list[tuple[Record, ...]]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for judged in records:
+        identity, p = judged[0].id, judged[0].provenance
+        grouped[identity.benchmark, (p.backbone, p.judge, p.setting)][identity.task].append(judged)
     runs = []
     for (benchmark, (backbone, judge, setting)), by_task in grouped.items():
         namesakes = [key for b, key in grouped if b == benchmark and key[0] == backbone]
         label = backbone if len(namesakes) == 1 else f"{backbone} {judge} {setting}"
-        aspects = next(iter(by_task.values()))[0].provenance.aspects
+        aspects = next(iter(by_task.values()))[0][0].provenance.aspects
         runs.append(Run(label, benchmark, aspects, dict(by_task)))
     return sorted(runs, key=lambda run: (run.benchmark, run.label))

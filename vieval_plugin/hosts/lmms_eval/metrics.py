@@ -33,9 +33,10 @@ class Remark(str):
 Tagged = TypeVar("Tagged", Number, Remark)
 
 
-def names(aspects: Sequence[str]) -> list[str]:
-    """All metric names of a task that rates these aspects."""
-    of_aspects = [f"{a}_{what}" for a in aspects for what in ("fisher", "ci_low", "ci_high", "paper", "count")]
+def names(aspects: Sequence[str], repeats: int = 1) -> list[str]:
+    """All metric names of a task that rates these aspects, each sample so many times."""
+    numbers = ["fisher", "ci_low", "ci_high", "paper", "count", *(["consistency"] if repeats > 1 else [])]
+    of_aspects = [f"{a}_{what}" for a in aspects for what in numbers]
     return [*of_aspects, *(f"status_{status}_share" for status in Status), "remarks"]
 
 
@@ -45,7 +46,7 @@ def higher_is_better(name: str) -> bool | None:
         return True
     if name.startswith("status_"):
         return False
-    return True if name.endswith(("_fisher", "_paper")) else None
+    return True if name.endswith(("_fisher", "_paper", "_consistency")) else None
 
 
 def take(summary: Summary, name: str) -> Value:
@@ -63,6 +64,7 @@ def take(summary: Summary, name: str) -> Value:
         "ci_high": agreement.high,
         "paper": agreement.paper,
         "count": agreement.count,
+        "consistency": agreement.consistency,
     }[what]
     return None if math.isnan(value) else _tagged(Number(value), name, summary)
 

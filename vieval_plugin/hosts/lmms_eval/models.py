@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -57,13 +58,18 @@ class VievalReplay(_JudgingOnly):
 
     @one_line
     def vieval_judge(self, requests: list[Instance]) -> list[str]:
-        shown = tqdm(requests, desc="Replaying", unit="sample")
-        return ["" if is_padding(instance) else self._answer(instance.args[2]) for instance in shown]
+        seen: Counter[int] = Counter()
+        answers = []
+        for instance in tqdm(requests, desc="Replaying", unit="sample"):
+            request = instance.args[2]
+            answers.append("" if is_padding(instance) else self._answer(request, seen[id(request)]))
+            seen[id(request)] += 1
+        return answers
 
-    def _answer(self, request: JudgeRequest) -> str:
+    def _answer(self, request: JudgeRequest, repeat: int) -> str:
         if request.judge not in self.recordings:
             self.recordings[request.judge] = replay.load(self.logs, request.judge)
-        verdict, recorded = self.recordings[request.judge].verdict(request.sample.id)
+        verdict, recorded = self.recordings[request.judge].verdict(request.sample.id, repeat)
         if recorded is None:
             recorded = Provenance(request.judge, request.setting, judging.aspects(request.judge), pack="as recorded")
         options = config.current()

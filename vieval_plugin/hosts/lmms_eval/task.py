@@ -95,16 +95,27 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         given = f"{arguments.model} {arguments.model_args} {getattr(arguments, 'force_simple', False)}"
         return _name(arguments), hashlib.sha256(given.encode()).hexdigest()
 
+    def apply_filters(self) -> None:
+        """Keep every response: the host's default filter keeps the first of --repeats."""
+        for instance in self._instances:
+            instance.filtered_resps["none"] = instance.resps
+
     @one_line
-    def process_results(self, doc: dict[str, Any], results: list[str], full_docs: Any = None) -> dict[str, Observation]:
-        observation = observe(read_record(results[0], self.doc_to_target(doc)))
-        return dict.fromkeys(metrics.names(self.aspects), observation)
+    def process_results(
+        self, doc: dict[str, Any], results: list[list[str]], full_docs: Any = None
+    ) -> dict[str, Observation]:
+        target = self.doc_to_target(doc)
+        observation = observe([read_record(response, target) for response in results[0]])
+        return dict.fromkeys(self._metric_names(), observation)
 
     def aggregation(self) -> dict[str, metrics.Aggregation]:
-        return {name: partial(self._aggregate, name) for name in metrics.names(self.aspects)}
+        return {name: partial(self._aggregate, name) for name in self._metric_names()}
 
     def higher_is_better(self) -> dict[str, bool | None]:
-        return {name: metrics.higher_is_better(name) for name in metrics.names(self.aspects)}
+        return {name: metrics.higher_is_better(name) for name in self._metric_names()}
+
+    def _metric_names(self) -> list[str]:
+        return metrics.names(self.aspects, self.config.repeats)
 
     @one_line
     def _aggregate(self, name: str, items: list[Observation]) -> metrics.Value:

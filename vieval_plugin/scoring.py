@@ -1,0 +1,159 @@
+"""The second role of a judge: scoring images that a generator made, from Python and from a file of samples."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin import config, judging, live
+from vieval_plugin.config import Backbone, Config
+from vieval_plugin.data.imagenhub import TASKS
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
+from vieval_plugin.records import Provenance
+from vieval_plugin.scheduler import Outcome
+
+BENCHMARK = "own"
+
+
+def evaluate(
+    samples: Iterable[Sample],
+    *,
+    judge: str = "viescore",
+    setting: str = "0shot",
+    backbone: Backbone | None = None,
+    options: Config | None = None,
+    progress: live.Progress | None = None,
+    bar: bool = False,
+) -> list[Verdict]:
+    """Judge samples and return their verdicts in order.
+
+    `judge` is a judge's name, `backbone` the model that answers it (default: `backbones.judge` of the options; auto-metrics
+    need none), `options` those of the file that VIEVAL_CONFIG names. Failed calls are verdicts with a status; `progress`,
+    where given, counts calls, tokens and failures. Raises VievalError when the run cannot go on at all.
+    """
+    coroutine = evaluate_async(
+        samples, judge=judge, setting=setting, backbone=backbone, options=options, progress=progress, bar=bar
+    )
+    return asyncio.run(coroutine)
+
+
+async def evaluate_async(
+    samples: Iterable[Sample],
+    *,
+    judge: str = "viescore",
+    setting: str = "0shot",
+    backbone: Backbone | None = None,
+    options: Config | None = None,
+    progress: live.Progress | None = None,
+    bar: bool = False,
+) -> list[Verdict]:
+    """`evaluate` for a running event loop."""
+    options = config.current() if options is None else options
+    progress = live.Progress() if progress is None else progress
+    prepared = judging.prepare(judge, setting, options)
+    given = list(samples)
+    live.require_images(given, "correct its path")
+    named = dict(options.backbones) if backbone is None else {**options.backbones, live.JUDGE: backbone}
+    outcomes: dict[int, Outcome] = {}
+    concurrent = named[live.JUDGE].num_concurrent if live.JUDGE in named else (os.cpu_count() or 1)
+    async with live.Backbones(named, options, progress.usage) as backbones:
+        jobs = (live.Job(sample, prepared.judge) for sample in given)
+        await live.judge_all(
+            jobs, backbones, progress, outcomes.__setitem__, live=concurrent, total=len(given), bar=bar
+        )
+    return [outcomes[number].verdict for number in range(len(given))]
+
+
+def provenance(judge: str, setting: str, backbone: Backbone | None, options: Config) -> Provenance:
+    """Where verdicts of such a run come from: what a results file should carry beside them."""
+    used = backbone or options.backbones.get(live.JUDGE)
+    return judging.prepare(judge, setting, options).by(used.model if used else judge)
+
+
+def read_samples(path: Path, task: str | None = None) -> list[Sample]:
+    """Samples from a JSONL file, one object a line.
+
+    `images` maps roles to paths (relative ones start at the file's folder) and must have `output`; `texts` has the
+    conditions; `task` is one of the seven codes unless given for all; `uid` and `image_model` may be left out.
+    Raises VievalError naming file and line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise VievalError(f"{path}: the samples cannot be read ({error})") from None
+    samples = [_sample(path, number, line, task) for number, line in enumerate(lines, start=1) if line.strip()]
+    if not samples:
+        raise VievalError(f"{path}: no samples in it; each line is an object with images, texts and task")
+    return samples
+
+
+def _sample(path: Path, number: int, line: str, task: str | None) -> Sample:
+    where = f"{path}: line {number}"
+    try:
+        row = json.loads(line)
+    except ValueError:
+        row = None
+    if not isinstance(row, dict):
+        raise VievalError(f"{where}: not a JSON object")
+    if unknown := sorted(set(row) - {"uid", "image_model", "task", "images", "texts"}):
+        raise VievalError(f"{where}: unknown key {unknown[0]!r}; the keys are uid, image_model, task, images, texts")
+    images, texts, code = row.get("images"), row.get("texts", {}), row.get("task", task)
+    if not isinstance(images, dict) or not _texts_only(images) or "output" not in images:
+        raise VievalError(f"{where}: images must map roles to paths, output among them")
+    if not _texts_only(texts):
+        raise VievalError(f"{where}: texts must map names (prompt, instruction, subject) to texts")
+    if code not in TASKS:
+        raise VievalError(f"{where}: task {code!r} is none of {', '.join(TASKS)}; set it in the line or with --task")
+    identity = SampleId(BENCHMARK, code, str(row.get("image_model", "")), str(row.get("uid", number)))
+    return Sample(identity, {role: Image(path.parent / file) for role, file in images.items()}, texts)
+
+
+def _texts_only(value: Any) -> bool:
+    """Whether this is a mapping of texts."""
+    return isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
+
+
+def write_verdicts(path: Path, samples: Sequence[Sample], verdicts: Sequence[Verdict], source: Provenance) -> None:
+    """Write one JSON object a line, in the samples' order: identity, scores, status, rationale, trace, provenance."""
+    lines = []
+    for sample, verdict in zip(samples, verdicts, strict=True):
+        identity = {k: v for k, v in asdict(sample.id).items() if k != "benchmark"}
+        lines.append(json.dumps({**identity, **asdict(verdict), "provenance": asdict(source)}, ensure_ascii=False))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise VievalError(
+            f"{path}: verdicts cannot be written there ({error.strerror}); choose another --out"
+        ) from None
+
+
+def summary(samples: Sequence[Sample], verdicts: Sequence[Verdict], aspects: Sequence[str]) -> list[str]:
+    """A table line an image model: number of samples, mean of each aspect over those scored, failures by status."""
+    rows = [("image model", "samples", *aspects, "failed")]
+    by_model: dict[str, list[Verdict]] = {}
+    for sample, verdict in zip(samples, verdicts, strict=True):
+        by_model.setdefault(sample.id.image_model or "-", []).append(verdict)
+    for model, found in by_model.items():
+        means = [_mean([v.scores[a] for v in found if a in v.scores]) for a in aspects]
+        failed = Counter(str(v.status) for v in found if not v.status.usable)
+        rows.append((model, str(len(found)), *means, ", ".join(f"{s} {n}" for s, n in failed.items()) or "0"))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{math.fsum(values) / len(values):.4f} (n {len(values)})" if values else "-"
