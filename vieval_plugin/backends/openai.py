@@ -10,9 +10,11 @@ from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import Any
 
-from vieval_plugin.backends.encoding import ImageEncoder
+import numpy as np
+
+from vieval_plugin.backends.encoding import Encoded, ImageEncoder
 from vieval_plugin.backends.server import Refused, Server, ServerOptions, Usage
-from vieval_plugin.backends.store import Store, key_of
+from vieval_plugin.backends.store import Store, from_stored, key_of, question, to_stored
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import (
     Ask,
@@ -33,6 +35,7 @@ _PROBE = {
     "required": ["probe"],
     "additionalProperties": False,
 }
+_SCHEMA_REFUSED = ("HTTP 400", "HTTP 422")
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,9 @@ class OpenAIBackend:
         self._server = Server(server, usage, seed)
         self._store, self._max_pixels = store, max_pixels
         self._images = ImageEncoder(max_pixels)
-        self._asked: dict[str, asyncio.Future[Reply]] = {}
+        self._asked: dict[str, asyncio.Task[Reply]] = {}
         self._schemas: asyncio.Task[bool] | None = None
+        self._refused_schemas: set[str] = set()
         self._limit = "max_tokens"
 
     async def __aenter__(self) -> OpenAIBackend:
@@ -73,8 +77,11 @@ class OpenAIBackend:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._schemas is not None:
-            self._schemas.cancel()
+        # a run that was ended must leave nothing behind that asks and stores on
+        under_way = [*self._asked.values(), *([self._schemas] if self._schemas else [])]
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
         await self._server.__aexit__(kind, error, trace)
 
     async def answer(self, ask: Ask, repeat: int = 0) -> Reply:
@@ -85,13 +92,14 @@ class OpenAIBackend:
         if not isinstance(ask, (Chat, Likelihood)):
             raise TypeError(f"a server answers Chat and Likelihood, not {type(ask).__name__}")
         try:
-            key = key_of({**await self._identity(ask), "repeat": repeat})
+            images = {p: await self._images.encode(p) for m in ask.messages for p in m.parts if isinstance(p, Image)}
         except VievalError as error:
             return self._failed(Failure(Status.TOOL_ERROR, str(error)), "unreadable image")
+        key = self._key(ask, images, repeat)
         if (stored := self._stored(key)) is not None:
             return stored
         if key not in self._asked:
-            self._asked[key] = asyncio.ensure_future(self._ask(ask, key))
+            self._asked[key] = asyncio.ensure_future(self._ask(ask, images, key))
             self._asked[key].add_done_callback(lambda _: self._asked.pop(key, None))
         return await asyncio.shield(self._asked[key])
 
@@ -100,97 +108,88 @@ class OpenAIBackend:
         if reply is None:
             return None
         self.usage.cached += 1
-        return _from_stored(reply)
+        return from_stored(reply)
 
-    async def _ask(self, ask: Chat | Likelihood, key: str) -> Reply:
+    async def _ask(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], key: str) -> Reply:
         try:
-            reply = await (self._chat(ask) if isinstance(ask, Chat) else self._likelihood(ask))
+            reply = await (self._chat(ask, images) if isinstance(ask, Chat) else self._likelihood(ask, images))
         except Refused as refused:
             return self._failed(Failure(refused.status, refused.reason), refused.kind)
-        if self._store and not isinstance(reply, Failure):
-            self._store.put(key, self.model, _to_stored(reply))
+        if self._store and isinstance(reply, (Text, Probabilities)):
+            self._store.put(key, self.model, to_stored(reply))
         return reply
 
     def _failed(self, failure: Failure, kind: str) -> Failure:
         self.usage.failures[kind] += 1
         return failure
 
-    async def _chat(self, ask: Chat) -> Reply:
-        body = await self._body(ask.messages, self.sampling.max_tokens or ask.max_tokens)
-        if ask.schema is not None and await self.takes_schemas():
-            body["response_format"] = _format(ask.schema)
-        for _ in range(self._server.options.retries + 1):
+    async def _chat(self, ask: Chat, images: Mapping[Image, Encoded]) -> Reply:
+        body = self._body(ask.messages, self._tokens(ask), images)
+        schema = json.dumps(ask.schema)
+        enforce = ask.schema is not None and schema not in self._refused_schemas and await self.takes_schemas()
+        try:
+            answer = await self._post(body | ({"response_format": _format(ask.schema or {})} if enforce else {}))
+        except Refused as refused:
+            if not enforce or refused.kind not in _SCHEMA_REFUSED:
+                raise
+            # servers differ in the keywords they enforce: this one may take schemas, but not this schema
             answer = await self._post(body)
-            message, problem = _message_of(answer)
-            if message is not None:
-                return self._text(answer, message)
-            self.usage.retries["malformed answer"] += 1
-        return self._failed(Failure(Status.API_ERROR, problem), "malformed answer")
-
-    def _text(self, answer: dict[str, Any], message: dict[str, Any]) -> Reply:
-        usage = answer.get("usage") or {}
-        given, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        self.usage.input_tokens += given or 0
-        self.usage.output_tokens += made or 0
+            self._refused_schemas.add(schema)
+        given, made = self._count(answer)
+        message = answer["choices"][0]["message"]
         if message.get("refusal") and not message.get("content"):
             return self._failed(Failure(Status.REFUSAL, str(message["refusal"])), "refusal")
-        return Text(str(message.get("content") or ""), given, made)
+        if answer["choices"][0].get("finish_reason") == "content_filter" and not message.get("content"):
+            return self._failed(Failure(Status.REFUSAL, "the server's content filter cut the answer"), "content filter")
+        return Text(_text(message), given, made)
 
-    async def _likelihood(self, ask: Likelihood) -> Reply:
-        body = await self._body(ask.messages, 1) | {"logprobs": True, "top_logprobs": 20}
-        answer = await self._post(body)
+    async def _likelihood(self, ask: Likelihood, images: Mapping[Image, Encoded]) -> Reply:
+        body = self._body(ask.messages, self._tokens(ask), images)
+        answer = await self._post(body | {"logprobs": True, "top_logprobs": 20})
+        self._count(answer)
         listed = _first_token(answer)
         if not listed:
             return self._failed(Failure(Status.API_ERROR, "the server sent no log-probabilities"), "no logprobs")
         return probabilities(listed, ask.continuations)
+
+    def _count(self, answer: Mapping[str, Any]) -> tuple[int | None, int | None]:
+        """Tokens in and out, as far as the server tells."""
+        usage = answer.get("usage")
+        told = [usage.get(k) if isinstance(usage, dict) else None for k in ("prompt_tokens", "completion_tokens")]
+        given, made = (n if isinstance(n, int) else None for n in told)
+        self.usage.input_tokens += given or 0
+        self.usage.output_tokens += made or 0
+        return given, made
 
     async def _post(self, body: dict[str, Any]) -> dict[str, Any]:
         """Post a chat; models that want the token limit by its newer name get it from then on."""
         limit = {self._limit: body["max_tokens"]}
         rest = {k: v for k, v in body.items() if k != "max_tokens"}
         try:
-            return await self._server.post("chat/completions", rest | limit)
+            return await self._server.post("chat/completions", rest | limit, _unusable)
         except Refused as refused:
             if refused.code != 400 or "max_completion_tokens" not in refused.reason or "max_tokens" not in limit:
                 raise
             self._limit = "max_completion_tokens"
             return await self._post(body)
 
-    async def _body(self, messages: Sequence[Message], max_tokens: int) -> dict[str, Any]:
+    def _tokens(self, ask: Chat | Likelihood) -> int:
+        return self.sampling.max_tokens or ask.max_tokens if isinstance(ask, Chat) else 1
+
+    def _body(self, messages: Sequence[Message], tokens: int, images: Mapping[Image, Encoded]) -> dict[str, Any]:
         return {
             "model": self.model,
-            "messages": [{"role": m.role, "content": await self._content(m)} for m in messages],
-            "max_tokens": max_tokens,
+            "messages": [{"role": m.role, "content": _content(m, images)} for m in messages],
+            "max_tokens": tokens,
             "temperature": self.sampling.temperature,
             **self.sampling.extra,
         }
 
-    async def _content(self, message: Message) -> str | list[dict[str, Any]]:
-        if not any(isinstance(part, Image) for part in message.parts):
-            return "\n\n".join(str(part) for part in message.parts)
-        return [
-            {"type": "image_url", "image_url": {"url": (await self._images.encode(part)).url}}
-            if isinstance(part, Image)
-            else {"type": "text", "text": part}
-            for part in message.parts
-        ]
-
-    async def _identity(self, ask: Chat | Likelihood) -> dict[str, Any]:
-        """Everything an answer depends on, images by digest."""
-        messages = []
-        for message in ask.messages:
-            parts = [
-                {"image": (await self._images.encode(p)).digest} if isinstance(p, Image) else p for p in message.parts
-            ]
-            messages.append([message.role, parts])
-        asked = (
-            {"max_tokens": self.sampling.max_tokens or ask.max_tokens, "schema": ask.schema}
-            if isinstance(ask, Chat)
-            else {}
-        )
-        wanted = {"continuations": ask.continuations} if isinstance(ask, Likelihood) else {}
+    def _key(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> str:
+        """The key of a question in the store: everything its answer depends on, images by digest."""
         sampling = {k: v for k, v in asdict(self.sampling).items() if k != "max_tokens"}
-        return {"model": self.model, "sampling": sampling, "messages": messages, **asked, **wanted}
+        fixed = {"model": self.model, "sampling": sampling, "max_tokens": self._tokens(ask), "repeat": repeat}
+        return key_of({**fixed, **question(ask, lambda image: images[image].digest)})
 
     async def takes_schemas(self) -> bool:
         """Whether the server enforces JSON schemas: probed once, then remembered in the store."""
@@ -202,18 +201,14 @@ class OpenAIBackend:
         name = f"schemas {self.model} {' '.join(self._server.options.urls)}"
         if self._store and (known := self._store.remembered(name)):
             return known == "enforced"
-        messages = [{"role": "user", "content": "Say hello."}]
-        body = {
-            "model": self.model,
-            "messages": messages,
-            "max_tokens": 64,
-            "temperature": 0,
-            "response_format": _format(_PROBE),
-        }
+        body = self._body([Message("user", ("Say hello.",))], 64, {}) | {"response_format": _format(_PROBE)}
         try:
-            message, _ = _message_of(await self._post(body))
-            enforced = message is not None and json.loads(message.get("content") or "") == {"probe": "vieval"}
-        except (Refused, ValueError):
+            enforced = bool(json.loads(_text((await self._post(body))["choices"][0]["message"])) == {"probe": "vieval"})
+        except ValueError:
+            enforced = False
+        except Refused as refused:
+            if refused.kind not in _SCHEMA_REFUSED:  # a fault says nothing about schemas: find out again next time
+                return False
             enforced = False
         if self._store:
             self._store.remember(name, "enforced" if enforced else "not enforced")
@@ -236,19 +231,36 @@ def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
 
 
-def _message_of(answer: Mapping[str, Any]) -> tuple[dict[str, Any] | None, str]:
-    """The first choice's message, or None and what was wrong with the answer."""
+def _content(message: Message, images: Mapping[Image, Encoded]) -> str | list[dict[str, Any]]:
+    if not any(isinstance(part, Image) for part in message.parts):
+        return "\n\n".join(str(part) for part in message.parts)
+    return [
+        {"type": "image_url", "image_url": {"url": images[part].url}}
+        if isinstance(part, Image)
+        else {"type": "text", "text": part}
+        for part in message.parts
+    ]
+
+
+def _unusable(answer: Mapping[str, Any]) -> str | None:
+    """What is wrong with an answer that has no message to read; one that was cut before its first word is empty."""
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        return None, "an answer without choices"
-    message = choices[0].get("message")
+        return "an answer without choices"
+    message, end = choices[0].get("message"), choices[0].get("finish_reason")
     if not isinstance(message, dict):
-        return None, "a choice without a message"
-    if choices[0].get("finish_reason") == "content_filter" and not message.get("content"):
-        return {**message, "refusal": "the server's content filter cut the answer"}, ""
-    if message.get("content") is None and not message.get("refusal"):
-        return None, "a message without content"
-    return message, ""
+        return "a choice without a message"
+    if message.get("content") is None and not message.get("refusal") and end not in ("length", "content_filter"):
+        return "a message without content"
+    return None
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """The text of a message; some servers send it in parts. Halves of a character cannot be kept in files."""
+    content = message.get("content") or ""
+    if isinstance(content, list):
+        content = "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return str(content).encode("utf-8", "replace").decode()
 
 
 def _first_token(answer: Mapping[str, Any]) -> dict[str, float]:
@@ -260,16 +272,5 @@ def _first_token(answer: Mapping[str, Any]) -> dict[str, float]:
         return {}
     found: dict[str, float] = {}
     for token, value in pairs:
-        found[token] = math.log(math.exp(found[token]) + math.exp(value)) if token in found else value
+        found[token] = float(np.logaddexp(found[token], value)) if token in found else value
     return found
-
-
-def _to_stored(reply: Reply) -> dict[str, Any]:
-    return {"kind": type(reply).__name__, **asdict(reply)}
-
-
-def _from_stored(stored: dict[str, Any]) -> Reply:
-    kind = stored.pop("kind")
-    if kind == "Probabilities":
-        return Probabilities(tuple(stored["low"]), tuple(stored["high"]))
-    return Text(**stored)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import json
+import math
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
@@ -17,8 +19,11 @@ from vieval_plugin.judges.protocol import Status
 if TYPE_CHECKING:
     import aiohttp
 
+Check: TypeAlias = Callable[[dict[str, Any]], str | None]  # what makes an answer unusable, None if nothing does
+
 _MOST_BYTES = 32 << 20
-_LONGEST_WAIT = 300.0
+_CONNECT, _LONGEST_WAIT, _AVOIDED = 30.0, 300.0, 5.0
+_LIMITED = "rate limit"
 _FILTERED = ("content_filter", "content_policy", "content management policy", "responsible_ai", "safety system")
 
 
@@ -69,127 +74,208 @@ class _Again(Exception):
 
 @dataclass
 class _Endpoint:
+    """One address: how long it asked to be left alone, and until when others are tried first because it failed."""
+
     url: str
     in_flight: int = 0
     resting_until: float = 0.0
+    suspect_until: float = 0.0
+
+    def doubtful(self, now: float) -> bool:
+        """Whether others go first: it failed just now, or failed last and a request is finding out how it is."""
+        return self.suspect_until > now or (self.suspect_until > 0 and self.in_flight > 0)
 
 
 class Server:
     """A connection to one or several servers of the same model; use as `async with`."""
 
     def __init__(self, options: ServerOptions, usage: Usage, seed: int = 0) -> None:
-        self.options, self.usage = options, usage
+        self.options, self.usage, self._key = options, usage, options.key.strip()
         self._endpoints = [_Endpoint(url.rstrip("/")) for url in options.urls]
         self._jitter = random.Random(seed)
         self._session: aiohttp.ClientSession | None = None
         self._slots = asyncio.Semaphore(options.concurrent)
         self._last_answer = time.monotonic()
+        self._silent_since: float | None = None  # when the first request began that failed after the last answer
 
     async def __aenter__(self) -> Server:
         try:
             import aiohttp
         except ImportError:
             raise VievalError('calling a server needs aiohttp; run: pip install "vieval[http]"') from None
-        headers = {"Authorization": f"Bearer {self.options.key}"} if self.options.key else {}
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=self.options.timeout)
+        if not self._key.isprintable():
+            raise VievalError("the key of a server has a line break or control character in it; set its variable anew")
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT, sock_read=self.options.timeout)
         connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
         self._session = aiohttp.ClientSession(headers=headers, timeout=timeout, connector=connector)
-        self._last_answer = time.monotonic()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._session is not None:
             await self._session.close()
 
-    async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """The JSON object a server answers with.
+    async def post(self, path: str, body: dict[str, Any], check: Check = lambda answer: None) -> dict[str, Any]:
+        """The JSON object a server answers with; one that `check` finds unusable is asked for again.
 
         Raises `Refused` when this request cannot be answered, VievalError when no request can: a wrong key or model,
         or a server that has answered nothing for `patience` seconds.
         """
-        data = json.dumps(body, ensure_ascii=False).encode()
-        started, tries = time.monotonic(), 0
+        retries, patience = self.options.retries, self.options.patience
+        tries, endpoint = 0, None
         while True:
             async with self._slots:
-                endpoint = min(self._endpoints, key=lambda e: (e.resting_until > time.monotonic(), e.in_flight))
-                if (rest := endpoint.resting_until - time.monotonic()) > 0:
-                    await asyncio.sleep(rest)
-                endpoint.in_flight += 1
+                endpoint = await self._choose(endpoint)
+                begun = time.monotonic()
                 try:
-                    answer = await self._try(endpoint, path, data)
-                    self._last_answer = time.monotonic()
-                    self.usage.calls += 1
-                    return answer
+                    return await self._try(endpoint, path, body, check)
                 except _Again as again:
                     problem = again
-                finally:
-                    endpoint.in_flight -= 1
-            tries += 1
+            silent = self._failed(endpoint, problem, begun)
+            tries += problem.kind != _LIMITED
+            spent = tries > retries and problem.kind != _LIMITED
+            refused = Refused(Status.API_ERROR, problem.kind, f"{problem.reason}, {tries} times")
+            if spent and self._last_answer > begun:
+                raise refused
+            late = silent > patience + (problem.wait or 0.0)
+            if spent or late:
+                # nothing else was answered meanwhile: is it this request, or the server?
+                if await self._alive(path, body.get("model")):
+                    if tries > retries + 1:
+                        raise refused
+                elif late:
+                    raise VievalError(
+                        f"{endpoint.url} has answered nothing for {silent:.0f} s (last: {problem.reason}); "
+                        "see to the server and run the same command again: what was answered is kept"
+                    )
+                else:
+                    tries = 0  # only `patience` counts while the server is away
             self.usage.retries[problem.kind] += 1
-            wait = self._wait(endpoint, problem, tries)
-            if self._last_answer > started and tries > self.options.retries and problem.kind != "rate limit":
-                raise Refused(Status.API_ERROR, problem.kind, f"{problem.reason}, {tries} times")
-            silent = time.monotonic() - max(self._last_answer, started if problem.kind == "rate limit" else 0.0)
-            if silent + wait > self.options.patience:
-                raise VievalError(
-                    f"{endpoint.url} has answered nothing for {silent:.0f} s (last: {problem.reason}); "
-                    "see to the server and run the same command again: what was answered is kept"
-                )
-            await asyncio.sleep(wait)
+            await asyncio.sleep(self._wait(endpoint, problem, tries, patience - silent))
 
-    def _wait(self, endpoint: _Endpoint, problem: _Again, tries: int) -> float:
-        """Seconds to wait: what the server asked for, else exponential with jitter; a limited server rests for all."""
-        backoff = min(0.5 * 2 ** min(tries - 1, 6), 20.0) * (0.5 + self._jitter.random())
+    async def _choose(self, last: _Endpoint | None) -> _Endpoint:
+        """The least busy address, rather not the one that failed `last`; waits if all asked to be left alone."""
+        while True:
+            now = time.monotonic()
+            endpoint = min(
+                self._endpoints,
+                key=lambda e: (max(e.resting_until, now), e.doubtful(now), e is last, e.in_flight),
+            )
+            if endpoint.resting_until <= now:
+                return endpoint
+            await asyncio.sleep(endpoint.resting_until - now)
+
+    def _failed(self, endpoint: _Endpoint, problem: _Again, begun: float) -> float:
+        """Note a failed try; the seconds for which nothing has been answered."""
+        now = time.monotonic()
+        if problem.kind != _LIMITED:
+            endpoint.suspect_until = now + _AVOIDED
+        if self._silent_since is None:
+            self._silent_since = max(begun, self._last_answer)
+        return now - self._silent_since
+
+    def _wait(self, endpoint: _Endpoint, problem: _Again, tries: int, left: float) -> float:
+        """Seconds to wait: what the server asked for, and then it rests for all; else exponential with jitter.
+
+        The exponential wait ends with the patience `left`, so that a server is tried once more before it is given up.
+        """
         if problem.wait is None:
-            return backoff
+            backoff = min(0.5 * 2 ** max(tries - 1, 0), 20.0) * (0.5 + self._jitter.random())
+            return min(backoff, max(left, 0.05))
         endpoint.resting_until = max(endpoint.resting_until, time.monotonic() + problem.wait)
         return problem.wait + 0.1 * self._jitter.random()
 
-    async def _try(self, endpoint: _Endpoint, path: str, data: bytes) -> dict[str, Any]:
+    async def _alive(self, path: str, model: Any) -> bool:
+        """Whether a server answers the shortest of questions."""
+        body = {"model": model, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8}
+        try:
+            async with self._slots:
+                await self._try(await self._choose(None), path, body, lambda answer: None)
+        except _Again:
+            return False
+        except Refused:
+            pass
+        return True
+
+    async def _try(self, endpoint: _Endpoint, path: str, body: dict[str, Any], check: Check) -> dict[str, Any]:
+        """Send a request once; an answer, a refusal too, shows that the address is well."""
+        endpoint.in_flight += 1
+        try:
+            answer = await self._send(endpoint.url, path, body)
+            if problem := check(answer):
+                raise _Again("malformed answer", problem)
+            self._heard(endpoint)
+            return answer
+        except Refused:
+            self._heard(endpoint)
+            raise
+        finally:
+            endpoint.in_flight -= 1
+
+    def _heard(self, endpoint: _Endpoint) -> None:
+        self._last_answer, self._silent_since, endpoint.suspect_until = time.monotonic(), None, 0.0
+        self.usage.calls += 1
+
+    async def _send(self, url: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
         import aiohttp
 
         assert self._session is not None
-        url = f"{endpoint.url}/{path}"
+        # only now, so that images are held as request bodies by the requests in flight and no others
+        data, headers, received = json.dumps(body).encode(), {"Content-Type": "application/json"}, bytearray()
         try:
-            headers = {"Content-Type": "application/json"}
-            async with self._session.post(url, data=data, headers=headers) as response:
-                body = await response.content.read(_MOST_BYTES)
-                while chunk := await response.content.read(_MOST_BYTES):
-                    body += chunk
-                    if len(body) > _MOST_BYTES:
+            async with self._session.post(f"{url}/{path}", data=data, headers=headers) as response:
+                async for chunk in response.content.iter_any():
+                    received += chunk
+                    if len(received) > _MOST_BYTES:
                         raise Refused(Status.API_ERROR, "malformed answer", "an answer of more than 32 MiB")
                 code, retry_after = response.status, response.headers.get("Retry-After")
+        except aiohttp.InvalidURL:
+            raise VievalError(f"{url}: not an address; base_url is like http://127.0.0.1:8000/v1") from None
+        except aiohttp.ConnectionTimeoutError:
+            raise _Again("connection", f"no connection within {_CONNECT:g} s") from None
         except asyncio.TimeoutError:
             raise _Again("timeout", f"no byte within {self.options.timeout:g} s") from None
         except aiohttp.ClientPayloadError:
             raise _Again("cut answer", "the answer broke off") from None
         except (aiohttp.ClientError, OSError) as error:
             raise _Again("connection", f"no connection ({type(error).__name__})") from None
-        if code == 200:
-            return _object(body)
-        raise _problem(code, body, retry_after, endpoint.url)
+        if code != 200:
+            raise _problem(code, self._said(received), retry_after, url)
+        if not isinstance(answer := _parsed(received), dict):
+            raise _Again("malformed answer", "an answer that is not a JSON object")
+        return answer
+
+    def _said(self, body: bytearray) -> str:
+        """The error's own words and code, in one line of at most 300 characters."""
+        document = _parsed(body)
+        error = document.get("error", document) if isinstance(document, dict) else document
+        if isinstance(error, dict):
+            text = " ".join(str(error[k]) for k in ("message", "code", "type") if error.get(k))
+        else:
+            text = str(error or body[:4000].decode(errors="replace"))
+        if len(self._key) > 7:  # a server may quote it; a shorter one, such as EMPTY, is no secret
+            text = text.replace(self._key, "[key]")
+        return " ".join(text.split())[:300]
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _parsed(body: bytearray) -> Any:
     try:
-        answer = json.loads(body)
-    except ValueError:
-        answer = None
-    if not isinstance(answer, dict):
-        raise _Again("malformed answer", "an answer that is not a JSON object")
-    return answer
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
 
 
-def _problem(code: int, body: bytes, retry_after: str | None, url: str) -> Exception:
+def _problem(code: int, said: str, retry_after: str | None, url: str) -> Exception:
     """What an answer that is not 200 means for the request, or for the run."""
-    said = _message(body)
     if code in (401, 403):
         return VievalError(f"{url} refuses the key (HTTP {code}); set the environment variable that holds it")
     if code == 404:
         return VievalError(f"{url} knows no such model or address (HTTP 404: {said}); `vieval doctor` lists its models")
+    if code == 402 or (code == 429 and "insufficient_quota" in said):
+        return VievalError(f"{url}: the account of this key has no credit left (HTTP {code}: {said})")
     if code == 429:
         wait = _seconds(retry_after)
-        return _Again("rate limit", "too many requests (HTTP 429)", 1.0 if wait is None else wait)
+        return _Again(_LIMITED, "too many requests (HTTP 429)", 1.0 if wait is None else wait)
     if code >= 500 or code == 408:
         return _Again("server error", f"HTTP {code}", _seconds(retry_after))
     lowered = said.lower()
@@ -198,22 +284,6 @@ def _problem(code: int, body: bytes, retry_after: str | None, url: str) -> Excep
     if "context length" in lowered or "maximum context" in lowered or "too long" in lowered or code == 413:
         return Refused(Status.API_ERROR, "too long", f"too long for the server: {said}", code)
     return Refused(Status.API_ERROR, f"HTTP {code}", f"HTTP {code}: {said}", code)
-
-
-def _message(body: bytes) -> str:
-    """The error's own words and code, in one line of at most 300 characters."""
-    try:
-        document = json.loads(body)
-        error = document.get("error", document) if isinstance(document, dict) else document
-        parts = (
-            [str(error[k]) for k in ("message", "code", "type") if error.get(k)]
-            if isinstance(error, dict)
-            else [str(error)]
-        )
-        text = " ".join(parts)
-    except ValueError:
-        text = body[:400].decode(errors="replace")
-    return " ".join(text.split())[:300]
 
 
 def _seconds(retry_after: str | None) -> float | None:
@@ -227,4 +297,4 @@ def _seconds(retry_after: str | None) -> float | None:
             wait = email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time()
         except (TypeError, ValueError):
             return None
-    return min(max(wait, 0.0), _LONGEST_WAIT)
+    return min(max(wait, 0.0), _LONGEST_WAIT) if math.isfinite(wait) else None

@@ -10,18 +10,41 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Chat, Image, Likelihood, Probabilities, Text
 
 SCHEMA = 1
 
 
 def key_of(parts: Mapping[str, Any]) -> str:
     """The key of a question: a hash of everything its answer depends on (model, parameters, messages, image digests)."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def question(ask: Chat | Likelihood, digest: Callable[[Image], str]) -> dict[str, Any]:
+    """What a question asks, for its key: messages with images by `digest`, and the schema or the continuations."""
+    messages = [[m.role, [{"image": digest(p)} if isinstance(p, Image) else p for p in m.parts]] for m in ask.messages]
+    if isinstance(ask, Chat):
+        return {"messages": messages, "schema": ask.schema}
+    return {"messages": messages, "continuations": ask.continuations}
+
+
+def to_stored(reply: Text | Probabilities) -> dict[str, Any]:
+    """An answer as a JSON object."""
+    return {"kind": type(reply).__name__, **asdict(reply)}
+
+
+def from_stored(stored: Mapping[str, Any]) -> Text | Probabilities:
+    """The inverse of `to_stored`."""
+    fields = {name: value for name, value in stored.items() if name != "kind"}
+    if stored["kind"] == "Probabilities":
+        return Probabilities(tuple(fields["low"]), tuple(fields["high"]))
+    return Text(**fields)
 
 
 class Store:

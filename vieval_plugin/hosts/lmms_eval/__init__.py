@@ -19,6 +19,7 @@ def register() -> list[Any]:
         ModelManifest("vieval_replay", simple_class_path=f"{models}.VievalReplay"),
         ModelManifest("vieval_measure", simple_class_path=f"{models}.VievalMeasure"),
         ModelManifest("vieval_openai", simple_class_path=f"{models}.VievalOpenAI"),
+        ModelManifest("vieval_vllm", simple_class_path=f"{models}.VievalVLLM"),
     ]
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 
 from vieval_plugin import judging
 from vieval_plugin.config import Config
+from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval.task import JudgeRequest
 from vieval_plugin.judging import Prepared
 from vieval_plugin.live import Job
@@ -35,6 +37,28 @@ def jobs(instances: Sequence[Instance], options: Config) -> tuple[list[JudgeRequ
         made.append(Job(request.sample, prepared[request.judge, request.setting].judge, seen[id(request)]))
         seen[id(request)] += 1
     return requests, made, prepared
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What the user gave as --gen_kwargs; None where nothing was."""
+
+    temperature: float | None
+    max_tokens: int | None
+    extra: dict[str, Any]
+
+
+def generation_of(requests: Sequence[JudgeRequest]) -> Generation:
+    """The --gen_kwargs of a run; VievalError where tasks in it have different ones."""
+    given = dict(requests[0].generation) if requests else {}
+    if any(dict(r.generation) != given for r in requests):
+        raise VievalError("tasks with different generation arguments in one run; run them one after another")
+    passed = ("top_p", "top_k", "seed", "repetition_penalty", "presence_penalty")
+    return Generation(
+        float(given["temperature"]) if given.get("temperature") else None,
+        int(given["max_new_tokens"]) if given.get("max_new_tokens") else None,
+        {name: given[name] for name in passed if name in given},
+    )
 
 
 def results(

@@ -15,19 +15,18 @@ from typing import Any
 from lmms_eval.api.instance import GenerationResult, Instance, unwrap_generation_output
 
 from vieval_plugin import config, live
-from vieval_plugin.backends.measure import measure
-from vieval_plugin.backends.store import Store, key_of
+from vieval_plugin.backends.batch import answer_in_batches
+from vieval_plugin.backends.server import Usage
+from vieval_plugin.backends.store import Store, key_of, question
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval.answering import jobs, results
 from vieval_plugin.hosts.lmms_eval.errors import one_line
 from vieval_plugin.hosts.lmms_eval.task import JudgeRequest
 from vieval_plugin.images import decode, digest
-from vieval_plugin.judges.protocol import Ask, Chat, Failure, Image, Likelihood, Measure, Reply, Status, Text
+from vieval_plugin.judges.protocol import Ask, Chat, Failure, Image, Likelihood, Reply, Status, Text
 from vieval_plugin.scheduler import run_in_waves
 
 TASK, SPLIT = "vieval_asks", "asks"
-# replies are stored after each call of the host's model; so many asks are lost at most when a run is killed
-ASKS_A_CALL = 512
 _FAILURES = ("[LMMS_EVAL_REQUEST_FAILED", "[LMMS_EVAL_BUDGET_EXCEEDED")
 
 
@@ -42,7 +41,7 @@ def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult
     live.require_images((r.sample for r in requests), "`vieval tasks` says how to get a benchmark's images")
     progress = live.Progress()
     with _store(options, requests[0]) as store:
-        backend = _HostBackend(model, requests, [job.repeat for job in made], store, progress)
+        backend = _HostBackend(model, requests, [job.repeat for job in made], store, progress.usage)
         outcomes = run_in_waves([job.judge(job.sample) for job in made], backend.answer)
     progress.statuses.update(outcome.verdict.status for outcome in outcomes)
     print("\n".join(f"vieval: {line}" for line in progress.lines()), file=sys.stderr)
@@ -50,70 +49,46 @@ def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult
 
 
 class _HostBackend:
-    """Answers the asks of one wave through the host's `generate_until`, the store first."""
+    """Answers the asks of a wave through the host's `generate_until`."""
 
     def __init__(
-        self, model: Any, requests: list[JudgeRequest], repeats: list[int], store: Store | None, progress: live.Progress
+        self, model: Any, requests: list[JudgeRequest], repeats: list[int], store: Store | None, usage: Usage
     ) -> None:
         self.model, self.requests, self.repeats = model, requests, repeats
-        self.store, self.progress = store, progress
+        self.store, self.usage = store, usage
 
     def answer(self, asked: list[tuple[int, Ask]]) -> list[Reply]:
-        replies: dict[int, Reply] = {}
-        chats: list[tuple[int, Chat, dict[str, Any], str]] = []
-        for place, (number, ask) in enumerate(asked):
-            if isinstance(ask, Measure):
-                replies[place] = measure(ask)
-            elif isinstance(ask, Chat):
-                generation = self._generation(number, ask)
-                key = self._key(number, ask, generation)
-                stored = self.store.get(key) if self.store else None
-                if stored is None:
-                    chats.append((place, ask, generation, key))
-                else:
-                    replies[place] = Text(**stored)
-                    self.progress.usage.cached += 1
-            else:
-                raise VievalError(_cannot(self.model, ask))
-        for start in range(0, len(chats), ASKS_A_CALL):
-            replies |= self._generate(chats[start : start + ASKS_A_CALL])
-        return [replies[place] for place in range(len(asked))]
+        return answer_in_batches(
+            asked,
+            key=self._key,
+            generate=self._generate,
+            store=self.store,
+            model=self.requests[0].backbone,
+            usage=self.usage,
+        )
 
-    def _generate(self, chats: list[tuple[int, Chat, dict[str, Any], str]]) -> dict[int, Reply]:
-        self.model.task_dict[TASK] = {SPLIT: [{"ask": chat} for _, chat, _, _ in chats]}
+    def _generate(self, batch: list[tuple[int, Chat | Likelihood]]) -> list[Reply]:
+        chats = [_only_chat(self.model, ask) for _, ask in batch]
+        self.model.task_dict[TASK] = {SPLIT: [{"ask": chat} for chat in chats]}
+        generations = [self._generation(number, chat) for (number, _), chat in zip(batch, chats, strict=True)]
         rows = [
             Instance("generate_until", _arguments(self.model, chat, generation, row), 0, _metadata(row))
-            for row, (_, chat, generation, _) in enumerate(chats)
+            for row, (chat, generation) in enumerate(zip(chats, generations, strict=True))
         ]
-        outputs = self.model.generate_until(rows)
-        usage, replies = self.progress.usage, dict[int, Reply]()
-        for (place, _, _, key), output in zip(chats, outputs, strict=True):
-            reply = replies[place] = _reply(output)
-            usage.calls += 1
-            if isinstance(reply, Failure):
-                usage.failures[reply.reason] += 1
-                continue
-            assert isinstance(reply, Text)
-            usage.input_tokens += reply.input_tokens or 0
-            usage.output_tokens += reply.output_tokens or 0
-            if self.store:
-                stored = {"text": reply.text, "input_tokens": reply.input_tokens, "output_tokens": reply.output_tokens}
-                self.store.put(key, self.requests[0].backbone, stored)
-        del self.model.task_dict[TASK]
-        return replies
+        try:
+            return [_reply(output) for output in self.model.generate_until(rows)]
+        finally:
+            del self.model.task_dict[TASK]
 
     def _generation(self, number: int, ask: Chat) -> dict[str, Any]:
         given = dict(self.requests[number].generation)
         return {**given, "max_new_tokens": given.get("max_new_tokens") or ask.max_tokens}
 
-    def _key(self, number: int, ask: Chat, generation: dict[str, Any]) -> str:
-        if self.store is None:
-            return ""
-        messages = [
-            [m.role, [{"image": digest(p)} if isinstance(p, Image) else p for p in m.parts]] for m in ask.messages
-        ]
-        identity = {"host": self.requests[number].model_hash, "simple": bool(self.model.is_simple)}
-        return key_of({**identity, "generation": generation, "messages": messages, "repeat": self.repeats[number]})
+    def _key(self, number: int, ask: Chat | Likelihood) -> str:
+        chat, request = _only_chat(self.model, ask), self.requests[number]
+        asked = question(chat, lambda image: digest(image) if self.store else repr(image))
+        identity = {"host": request.model_hash, "simple": bool(self.model.is_simple), "repeat": self.repeats[number]}
+        return key_of({**identity, **asked, "generation": self._generation(number, chat)})
 
 
 def messages_of(doc: dict[str, Any], **_rounds: Any) -> list[dict[str, Any]]:
@@ -165,11 +140,12 @@ def _reply(output: Any) -> Reply:
     return Text(text, tokens.input_tokens if tokens else None, tokens.output_tokens if tokens else None)
 
 
-def _cannot(model: Any, ask: Ask) -> str:
-    name = type(model).__name__
-    if isinstance(ask, Likelihood):
-        return f"{name} cannot be asked for probabilities here; run this judge with --model vieval_openai"
-    return f"{name} answers chats only, this judge asked for {type(ask).__name__}"
+def _only_chat(model: Any, ask: Chat | Likelihood) -> Chat:
+    if isinstance(ask, Chat):
+        return ask
+    raise VievalError(
+        f"{type(model).__name__} cannot be asked for probabilities here; run this judge with --model vieval_openai"
+    )
 
 
 def _refuse_lockstep(model: Any) -> None:

@@ -18,9 +18,12 @@ from tqdm import tqdm
 
 from vieval_plugin import config, judging, live, replay
 from vieval_plugin.backends.measure import measure
+from vieval_plugin.backends.openai import Sampling
+from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.vllm import VLLMBackend
 from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.lmms_eval.answering import is_padding, jobs, results
+from vieval_plugin.hosts.lmms_eval.answering import generation_of, is_padding, jobs, results
 from vieval_plugin.hosts.lmms_eval.errors import one_line
 from vieval_plugin.hosts.lmms_eval.task import JudgeRequest
 from vieval_plugin.judges.protocol import Ask, Measure, Reply
@@ -143,6 +146,46 @@ class VievalOpenAI(_JudgingOnly):
             )
 
 
+class VievalVLLM(_JudgingOnly):
+    """vLLM in this process as the judge's backbone: `--model vieval_vllm --model_args model=FOLDER_OR_NAME,...`.
+
+    `max_pixels` makes larger images smaller; every other argument goes to `vllm.LLM` as it is.
+    """
+
+    @one_line
+    def __init__(
+        self,
+        model: str = "",
+        max_pixels: int | None = None,
+        batch_size: Any = None,
+        device: Any = None,
+        max_batch_size: Any = None,
+        **arguments: Any,
+    ) -> None:
+        super().__init__()
+        if not model:
+            raise VievalError("vieval_vllm needs --model_args model=<a folder or a name that vLLM can load>")
+        self.options = config.current()
+        path = self.options.store_path()
+        self.progress = live.Progress()
+        store = Store(path) if path else None
+        usage = self.progress.usage
+        self.backend = VLLMBackend(model, usage=usage, store=store, max_pixels=max_pixels, **arguments)
+
+    @one_line
+    def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
+        requests, made, prepared = jobs(instances, self.options)
+        live.require_images((r.sample for r in requests), "`vieval tasks` says how to get a benchmark's images")
+        given = generation_of(requests)
+        self.backend.sampling = Sampling(given.temperature or 0.0, given.max_tokens, given.extra)
+        repeats = [job.repeat for job in made]
+        programs = [job.judge(job.sample) for job in made]
+        outcomes = run_in_waves(programs, lambda asked: self.backend.answer(asked, repeats))
+        self.progress.statuses.update(outcome.verdict.status for outcome in outcomes)
+        print("\n".join(f"vieval: {line}" for line in self.progress.lines()), file=sys.stderr)
+        return results(instances, requests, outcomes, prepared, Path(self.backend.model).name)
+
+
 def _backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone]) -> Backbone:
     if "api_key" in fields:
         raise VievalError(
@@ -172,13 +215,10 @@ def _backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone]) -> Backb
 
 def _with_generation(backbone: Backbone, requests: list[JudgeRequest]) -> Backbone:
     """The backbone with what the user gave as --gen_kwargs; the tasks themselves only ask for temperature 0."""
-    given = dict(requests[0].generation) if requests else {}
-    if any(r.generation != requests[0].generation for r in requests):
-        raise VievalError("tasks with different generation arguments in one run; run them one after another")
-    update: dict[str, Any] = {}
-    if given.get("temperature"):
-        update["temperature"] = float(given["temperature"])
-    if given.get("max_new_tokens"):
-        update["max_tokens"] = int(given["max_new_tokens"])
-    passed = {k: given[k] for k in ("top_p", "top_k", "seed", "repetition_penalty", "presence_penalty") if k in given}
-    return backbone.model_copy(update={**update, "extra": {**passed, **backbone.extra}})
+    given = generation_of(requests)
+    update: dict[str, Any] = {"extra": {**given.extra, **backbone.extra}}
+    if given.temperature is not None:
+        update["temperature"] = given.temperature
+    if given.max_tokens is not None:
+        update["max_tokens"] = given.max_tokens
+    return backbone.model_copy(update=update)

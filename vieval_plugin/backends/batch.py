@@ -1,0 +1,75 @@
+"""What backends that answer whole batches share: the store first, each question once, replies kept after every call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from vieval_plugin.backends.measure import measure
+from vieval_plugin.backends.server import Usage
+from vieval_plugin.backends.store import Store, from_stored, to_stored
+from vieval_plugin.judges.protocol import (
+    Ask,
+    Chat,
+    Failure,
+    Likelihood,
+    Measure,
+    Probabilities,
+    Reply,
+    Status,
+    Text,
+    UseTool,
+)
+
+# so many asks are lost at most when a run is killed
+ASKS_A_CALL = 512
+
+
+def answer_in_batches(
+    asked: Sequence[tuple[int, Ask]],
+    *,
+    key: Callable[[int, Chat | Likelihood], str],
+    generate: Callable[[list[tuple[int, Chat | Likelihood]]], list[Reply]],
+    store: Store | None,
+    model: str,
+    usage: Usage,
+) -> list[Reply]:
+    """Replies to the asks of a wave, in order.
+
+    `key` names a question for the store, from its program's number and the ask; `generate` answers a batch, in order.
+    Questions with the same key are asked once. Failures are not stored.
+    """
+    replies: dict[int, Reply] = {}
+    places: dict[str, list[int]] = {}
+    for place, (number, ask) in enumerate(asked):
+        if isinstance(ask, Measure):
+            replies[place] = measure(ask)
+        elif isinstance(ask, UseTool):
+            replies[place] = Failure(Status.TOOL_ERROR, f"no tool {ask.tool!r}")
+        else:
+            places.setdefault(key(number, ask), []).append(place)
+    waiting = []
+    for name, same in places.items():
+        stored = store.get(name) if store else None
+        if stored is None:
+            waiting.append(name)
+        else:
+            replies |= dict.fromkeys(same, from_stored(stored))
+            usage.cached += len(same)
+    for start in range(0, len(waiting), ASKS_A_CALL):
+        names = waiting[start : start + ASKS_A_CALL]
+        batch = [asked[places[name][0]] for name in names]
+        for name, reply in zip(names, generate(batch), strict=True):  # type: ignore[arg-type]
+            replies |= dict.fromkeys(places[name], reply)
+            _count(reply, usage)
+            if store and isinstance(reply, (Text, Probabilities)):
+                store.put(name, model, to_stored(reply))
+    return [replies[place] for place in range(len(asked))]
+
+
+def _count(reply: Reply, usage: Usage) -> None:
+    usage.calls += 1
+    if isinstance(reply, Failure):
+        usage.failures[reply.reason] += 1
+    elif isinstance(reply, Text):
+        usage.input_tokens += reply.input_tokens or 0
+        usage.output_tokens += reply.output_tokens or 0

@@ -1,0 +1,120 @@
+"""Chats and likelihoods through vLLM in this process, whole batches at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vieval_plugin.backends.batch import answer_in_batches
+from vieval_plugin.backends.encoding import encode
+from vieval_plugin.backends.openai import Sampling, probabilities
+from vieval_plugin.backends.server import Usage
+from vieval_plugin.backends.store import Store, key_of, question
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import digest
+from vieval_plugin.judges.protocol import Ask, Chat, Failure, Image, Likelihood, Message, Reply, Status, Text
+
+_LISTED = 20
+
+
+class VLLMBackend:
+    """An engine of vLLM. `arguments` go to `vllm.LLM` as they are; a second engine in a process needs memory for both."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        usage: Usage,
+        sampling: Sampling = Sampling(),
+        store: Store | None = None,
+        max_pixels: int | None = None,
+        **arguments: Any,
+    ) -> None:
+        try:
+            import vllm
+        except ImportError as error:
+            raise VievalError(
+                f"vllm is not installed ({error}); run: pip install vllm (or serve and use vieval_openai)"
+            ) from None
+        self.model, self.usage, self.sampling = model, usage, sampling
+        self.store, self._max_pixels = store, max_pixels
+        self._engine = vllm.LLM(model=model, max_logprobs=_LISTED, **arguments)
+
+    def answer(self, asked: Sequence[tuple[int, Ask]], repeats: Sequence[int]) -> list[Reply]:
+        """Replies to asks, in order; each comes with its program's number, an index into `repeats`."""
+        return answer_in_batches(
+            asked,
+            key=lambda number, ask: self._key(ask, repeats[number]),
+            generate=lambda batch: self._generate([ask for _, ask in batch]),
+            store=self.store,
+            model=self.model,
+            usage=self.usage,
+        )
+
+    def _key(self, ask: Chat | Likelihood, repeat: int) -> str:
+        asked = question(ask, lambda image: digest(image) if self.store else repr(image))
+        engine = {"engine": "vllm", "model": self.model, "pixels": self._max_pixels, "limit": self._limit(ask)}
+        return key_of({**engine, "temperature": self.sampling.temperature, "repeat": repeat, **asked})
+
+    def _limit(self, ask: Chat | Likelihood) -> int:
+        return self.sampling.max_tokens or ask.max_tokens if isinstance(ask, Chat) else 1
+
+    def _generate(self, asks: list[Chat | Likelihood]) -> list[Reply]:
+        replies: dict[int, Reply] = {}
+        ready, conversations = [], []
+        for place, ask in enumerate(asks):
+            try:
+                conversations.append([self._message(message) for message in ask.messages])
+                ready.append(place)
+            except VievalError as error:
+                replies[place] = Failure(Status.TOOL_ERROR, str(error))
+        outputs = self._chat(conversations, [self._parameters(asks[place]) for place in ready])
+        for place, output in zip(ready, outputs, strict=True):
+            replies[place] = output if isinstance(output, Failure) else _reply(asks[place], output)
+        return [replies[place] for place in range(len(asks))]
+
+    def _chat(self, conversations: list[Any], parameters: list[Any]) -> list[Any]:
+        """The engine's outputs. One request it refuses makes a whole call raise, so halves are tried until it is alone."""
+        if not conversations:
+            return []
+        try:
+            return list(self._engine.chat(conversations, parameters))
+        except Exception as error:  # what the engine raises for a bad request has no common type
+            if len(conversations) == 1:
+                return [Failure(Status.API_ERROR, " ".join(str(error).split())[:300] or type(error).__name__)]
+            half = len(conversations) // 2
+            first = self._chat(conversations[:half], parameters[:half])
+            return first + self._chat(conversations[half:], parameters[half:])
+
+    def _message(self, message: Message) -> dict[str, Any]:
+        if not any(isinstance(part, Image) for part in message.parts):
+            return {"role": message.role, "content": "\n\n".join(str(part) for part in message.parts)}
+        content = [
+            {"type": "image_url", "image_url": {"url": encode(part, self._max_pixels).url}}
+            if isinstance(part, Image)
+            else {"type": "text", "text": part}
+            for part in message.parts
+        ]
+        return {"role": message.role, "content": content}
+
+    def _parameters(self, ask: Chat | Likelihood) -> Any:
+        from vllm import SamplingParams
+        from vllm.sampling_params import StructuredOutputsParams
+
+        if isinstance(ask, Likelihood):
+            return SamplingParams(temperature=0, max_tokens=1, logprobs=_LISTED)
+        structured = StructuredOutputsParams(json=dict(ask.schema)) if ask.schema is not None else None
+        return SamplingParams(
+            temperature=self.sampling.temperature,
+            max_tokens=self._limit(ask),
+            structured_outputs=structured,
+            **self.sampling.extra,
+        )
+
+
+def _reply(ask: Chat | Likelihood, output: Any) -> Reply:
+    completion = output.outputs[0]
+    if isinstance(ask, Chat):
+        return Text(completion.text, len(output.prompt_token_ids), len(completion.token_ids))
+    listed = {entry.decoded_token: float(entry.logprob) for entry in completion.logprobs[0].values()}
+    return probabilities(listed, ask.continuations)
