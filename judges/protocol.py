@@ -72,13 +72,16 @@ class Sample:
     """One output image with its conditions and, where known, its human ratings.
 
     `images` maps a role (`output`, `source`, `mask`, `subject`, `control`, `concepts`) to an image, `texts` a name
-    (`prompt`, `instruction`, `subject`) to a text. `ratings` maps an aspect to one value a rater, each in [0, 1].
+    (`prompt`, `instruction`, `subject`) to a text. `ratings` maps an aspect to one value a rater, on the benchmark's own
+    scale (ImagenHub's is [0, 1]). `tags` are a benchmark's skill tags. Frames of a video and views of a 3D object are the
+    roles `frame_0`, `frame_1`, ... and `view_0`, ...
     """
 
     id: SampleId
     images: Mapping[str, Image]
     texts: Mapping[str, str] = field(default_factory=dict)
     ratings: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,11 +109,17 @@ class Chat:
 
 @dataclass(frozen=True)
 class Likelihood:
-    """Asks for the probability of each continuation as the next assistant turn's beginning."""
+    """Asks for the probability of each continuation as the beginning of the next assistant turn.
+
+    `first_token`: that the turn's first token is the continuation, which should be one token; one that is not has
+    probability 0. `sequence_mean`: the geometric mean of the probabilities of the continuation's tokens and of the end of
+    the turn after them.
+    """
 
     messages: tuple[Message, ...]
     continuations: tuple[str, ...]
     label: str
+    definition: Literal["first_token", "sequence_mean"] = "first_token"
     backbone: str = "judge"
 
 
