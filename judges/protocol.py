@@ -203,13 +203,14 @@ class Verdict:
     """A judge's result for a sample.
 
     `scores` maps an aspect (`SC`, `PQ`, `O`) to [0, 1] and lacks those that could not be rated; nothing is filled in.
-    `status` is the worst of the steps'.
+    `status` is the worst of the steps'. `bounds` has, for a score that is known to an interval only, its ends.
     """
 
     scores: Mapping[str, float]
     status: Status
     rationale: str = ""
     trace: tuple[Step, ...] = ()
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ def test_examples_in_docstrings_run(module):
 
 
 @given(st.lists(st.tuples(levels, levels), min_size=2, max_size=25), st.integers(0, 5))
-@pytest.mark.parametrize("kind", ["spearman", "pearson"])
+@pytest.mark.parametrize("kind", ["spearman", "pearson", "kendall"])
 def test_resampled_correlation_equals_repeating_the_pairs(kind, pairs, seed):
     x, y = map(np.array, zip(*pairs, strict=True))
     counts = bootstrap.cluster_counts([str(i) for i in range(len(x))], draws=6, seed=seed)
@@ -32,13 +32,27 @@ def test_resampled_correlation_equals_repeating_the_pairs(kind, pairs, seed):
     np.testing.assert_allclose(fast, slow, atol=1e-9, equal_nan=True)
 
 
-def test_resampled_correlation_works_in_blocks(monkeypatch):
+@pytest.mark.parametrize("kind", ["spearman", "kendall"])
+def test_resampled_correlation_works_in_blocks(monkeypatch, kind):
     rng = np.random.default_rng(1)
     x, y = rng.random(50), rng.random(50)
     counts = bootstrap.cluster_counts([str(i) for i in range(50)], draws=40, seed=3)
-    whole = correlation.resampled_correlations(x, y, counts)
+    whole = correlation.resampled_correlations(x, y, counts, kind)
     monkeypatch.setattr(correlation, "_CELLS_AT_ONCE", 350)
-    np.testing.assert_array_equal(correlation.resampled_correlations(x, y, counts), whole)
+    np.testing.assert_array_equal(correlation.resampled_correlations(x, y, counts, kind), whole)
+
+
+def test_resampled_tau_b_is_the_same_number_as_scipys():
+    rng = np.random.default_rng(4)
+    x, y = rng.integers(0, 9, 40).astype(float), rng.normal(size=40)
+    counts = bootstrap.cluster_counts([str(i) for i in range(40)], draws=30, seed=2)
+    slow = [stats.kendalltau(np.repeat(x, c), np.repeat(y, c)).statistic for c in counts]
+    np.testing.assert_array_equal(correlation.resampled_correlations(x, y, counts, "kendall"), slow)
+
+
+def test_sums_over_pairs_stay_exact_where_single_precision_would_not():
+    counts = np.array([[2**25 + 1, 1, 3]])
+    assert correlation.weighted_pairs(counts, lambda i, j: np.ones((3, 3))[i, j]).tolist() == [4 * (2**25 + 1) + 3]
 
 
 def test_a_whole_cluster_comes_and_goes_together():

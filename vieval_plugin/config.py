@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import platformdirs
 import yaml
@@ -74,9 +74,17 @@ class VIEScoreOptions(_Part):
     )
 
 
+class VQAScoreOptions(_Part):
+    pack: str = Field("vqascore/v1", description="prompt pack; it also names the answer (vqascore/lower_v1: yes)")
+    definition: Literal["first_token", "sequence_mean"] = Field(
+        "first_token", description="P of the first answer token, or the authors' first release (transformers only)"
+    )
+
+
 class Judges(_Part):
     reminders: int = Field(1, ge=0, description="how often a reply that cannot be read is asked again, with the error")
     viescore: VIEScoreOptions = Field(default_factory=VIEScoreOptions, description="VIEScore")
+    vqascore: VQAScoreOptions = Field(default_factory=VQAScoreOptions, description="VQAScore")
 
 
 class Statistics(_Part):

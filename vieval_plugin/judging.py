@@ -8,9 +8,11 @@ from functools import lru_cache
 from vieval_plugin import packs
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges import auto_metrics, viescore
+from vieval_plugin.judges import auto_metrics, viescore, vqascore
 from vieval_plugin.judges.protocol import Image, Judge
 from vieval_plugin.records import Provenance
+
+_ASPECTS = {"viescore": viescore.ASPECTS, "vqascore": vqascore.ASPECTS}
 
 
 @dataclass(frozen=True)
@@ -28,17 +30,34 @@ def aspects(judge: str) -> tuple[str, ...]:
     """The aspects a judge rates; VievalError for a name that is no judge's."""
     if judge in auto_metrics.METRICS:
         return (auto_metrics.METRICS[judge].aspect,)
-    if judge == "viescore":
-        return viescore.ASPECTS
-    raise VievalError(f"no judge {judge!r}; known: viescore, {', '.join(auto_metrics.METRICS)}")
+    if judge in _ASPECTS:
+        return _ASPECTS[judge]
+    raise VievalError(f"no judge {judge!r}; known: {', '.join([*_ASPECTS, *auto_metrics.METRICS])}")
+
+
+def gives_intervals(judge: str) -> bool:
+    """Whether a judge's scores may be known to an interval only."""
+    return judge == "vqascore"
 
 
 def prepare(judge: str, setting: str, config: Config) -> Prepared:
     """Build a judge in a setting (`0shot`, `1shot`) from the options; VievalError says what is missing for it."""
+    rated = aspects(judge)
     if judge in auto_metrics.METRICS:
         program = auto_metrics.judge(auto_metrics.METRICS[judge])
-        return Prepared(program, Provenance(judge, setting, aspects(judge), config_hash=config.hash))
-    return _prepare_viescore(setting, config, aspects(judge))
+        return Prepared(program, Provenance(judge, setting, rated, config_hash=config.hash))
+    return {"viescore": _prepare_viescore, "vqascore": _prepare_vqascore}[judge](setting, config, rated)
+
+
+def _prepare_vqascore(setting: str, config: Config, rated: tuple[str, ...]) -> Prepared:
+    options = config.judges.vqascore
+    pack = _pack(options.pack)
+    if pack.judge != "vqascore":
+        raise VievalError(
+            f"prompt pack {pack.name} is for {pack.judge}, not for vqascore (option judges.vqascore.pack)"
+        )
+    provenance = Provenance("vqascore", options.definition, rated, "", pack.name, pack.hash, config.hash)
+    return Prepared(vqascore.judge(pack, options.definition), provenance)
 
 
 def _prepare_viescore(setting: str, config: Config, rated: tuple[str, ...]) -> Prepared:

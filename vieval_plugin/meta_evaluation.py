@@ -23,6 +23,8 @@ from vieval_plugin.stats.averaging import fisher_mean, fisher_mean_over, paper_m
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.correlation import Floats, Kind, correlation, resampled_correlations, undefined
 
+EXACT = 1e-4
+
 Policy: TypeAlias = Literal["drop", "random", "worst"]
 
 
@@ -41,6 +43,7 @@ class Observation:
 
     `ratings` has, per aspect, one value a rater; `scores` the judge's value per aspect it could rate, all in [0, 1]. Of
     several verdicts of one sample, `scores` are the means of those that have them and `repeats` holds each one's.
+    `exact` is false where a score is known to an interval wider than the fourth decimal.
     """
 
     image_model: str
@@ -49,6 +52,8 @@ class Observation:
     scores: tuple[tuple[str, float], ...]
     status: Status
     repeats: tuple[tuple[tuple[str, float], ...], ...] = ()
+    tags: tuple[str, ...] = ()
+    exact: bool = True
 
     def __str__(self) -> str:
         return " ".join([str(self.status), *(f"{aspect}={value:.4g}" for aspect, value in self.scores)])
@@ -73,13 +78,30 @@ class Agreement:
     consistency: float = math.nan
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """A benchmark's own statistic with its 95% interval; NaN where undefined, with the reason."""
+
+    value: float
+    low: float
+    high: float
+    draws: Floats = field(repr=False, compare=False)
+    reason: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """All a task (or a group of tasks) reports."""
+    """All a task (or a group of tasks) reports: agreement by aspect, or a benchmark's own statistics by name.
+
+    `exact` counts the scored samples whose scores are known to the fourth decimal.
+    """
 
     aspects: Mapping[str, Agreement]
     statuses: Mapping[Status, int]
     options: Options
+    estimates: Mapping[str, Estimate] = field(default_factory=dict)
+    scored: int = 0
+    exact: int = 0
 
     @property
     def total(self) -> int:
@@ -108,6 +130,8 @@ def observe(records: Sequence[Record]) -> Observation:
         tuple(means.items()),
         worst([record.verdict.status for record in records]),
         tuple(tuple(scores.items()) for scores in scored) if len(records) > 1 else (),
+        first.tags,
+        all(high - low <= EXACT for r in records for low, high in r.verdict.bounds.values()),
     )
 
 
@@ -129,6 +153,8 @@ def summarise(
         {aspect: _agreement(filled, aspects, aspect, name, added_last, options) for aspect in aspects},
         Counter(o.status for o in observations),
         options,
+        scored=sum(bool(o.scores) for o in observations),
+        exact=sum(bool(o.scores) and o.exact for o in observations),
     )
 
 
@@ -221,6 +247,7 @@ def over_tasks(parts: Sequence[Agreement]) -> Agreement:
 def combine(summaries: tuple[Summary, ...]) -> Summary:
     """A group's summary from its tasks'; each aspect over the tasks that rate it. Cached, as `summarise` is."""
     aspects = dict.fromkeys(aspect for summary in summaries for aspect in summary.aspects)
+    names = dict.fromkeys(name for summary in summaries for name in summary.estimates)
     statuses: Counter[Status] = Counter()
     for summary in summaries:
         statuses.update(summary.statuses)
@@ -228,7 +255,18 @@ def combine(summaries: tuple[Summary, ...]) -> Summary:
         {a: over_tasks([s.aspects[a] for s in summaries if a in s.aspects]) for a in aspects},
         statuses,
         summaries[0].options,
+        {name: _mean_estimate([s.estimates[name] for s in summaries if name in s.estimates]) for name in names},
+        sum(s.scored for s in summaries),
+        sum(s.exact for s in summaries),
     )
+
+
+def _mean_estimate(parts: Sequence[Estimate]) -> Estimate:
+    """The plain mean over tasks of a statistic, with an interval from their independent draws."""
+    draws = np.mean([part.draws for part in parts], axis=0)
+    low, high = interval(draws)
+    reasons = tuple(dict.fromkeys(part.reason for part in parts if part.reason))
+    return Estimate(math.fsum(part.value for part in parts) / len(parts), low, high, draws, ", ".join(reasons))
 
 
 def columns(

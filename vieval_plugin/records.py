@@ -37,12 +37,13 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of one sample after a run; `ratings` maps an aspect to one value a rater."""
+    """What is known of one sample after a run; `ratings` maps an aspect to one value a rater, `tags` are its skills."""
 
     id: SampleId
     verdict: Verdict
     provenance: Provenance
     ratings: Mapping[str, tuple[float, ...]]
+    tags: tuple[str, ...] = ()
 
 
 def response_json(identity: SampleId, verdict: Verdict, provenance: Provenance) -> str:
@@ -51,9 +52,9 @@ def response_json(identity: SampleId, verdict: Verdict, provenance: Provenance) 
     return json.dumps(document, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
 
 
-def target_json(identity: SampleId, ratings: Mapping[str, tuple[float, ...]]) -> str:
-    """The target a host stores for a sample: its identity and human ratings."""
-    return json.dumps({"vieval": SCHEMA, "id": asdict(identity), "ratings": ratings})
+def target_json(identity: SampleId, ratings: Mapping[str, tuple[float, ...]], tags: tuple[str, ...] = ()) -> str:
+    """The target a host stores for a sample: its identity, human ratings and tags."""
+    return json.dumps({"vieval": SCHEMA, "id": asdict(identity), "ratings": ratings, "tags": tags})
 
 
 def read_response(text: str) -> tuple[SampleId, Verdict, Provenance]:
@@ -65,7 +66,7 @@ def read_response(text: str) -> tuple[SampleId, Verdict, Provenance]:
     provenance["aspects"] = tuple(provenance["aspects"])
     return (
         SampleId(**document["id"]),
-        Verdict(dict(verdict["scores"]), Status(verdict["status"]), verdict["rationale"], steps),
+        Verdict(dict(verdict["scores"]), Status(verdict["status"]), verdict["rationale"], steps, _bounds(verdict)),
         Provenance(**provenance),
     )
 
@@ -77,7 +78,11 @@ def read_record(response: str, target: str) -> Record:
     if SampleId(**document["id"]) != identity:
         raise VievalError(f"response and target name different samples ({identity} and {SampleId(**document['id'])})")
     ratings = {aspect: tuple(values) for aspect, values in document["ratings"].items()}
-    return Record(identity, verdict, provenance, ratings)
+    return Record(identity, verdict, provenance, ratings, tuple(document["tags"]))
+
+
+def _bounds(verdict: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    return {aspect: (low, high) for aspect, (low, high) in verdict["bounds"].items()}
 
 
 def _step(step: dict[str, Any]) -> Step:

@@ -57,6 +57,8 @@ _MISSING = Verdict({}, Status.MISSING, trace=(Step("sample", Status.MISSING, rea
 def load(logs: Path, judge: str) -> Recording:
     """Read recorded verdicts of a judge from a folder of either format, or from one samples file.
 
+    Of a judge that a recording does not hold, every verdict is `missing`: a run over several judges goes on.
+
     Raises VievalError naming the file when nothing fits or a file is malformed.
     """
     if not logs.exists():
@@ -72,17 +74,19 @@ def load(logs: Path, judge: str) -> Recording:
             f"{logs}: neither the authors' logs (folders such as {TASKS['tie'].folder}) nor samples_*.jsonl "
             "of a run with --log_samples"
         )
+    covered = frozenset(f"{BENCHMARK}/{task}" for task in folders)
     verdicts: dict[SampleId, tuple[Recorded, ...]] = {}
-    for task, folder in folders.items():
+    for task, folder in folders.items() if judge == "viescore" else ():
         for image_model in sorted(path.name for path in folder.iterdir() if path.is_dir()):
             rows = {aspect: _read_rows(folder / image_model / f"{aspect}.json") for aspect in _ASPECTS}
             for uid in {**rows["SC"], **rows["PQ"]}:
                 steps = tuple(_step(aspect, rows[aspect].get(uid), folder / image_model, uid) for aspect in _ASPECTS)
                 verdicts[SampleId(BENCHMARK, task, image_model, uid)] = ((_verdict(steps), None),)
-    return Recording(logs, verdicts, frozenset(f"{BENCHMARK}/{task}" for task in folders))
+    return Recording(logs, verdicts, covered)
 
 
 def _load_samples(source: Path, files: list[Path], judge: str) -> Recording:
+    covered: set[str] = set()
     verdicts: dict[SampleId, tuple[Recorded, ...]] = {}
     for path in files:
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -91,9 +95,10 @@ def _load_samples(source: Path, files: list[Path], judge: str) -> Recording:
                 identity, _, provenance = found[0]
             except (ValueError, KeyError, TypeError, VievalError) as error:
                 raise VievalError(f"{path}: line {number} holds no recorded verdict ({error})") from None
+            covered.add(f"{identity.benchmark}/{identity.task}")
             if provenance.judge == judge:
                 verdicts[identity] = tuple((verdict, source) for _, verdict, source in found)
-    return Recording(source, verdicts, frozenset(f"{i.benchmark}/{i.task}" for i in verdicts))
+    return Recording(source, verdicts, frozenset(covered))
 
 
 def responses_of(sample: Mapping[str, Any]) -> list[str]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from vieval_plugin.judges.protocol import Ask, Program, Reply, Text, Verdict
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -48,15 +51,17 @@ def run_in_waves(programs: Sequence[Program], answer: Callable[[list[tuple[int, 
     """
     outcomes: dict[int, Outcome] = {}
     live = {place: _Live(program) for place, program in enumerate(programs)}
-    replies: dict[int, list[Reply] | None] = dict.fromkeys(live)
+    replies: dict[int, list[Reply]] | None = None
     while live:
         for place in list(live):
-            if (outcome := live[place].advance(replies[place])) is not None:
+            if (outcome := live[place].advance(None if replies is None else replies[place])) is not None:
                 outcomes[place] = outcome
                 del live[place]
         asked = [(place, ask) for place, one in live.items() for ask in one.asks]
-        answered = iter(answer(asked) if asked else [])
-        replies = {place: [next(answered) for _ in one.asks] for place, one in live.items()}
+        answered = answer(asked) if asked else []
+        replies = {place: [] for place in live}
+        for (place, _), reply in zip(asked, answered, strict=True):
+            replies[place].append(reply)
     return [outcomes[place] for place in range(len(programs))]
 
 
@@ -70,7 +75,7 @@ async def run_concurrently(
     """Advance each program as soon as its own replies are in, `live` of them at a time, started in order.
 
     `answer` gets the program's number with each ask; `on_outcome` is called as programs end. Programs are taken from
-    the iterable one by one, so that no more than `live` exist. An exception from `answer` ends the run.
+    the iterable one by one, so that no more than `live` exist. An exception from a program or `answer` ends the run.
     """
     waiting = enumerate(programs)
 
@@ -78,13 +83,18 @@ async def run_concurrently(
         for place, program in waiting:
             on_outcome(place, await _drive(place, program, answer))
 
-    workers = [asyncio.ensure_future(work()) for _ in range(live)]
+    await _together(work() for _ in range(live))
+
+
+async def _together(work: Iterable[Awaitable[T]]) -> list[T]:
+    """All results in order. The first exception ends it, and only when the others have stopped."""
+    tasks = [asyncio.ensure_future(one) for one in work]
     try:
-        await asyncio.gather(*workers)
+        return list(await asyncio.gather(*tasks))
     finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _drive(place: int, program: Program, answer: Callable[[int, Ask], Awaitable[Reply]]) -> Outcome:
@@ -94,5 +104,5 @@ async def _drive(place: int, program: Program, answer: Callable[[int, Ask], Awai
         if len(one.asks) == 1:
             replies = [await answer(place, one.asks[0])]
         else:
-            replies = list(await asyncio.gather(*(answer(place, ask) for ask in one.asks)))
+            replies = await _together(answer(place, ask) for ask in one.asks)
     return outcome

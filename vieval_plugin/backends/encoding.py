@@ -6,9 +6,14 @@ import asyncio
 import base64
 import hashlib
 import io
+import json
 import math
+import secrets
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
 import PIL.Image
 
@@ -16,6 +21,7 @@ from vieval_plugin.images import decode, read_bytes, size
 from vieval_plugin.judges.protocol import Image
 
 _SIGNATURES = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png"}
+_MARK = secrets.token_hex(16)  # stands for an image while a body is written, and in no text
 
 
 @dataclass(frozen=True)
@@ -35,31 +41,30 @@ class ImageEncoder:
 
     def __init__(self, max_pixels: int | None = None, memory: int = 64 << 20) -> None:
         self._max_pixels, self._memory = max_pixels, memory
-        self._kept: OrderedDict[Image, asyncio.Task[Encoded]] = OrderedDict()
+        self._under_way: dict[Image, asyncio.Task[Encoded]] = {}
+        self._kept: OrderedDict[Image, Encoded] = OrderedDict()
         self._held = 0
 
     async def encode(self, image: Image) -> Encoded:
         """The encoded image; VievalError if it cannot be read."""
-        task = self._kept.get(image)
+        if image in self._kept:
+            self._kept.move_to_end(image)
+            return self._kept[image]
+        task = self._under_way.get(image)
         if task is None:
             task = asyncio.ensure_future(asyncio.to_thread(encode, image, self._max_pixels))
-            self._kept[image] = task
-            task.add_done_callback(lambda done: self._account(image, done))
-        else:
-            self._kept.move_to_end(image)
+            self._under_way[image] = task
+            task.add_done_callback(lambda done: self._ended(image, done))
         return await asyncio.shield(task)
 
-    def _account(self, image: Image, done: asyncio.Task[Encoded]) -> None:
+    def _ended(self, image: Image, done: asyncio.Task[Encoded]) -> None:
+        del self._under_way[image]
         if done.cancelled() or done.exception():
-            self._kept.pop(image, None)
             return
+        self._kept[image] = done.result()
         self._held += len(done.result().url)
         while self._held > self._memory and len(self._kept) > 1:
-            oldest, task = next(iter(self._kept.items()))
-            if not task.done():
-                break
-            del self._kept[oldest]
-            self._held -= len(task.result().url)
+            self._held -= len(self._kept.popitem(last=False)[1].url)
 
 
 def encode(image: Image, max_pixels: int | None = None) -> Encoded:
@@ -73,10 +78,29 @@ def encode(image: Image, max_pixels: int | None = None) -> Encoded:
     return Encoded(f"data:{media};base64,{base64.b64encode(data).decode()}", hashlib.sha256(data).hexdigest())
 
 
+def as_json(body: Mapping[str, Any]) -> bytes:
+    """A request body as JSON, in which an `Encoded` stands for its URL.
+
+    URLs are put in as they are. Looking through each for characters to escape, of which they have none, would cost more
+    than all else that is done for a call.
+    """
+    urls: list[str] = []
+
+    def mark(value: Any) -> str:
+        if not isinstance(value, Encoded):
+            raise TypeError(f"{type(value).__name__} has no place in a request body")
+        urls.append(value.url)
+        return _MARK
+
+    first, *rest = json.dumps(body, default=mark).split(_MARK)
+    return "".join([first, *chain.from_iterable(zip(urls, rest, strict=True))]).encode()
+
+
 def _as_png(picture: PIL.Image.Image, max_pixels: int | None) -> bytes:
     if max_pixels is not None:
         scale = math.sqrt(max_pixels / (picture.width * picture.height))
-        picture = picture.resize((max(1, int(picture.width * scale)), max(1, int(picture.height * scale))))
+        width, height = (max(1, min(int(side * scale), max_pixels)) for side in picture.size)
+        picture = picture.resize((width, height))
     file = io.BytesIO()
     picture.save(file, "PNG", compress_level=3)
     return file.getvalue()

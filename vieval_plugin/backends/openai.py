@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from vieval_plugin.backends.encoding import Encoded, ImageEncoder
+from vieval_plugin.backends.exact import TokenIds, closed
 from vieval_plugin.backends.server import Refused, Server, ServerOptions, Usage
 from vieval_plugin.backends.store import Store, from_stored, key_of, question, to_stored
 from vieval_plugin.errors import VievalError
@@ -29,6 +30,7 @@ from vieval_plugin.judges.protocol import (
     Text,
 )
 
+_LISTED = 20  # what OpenAI and vLLM list at most, unless told otherwise
 _PROBE = {
     "type": "object",
     "properties": {"probe": {"const": "vieval"}},
@@ -69,6 +71,7 @@ class OpenAIBackend:
         self._schemas: asyncio.Task[bool] | None = None
         self._refused_schemas: set[str] = set()
         self._limit = "max_tokens"
+        self._ids = TokenIds(model, self._server.post)
 
     async def __aenter__(self) -> OpenAIBackend:
         await self._server.__aenter__()
@@ -144,13 +147,17 @@ class OpenAIBackend:
         return Text(_text(message), given, made)
 
     async def _likelihood(self, ask: Likelihood, images: Mapping[Image, Encoded]) -> Reply:
-        body = self._body(ask.messages, self._tokens(ask), images)
-        answer = await self._post(body | {"logprobs": True, "top_logprobs": 20})
+        if ask.definition != "first_token":
+            reason = f"a server cannot tell {ask.definition}; use the transformers backend (vieval_transformers)"
+            return self._failed(Failure(Status.API_ERROR, reason), "definition")
+        body = self._body(ask.messages, self._tokens(ask), images) | {"logprobs": True, "top_logprobs": _LISTED}
+        answer = await self._post(body)
         self._count(answer)
         listed = _first_token(answer)
         if not listed:
             return self._failed(Failure(Status.API_ERROR, "the server sent no log-probabilities"), "no logprobs")
-        return probabilities(listed, ask.continuations)
+        bounds = probabilities(listed, ask.continuations)
+        return await closed(bounds, ask.continuations, self._ids, body, self._server.post)
 
     def _count(self, answer: Mapping[str, Any]) -> tuple[int | None, int | None]:
         """Tokens in and out, as far as the server tells."""
@@ -235,7 +242,7 @@ def _content(message: Message, images: Mapping[Image, Encoded]) -> str | list[di
     if not any(isinstance(part, Image) for part in message.parts):
         return "\n\n".join(str(part) for part in message.parts)
     return [
-        {"type": "image_url", "image_url": {"url": images[part].url}}
+        {"type": "image_url", "image_url": {"url": images[part]}}
         if isinstance(part, Image)
         else {"type": "text", "text": part}
         for part in message.parts

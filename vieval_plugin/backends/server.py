@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from vieval_plugin.backends.encoding import as_json
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
 
@@ -23,6 +24,7 @@ Check: TypeAlias = Callable[[dict[str, Any]], str | None]  # what makes an answe
 
 _MOST_BYTES = 32 << 20
 _CONNECT, _LONGEST_WAIT, _AVOIDED = 30.0, 300.0, 5.0
+_BACKOFF, _LONGEST_BACKOFF, _LIMITED_WAIT = 0.5, 20.0, 1.0
 _LIMITED = "rate limit"
 _FILTERED = ("content_filter", "content_policy", "content management policy", "responsible_ai", "safety system")
 
@@ -140,7 +142,7 @@ class Server:
             late = silent > patience + (problem.wait or 0.0)
             if spent or late:
                 # nothing else was answered meanwhile: is it this request, or the server?
-                if await self._alive(path, body.get("model")):
+                if await self._alive(body.get("model")):
                     if tries > retries + 1:
                         raise refused
                 elif late:
@@ -180,17 +182,17 @@ class Server:
         The exponential wait ends with the patience `left`, so that a server is tried once more before it is given up.
         """
         if problem.wait is None:
-            backoff = min(0.5 * 2 ** max(tries - 1, 0), 20.0) * (0.5 + self._jitter.random())
+            backoff = min(_BACKOFF * 2 ** min(max(tries - 1, 0), 30), _LONGEST_BACKOFF) * (0.5 + self._jitter.random())
             return min(backoff, max(left, 0.05))
         endpoint.resting_until = max(endpoint.resting_until, time.monotonic() + problem.wait)
         return problem.wait + 0.1 * self._jitter.random()
 
-    async def _alive(self, path: str, model: Any) -> bool:
+    async def _alive(self, model: Any) -> bool:
         """Whether a server answers the shortest of questions."""
         body = {"model": model, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8}
         try:
             async with self._slots:
-                await self._try(await self._choose(None), path, body, lambda answer: None)
+                await self._try(await self._choose(None), "chat/completions", body, lambda answer: None)
         except _Again:
             return False
         except Refused:
@@ -221,7 +223,7 @@ class Server:
 
         assert self._session is not None
         # only now, so that images are held as request bodies by the requests in flight and no others
-        data, headers, received = json.dumps(body).encode(), {"Content-Type": "application/json"}, bytearray()
+        data, headers, received = as_json(body), {"Content-Type": "application/json"}, bytearray()
         try:
             async with self._session.post(f"{url}/{path}", data=data, headers=headers) as response:
                 async for chunk in response.content.iter_any():
@@ -275,7 +277,7 @@ def _problem(code: int, said: str, retry_after: str | None, url: str) -> Excepti
         return VievalError(f"{url}: the account of this key has no credit left (HTTP {code}: {said})")
     if code == 429:
         wait = _seconds(retry_after)
-        return _Again(_LIMITED, "too many requests (HTTP 429)", 1.0 if wait is None else wait)
+        return _Again(_LIMITED, "too many requests (HTTP 429)", _LIMITED_WAIT if wait is None else wait)
     if code >= 500 or code == 408:
         return _Again("server error", f"HTTP {code}", _seconds(retry_after))
     lowered = said.lower()

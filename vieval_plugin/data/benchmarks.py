@@ -17,7 +17,8 @@ class Benchmark:
     """How to get a benchmark's samples of a task, and what is missing for judging them live (a line each).
 
     `added_last` gives, by task, the rater whose O the published code adds last (see stats/agreement.py).
-    `prepared` is false for what needs no data folder.
+    `prepared` is false for what needs no data folder. `statistics` are the benchmark's own (see alignment.py), in place
+    of agreement by image model.
     """
 
     tasks: tuple[str, ...]
@@ -25,6 +26,7 @@ class Benchmark:
     missing: Callable[[Path, str], list[str]]
     added_last: Mapping[str, int]
     prepared: bool = True
+    statistics: tuple[str, ...] = ()
 
 
 @cache

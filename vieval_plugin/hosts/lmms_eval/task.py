@@ -16,7 +16,7 @@ from lmms_eval.api.instance import Instance
 from lmms_eval.api.task import ConfigurableTask
 from lmms_eval.utils import simple_parse_args_string
 
-from vieval_plugin import config, judging
+from vieval_plugin import alignment, config, judging
 from vieval_plugin.data import benchmarks
 from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.lmms_eval.errors import one_line
@@ -72,7 +72,7 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
 
     def doc_to_target(self, doc: dict[str, Any]) -> str:
         sample = self.places[doc["sample"]]
-        return target_json(sample.id, sample.ratings)
+        return target_json(sample.id, sample.ratings, sample.tags)
 
     def doc_to_visual(self, doc: dict[str, Any]) -> list[Any]:
         return []
@@ -115,14 +115,18 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         return {name: metrics.higher_is_better(name) for name in self._metric_names()}
 
     def _metric_names(self) -> list[str]:
-        return metrics.names(self.aspects, self.config.repeats)
+        statistics = benchmarks.BENCHMARKS[self.benchmark].statistics
+        return metrics.names(self.aspects, self.config.repeats, statistics, judging.gives_intervals(self.judge))
 
     @one_line
     def _aggregate(self, name: str, items: list[Observation]) -> metrics.Value:
-        added_last = benchmarks.BENCHMARKS[self.benchmark].added_last.get(self.part)
+        benchmark = benchmarks.BENCHMARKS[self.benchmark]
         options = config.current().statistics.options()
         of_task = f"{self.benchmark}/{self.part}"
-        return metrics.take(summarise(tuple(items), self.aspects, of_task, added_last, options), name)
+        if benchmark.statistics:
+            return metrics.take(alignment.summarise(tuple(items), benchmark.statistics, of_task, options), name)
+        last = benchmark.added_last.get(self.part)
+        return metrics.take(summarise(tuple(items), self.aspects, of_task, last, options), name)
 
 
 def _name(arguments: Any) -> str:

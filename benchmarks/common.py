@@ -1,0 +1,185 @@
+"""What the benchmarks share: pictures like photographs, the fake server in its own process, what a run costs, a table."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+import multiprocessing
+import os
+import platform
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import aiohttp
+import numpy as np
+import PIL.Image
+
+from vieval_plugin.config import Backbone, Config, StoreOptions
+from vieval_plugin.judges.protocol import Chat, Image, Program, Sample, SampleId
+
+SERVER = Path(__file__).parents[1] / "tests" / "fake_server.py"
+MIB = 2.0**20
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def photographs(folder: Path, count: int, side: int) -> list[Path]:
+    """JPEG files of smooth shapes under fine grain, all different: about 160 KB each (1.4 MB as PNG) at side 1024."""
+    rng = np.random.default_rng(0)
+    field = rng.normal(128, 3.2, (side, side, 1))
+    for cells, height in ((4, 70), (16, 40), (64, 20), (256, 8)):
+        patch = PIL.Image.fromarray(rng.integers(0, 256, (cells, cells, 3), dtype=np.uint8))
+        field = field + (np.asarray(patch.resize((side, side), PIL.Image.Resampling.BICUBIC), float) / 128 - 1) * height
+    pixels = np.clip(field, 0, 255).astype(np.uint8)
+    files = []
+    for number in range(count):
+        moved = np.roll(pixels, rng.integers(0, side, 2), axis=(0, 1))
+        moved[:8, :32] = np.unpackbits(np.array([number], ">u4").view(np.uint8))[:, None] * 255  # no two are alike
+        files.append(folder / f"{number:05}.jpg")
+        PIL.Image.fromarray(moved).save(files[-1], "JPEG", quality=85)
+    return files
+
+
+def copies(folder: Path, count: int, side: int) -> list[Path]:
+    """JPEG files that differ only in a few bytes behind the picture: quickly made."""
+    [first] = photographs(folder, 1, side)
+    picture, files = first.read_bytes(), [folder / f"copy{number:05}.jpg" for number in range(count)]
+    for number, file in enumerate(files):
+        file.write_bytes(picture + b"%08d" % number)
+    return files
+
+
+def samples(files: Iterable[Path]) -> Iterator[Sample]:
+    """A sample of text-guided generation for each file."""
+    for number, file in enumerate(files):
+        prompt = f"a hillside at dusk, number {number}"
+        yield Sample(SampleId("own", "tig", "", str(number)), {"output": Image(file)}, {"prompt": prompt})
+
+
+def backbone(url: str, concurrent: int) -> Backbone:
+    return Backbone(model="fake", base_url=(url,), num_concurrent=concurrent)
+
+
+def options(store: Path | None) -> Config:
+    """The default options, with replies kept in a file or nowhere."""
+    return Config(store=StoreOptions(use=store is not None, path=store))
+
+
+@contextmanager
+def fake_server(**settings: float) -> Iterator[str]:
+    """The address of the tests' fake server in a process of its own, started with these options."""
+    given = [part for name, value in settings.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    process = subprocess.Popen([sys.executable, SERVER, "--port", "0", *given], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().split()[-1]
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def served(url: str) -> dict[str, Any]:
+    """What the fake server counted since the last call: requests, statuses, distinct prompts."""
+    address = url.removesuffix("/v1") + "/stats"
+    with urllib.request.urlopen(address) as response:
+        counted: dict[str, Any] = json.load(response)
+    with urllib.request.urlopen(address + "/reset", data=b""):
+        return counted
+
+
+@dataclass
+class Cost:
+    """What a stretch of a process took: seconds of wall time and of CPU (all threads), MiB before and at the highest."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+    before: float = 0.0
+    peak: float = 0.0
+
+
+@contextmanager
+def costs() -> Iterator[Cost]:
+    """Measure the block; the highest memory is that of the process so far."""
+    cost = Cost(before=memory("VmRSS"))
+    wall, cpu = time.perf_counter(), time.process_time()
+    yield cost
+    cost.wall, cost.cpu = time.perf_counter() - wall, time.process_time() - cpu
+    cost.peak = memory("VmHWM")
+
+
+def memory(field: str = "VmRSS") -> float:
+    """MiB that Linux reports for this process; `VmHWM` is the highest since it was started."""
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith(f"{field}:"))
+
+
+def in_own_process(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call a function in a fresh process: its memory and CPU are its own, its imports out of the way of others."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function, *args, **kwargs).result()
+
+
+def first_requests(programs: Iterable[Program]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The first chats of judge programs as a server takes them, with the file of their only image left to be put in."""
+    for program in programs:
+        for ask in next(program):
+            assert isinstance(ask, Chat)
+            [message] = ask.messages
+            [image], [text] = ([p for p in message.parts if isinstance(p, kind)] for kind in (Image, str))
+            content = [{"type": "image_url", "image_url": {"url": ""}}, {"type": "text", "text": text}]
+            body: dict[str, Any] = {"model": "fake", "messages": [{"role": message.role, "content": content}]}
+            body |= {"max_tokens": ask.max_tokens, "temperature": 0.0}
+            if ask.schema is not None:
+                schema = {"name": "answer", "strict": True, "schema": ask.schema}
+                body["response_format"] = {"type": "json_schema", "json_schema": schema}
+            yield Path(str(image.source)), body
+
+
+async def bare_loop(
+    url: str,
+    requests: Iterable[tuple[Path, dict[str, Any]]],
+    concurrent: int,
+    on_reply: Callable[[], None] = lambda: None,
+) -> None:
+    """The baseline: aiohttp and nothing else sends the requests, so many at a time, and parses the replies."""
+    waiting = iter(requests)
+
+    async def work(session: aiohttp.ClientSession) -> None:
+        for file, body in waiting:
+            data = base64.b64encode(file.read_bytes()).decode()
+            body["messages"][0]["content"][0]["image_url"]["url"] = f"data:image/jpeg;base64,{data}"
+            async with session.post(f"{url}/chat/completions", json=body) as response:
+                reply = await response.json()
+            json.loads(reply["choices"][0]["message"]["content"])
+            on_reply()
+
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        await asyncio.gather(*(work(session) for _ in range(concurrent)))
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table in Markdown, numbers to the right."""
+    out = io.StringIO()
+    print("", f" {' | '.join(header)} ", "", sep="|", file=out)
+    print("", "---", *["---:"] * (len(header) - 1), "", sep="|", file=out)
+    for row in rows:
+        print("", f" {' | '.join(row)} ", "", sep="|", file=out)
+    print(out.getvalue(), flush=True)
+
+
+def conditions() -> str:
+    """Where and when this runs; the load says whether anything else does."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("vieval", "lmms-eval", "aiohttp"))
+    load, _, _ = os.getloadavg()
+    return f"Python {platform.python_version()}, {packages}, {os.cpu_count()} cores, load {load:.2f} before the run"

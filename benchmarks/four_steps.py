@@ -1,0 +1,164 @@
+"""A judge of four dependent questions: each sample at its own pace, in waves, or one document after another.
+
+The fake server's latency varies from call to call; the ideal wall time is calls x mean latency / capacity. Compared in
+one run: VIEval on the server, VIEval in waves over lmms-eval's `async_openai` with as many requests in flight, and
+lmms-eval's own way to ask a document several times, `generate_until_agentic`, over the same model. That one waits for
+each answer before it sends the next question of any document, so it runs on fewer documents and its time for all is
+extrapolated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from common import (
+    Cost,
+    backbone,
+    conditions,
+    copies,
+    costs,
+    fake_server,
+    in_own_process,
+    options,
+    samples,
+    served,
+    table,
+)
+
+from vieval_plugin import live
+from vieval_plugin.backends.server import Usage
+from vieval_plugin.images import decode
+from vieval_plugin.judges.protocol import Chat, Message, Program, Sample, Status, Text, Verdict
+from vieval_plugin.scheduler import run_in_waves
+
+QUESTIONS = (
+    "What does the picture show?",
+    "What was asked for and is not there?",
+    "Which of these faults is the worst?",
+    "How good is the picture from 0 to 10, all in all?",
+)
+
+
+def question(step: int, answers: Sequence[str]) -> str:
+    """The text of a question, which holds all answers so far."""
+    return "\n".join([*answers, QUESTIONS[step], 'Reply with {"score": [number], "reasoning": "..."}.'])
+
+
+def judge(sample: Sample) -> Program:
+    """Ask the four questions one after another."""
+    answers: list[str] = []
+    for step in range(len(QUESTIONS)):
+        message = Message("user", (sample.images["output"], question(step, answers)))
+        [reply] = yield [Chat((message,), f"step {step}")]
+        if not isinstance(reply, Text):
+            return Verdict({}, Status.API_ERROR)
+        answers.append(reply.text)
+    return Verdict({}, Status.OK)
+
+
+def at_own_pace(url: str, files: Sequence[Path], concurrent: int) -> Cost:
+    progress = live.Progress()
+
+    async def run() -> None:
+        jobs = (live.Job(sample, judge) for sample in samples(files))
+        async with live.Backbones({live.JUDGE: backbone(url, concurrent)}, options(None), progress.usage) as backbones:
+            await live.judge_all(jobs, backbones, progress, lambda *_: None, live=concurrent, bar=False)
+
+    with costs() as cost:
+        asyncio.run(run())
+    assert set(progress.statuses) == {Status.OK}, progress.lines()
+    return cost
+
+
+def host_model(url: str, concurrent: int) -> Any:
+    """lmms-eval's `async_openai`; `num_cpus`, half of the cores if not given, is what bounds its requests in flight."""
+    from lmms_eval.models.chat.async_openai import AsyncOpenAIChat
+
+    return AsyncOpenAIChat(model_version="fake", base_url=url, api_key="none", num_cpus=concurrent)
+
+
+def in_waves(url: str, files: Sequence[Path], concurrent: int) -> Cost:
+    model = host_model(url, concurrent)
+    from vieval_plugin.hosts.lmms_eval.host_model import _HostBackend
+    from vieval_plugin.hosts.lmms_eval.task import JudgeRequest
+
+    asked = list(samples(files))
+    requests = [JudgeRequest(sample, "four_steps", "0shot") for sample in asked]
+    with costs() as cost:
+        backend = _HostBackend(model, requests, [0] * len(asked), None, Usage())
+        outcomes = run_in_waves([judge(sample) for sample in asked], backend.answer)
+    assert {outcome.verdict.status for outcome in outcomes} == {Status.OK}
+    return cost
+
+
+def agentic(url: str, files: Sequence[Path], concurrent: int) -> Cost:
+    model = host_model(url, concurrent)
+    from lmms_eval.api.instance import Instance
+    from lmms_eval.evaluator import _run_generate_until_agentic
+
+    def visual(doc: Sample) -> list[Any]:
+        return [decode(doc.images["output"])]
+
+    def text(doc: Sample, previous_output: list[str], round_idx: int, **_: Any) -> tuple[Any, ...]:
+        ended = round_idx == len(QUESTIONS)
+        return None, None if ended else question(round_idx, previous_output), ended, None, None
+
+    model.task_dict["four"] = {"test": list(samples(files))}
+    generation = {"max_new_tokens": 1024, "temperature": 0}
+    requests = [
+        Instance(
+            "generate_until_agentic",
+            (question(0, []), generation, visual, text, number, "four", "test"),
+            0,
+            {"task": "four", "doc_id": number, "repeats": 1},
+        )
+        for number in range(len(files))
+    ]
+    with costs() as cost:
+        answers = _run_generate_until_agentic(model, requests)
+    assert all("score" in answer for answer in answers), answers
+    return cost
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--samples", type=int, default=500)
+    parser.add_argument("--agentic-samples", type=int, default=10)
+    parser.add_argument("--side", type=int, default=64, help="of the pictures in pixels")
+    parser.add_argument("--latency", type=float, default=0.2)
+    parser.add_argument("--jitter", type=float, default=0.1, help="latency is drawn evenly within so much of its mean")
+    parser.add_argument("--capacity", type=int, default=32, help="of the server; requests in flight, too")
+    given = parser.parse_args()
+    here = conditions()
+    rows = []
+    with (
+        tempfile.TemporaryDirectory() as name,
+        fake_server(latency=given.latency, jitter=given.jitter, capacity=given.capacity) as url,
+    ):
+        files = copies(Path(name), given.samples, given.side)
+        fewer = files[: given.agentic_samples]
+        for who, way, used in (
+            ("VIEval, each sample at its own pace", at_own_pace, files),
+            ("VIEval in waves over `async_openai`", in_waves, files),
+            ("lmms-eval `generate_until_agentic`", agentic, fewer),
+        ):
+            cost = in_own_process(way, url, used, given.capacity)
+            counted = served(url)
+            assert set(counted["statuses"]) == {"200"}, counted
+            calls, scale = counted["requests"], len(files) / len(used)
+            ideal = calls * given.latency / given.capacity
+            wall = f"{cost.wall:.2f}" if scale == 1 else f"{cost.wall * scale:.0f} (extrapolated)"
+            cells = (f"{calls}", f"{cost.wall:.2f}", f"{cost.wall / ideal:.2f}", f"{cost.cpu / calls * 1000:.2f}", wall)
+            rows.append((who, str(len(used)), *cells))
+    print(f"{here}. Pictures of {given.side}x{given.side}; latency {given.latency} s, give or take {given.jitter} s.\n")
+    header = ("", "samples", "calls", "wall s", "over ideal", "CPU ms a call", f"wall s, {given.samples} samples")
+    table(header, rows)
+
+
+if __name__ == "__main__":
+    main()

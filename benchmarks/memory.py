@@ -1,0 +1,96 @@
+"""Memory of a long run: what the process holds after every thousand samples, with no latency to wait for.
+
+Beside VIEval, with its store and without, a bare loop over the same HTTP client that sends the same requests. Wanted:
+flat, once the kept images (64 MiB at most) have found their size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from common import (
+    backbone,
+    bare_loop,
+    conditions,
+    copies,
+    fake_server,
+    first_requests,
+    in_own_process,
+    memory,
+    options,
+    samples,
+    served,
+    table,
+)
+
+from vieval_plugin import judging, live
+
+
+class Readings(list[float]):
+    """Memory at the start and after every so many."""
+
+    def __init__(self, every: int) -> None:
+        super().__init__([memory()])
+        self.every, self.seen = every, 0
+
+    def count(self, *_: object) -> None:
+        self.seen += 1
+        if self.seen % self.every == 0:
+            self.append(memory())
+
+
+def vieval(url: str, files: Sequence[Path], every: int, concurrent: int, store: Path | None) -> list[float]:
+    judge = judging.prepare("viescore", "0shot", options(None)).judge
+    progress, readings = live.Progress(), Readings(every)
+
+    async def run() -> None:
+        jobs = (live.Job(sample, judge) for sample in samples(files))
+        async with live.Backbones({live.JUDGE: backbone(url, concurrent)}, options(store), progress.usage) as backbones:
+            await live.judge_all(jobs, backbones, progress, readings.count, live=concurrent, bar=False)
+
+    asyncio.run(run())
+    assert {str(status) for status in progress.statuses} == {"ok"}, progress.lines()
+    return list(readings)
+
+
+def bare(url: str, files: Sequence[Path], every: int, concurrent: int) -> list[float]:
+    judge = judging.prepare("viescore", "0shot", options(None)).judge
+    requests = first_requests(judge(sample) for sample in samples(files))
+    readings = Readings(2 * every)  # two questions a sample
+    asyncio.run(bare_loop(url, requests, concurrent, readings.count))
+    return list(readings)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--samples", type=int, default=10_000)
+    parser.add_argument("--every", type=int, default=1000)
+    parser.add_argument("--side", type=int, default=256, help="of the pictures in pixels")
+    parser.add_argument("--concurrent", type=int, default=32)
+    given = parser.parse_args()
+    here = conditions()
+    with tempfile.TemporaryDirectory() as name, fake_server(capacity=given.concurrent) as url:
+        folder = Path(name)
+        files = copies(folder, given.samples, given.side)
+        size = files[0].stat().st_size / 1000
+        run = (url, files, given.every, given.concurrent)
+        columns = []
+        for column in (
+            in_own_process(bare, *run),
+            in_own_process(vieval, *run, None),
+            in_own_process(vieval, *run, folder / "store.sqlite"),
+        ):
+            columns.append(column)
+        assert set(served(url)["statuses"]) == {"200"}
+    print(f"{here}. {given.samples} samples with pictures of {size:.1f} KB, MiB in memory.\n")
+    lines = zip(*columns, strict=True)
+    rows = [(f"{place * given.every}", *(f"{mib:.1f}" for mib in line)) for place, line in enumerate(lines)]
+    table(("samples", "bare loop", "VIEval, no store", "VIEval, store"), rows)
+
+
+if __name__ == "__main__":
+    main()

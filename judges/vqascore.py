@@ -1,0 +1,102 @@
+"""VQAScore: the probability that a model answers "Yes" when asked whether an image shows a text.
+
+Source: Lin et al., Evaluating Text-to-Visual Generation with Image-to-Text Generation (ECCV 2024). The definition is the
+probability of one answer token; the authors' first release computed sequence_mean (see protocol.Likelihood).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from vieval_plugin.judges.protocol import (
+    Failure,
+    Image,
+    Judge,
+    Likelihood,
+    Message,
+    Probabilities,
+    Program,
+    Reply,
+    Sample,
+    Status,
+    Step,
+    Verdict,
+    Wording,
+    worst,
+)
+
+Definition: TypeAlias = Literal["first_token", "sequence_mean"]
+
+ASPECTS = ("SC",)
+QUESTION = "SC"
+
+
+def judge(wording: Wording, definition: Definition = "first_token") -> Judge:
+    """VQAScore with a prompt pack, whose question `SC` names the answer under `scores`.
+
+    The program asks once an image (a video's frames and a 3D object's views count as several and are averaged). Under
+    `first_token` the answer's case and space variants are summed. SC is in [0, 1]; where a server lists only its
+    likeliest tokens it is the middle of what is possible, and `bounds` has the interval.
+    """
+    question = wording.questions[QUESTION]
+    (answer,) = question.scores
+    wanted = variants(answer) if definition == "first_token" else (answer,)
+
+    def program(sample: Sample) -> Program:
+        text = sample.texts.get("prompt", "").strip()
+        if not text:
+            return _unrated("the sample has no text to ask about")
+        asked = wording.render(question.template, {**sample.texts, "prompt": text})
+        shown = images(sample)
+        replies = yield [
+            Likelihood((Message("user", (image, asked)),), wanted, role, definition) for role, image in shown
+        ]
+        steps = tuple(_read(reply, role) for reply, (role, _) in zip(replies, shown, strict=True))
+        status = worst([step.status for step in steps])
+        if not status.usable:
+            return Verdict({}, status, trace=steps)
+        low = sum(step.scores[0] for step in steps) / len(steps)
+        high = sum(step.scores[1] for step in steps) / len(steps)
+        return Verdict({"SC": (low + high) / 2}, status, trace=steps, bounds={"SC": (low, high)})
+
+    return program
+
+
+def variants(answer: str) -> tuple[str, ...]:
+    """An answer in its cases, without and with a space before it.
+
+    >>> variants("Yes")
+    ('Yes', 'yes', 'YES', ' Yes', ' yes', ' YES')
+    """
+    cases = dict.fromkeys([answer, answer.lower(), answer.upper()])
+    return (*cases, *(f" {case}" for case in cases))
+
+
+def images(sample: Sample) -> list[tuple[str, Image]]:
+    """The images a sample is judged by, with their roles: its frames, else its views, else its output."""
+    for kind in ("frame_", "view_"):
+        roles = sorted(
+            (role for role in sample.images if role.startswith(kind)), key=lambda r: int(r.removeprefix(kind))
+        )
+        if roles:
+            return [(role, sample.images[role]) for role in roles]
+    return [("output", sample.images["output"])]
+
+
+def _read(reply: Reply, label: str) -> Step:
+    """A step whose scores are the lowest and highest P(answer) can be."""
+    if isinstance(reply, Failure):
+        return Step(label, reply.status, reason=reply.reason)
+    if not isinstance(reply, Probabilities):
+        return Step(label, Status.API_ERROR, reason=f"probabilities were asked for, {type(reply).__name__} came")
+    low, high = _summed(reply.low), _summed(reply.high)
+    return Step(label, Status.OK, (low, high), answer=f"{low:.6f}" if low == high else f"{low:.6f} to {high:.6f}")
+
+
+def _summed(probabilities: Sequence[float]) -> float:
+    return min(sum(probabilities), 1.0)
+
+
+def _unrated(reason: str) -> Verdict:
+    return Verdict({}, Status.TOOL_ERROR, trace=(Step(QUESTION, Status.TOOL_ERROR, reason=reason),))

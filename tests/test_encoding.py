@@ -1,0 +1,166 @@
+"""Images on their way to a server: untouched where it takes the format, encoded once where not, in bounded memory."""
+
+import asyncio
+import base64
+import hashlib
+import io
+import threading
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from vieval_plugin.backends import encoding
+from vieval_plugin.backends.encoding import ImageEncoder, encode
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Image
+
+
+def picture(mode="RGB", size=(9, 7), seed=0):
+    values = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    return PIL.Image.fromarray(values).convert(mode)
+
+
+def file_of(kind, pixels=None, **options):
+    file = io.BytesIO()
+    (picture() if pixels is None else pixels).save(file, kind, **options)
+    return file.getvalue()
+
+
+def sent(encoded):
+    """Media type and bytes of a data URL."""
+    head, data = encoded.url.split(",", 1)
+    return head.removeprefix("data:").removesuffix(";base64"), base64.b64decode(data, validate=True)
+
+
+@pytest.mark.parametrize(
+    ("media", "data"),
+    [
+        ("image/jpeg", file_of("JPEG", quality=40)),
+        ("image/jpeg", file_of("JPEG", picture("L"))),
+        ("image/png", file_of("PNG")),
+        ("image/png", file_of("PNG", picture("P"))),
+        ("image/png", file_of("PNG", picture("RGBA"))),
+    ],
+    ids=["jpeg", "grey jpeg", "png", "palette png", "transparent png"],
+)
+def test_jpeg_and_png_files_pass_byte_for_byte(media, data, tmp_path):
+    (tmp_path / "named.wrongly").write_bytes(data)
+    for source in (data, tmp_path / "named.wrongly"):
+        encoded = encode(Image(source))
+        assert sent(encoded) == (media, data)
+        assert encoded.digest == hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize("kind", ["WEBP", "BMP", "TIFF", "PPM"])
+def test_other_formats_become_png_without_loss(kind):
+    media, data = sent(encode(Image(file_of(kind, **({"lossless": True} if kind == "WEBP" else {})))))
+    assert media == "image/png"
+    assert np.array_equal(np.asarray(PIL.Image.open(io.BytesIO(data))), np.asarray(picture()))
+
+
+def test_the_digest_is_that_of_what_is_sent():
+    encoded = encode(Image(file_of("BMP")))
+    assert encoded.digest == hashlib.sha256(sent(encoded)[1]).hexdigest()
+    assert encode(Image(file_of("JPEG", picture(size=(40, 30)))), 100).digest != encoded.digest
+
+
+@pytest.mark.parametrize(("size", "limit"), [((40, 30), 300), ((1200, 30), 999), ((41, 29), 41 * 29 - 1)])
+def test_an_image_over_max_pixels_is_made_smaller_and_keeps_its_shape(size, limit):
+    media, data = sent(encode(Image(file_of("JPEG", picture(size=size))), limit))
+    made = PIL.Image.open(io.BytesIO(data))
+    assert media == "image/png"
+    assert 0.5 * limit < made.width * made.height <= limit
+    assert made.width / made.height == pytest.approx(size[0] / size[1], rel=0.35)
+
+
+def test_a_line_of_pixels_is_made_shorter():
+    made = PIL.Image.open(io.BytesIO(sent(encode(Image(file_of("PNG", picture(size=(5000, 1)))), 100))[1]))
+    assert made.size == (100, 1)
+
+
+def test_an_image_within_max_pixels_passes_untouched():
+    data = file_of("JPEG", picture(size=(40, 30)))
+    assert sent(encode(Image(data), 1200)) == ("image/jpeg", data)
+
+
+@pytest.mark.parametrize("data", [b"", b"no image", b"\xff\xd8\xff\xe0 and then nothing", b"\x89PNG\r\n\x1a\n"])
+def test_what_is_no_image_is_an_error_that_names_it(data, tmp_path):
+    (tmp_path / "broken.jpg").write_bytes(data)
+    with pytest.raises(VievalError, match="broken.jpg"):
+        encode(Image(tmp_path / "broken.jpg"))
+
+
+# The encoder: once, off the main thread, in bounded memory.
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Notes which image is encoded on which thread."""
+    noted = []
+
+    def noting(image, max_pixels=None):
+        noted.append((image, threading.current_thread()))
+        return encode(image, max_pixels)
+
+    monkeypatch.setattr(encoding, "encode", noting)
+    return noted
+
+
+def image(number, size=(16, 16)):
+    return Image(file_of("PNG", picture(size=size, seed=number)))
+
+
+async def test_an_image_wanted_often_at_once_is_encoded_once_and_not_on_the_main_thread(calls):
+    encoder, one = ImageEncoder(), image(0)
+    results = await asyncio.gather(*(encoder.encode(Image(one.source)) for _ in range(20)))
+    assert len({result.url for result in results}) == 1
+    assert await encoder.encode(one) == results[0]
+    assert len(calls) == 1
+    assert calls[0][1] is not threading.main_thread()
+
+
+async def test_the_least_recently_wanted_image_is_forgotten_first(calls):
+    images = [image(number) for number in range(3)]
+    room = sum(len(encode(one).url) for one in images[:2]) + 100
+    calls.clear()
+    encoder = ImageEncoder(memory=room)
+    for number in (0, 1, 0, 2, 0, 1):  # 2 pushes 1 out, for 0 was wanted since
+        await encoder.encode(images[number])
+    assert [images.index(one) for one, _ in calls] == [0, 1, 2, 1]
+
+
+async def test_memory_stays_bounded_with_many_at_once():
+    room = 8 * len(encode(image(0)).url)
+    encoder = ImageEncoder(memory=room)
+    images = [image(number) for number in range(120)]
+    wanted = [images[(7 * i) % 120] for i in range(360)]
+    results = await asyncio.gather(*map(encoder.encode, wanted))
+    assert [sent(result)[1] for result in results] == [one.source for one in wanted]
+    assert not encoder._under_way
+    assert encoder._held == sum(len(kept.url) for kept in encoder._kept.values())
+    assert 0 < encoder._held <= room
+
+
+async def test_one_image_larger_than_the_memory_is_still_encoded():
+    encoder = ImageEncoder(memory=10)
+    for number in range(3):
+        assert sent(await encoder.encode(image(number)))[1] == image(number).source
+    assert len(encoder._kept) == 1
+
+
+async def test_a_broken_image_is_an_error_each_time_and_can_be_mended(tmp_path):
+    path, encoder = tmp_path / "late.png", ImageEncoder(memory=10)
+    path.write_bytes(b"not yet")
+    failed = await asyncio.gather(*(encoder.encode(Image(path)) for _ in range(3)), return_exceptions=True)
+    assert all(isinstance(error, VievalError) and "late.png" in str(error) for error in failed)
+    path.write_bytes(image(1).source)
+    assert sent(await encoder.encode(Image(path)))[1] == image(1).source
+
+
+async def test_who_stops_waiting_does_not_stop_the_others():
+    encoder, one = ImageEncoder(), image(0)
+    first, second = (asyncio.ensure_future(encoder.encode(one)) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert sent(await second)[1] == one.source

@@ -1,0 +1,235 @@
+"""Both schedulers drive judge programs to the same outcomes: in waves, or each at its own pace."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vieval_plugin.judges.protocol import Chat, Failure, Message, Status, Step, Text, Verdict
+from vieval_plugin.scheduler import run_concurrently, run_in_waves
+
+
+def chat(label):
+    return Chat((Message("user", (label,)),), label)
+
+
+def program(name, *widths, raises_at=None):
+    """Asks as many questions a round as `widths` says; the verdict's trace holds every reply in the order it came."""
+    heard = []
+    for turn, width in enumerate(widths):
+        if turn == raises_at:
+            raise KeyError(name)
+        replies = yield [chat(f"{name}.{turn}.{i}") for i in range(width)]
+        heard += [reply.text for reply in replies]
+    return Verdict({}, Status.OK, trace=tuple(Step(text, Status.OK) for text in heard))
+
+
+def reply(ask):
+    return Text(f"re {ask.label}", input_tokens=2, output_tokens=3)
+
+
+def heard(outcome):
+    return [step.label for step in outcome.verdict.trace]
+
+
+def in_waves(programs):
+    waves = []
+
+    def answer(asked):
+        waves.append(asked)
+        return [reply(ask) for _, ask in asked]
+
+    return run_in_waves(programs, answer), waves
+
+
+def concurrently(programs, live=4, answer=None):
+    """Outcomes by number, in the order in which programs ended."""
+    ended = {}
+
+    async def at_once(number, ask):
+        return reply(ask)
+
+    async def run():
+        await run_concurrently(programs, answer or at_once, live=live, on_outcome=ended.__setitem__)
+
+    asyncio.run(run())
+    return ended
+
+
+# Waves.
+
+
+def test_there_are_as_many_waves_as_the_deepest_program_has_rounds():
+    outcomes, waves = in_waves([program("a", 2), program("b", 1, 3, 1), program("c")])
+    assert [[ask.label for _, ask in wave] for wave in waves] == [
+        ["a.0.0", "a.0.1", "b.0.0"],
+        ["b.1.0", "b.1.1", "b.1.2"],
+        ["b.2.0"],
+    ]
+    assert [[number for number, _ in wave] for wave in waves] == [[0, 0, 1], [1, 1, 1], [1]]
+    assert heard(outcomes[1]) == ["re b.0.0", "re b.1.0", "re b.1.1", "re b.1.2", "re b.2.0"]
+    assert heard(outcomes[2]) == []
+
+
+def test_a_round_without_asks_costs_no_call():
+    outcomes, waves = in_waves([program("a", 0, 1)])
+    assert len(waves) == 1
+    assert heard(outcomes[0]) == ["re a.1.0"]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_wave_must_be_answered_in_full(count):
+    with pytest.raises(ValueError, match="zip"):
+        run_in_waves([program("a", 2)], lambda asked: [Text("x")] * count)
+
+
+def test_an_exception_in_a_wave_is_not_swallowed():
+    with pytest.raises(KeyError, match="b"):
+        in_waves([program("a", 1), program("b", 1, raises_at=0)])
+
+
+# Each at its own pace.
+
+
+def test_a_program_does_not_wait_for_the_slow_ones():
+    gate = asyncio.Event()
+
+    async def answer(number, ask):
+        if number == 0:
+            await gate.wait()
+        if ask.label == "b.2.0":
+            gate.set()
+        return reply(ask)
+
+    ended = concurrently([program("a", 1), program("b", 1, 1, 1)], answer=answer)
+    assert list(ended) == [1, 0]
+
+
+def test_replies_come_back_in_the_order_of_the_asks():
+    async def answer(number, ask):
+        await asyncio.sleep(0.01 * (3 - int(ask.label[-1])))  # the last ask is answered first
+        return reply(ask)
+
+    assert heard(concurrently([program("a", 3)], answer=answer)[0]) == ["re a.0.0", "re a.0.1", "re a.0.2"]
+
+
+def test_only_so_many_programs_exist_at_once():
+    made, ended, most = [], [], [0]
+
+    def programs():
+        for number in range(50):
+            made.append(number)
+            most[0] = max(most[0], len(made) - len(ended))
+            yield program(str(number), 1, 1)
+
+    async def answer(number, ask):
+        await asyncio.sleep(0)
+        return reply(ask)
+
+    async def run():
+        await run_concurrently(programs(), answer, live=7, on_outcome=lambda number, _: ended.append(number))
+
+    asyncio.run(run())
+    assert sorted(ended) == made == list(range(50))
+    assert most[0] == 7
+
+
+@pytest.mark.parametrize("where", ["program", "answer", "outcome", "iterable"])
+async def test_an_exception_ends_the_run_and_stops_everything_else(where):
+    begun, stopped, all_begun = set(), set(), asyncio.Event()
+    hanging = {"a.0.0", "a.0.1"} | ({"bad.1.1"} if where == "answer" else set())
+
+    def programs():
+        yield program("a", 2)
+        yield program("bad", 1, 1, raises_at=1) if where == "program" else program("bad", 1, 2)
+        if where == "iterable":
+            raise KeyError("bad")
+
+    async def answer(number, ask):
+        if ask.label in hanging:
+            begun.add(ask.label)
+            if begun == hanging:
+                all_begun.set()
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                stopped.add(ask.label)
+                raise
+        if where == "answer" and ask.label == "bad.1.0":
+            await all_begun.wait()
+            raise KeyError("bad")
+        return reply(ask)
+
+    def ended(number, outcome):
+        if where == "outcome":
+            raise KeyError("bad")
+
+    before = asyncio.all_tasks()
+    with pytest.raises(KeyError, match="bad"):
+        await asyncio.wait_for(run_concurrently(programs(), answer, live=2, on_outcome=ended), 30)
+    assert asyncio.all_tasks() == before
+    assert stopped == begun == hanging
+
+
+def test_cancelling_the_run_cancels_its_answers():
+    stopped = []
+
+    async def answer(number, ask):
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            stopped.append(ask.label)
+            raise
+
+    async def run():
+        whole = asyncio.ensure_future(
+            run_concurrently([program("a", 2), program("b", 1)], answer, live=2, on_outcome=lambda *_: None)
+        )
+        await asyncio.sleep(0.01)
+        whole.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await whole
+
+    asyncio.run(run())
+    assert sorted(stopped) == ["a.0.0", "a.0.1", "b.0.0"]
+
+
+# Both.
+
+
+def test_tokens_of_all_rounds_add_up_and_failures_cost_none():
+    def one():
+        yield [chat("x"), chat("y")]
+        yield [chat("z")]
+        return Verdict({}, Status.OK)
+
+    def answer(asked):
+        return [Failure(Status.API_ERROR, "no") if ask.label == "y" else reply(ask) for _, ask in asked]
+
+    [outcome] = run_in_waves([one()], answer)
+    assert (outcome.input_tokens, outcome.output_tokens) == (4, 6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 4), max_size=4), max_size=8),
+    st.integers(1, 5),
+    st.randoms(use_true_random=False),
+)
+def test_both_schedulers_give_the_same_outcomes(shapes, live, random):
+    def programs():
+        return [program(str(number), *widths) for number, widths in enumerate(shapes)]
+
+    async def answer(number, ask):
+        for _ in range(random.randrange(4)):
+            await asyncio.sleep(0)
+        return reply(ask)
+
+    outcomes, waves = in_waves(programs())
+    ended = concurrently(iter(programs()), live, answer)
+    assert [ended[number] for number in range(len(shapes))] == outcomes
+    assert len(ended) == len(shapes)
+    rounds_with_asks = {turn for widths in shapes for turn, width in enumerate(widths) if width}
+    assert len(waves) == len(rounds_with_asks)
+    assert [len(heard(outcome)) for outcome in outcomes] == [sum(widths) for widths in shapes]

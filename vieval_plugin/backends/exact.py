@@ -1,0 +1,82 @@
+"""Exact probabilities of named tokens where a server can tell them (vLLM), beyond the likeliest that it lists.
+
+A request that allows one token only still reports that token's raw log-probability, and reads the prefix cache. vLLM's
+`logprob_token_ids` would need one request for all tokens, but spoils the listed log-probabilities of other requests in
+its batch (seen with vLLM 0.32), those of other users of the server among them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from vieval_plugin.backends.server import Refused
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Probabilities
+
+Post = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+
+# the fourth decimal: an interval narrower than this is left as it is, closing it costs a request for every variant
+CLOSE_ENOUGH = 1e-4
+
+
+class TokenIds:
+    """The token ids of answers, asked of the server once each; empty where it has no /tokenize."""
+
+    def __init__(self, model: str, post: Post) -> None:
+        self._model, self._post = model, post
+        self._known: dict[str, asyncio.Task[list[int] | None]] = {}
+
+    async def of(self, text: str) -> list[int] | None:
+        """The ids of a text's tokens, or None where the server does not tell."""
+        if text not in self._known:
+            self._known[text] = asyncio.ensure_future(self._ask(text))
+        return await asyncio.shield(self._known[text])
+
+    async def _ask(self, text: str) -> list[int] | None:
+        body = {"model": self._model, "prompt": text, "add_special_tokens": False}
+        try:
+            answer = await self._post("../tokenize", body)
+        except (Refused, VievalError):
+            return None
+        tokens = answer.get("tokens")
+        return [int(token) for token in tokens] if isinstance(tokens, list) else None
+
+
+async def closed(
+    bounds: Probabilities, continuations: tuple[str, ...], ids: TokenIds, body: Mapping[str, Any], post: Post
+) -> Probabilities:
+    """The same bounds with those closed that the server can close; `body` is the request that listed the likeliest.
+
+    A continuation of several tokens is not a first token: its probability is 0. A value above the bound it should lie
+    within shows a server that renormalises, and is not used.
+    """
+    if sum(bounds.high) - sum(bounds.low) <= CLOSE_ENOUGH:
+        return bounds
+    pairs = await asyncio.gather(
+        *(
+            _close(low, high, continuation, ids, body, post)
+            for low, high, continuation in zip(bounds.low, bounds.high, continuations, strict=True)
+        )
+    )
+    return Probabilities(tuple(low for low, _ in pairs), tuple(high for _, high in pairs))
+
+
+async def _close(
+    low: float, high: float, continuation: str, ids: TokenIds, body: Mapping[str, Any], post: Post
+) -> tuple[float, float]:
+    if low == high:
+        return low, high
+    tokens = await ids.of(continuation)
+    if tokens is None:
+        return low, high
+    if len(tokens) != 1:
+        return 0.0, 0.0
+    try:
+        answer = await post("chat/completions", {**body, "allowed_token_ids": tokens, "top_logprobs": 0})
+        value = math.exp(float(answer["choices"][0]["logprobs"]["content"][0]["logprob"]))
+    except (Refused, KeyError, IndexError, TypeError, ValueError):
+        return low, high
+    return (value, value) if value <= high * (1 + 1e-6) else (low, high)
