@@ -104,6 +104,7 @@ def weighted_pairs(counts: NDArray[np.int64], values: Callable[[slice, slice], N
 
 def _weighted_kendall(x: Floats, y: Floats, counts: NDArray[np.int64]) -> Floats:
     """tau-b (Kendall 1945), in the order of operations of SciPy, so that the last digit is the same."""
+    x, y = stats.rankdata(x), stats.rankdata(y)
 
     def same_order(rows: slice, columns: slice) -> Floats:
         return np.asarray(np.sign(x[rows, None] - x[columns]) * np.sign(y[rows, None] - y[columns]))

@@ -16,7 +16,7 @@ from lmms_eval.api.instance import Instance
 from lmms_eval.api.task import ConfigurableTask
 from lmms_eval.utils import simple_parse_args_string
 
-from vieval_plugin import alignment, config, judging
+from vieval_plugin import config, judging
 from vieval_plugin.data import benchmarks
 from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.lmms_eval.errors import one_line
@@ -124,6 +124,8 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         options = config.current().statistics.options()
         of_task = f"{self.benchmark}/{self.part}"
         if benchmark.statistics:
+            from vieval_plugin import alignment
+
             return metrics.take(alignment.summarise(tuple(items), benchmark.statistics, of_task, options), name)
         last = benchmark.added_last.get(self.part)
         return metrics.take(summarise(tuple(items), self.aspects, of_task, last, options), name)
