@@ -10,7 +10,7 @@ BIN := $(ENV)/bin
 $(ENV)/ready: setup.cfg pyproject.toml
 	@echo "== making an environment in $(ENV) (lmms-eval brings PyTorch, some 7 GB: a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(ENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[lmms-eval,http,metrics,test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[lmms-eval,http,metrics,video,test]"
 	@touch $@
 
 demo: $(ENV)/ready

@@ -136,8 +136,12 @@ def first_requests(programs: Iterable[Program]) -> Iterator[tuple[Path, dict[str
         for ask in next(program):
             assert isinstance(ask, Chat)
             [message] = ask.messages
-            [image], [text] = ([p for p in message.parts if isinstance(p, kind)] for kind in (Image, str))
-            content = [{"type": "image_url", "image_url": {"url": ""}}, {"type": "text", "text": text}]
+            [image] = [part for part in message.parts if isinstance(part, Image)]
+            [text] = [part for part in message.parts if isinstance(part, str)]
+            content: list[dict[str, Any]] = [
+                {"type": "image_url", "image_url": {"url": ""}},
+                {"type": "text", "text": text},
+            ]
             body: dict[str, Any] = {"model": "fake", "messages": [{"role": message.role, "content": content}]}
             body |= {"max_tokens": ask.max_tokens, "temperature": 0.0}
             if ask.schema is not None:

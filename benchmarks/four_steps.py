@@ -1,10 +1,10 @@
 """A judge of four dependent questions: each sample at its own pace, in waves, or one document after another.
 
 The fake server's latency varies from call to call; the ideal wall time is calls x mean latency / capacity. Compared in
-one run: VIEval on the server, VIEval in waves over lmms-eval's `async_openai` with as many requests in flight, and
-lmms-eval's own way to ask a document several times, `generate_until_agentic`, over the same model. That one waits for
-each answer before it sends the next question of any document, so it runs on fewer documents and its time for all is
-extrapolated.
+one run: VIEval on the server, VIEval in waves over lmms-eval's `async_openai` and `openai` with as many requests in
+flight, and lmms-eval's own way to ask a document several times, `generate_until_agentic`, over the same models. That
+one waits for each answer before it sends the next question of any document, so it runs on fewer documents and its time
+for all is extrapolated.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,11 @@ from common import (
     Cost,
     backbone,
     conditions,
-    copies,
     costs,
     fake_server,
     in_own_process,
     options,
+    photographs,
     samples,
     served,
     table,
@@ -36,6 +37,7 @@ from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Chat, Message, Program, Sample, Status, Text, Verdict
 from vieval_plugin.scheduler import run_in_waves
 
+HOSTS = ("async_openai", "openai")
 QUESTIONS = (
     "What does the picture show?",
     "What was asked for and is not there?",
@@ -75,15 +77,19 @@ def at_own_pace(url: str, files: Sequence[Path], concurrent: int) -> Cost:
     return cost
 
 
-def host_model(url: str, concurrent: int) -> Any:
-    """lmms-eval's `async_openai`; `num_cpus`, half of the cores if not given, is what bounds its requests in flight."""
+def host_model(name: str, url: str, concurrent: int) -> Any:
+    """lmms-eval's `openai` or `async_openai`; what bounds the requests in flight of the latter is called `num_cpus`."""
     from lmms_eval.models.chat.async_openai import AsyncOpenAIChat
+    from lmms_eval.models.chat.openai import OpenAICompatible
 
-    return AsyncOpenAIChat(model_version="fake", base_url=url, api_key="none", num_cpus=concurrent)
+    common = {"model_version": "fake", "base_url": url, "api_key": "none"}
+    if name == "async_openai":
+        return AsyncOpenAIChat(**common, num_cpus=concurrent)
+    return OpenAICompatible(**common, num_concurrent=concurrent)
 
 
-def in_waves(url: str, files: Sequence[Path], concurrent: int) -> Cost:
-    model = host_model(url, concurrent)
+def in_waves(host: str, url: str, files: Sequence[Path], concurrent: int) -> Cost:
+    model = host_model(host, url, concurrent)
     from vieval_plugin.hosts.lmms_eval.host_model import _HostBackend
     from vieval_plugin.hosts.lmms_eval.task import JudgeRequest
 
@@ -96,8 +102,8 @@ def in_waves(url: str, files: Sequence[Path], concurrent: int) -> Cost:
     return cost
 
 
-def agentic(url: str, files: Sequence[Path], concurrent: int) -> Cost:
-    model = host_model(url, concurrent)
+def agentic(host: str, url: str, files: Sequence[Path], concurrent: int) -> Cost:
+    model = host_model(host, url, concurrent)
     from lmms_eval.api.instance import Instance
     from lmms_eval.evaluator import _run_generate_until_agentic
 
@@ -140,23 +146,24 @@ def main() -> None:
         tempfile.TemporaryDirectory() as name,
         fake_server(latency=given.latency, jitter=given.jitter, capacity=given.capacity) as url,
     ):
-        files = copies(Path(name), given.samples, given.side)
+        files = photographs(Path(name), given.samples, given.side)
         fewer = files[: given.agentic_samples]
-        for who, way, used in (
+        ways: list[tuple[str, Callable[[str, Sequence[Path], int], Cost], list[Path]]] = [
             ("VIEval, each sample at its own pace", at_own_pace, files),
-            ("VIEval in waves over `async_openai`", in_waves, files),
-            ("lmms-eval `generate_until_agentic`", agentic, fewer),
-        ):
+            *((f"VIEval in waves over `{host}`", partial(in_waves, host), files) for host in HOSTS),
+            *((f"`generate_until_agentic` over `{host}`", partial(agentic, host), fewer) for host in HOSTS),
+        ]
+        for who, way, used in ways:
             cost = in_own_process(way, url, used, given.capacity)
             counted = served(url)
             assert set(counted["statuses"]) == {"200"}, counted
-            calls, scale = counted["requests"], len(files) / len(used)
-            ideal = calls * given.latency / given.capacity
-            wall = f"{cost.wall:.2f}" if scale == 1 else f"{cost.wall * scale:.0f} (extrapolated)"
-            cells = (f"{calls}", f"{cost.wall:.2f}", f"{cost.wall / ideal:.2f}", f"{cost.cpu / calls * 1000:.2f}", wall)
-            rows.append((who, str(len(used)), *cells))
+            needed, calls = len(used) * len(QUESTIONS), counted["requests"]
+            over = cost.wall / (needed * given.latency / given.capacity)
+            for_all = cost.wall * len(files) / len(used)
+            cells = (f"{needed}", f"{calls}", f"{cost.wall:.2f}", f"{over:.2f}", f"{cost.cpu / needed * 1000:.2f}")
+            rows.append((who, f"{len(used)}", *cells, f"{for_all:.0f}"))
     print(f"{here}. Pictures of {given.side}x{given.side}; latency {given.latency} s, give or take {given.jitter} s.\n")
-    header = ("", "samples", "calls", "wall s", "over ideal", "CPU ms a call", f"wall s, {given.samples} samples")
+    header = ("", "samples", "needed", "calls", "wall s", "over ideal", "CPU ms", f"s for {given.samples}")
     table(header, rows)
 
 

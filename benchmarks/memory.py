@@ -30,39 +30,38 @@ from common import (
 from vieval_plugin import judging, live
 
 
-class Readings(list[float]):
+class Readings:
     """Memory at the start and after every so many."""
 
     def __init__(self, every: int) -> None:
-        super().__init__([memory()])
-        self.every, self.seen = every, 0
+        self.every, self.seen, self.mib = every, 0, [memory()]
 
     def count(self, *_: object) -> None:
         self.seen += 1
         if self.seen % self.every == 0:
-            self.append(memory())
+            self.mib.append(memory())
 
 
-def vieval(url: str, files: Sequence[Path], every: int, concurrent: int, store: Path | None) -> list[float]:
+def vieval(url: str, files: Sequence[str], every: int, concurrent: int, store: Path | None) -> list[float]:
     judge = judging.prepare("viescore", "0shot", options(None)).judge
     progress, readings = live.Progress(), Readings(every)
 
     async def run() -> None:
-        jobs = (live.Job(sample, judge) for sample in samples(files))
+        jobs = (live.Job(sample, judge) for sample in samples(map(Path, files)))
         async with live.Backbones({live.JUDGE: backbone(url, concurrent)}, options(store), progress.usage) as backbones:
             await live.judge_all(jobs, backbones, progress, readings.count, live=concurrent, bar=False)
 
     asyncio.run(run())
     assert {str(status) for status in progress.statuses} == {"ok"}, progress.lines()
-    return list(readings)
+    return readings.mib
 
 
-def bare(url: str, files: Sequence[Path], every: int, concurrent: int) -> list[float]:
+def bare(url: str, files: Sequence[str], every: int, concurrent: int) -> list[float]:
     judge = judging.prepare("viescore", "0shot", options(None)).judge
-    requests = first_requests(judge(sample) for sample in samples(files))
+    requests = first_requests(judge(sample) for sample in samples(map(Path, files)))
     readings = Readings(2 * every)  # two questions a sample
     asyncio.run(bare_loop(url, requests, concurrent, readings.count))
-    return list(readings)
+    return readings.mib
 
 
 def main() -> None:
@@ -75,16 +74,14 @@ def main() -> None:
     here = conditions()
     with tempfile.TemporaryDirectory() as name, fake_server(capacity=given.concurrent) as url:
         folder = Path(name)
-        files = copies(folder, given.samples, given.side)
-        size = files[0].stat().st_size / 1000
+        files = [str(file) for file in copies(folder, given.samples, given.side)]  # a Path remembers ever more
+        size = Path(files[0]).stat().st_size / 1000
         run = (url, files, given.every, given.concurrent)
-        columns = []
-        for column in (
+        columns = (
             in_own_process(bare, *run),
             in_own_process(vieval, *run, None),
             in_own_process(vieval, *run, folder / "store.sqlite"),
-        ):
-            columns.append(column)
+        )
         assert set(served(url)["statuses"]) == {"200"}
     print(f"{here}. {given.samples} samples with pictures of {size:.1f} KB, MiB in memory.\n")
     lines = zip(*columns, strict=True)

@@ -1,17 +1,19 @@
 """VQAScore driven by a for loop and canned replies, and through a server that lists or hides its log-probabilities."""
 
+import json
 import math
 from pathlib import Path
 
 import pytest
 
 from tests.fake_server import FakeServer
-from vieval_plugin import Backbone, Status, evaluate, packs
+from vieval_plugin import Backbone, Status, evaluate, packs, score_matrix
 from vieval_plugin.backends.openai import probabilities
 from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.data import demo
 from vieval_plugin.judges import vqascore
 from vieval_plugin.judges.protocol import Failure, Image, Probabilities, Sample, SampleId
+from vieval_plugin.scoring import read_samples
 
 UNSTORED = Config(store=StoreOptions(use=False))
 
@@ -103,6 +105,24 @@ def test_a_server_that_does_not_list_yes_gives_an_interval():
     for verdict in verdicts:
         low, high = verdict.bounds["SC"]
         assert low == 0 < verdict.scores["SC"] < high
+
+
+def test_a_matrix_of_images_and_texts():
+    images = [sample.images["output"] for sample in demo.samples("tig")[:3]]
+    texts = ["a cat", 'a "dog"', "a cat"]
+    with FakeServer() as server:
+        found = score_matrix(images, texts, backbone=Backbone(model="fake", base_url=server.base_url), options=UNSTORED)
+        seen = server.stats()["distinct_prompts"]
+    assert found.shape == (3, 3)
+    assert (found[:, 0] == found[:, 2]).all()
+    assert seen == 6
+
+
+def test_a_list_of_prompts_is_as_many_samples(tmp_path):
+    row = {"uid": "a", "task": "tig", "images": {"output": "x.png"}, "texts": {"prompt": ["one", "two"]}}
+    (tmp_path / "s.jsonl").write_text(json.dumps(row))
+    found = read_samples(tmp_path / "s.jsonl")
+    assert [(s.id.uid, s.texts["prompt"]) for s in found] == [("a#0", "one"), ("a#1", "two")]
 
 
 def test_sequence_mean_through_a_server_says_what_to_use():

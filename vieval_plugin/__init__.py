@@ -7,7 +7,7 @@ from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.live import Progress
-from vieval_plugin.scoring import evaluate, evaluate_async
+from vieval_plugin.scoring import evaluate, evaluate_async, score_matrix
 
 __all__ = [
     "Backbone",
@@ -20,4 +20,5 @@ __all__ = [
     "VievalError",
     "evaluate",
     "evaluate_async",
+    "score_matrix",
 ]

@@ -37,8 +37,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     tasks.set_defaults(run=_tasks)
 
-    prepare = commands.add_parser("prepare", help="fill the data folder with a benchmark")
-    prepare.add_argument("benchmark", choices=["imagenhub"])
+    prepare = commands.add_parser("prepare", help="fill the data folder with a benchmark, or check what is there")
+    prepare.add_argument(
+        "benchmark", help="imagenhub is downloaded; others are checked (docs/benchmarks.md has their layouts)"
+    )
+    prepare.add_argument(
+        "--count", type=int, help="t2vscore: frames of a video (4); stanfordt23d: views of an object (9)"
+    )
     prepare.add_argument("--root", type=Path, help="data folder (default: VIEVAL_DATA, else the user's cache folder)")
     prepare.add_argument(
         "--task", action="append", metavar="CODE", help="only this task, such as tie (may be repeated)"
@@ -102,9 +107,25 @@ def _tasks(options: argparse.Namespace) -> int:
 
 
 def _prepare(options: argparse.Namespace) -> int:
+    root = options.root or config.current().data_folder()
+    return _prepare_imagenhub(options, root) if options.benchmark == "imagenhub" else _prepare_other(options, root)
+
+
+def _prepare_other(options: argparse.Namespace, root: Path) -> int:
+    from vieval_plugin.data.alignment_benchmarks import prepare
+    from vieval_plugin.data.benchmarks import BENCHMARKS
+
+    known = [name for name, benchmark in BENCHMARKS.items() if benchmark.prepared]
+    if options.benchmark not in known:
+        raise VievalError(f"no benchmark {options.benchmark!r} to prepare; known: {', '.join(known)}")
+    report = prepare(options.benchmark, root, tasks=options.task, count=options.count)
+    print("\n".join(report.lines))
+    return 0 if report.complete else 1
+
+
+def _prepare_imagenhub(options: argparse.Namespace, root: Path) -> int:
     from vieval_plugin.data import prepare_imagenhub as preparing
 
-    root = options.root or config.current().data_folder()
     named = {"ratings": options.ratings_host, "hub": options.hub_host, "museum": options.museum_host}
     hosts = preparing.Hosts(**{name: url for name, url in named.items() if url})
     print(f"filling {root}")

@@ -13,6 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from vieval_plugin import config, judging, live
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.data.imagenhub import TASKS
@@ -73,6 +76,30 @@ async def evaluate_async(
     return [outcomes[number].verdict for number in range(len(given))]
 
 
+def score_matrix(
+    images: Sequence[Image],
+    texts: Sequence[str],
+    *,
+    judge: str = "vqascore",
+    backbone: Backbone | None = None,
+    options: Config | None = None,
+    progress: live.Progress | None = None,
+    bar: bool = False,
+) -> NDArray[np.float64]:
+    """Semantic consistency of every image with every text, shape (images, texts), in [0, 1]; NaN where a call failed.
+
+    All texts of an image are asked one after another, image first, so that a server's prefix cache reads the image once.
+    """
+    pairs = [
+        Sample(SampleId(BENCHMARK, "tig", "", f"{i}#{t}"), {"output": image}, {"prompt": text})
+        for i, image in enumerate(images)
+        for t, text in enumerate(texts)
+    ]
+    verdicts = evaluate(pairs, judge=judge, backbone=backbone, options=options, progress=progress, bar=bar)
+    scores = [verdict.scores.get("SC", math.nan) for verdict in verdicts]
+    return np.array(scores, dtype=float).reshape(len(images), len(texts))
+
+
 def provenance(judge: str, setting: str, backbone: Backbone | None, options: Config) -> Provenance:
     """Where verdicts of such a run come from: what a results file should carry beside them."""
     used = backbone or options.backbones.get(live.JUDGE)
@@ -83,20 +110,23 @@ def read_samples(path: Path, task: str | None = None) -> list[Sample]:
     """Samples from a JSONL file, one object a line.
 
     `images` maps roles to paths (relative ones start at the file's folder) and must have `output`; `texts` has the
-    conditions; `task` is one of the seven codes unless given for all; `uid` and `image_model` may be left out.
+    conditions, a list of prompts standing for as many samples (`<uid>#0`, ...); `task` is one of the seven codes unless
+    given for all; `uid` and `image_model` may be left out.
     Raises VievalError naming file and line.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise VievalError(f"{path}: the samples cannot be read ({error})") from None
-    samples = [_sample(path, number, line, task) for number, line in enumerate(lines, start=1) if line.strip()]
+    samples = [
+        s for number, line in enumerate(lines, start=1) if line.strip() for s in _samples(path, number, line, task)
+    ]
     if not samples:
         raise VievalError(f"{path}: no samples in it; each line is an object with images, texts and task")
     return samples
 
 
-def _sample(path: Path, number: int, line: str, task: str | None) -> Sample:
+def _samples(path: Path, number: int, line: str, task: str | None) -> list[Sample]:
     where = f"{path}: line {number}"
     try:
         row = json.loads(line)
@@ -107,14 +137,23 @@ def _sample(path: Path, number: int, line: str, task: str | None) -> Sample:
     if unknown := sorted(set(row) - {"uid", "image_model", "task", "images", "texts"}):
         raise VievalError(f"{where}: unknown key {unknown[0]!r}; the keys are uid, image_model, task, images, texts")
     images, texts, code = row.get("images"), row.get("texts", {}), row.get("task", task)
+    prompts = texts.pop("prompt") if isinstance(texts, dict) and isinstance(texts.get("prompt"), list) else [None]
+    if not prompts or not all(prompt is None or isinstance(prompt, str) for prompt in prompts):
+        raise VievalError(f"{where}: a list of prompts must hold texts, one or more")
     if not isinstance(images, dict) or not _texts_only(images) or "output" not in images:
         raise VievalError(f"{where}: images must map roles to paths, output among them")
     if not _texts_only(texts):
         raise VievalError(f"{where}: texts must map names (prompt, instruction, subject) to texts")
     if code not in TASKS:
         raise VievalError(f"{where}: task {code!r} is none of {', '.join(TASKS)}; set it in the line or with --task")
-    identity = SampleId(BENCHMARK, code, str(row.get("image_model", "")), str(row.get("uid", number)))
-    return Sample(identity, {role: Image(path.parent / file) for role, file in images.items()}, texts)
+    shown = {role: Image(path.parent / file) for role, file in images.items()}
+    model, uid = str(row.get("image_model", "")), str(row.get("uid", number))
+    if prompts == [None]:
+        return [Sample(SampleId(BENCHMARK, code, model, uid), shown, texts)]
+    return [
+        Sample(SampleId(BENCHMARK, code, model, f"{uid}#{k}"), shown, {**texts, "prompt": prompt})
+        for k, prompt in enumerate(prompts)
+    ]
 
 
 def _texts_only(value: Any) -> bool:

@@ -165,7 +165,7 @@ class Server:
             )
             if endpoint.resting_until <= now:
                 return endpoint
-            await asyncio.sleep(endpoint.resting_until - now)
+            await asyncio.sleep(endpoint.resting_until - now + 0.1 * self._jitter.random())
 
     def _failed(self, endpoint: _Endpoint, problem: _Again, begun: float) -> float:
         """Note a failed try; the seconds for which nothing has been answered."""
@@ -177,15 +177,15 @@ class Server:
         return now - self._silent_since
 
     def _wait(self, endpoint: _Endpoint, problem: _Again, tries: int, left: float) -> float:
-        """Seconds to wait: what the server asked for, and then it rests for all; else exponential with jitter.
+        """Seconds to wait: exponential with jitter; where the server said how long, its address rests for all instead.
 
-        The exponential wait ends with the patience `left`, so that a server is tried once more before it is given up.
+        The wait ends with the patience `left`, so that a server is tried once more before it is given up.
         """
-        if problem.wait is None:
-            backoff = min(_BACKOFF * 2 ** min(max(tries - 1, 0), 30), _LONGEST_BACKOFF) * (0.5 + self._jitter.random())
-            return min(backoff, max(left, 0.05))
-        endpoint.resting_until = max(endpoint.resting_until, time.monotonic() + problem.wait)
-        return problem.wait + 0.1 * self._jitter.random()
+        if problem.wait is not None:
+            endpoint.resting_until = max(endpoint.resting_until, time.monotonic() + problem.wait)
+            return 0.1 * self._jitter.random()
+        backoff = min(_BACKOFF * 2 ** min(max(tries - 1, 0), 30), _LONGEST_BACKOFF) * (0.5 + self._jitter.random())
+        return min(backoff, max(left, 0.05))
 
     async def _alive(self, model: Any) -> bool:
         """Whether a server answers the shortest of questions."""
@@ -231,7 +231,7 @@ class Server:
                     if len(received) > _MOST_BYTES:
                         raise Refused(Status.API_ERROR, "malformed answer", "an answer of more than 32 MiB")
                 code, retry_after = response.status, response.headers.get("Retry-After")
-        except aiohttp.InvalidURL:
+        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
             raise VievalError(f"{url}: not an address; base_url is like http://127.0.0.1:8000/v1") from None
         except aiohttp.ConnectionTimeoutError:
             raise _Again("connection", f"no connection within {_CONNECT:g} s") from None

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from vieval_plugin.data import demo, imagenhub
+from vieval_plugin.data.alignment_benchmarks import LOADERS, Loader
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample
 
@@ -35,6 +36,21 @@ def _drawn(task: str) -> tuple[Sample, ...]:
     return tuple(demo.samples(task))
 
 
+_HUMAN = ("pearson", "kendall", "pairwise_accuracy")
+_COMPOSITIONAL = ("text_score", "image_score", "group_score")
+_STATISTICS = {
+    "winoground": _COMPOSITIONAL,
+    "eqben_mini": _COMPOSITIONAL,
+    "seetrue": ("auroc",),
+    "pickapic": ("preference_accuracy",),
+}
+
+
+def _of_alignment(loader: Loader) -> Benchmark:
+    statistics = _STATISTICS.get(loader.name, _HUMAN)
+    return Benchmark(tuple(loader.tasks), loader.samples, loader.missing, {}, statistics=statistics)
+
+
 BENCHMARKS: dict[str, Benchmark] = {
     imagenhub.BENCHMARK: Benchmark(
         tuple(imagenhub.TASKS),
@@ -49,6 +65,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         {},
         prepared=False,
     ),
+    **{name: _of_alignment(loader) for name, loader in LOADERS.items()},
 }
 
 

@@ -6,16 +6,18 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from vieval_plugin.data.benchmarks import BENCHMARKS
 from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation import Options
-from vieval_plugin.report.cells import Results, compute
+from vieval_plugin.report import statistics
+from vieval_plugin.report.cells import Key, Results, compute
 from vieval_plugin.report.expect import Comparison, compare
-from vieval_plugin.report.load import load_runs
-from vieval_plugin.report.tables import tables
+from vieval_plugin.report.load import Run, load_runs
+from vieval_plugin.report.tables import Table, tables
 
 NOTES = {
     "vieval_demo": "Synthetic: images drawn by VIEval with known defects, ratings that follow from them. No human rated these."
@@ -30,24 +32,42 @@ def write_report(
     Raises VievalError for results that cannot be read, before anything is written.
     """
     runs = load_runs(results)
-    computed = [
-        compute(benchmark, [run for run in runs if run.benchmark == benchmark], options)
+    sections = [
+        _section(benchmark, [run for run in runs if run.benchmark == benchmark], options)
         for benchmark in dict.fromkeys(run.benchmark for run in runs)
     ]
-    comparison = compare(expected, {k: v for r in computed for k, v in r.cells.items()}) if expected else None
+    comparison = compare(expected, {k: v for s in sections for k, v in s.cells.items()}) if expected else None
     parts = [f"# Agreement of judges with human ratings\n\n{_protocol(options)}\n"]
     files: dict[str, str] = {}
-    for result in computed:
-        parts.append(f"## {result.benchmark}\n\n{NOTES.get(result.benchmark, '')}\n")
-        for table in tables(result):
+    for section in sections:
+        parts.append(f"## {section.benchmark}\n\n{NOTES.get(section.benchmark, '')}\n")
+        for table in section.tables:
             parts.append(table.markdown())
-            files[f"{result.benchmark}_{table.name}.csv"] = table.csv()
+            files[f"{section.benchmark}_{table.name}.csv"] = table.csv()
     if comparison:
         parts += ["## Compared with printed cells\n", "```", *comparison.lines(), "```", ""]
     files["report.md"] = "\n".join(parts)
-    files["cells.json"] = json.dumps([_cells(result) for result in computed], indent=1, allow_nan=False)
+    files["cells.json"] = json.dumps([section.document for section in sections], indent=1, allow_nan=False)
     _write(out, files)
     return comparison
+
+
+@dataclass(frozen=True)
+class _Section:
+    """What a report says of one benchmark: tables to read, cells to compare, a document for programs."""
+
+    benchmark: str
+    tables: list[Table]
+    cells: Mapping[Key, float]
+    document: dict[str, object]
+
+
+def _section(benchmark: str, runs: list[Run], options: Options) -> _Section:
+    if BENCHMARKS[benchmark].statistics:
+        made, cells = statistics.tables(benchmark, runs, options)
+        return _Section(benchmark, made, cells, {"benchmark": benchmark, "cells": _listed(cells)})
+    results = compute(benchmark, runs, options)
+    return _Section(benchmark, tables(results), results.cells, _cells(results))
 
 
 def _protocol(options: Options) -> str:
@@ -61,7 +81,7 @@ def _cells(results: Results) -> dict[str, object]:
     """Every number once more for programs; an undefined one is null, with its reason under `agreement`."""
     return {
         "benchmark": results.benchmark,
-        "cells": [{**asdict(key), "value": _or_null(value)} for key, value in sorted(results.cells.items())],
+        "cells": _listed(results.cells),
         "agreement": [
             {
                 "judge": judge,
@@ -77,6 +97,10 @@ def _cells(results: Results) -> dict[str, object]:
             for (judge, task, aspect), a in results.agreement.items()
         ],
     }
+
+
+def _listed(cells: Mapping[Key, float]) -> list[dict[str, object]]:
+    return [{**asdict(key), "value": _or_null(value)} for key, value in sorted(cells.items())]
 
 
 def _or_null(value: float) -> float | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import SampleId
+from vieval_plugin.judges.protocol import SampleId, Status
 from vieval_plugin.records import Record, read_record
 from vieval_plugin.replay import responses_of
 
@@ -76,10 +76,16 @@ def _runs(records: Iterable[tuple[Record, ...]]) -> list[Run]:
     for judged in records:
         identity, p = judged[0].id, judged[0].provenance
         grouped[identity.benchmark, (p.backbone, p.judge, p.setting)][identity.task].append(judged)
+    # a replay of several judges from the logs of one leaves the others wholly missing: nothing to report
+    held = {key: by_task for key, by_task in grouped.items() if not _nothing_recorded(by_task)} or grouped
     runs = []
-    for (benchmark, (backbone, judge, setting)), by_task in grouped.items():
-        namesakes = [key for b, key in grouped if b == benchmark and key[0] == backbone]
+    for (benchmark, (backbone, judge, setting)), by_task in held.items():
+        namesakes = [key for b, key in held if b == benchmark and key[0] == backbone]
         label = backbone if len(namesakes) == 1 else f"{backbone} {judge} {setting}"
         aspects = next(iter(by_task.values()))[0][0].provenance.aspects
         runs.append(Run(label, benchmark, aspects, dict(by_task)))
     return sorted(runs, key=lambda run: (run.benchmark, run.label))
+
+
+def _nothing_recorded(by_task: dict[str, list[tuple[Record, ...]]]) -> bool:
+    return all(r.verdict.status is Status.MISSING for rows in by_task.values() for judged in rows for r in judged)

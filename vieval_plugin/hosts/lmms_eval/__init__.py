@@ -20,6 +20,7 @@ def register() -> list[Any]:
         ModelManifest("vieval_measure", simple_class_path=f"{models}.VievalMeasure"),
         ModelManifest("vieval_openai", simple_class_path=f"{models}.VievalOpenAI"),
         ModelManifest("vieval_vllm", simple_class_path=f"{models}.VievalVLLM"),
+        ModelManifest("vieval_transformers", simple_class_path=f"{models}.VievalTransformers"),
     ]
 
 

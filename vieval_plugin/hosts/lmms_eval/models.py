@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from lmms_eval.api.instance import GenerationResult, Instance
 from lmms_eval.api.model import lmms
@@ -17,6 +18,7 @@ from pydantic import ValidationError
 from tqdm import tqdm
 
 from vieval_plugin import config, judging, live, replay
+from vieval_plugin.backends.huggingface import TransformersBackend
 from vieval_plugin.backends.measure import measure
 from vieval_plugin.backends.openai import Sampling
 from vieval_plugin.backends.store import Store
@@ -146,31 +148,25 @@ class VievalOpenAI(_JudgingOnly):
             )
 
 
-class VievalVLLM(_JudgingOnly):
-    """vLLM in this process as the judge's backbone: `--model vieval_vllm --model_args model=FOLDER_OR_NAME,...`.
+class _InProcess(_JudgingOnly):
+    """A model in this process that answers whole batches, wave by wave; subclasses name the backend."""
 
-    `max_pixels` makes larger images smaller; every other argument goes to `vllm.LLM` as it is.
-    """
+    load: ClassVar[Callable[..., VLLMBackend | TransformersBackend]]
 
     @one_line
     def __init__(
-        self,
-        model: str = "",
-        max_pixels: int | None = None,
-        batch_size: Any = None,
-        device: Any = None,
-        max_batch_size: Any = None,
-        **arguments: Any,
+        self, model: str = "", batch_size: Any = None, device: Any = None, max_batch_size: Any = None, **arguments: Any
     ) -> None:
         super().__init__()
         if not model:
-            raise VievalError("vieval_vllm needs --model_args model=<a folder or a name that vLLM can load>")
+            raise VievalError(f"{type(self).__name__} needs --model_args model=<a folder or a name that can be loaded>")
         self.options = config.current()
         path = self.options.store_path()
         self.progress = live.Progress()
+        if batch_size and "batch_size" in inspect.signature(type(self).load).parameters:
+            arguments["batch_size"] = int(batch_size)
         store = Store(path) if path else None
-        usage = self.progress.usage
-        self.backend = VLLMBackend(model, usage=usage, store=store, max_pixels=max_pixels, **arguments)
+        self.backend = type(self).load(model, usage=self.progress.usage, store=store, **arguments)
 
     @one_line
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
@@ -184,6 +180,24 @@ class VievalVLLM(_JudgingOnly):
         self.progress.statuses.update(outcome.verdict.status for outcome in outcomes)
         print("\n".join(f"vieval: {line}" for line in self.progress.lines()), file=sys.stderr)
         return results(instances, requests, outcomes, prepared, Path(self.backend.model).name)
+
+
+class VievalVLLM(_InProcess):
+    """vLLM in this process as the judge's backbone: `--model vieval_vllm --model_args model=FOLDER_OR_NAME,...`.
+
+    `max_pixels` makes larger images smaller; every other argument goes to `vllm.LLM` as it is.
+    """
+
+    load = VLLMBackend
+
+
+class VievalTransformers(_InProcess):
+    """transformers in this process, for exact likelihoods: `--model vieval_transformers --model_args model=...`.
+
+    Arguments go to `from_pretrained` as they are; `--batch_size` is how many questions go through the model at once.
+    """
+
+    load = TransformersBackend
 
 
 def _backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone]) -> Backbone:

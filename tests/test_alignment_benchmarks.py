@@ -1,0 +1,354 @@
+"""Alignment benchmarks as samples, what is said when their files are wrong, and what preparing them makes."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vieval_plugin import images
+from vieval_plugin.data.alignment_benchmarks import LOADERS, prepare
+from vieval_plugin.errors import VievalError
+
+WINOGROUND = [
+    {
+        "id": 7,
+        "image_0": "ex_7_img_0",
+        "image_1": "ex_7_img_1",
+        "caption_0": 'a "cup" {on} a table',
+        "caption_1": "a table on a cup",
+        "tag": "Noun",
+        "secondary_tag": "",
+        "num_main_preds": 1,
+        "collapsed_tag": "Object",
+    }
+]
+PROMPT = {"prompt": "two cats", "models": {"gen2": [4.5], "pika": [1]}}
+GENAI = {"prompt": "two cats", "models": {"SDXL_Base": [1, 2, 3], "DALLE_3": [5, 5, 4]}}
+OBJECT = {"prompt": "a torn hat", "models": {"shap-e": [2, 2, 3]}}
+PICK = {"id": 3, "prompt": "a fox", "image_0": "a.jpg", "image_1": "b.jpg", "preferred": 1}
+PHOTO = {
+    "image_path": "photos/1.jpg",
+    "human_judgement": [
+        {"caption": "A  dog runs .", "rating": 1.0},
+        {"caption": "A  dog runs .", "rating": 2.0},
+        {"caption": "A cat sits .", "rating": 4.0},
+    ],
+}
+TIFA = {"coco_1_mini_dalle": {"text_id": "coco_1", "image_path": "coco_1_mini_dalle.jpg", "text": "a tree"}}
+ANSWERS = "model_type,source_id,worker_id,answer\nmini-dalle,coco_1,11,3\nmini-dalle,coco_1,12,5\n"
+SEETRUE = (
+    'image,text,label,dataset_source\nx.png,"a fox, asleep",1,drawbench\n'
+    'y.png,"a fox, asleep",0,drawbench\nz.png,a cup,0,coco_t2i\n'
+)
+
+
+def lines(rows):
+    return "\n".join(json.dumps(row) for row in rows)
+
+
+FILES = {
+    "winoground": {"examples.jsonl": lines(WINOGROUND)},
+    "eqben_mini": {"examples.jsonl": lines(WINOGROUND)},
+    "genai_bench_t2i": {
+        "527/genai_image.json": json.dumps({"00001": GENAI}),
+        "527/genai_skills.json": json.dumps({"counting": [1], "advanced": [1]}),
+    },
+    "tifa160": {"tifa160.json": json.dumps(TIFA), "dsg_tifa160_anns.csv": ANSWERS},
+    "seetrue": {"SeeTRUE.csv": SEETRUE},
+    "pickapic": {"pickapic.jsonl": lines([PICK])},
+    "flickr8k": {"flickr8k.json": json.dumps({"1.jpg": PHOTO})},
+    "t2vscore": {"t2vscore_alignment_score.json": json.dumps({"0": PROMPT})},
+    "stanfordt23d": {"stanfordt23d.json": json.dumps({"12": OBJECT})},
+}
+TASKS = {"genai_bench_t2i": "527", "seetrue": "drawbench"}
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A data folder with a few rows of every benchmark and no images."""
+    for benchmark, files in FILES.items():
+        for name, text in files.items():
+            path = tmp_path / benchmark / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    return tmp_path
+
+
+def samples(root, benchmark):
+    return LOADERS[benchmark].samples(root, TASKS.get(benchmark, "all"))
+
+
+def missing(root, benchmark):
+    return LOADERS[benchmark].missing(root, TASKS.get(benchmark, "all"))
+
+
+def draw(root, benchmark, suffix=None):
+    """Draws every image that a benchmark's samples name."""
+    for sample in samples(root, benchmark):
+        for image in sample.images.values():
+            path = image.source.with_suffix(suffix or image.source.suffix)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (8, 8), "teal").save(path)
+
+
+def test_an_example_of_winoground_is_every_image_with_every_caption(root):
+    found = samples(root, "winoground")
+    assert [(s.id.uid, s.ratings["SC"]) for s in found] == [
+        ("7#i0t0", (1.0,)),
+        ("7#i0t1", (0.0,)),
+        ("7#i1t0", (0.0,)),
+        ("7#i1t1", (1.0,)),
+    ]
+    assert found[0].texts["prompt"] == found[2].texts["prompt"] == 'a "cup" {on} a table'
+    assert found[1].images["output"].source == root / "winoground" / "images" / "ex_7_img_0.png"
+    assert found[0].tags == ("Object", "Noun", "1 Main Pred")
+
+
+def test_skills_of_a_file_take_the_place_of_the_datasets_tags(root):
+    (root / "winoground" / "skills.json").write_text('{"7": ["Counting", "Negation"], "8": []}')
+    assert {s.tags for s in samples(root, "winoground")} == {("Counting", "Negation")}
+
+
+def test_eqben_is_read_as_its_authors_packed_it_and_its_arrays_become_images(root):
+    folder = root / "eqben_mini"
+    (folder / "examples.jsonl").unlink()
+    example = {"image0": "youcook2/a.npy", "image1": "sd/b.jpg", "caption0": "a pan", "caption1": "a pot"}
+    (folder / "all_select.json").write_text(json.dumps([example]))
+    blue_first = np.zeros((4, 6, 3), np.uint8)
+    blue_first[:, :, 2] = 200
+    (folder / "images" / "youcook2").mkdir(parents=True)
+    np.save(folder / "images" / "youcook2" / "a.npy", blue_first)
+    found = samples(root, "eqben_mini")
+    assert [(s.id.uid, s.tags) for s in found][:2] == [("0#i0t0", ("youcook2",)), ("0#i0t1", ("youcook2",))]
+
+    report = prepare("eqben_mini", root)
+    assert not report.complete
+    assert re.search(r"images: 1 of 2 images missing, first sd/b.jpg; put all_select.json", report.lines[0])
+    assert images.decode(found[0].images["output"]).getpixel((0, 0)) == (200, 0, 0)
+
+    np.save(folder / "images" / "youcook2" / "a.npy", np.zeros(3))
+    (folder / "images" / "youcook2" / "a.png").unlink()
+    (folder / "images" / "sd").mkdir()
+    Image.new("RGB", (4, 4)).save(folder / "images" / "sd" / "b.jpg")
+    assert re.search(r"a.npy: float64 of shape \(3,\) is no image", prepare("eqben_mini", root).lines[0])
+    (folder / "images" / "youcook2" / "a.npy").write_bytes(b"no array")
+    assert re.search(r"a.npy: not readable as a NumPy array", prepare("eqben_mini", root).lines[0])
+
+
+def test_genai_bench_has_raters_of_each_image_model_and_skills(root):
+    found = samples(root, "genai_bench_t2i")
+    assert [(s.id.image_model, s.ratings["SC"]) for s in found] == [
+        ("DALLE_3", (5.0, 5.0, 4.0)),
+        ("SDXL_Base", (1.0, 2.0, 3.0)),
+    ]
+    assert found[0].images["output"].source == root / "genai_bench_t2i" / "527" / "DALLE_3" / "00001.jpeg"
+    assert found[0].tags == ("counting", "advanced")
+
+
+def test_flickr8k_gathers_the_ratings_of_a_caption_without_its_full_stop(root):
+    found = samples(root, "flickr8k")
+    assert [(s.id.uid, s.texts["prompt"], s.ratings["SC"]) for s in found] == [
+        ("1.jpg#0", "A dog runs", (1.0, 2.0)),
+        ("1.jpg#1", "A cat sits", (4.0,)),
+    ]
+    assert found[0].images["output"].source == root / "flickr8k" / "photos" / "1.jpg"
+
+
+@pytest.mark.parametrize(("preferred", "shares"), [(0, (1.0, 0.0)), (1, (0.0, 1.0)), (0.5, (0.5, 0.5))])
+def test_a_preference_is_the_share_of_each_image(root, preferred, shares):
+    (root / "pickapic" / "pickapic.jsonl").write_text(lines([{**PICK, "preferred": preferred}]))
+    found = samples(root, "pickapic")
+    assert [(s.id.uid, s.ratings["SC"]) for s in found] == [("3#0", shares[:1]), ("3#1", shares[1:])]
+
+
+def test_seetrue_is_split_by_source_and_its_uids_begin_with_the_text(root):
+    found = samples(root, "seetrue")
+    assert [(s.id.uid, s.ratings["SC"]) for s in found] == [("0#x.png", (1.0,)), ("0#y.png", (0.0,))]
+    assert found[0].texts["prompt"] == "a fox, asleep"
+
+
+def test_videos_are_four_frames_and_objects_nine_views_unless_a_file_says_otherwise(root):
+    video, thing = samples(root, "t2vscore")[0], samples(root, "stanfordt23d")[0]
+    frames = root / "t2vscore" / "frames4" / "gen2" / "0"
+    assert [image.source for image in video.images.values()] == [
+        *(frames / f"{k}.jpg" for k in range(4)),
+        frames / "0.jpg",
+    ]
+    assert list(video.images) == ["frame_0", "frame_1", "frame_2", "frame_3", "output"]
+    assert list(thing.images) == [*(f"view_{k}" for k in range(9)), "output"]
+    assert thing.images["view_8"].source == root / "stanfordt23d" / "views" / "shap-e" / "12" / "8.png"
+    (root / "t2vscore" / "frames.json").write_text('{"count": 1}')
+    prepare("stanfordt23d", root, count=2)
+    assert list(samples(root, "t2vscore")[0].images) == ["frame_0", "output"]
+    assert list(samples(root, "stanfordt23d")[0].images) == ["view_0", "view_1", "output"]
+
+
+@pytest.mark.parametrize(("benchmark", "suffix"), [("t2vscore", ".png"), ("stanfordt23d", ".jpg")])
+def test_frames_and_views_are_taken_in_the_other_format_too(root, benchmark, suffix):
+    draw(root, benchmark, suffix)
+    assert {image.source.suffix for s in samples(root, benchmark) for image in s.images.values()} == {suffix}
+    assert missing(root, benchmark) == []
+
+
+@pytest.mark.parametrize("benchmark", LOADERS)
+def test_absent_images_are_counted_with_what_to_do_and_drawn_ones_are_enough(root, benchmark):
+    lacking = missing(root, benchmark)
+    assert lacking
+    assert all(
+        re.fullmatch(r".+: (\d+) of \1 images missing, first .+; (put|unpack|write) .+", line) for line in lacking
+    )
+    draw(root, benchmark)
+    assert missing(root, benchmark) == []
+    report = prepare(benchmark, root, tasks=[TASKS.get(benchmark, "all")], progress=False)
+    assert report.complete
+    found = len(samples(root, benchmark))
+    assert re.fullmatch(rf"{benchmark}/\w+: ready, {found} samples( \(the published set has \d+\))?", report.lines[-1])
+
+
+@pytest.mark.parametrize("benchmark", LOADERS)
+def test_an_absent_folder_is_one_line_that_says_what_goes_there(tmp_path, benchmark):
+    for task in LOADERS[benchmark].tasks:
+        (line,) = LOADERS[benchmark].missing(tmp_path, task)
+        assert re.search(rf"{benchmark}.*: no such file; (put|unpack|write) .+, or set VIEVAL_DATA", line)
+        assert "\n" not in line
+    assert not prepare(benchmark, tmp_path).complete
+
+
+def edited(value, **changes):
+    return json.dumps({**value, **changes})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("winoground/examples.jsonl", '{"id": 1', "examples.jsonl: line 1 is not readable as JSON"),
+        ("winoground/examples.jsonl", "\n[1]", "examples.jsonl: line 2 holds no JSON object"),
+        ("winoground/examples.jsonl", '{"id": 1}', "line 1: no image_0 (found: id)"),
+        ("winoground/examples.jsonl", edited(WINOGROUND[0], caption_1=" "), 'line 1: caption_1 is " ", not a text'),
+        ("winoground/examples.jsonl", edited(WINOGROUND[0], image_0="../x"), 'image_0 is "../x", not a file below'),
+        ("winoground/examples.jsonl", edited(WINOGROUND[0], id="a#b"), 'line 1: id is "a#b", not a name without #'),
+        ("winoground/examples.jsonl", lines(WINOGROUND * 2), "line 2 repeats id 7"),
+        ("winoground/skills.json", '{"7": "Counting"}', 'skills.json: id 7 is "Counting", not a list of tags'),
+        ("genai_bench_t2i/527/genai_image.json", "{", "genai_image.json: not readable as JSON"),
+        ("genai_bench_t2i/527/genai_image.json", "[]", "genai_image.json: holds no JSON object"),
+        (
+            "genai_bench_t2i/527/genai_image.json",
+            edited({"00001": GENAI}, **{"a/b": {}}),
+            "prompt a/b: not an id that can name a file",
+        ),
+        ("genai_bench_t2i/527/genai_image.json", '{"00001": {"prompt": "x"}}', "prompt 00001: no object of models"),
+        (
+            "genai_bench_t2i/527/genai_skills.json",
+            '{"counting": [2]}',
+            "'counting' names prompt 00002, which genai_image",
+        ),
+        ("genai_bench_t2i/527/genai_skills.json", '{"counting": 2}', "'counting' has no list of ids"),
+        (
+            "genai_bench_t2i/527/genai_image.json",
+            edited({}, **{"00001": {**GENAI, "models": {"Dall-E": [1]}}}),
+            "prompt 00001: unknown image model 'Dall-E'; known: DALLE_3, SDXL_Turbo,",
+        ),
+        (
+            "t2vscore/t2vscore_alignment_score.json",
+            edited({}, **{"0": {**PROMPT, "models": {"gen2": [6]}}}),
+            "prompt 0, gen2: rating 1 is 6, not a rating from 1 to 5",
+        ),
+        ("t2vscore/frames.json", '{"count": 0}', "frames.json: count is 0, not a whole number from 1"),
+        (
+            "stanfordt23d/stanfordt23d.json",
+            edited({}, **{"12": {**OBJECT, "models": {"shap-e": []}}}),
+            "prompt 12, shap-e: no list of ratings",
+        ),
+        ("tifa160/tifa160.json", '{"coco_1_dalle": {}}', "coco_1_mini_dalle is not in tifa160.json"),
+        ("tifa160/tifa160.json", edited(TIFA, coco_1_gan=TIFA["coco_1_mini_dalle"]), "coco_1_gan is not text_id and"),
+        ("tifa160/dsg_tifa160_anns.csv", "a,b\n", "column 'model_type' is missing (found: a, b)"),
+        ("tifa160/dsg_tifa160_anns.csv", ANSWERS + "mini-dalle,coco_1\n", "line 4 has 2 cells where the header has 4"),
+        ("tifa160/dsg_tifa160_anns.csv", ANSWERS + "gan,coco_1,13,3\n", "line 4: unknown model_type 'gan'"),
+        (
+            "tifa160/dsg_tifa160_anns.csv",
+            ANSWERS + "sd1dot5,coco_1,13,3\n",
+            "line 4: coco_1_stable_diffusion_v1_5 is not",
+        ),
+        ("tifa160/dsg_tifa160_anns.csv", ANSWERS + "mini-dalle,coco_1,13,6\n", "line 4: answer '6' is not 1 to 5"),
+        (
+            "tifa160/dsg_tifa160_anns.csv",
+            ANSWERS + "mini-dalle,coco_1,11,3\n",
+            "line 4: worker 11 rates coco_1_mini_dalle",
+        ),
+        ("tifa160/dsg_tifa160_anns.csv", ANSWERS.split("\n")[0], "coco_1_mini_dalle has no answer in dsg_tifa160"),
+        ("seetrue/SeeTRUE.csv", SEETRUE.replace(",1,", ",yes,"), "line 2: label 'yes' is not 0 or 1"),
+        ("seetrue/SeeTRUE.csv", SEETRUE.replace("y.png", "x.png"), "line 3 repeats an image with its text, x.png"),
+        ("seetrue/SeeTRUE.csv", SEETRUE.replace("drawbench", "editbench"), "no row with dataset_source drawbench"),
+        ("pickapic/pickapic.jsonl", edited(PICK, preferred=0.3), "line 1: preferred is 0.3, not 0, 1 or 0.5"),
+        (
+            "pickapic/pickapic.jsonl",
+            edited(PICK, preferred=True),
+            "line 1: preferred is true, not a rating from 0 to 1",
+        ),
+        ("pickapic/pickapic.jsonl", lines([PICK, PICK]), "line 2 repeats id 3"),
+        ("flickr8k/flickr8k.json", '{"1.jpg": 5}', "1.jpg: no image_path"),
+        ("flickr8k/flickr8k.json", edited({}, **{"1": {"image_path": "1.jpg"}}), "1: no list of human_judgement"),
+        (
+            "flickr8k/flickr8k.json",
+            edited({}, **{"1": {**PHOTO, "human_judgement": [{"caption": "x", "rating": float("nan")}]}}),
+            "judgement 1: rating is NaN, not a rating from 0 to 4",
+        ),
+    ],
+)
+def test_a_malformed_file_is_one_line_that_names_file_and_row(root, name, text, message):
+    (root / name).write_text(text)
+    benchmark = Path(name).parts[0]
+    with pytest.raises(VievalError, match=re.escape(message)) as caught:
+        samples(root, benchmark)
+    assert "\n" not in str(caught.value)
+    assert name.rpartition("/")[2] in str(caught.value)
+    assert missing(root, benchmark) == [str(caught.value)]
+
+
+def test_wrong_requests_are_told(root):
+    with pytest.raises(VievalError, match="no seetrue task 'all'; known: drawbench, editbench, coco_t2i"):
+        LOADERS["seetrue"].samples(root, "all")
+    with pytest.raises(VievalError, match="no benchmark 'imagenet' to prepare; known: winoground"):
+        prepare("imagenet", root)
+    with pytest.raises(VievalError, match="no seetrue task 'all'"):
+        prepare("seetrue", root, tasks=["all"])
+    with pytest.raises(VievalError, match="tifa160 has one image a sample"):
+        prepare("tifa160", root, count=3)
+    with pytest.raises(VievalError, match="0 frames or views cannot stand for a sample"):
+        prepare("t2vscore", root, count=0)
+    (root / "winoground" / "examples.jsonl").write_text("\n")
+    assert re.search("no sample of task all; put examples.jsonl", missing(root, "winoground")[0])
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "task", "models", "ratings"),
+    [
+        ("tifa160", "all", dict.fromkeys(("mini_dalle", "vq_diffusion"), 160), {5: 796, 4: 3, 3: 1}),
+        ("seetrue", "drawbench", {"unnamed": 1312}, {1: 1312}),
+        ("seetrue", "editbench", {"unnamed": 3827}, {1: 3827}),
+        ("seetrue", "coco_t2i", {"unnamed": 1791}, {1: 1791}),
+        ("t2vscore", "all", {"gen2": 495, "floor33": 512, "zeroscope": 512}, {1: 2543}),
+        ("stanfordt23d", "all", dict.fromkeys(("shap-e", "mvdream"), 60), {3: 360}),
+    ],
+)
+def test_the_authors_files_give_the_published_numbers_of_samples(
+    shared_data, tmp_path, benchmark, task, models, ratings
+):
+    (tmp_path / benchmark).symlink_to(shared_data / "t2v_metrics", target_is_directory=True)
+    found = LOADERS[benchmark].samples(tmp_path, task)
+    assert len(found) == len({s.id for s in found}) == LOADERS[benchmark].tasks[task]
+    assert Counter(len(s.ratings["SC"]) for s in found) == ratings
+    assert models.items() <= Counter(s.id.image_model for s in found).items()
+    assert {type(value) for s in found for value in s.ratings["SC"]} == {float}
+
+
+def test_tifa160s_ratings_are_those_of_its_own_image(shared_data, tmp_path):
+    (tmp_path / "tifa160").symlink_to(shared_data / "t2v_metrics", target_is_directory=True)
+    by_id = {(s.id.uid, s.id.image_model): s for s in LOADERS["tifa160"].samples(tmp_path, "all")}
+    sample = by_id["partiprompt_366", "mini_dalle"]
+    assert sample.ratings["SC"][:3] == (3.0, 5.0, 5.0)
+    assert sample.images["output"].source.name == "partiprompt_366_mini_dalle.jpg"

@@ -1,0 +1,204 @@
+"""Frames of videos: which are taken, and what is said of videos that give none."""
+
+import json
+import re
+import struct
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vieval_plugin.data import video_frames
+from vieval_plugin.data.alignment_benchmarks import LOADERS, prepare
+from vieval_plugin.data.video_frames import chosen, extract, extract_all
+from vieval_plugin.errors import VievalError
+
+av = pytest.importorskip("av", reason='needs PyAV: pip install "vieval[video]"')
+STEP = 12  # grey levels between frames, wide enough for lossy codecs
+
+
+def write_video(path, frames, codec="mpeg4", times=None, **options):
+    """A video whose frame k is grey of level 12 k, its top left corner white."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with av.open(str(path), "w", options=options) as container:
+        stream = container.add_stream(codec, rate=8)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for number in range(frames):
+            pixels = np.full((48, 64, 3), min(255, STEP * number), np.uint8)
+            pixels[:16, :16] = 255
+            frame = av.VideoFrame.from_ndarray(pixels, format="rgb24")
+            if times:
+                frame.pts, frame.time_base = times[number], Fraction(1, 8)
+            for packet in stream.encode(frame):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
+    return path
+
+
+def numbers(paths):
+    """Which frames of a drawn video these are."""
+    found = []
+    for path in paths:
+        with Image.open(path) as picture:
+            assert (picture.format, picture.mode, picture.size) == ("JPEG", "RGB", (64, 48))
+            assert picture.getpixel((4, 4))[0] > 230
+            found.append(round(picture.getpixel((50, 40))[0] / STEP))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("frames", "count", "expected"),
+    [
+        (16, 4, [2, 6, 10, 14]),
+        (20, 1, [10]),
+        (9, 9, list(range(9))),
+        (10, 3, [1, 5, 8]),
+        (3, 4, [0, 1, 1, 2]),
+        (1, 4, [0, 0, 0, 0]),
+    ],
+)
+def test_frames_are_the_middles_of_equal_parts(tmp_path, frames, count, expected):
+    paths = extract(write_video(tmp_path / "v.mp4", frames), tmp_path / "to", count)
+    assert paths == [tmp_path / "to" / f"{k}.jpg" for k in range(count)]
+    assert numbers(paths) == expected
+    assert sorted((tmp_path / "to").iterdir()) == sorted(paths)
+
+
+@pytest.mark.parametrize(("name", "codec"), [("v.mkv", "mpeg4"), ("v.avi", "mpeg4"), ("v.h264", "libx264")])
+def test_containers_without_durations_or_timestamps_give_the_same_frames(tmp_path, name, codec):
+    """Raw H.264 has no timestamps at all; there, all frames last equally long."""
+    paths = extract(write_video(tmp_path / name, 8, codec), tmp_path / "to", 4)
+    assert numbers(paths) == [1, 3, 5, 7]
+
+
+def test_frames_are_spread_over_time_and_not_over_numbers(tmp_path):
+    still = write_video(tmp_path / "v.mp4", 6, times=[0, 1, 2, 3, 4, 16])
+    assert numbers(extract(still, tmp_path / "to", 4)) == [2, 4, 4, 4]
+
+
+@pytest.mark.parametrize(
+    ("times", "last", "count", "expected"),
+    [
+        ([0, 10, 20, 30], 10, 2, [1, 3]),
+        ([100, 110, 120, 130], 10, 2, [1, 3]),
+        ([0, 10, 20, 30], None, 2, [1, 3]),
+        ([0, 10, 20, 30], 0, 2, [1, 3]),
+        ([0, None, 20, 30], 10, 2, [1, 3]),
+        ([0, 10, 10, 10], 10, 2, [1, 3]),
+        ([30, 20, 10, 0], 10, 2, [1, 3]),
+        ([5], None, 3, [0, 0, 0]),
+        ([5], 7, 1, [0]),
+    ],
+)
+def test_timestamps_that_say_nothing_are_not_believed(times, last, count, expected):
+    assert chosen(times, last, count) == expected
+
+
+def test_frames_are_upright(tmp_path):
+    """A quarter turn in the container's track header, as telephones write it."""
+    video = write_video(tmp_path / "v.mp4", 2)
+    body = bytearray(video.read_bytes())
+    matrix = body.index(b"tkhd") + 44  # after version, times, id, duration, layer, group and volume
+    body[matrix : matrix + 36] = struct.pack(">9i", 0, 1 << 16, 0, -1 << 16, 0, 0, 0, 0, 1 << 30)
+    video.write_bytes(body)
+    (path,) = extract(video, tmp_path / "to", 1)
+    with Image.open(path) as picture:
+        assert picture.size == (48, 64)
+        assert picture.getpixel((44, 4))[0] > 230  # clockwise: top left is now top right
+        assert picture.getpixel((4, 4))[0] < 40
+
+
+def cut(path, share):
+    body = path.read_bytes()
+    path.write_bytes(body[: int(len(body) * share)])
+
+
+def no_video(path):
+    with av.open(str(path), "w", format="wav") as container:
+        stream = container.add_stream("pcm_s16le", rate=8000)
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 800), np.int16), format="s16", layout="mono")
+        frame.rate = 8000
+        for packet in [*stream.encode(frame), *stream.encode()]:
+            container.mux(packet)
+
+
+def cut_video(path):
+    cut(write_video(path, 40, movflags="+faststart"), 0.8)
+
+
+BROKEN = {
+    "no such file": lambda path: None,
+    "no such file ": lambda path: path.mkdir(),
+    "cannot be decoded (Invalid data found when processing input)": lambda path: path.write_text("not a video"),
+    "cannot be decoded (Invalid data found when processing input) ": lambda path: path.write_bytes(b""),
+    "cut off or damaged at frame": cut_video,
+    "holds no video": no_video,
+}
+
+
+@pytest.mark.parametrize("reason", BROKEN)
+def test_a_video_that_gives_no_frames_is_named_with_the_reason(tmp_path, reason):
+    video = tmp_path / "bad.mp4"
+    BROKEN[reason](video)
+    with pytest.raises(VievalError, match=rf"bad.mp4: {re.escape(reason.strip())}.*; fetch it again") as caught:
+        extract(video, tmp_path / "to", 4)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "to").exists()
+
+
+def test_many_videos_go_on_past_a_bad_one_and_are_resumed(tmp_path, monkeypatch):
+    pairs = [(tmp_path / f"{n}.mp4", tmp_path / "to" / str(n)) for n in range(4)]
+    for video, _ in (pairs[0], pairs[1], pairs[3]):
+        write_video(video, 8)
+    pairs[2][0].write_text("not a video")
+    (failed,) = extract_all(pairs, 2, workers=3, progress=False)
+    assert failed == video_frames.Failed(pairs[2][0], "cannot be decoded (Invalid data found when processing input)")
+    assert numbers(pairs[3][1] / f"{k}.jpg" for k in range(2)) == [2, 6]
+
+    (pairs[1][1] / "1.jpg").unlink()
+    write_video(pairs[2][0], 8)
+    asked = []
+    whole = video_frames._extract
+    monkeypatch.setattr(video_frames, "_extract", lambda *pair: asked.append(pair[0]) or whole(*pair))
+    assert extract_all(pairs, 2, progress=False) == []
+    assert sorted(asked) == [pairs[1][0], pairs[2][0]]
+
+
+def test_a_folder_that_cannot_be_written_ends_the_work(tmp_path):
+    write_video(tmp_path / "v.mp4", 2)
+    (tmp_path / "to").write_text("a file, where frames should go")
+    with pytest.raises(VievalError, match="cannot be written"):
+        extract_all([(tmp_path / "v.mp4", tmp_path / "to" / "0")], 2, progress=False)
+
+
+def test_without_pyav_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "av", None)
+    assert extract_all([], 4) == []
+    with pytest.raises(VievalError, match=re.escape('run `pip install "vieval[video]"`')):
+        extract_all([(tmp_path / "v.mp4", tmp_path / "to")], 4)
+    with pytest.raises(VievalError, match="reading videos needs PyAV"):
+        extract(tmp_path / "v.mp4", tmp_path / "to", 4)
+
+
+def test_preparing_t2vscore_makes_the_frames_its_samples_name(tmp_path):
+    folder = tmp_path / "t2vscore"
+    write_video(folder / "videos" / "gen2" / "0007.mp4", 8)
+    write_video(folder / "videos" / "pika" / "7.mp4", 1)
+    prompts = {"7": {"prompt": "two cats", "models": {"gen2": [4.5], "pika": [1.0], "floor33": [2.0]}}}
+    (folder / "t2vscore_alignment_score.json").write_text(json.dumps(prompts))
+
+    report = prepare("t2vscore", tmp_path, count=2, progress=False)
+    assert not report.complete
+    assert re.search(r"1 of 3 videos without frames, first .*floor33/7.mp4 \(no such file\); fetch", report.lines[0])
+    assert re.search(r"frames2/floor33/7: 2 of 2 images missing, first 0.jpg; put", report.lines[1])
+
+    write_video(folder / "videos" / "floor33" / "0007.mp4", 4)
+    report = prepare("t2vscore", tmp_path, progress=False)  # two frames, as was asked for before
+    assert report.complete
+    assert report.lines == ("t2vscore/all: ready, 3 samples (the published set has 2543)",)
+    by_model = {s.id.image_model: s for s in LOADERS["t2vscore"].samples(tmp_path, "all")}
+    assert numbers(image.source for image in by_model["gen2"].images.values()) == [2, 6, 2]
+    assert numbers(image.source for image in by_model["pika"].images.values()) == [0, 0, 0]

@@ -1,0 +1,223 @@
+"""Pairwise accuracy with tie calibration: how many pairs of items a metric orders, or ties, as humans do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vieval_plugin.stats.correlation import Floats, weighted_pairs
+
+Ints: TypeAlias = NDArray[np.int64]
+
+_PAIRS_AT_ONCE = 250_000
+_PAIRS_HELD = 4_000_000
+_BIN_BITS = 16
+
+
+class Calibrated(NamedTuple):
+    """The highest pairwise accuracy, in [0, 1], and the smallest epsilon that gives it."""
+
+    accuracy: float
+    epsilon: float
+
+
+def calibrated(metric: ArrayLike, human: ArrayLike) -> Calibrated:
+    """Pairwise accuracy with tie calibration of two vectors of the same length; NaN for fewer than two items.
+
+    Over all pairs of items, (pairs in the same order + pairs tied in both) / pairs, where metric values no more than
+    epsilon apart are tied. Epsilon is 0 or one of the differences of the metric as computed in floating point: the one
+    that gives the highest accuracy on these items, the smallest of several. Human scores are tied only where equal, so
+    round means of several raters first, as `agreement.rater_mean` does. Raises ValueError for a value that is not
+    finite. Source: Deutsch, Foster and Freitag 2023, "Ties Matter" (pairwise accuracy, tie calibration), without
+    grouping: pairs of items of different prompts count too.
+
+    Exact in O(n^2) time and bounded memory: 20,000 items take seconds. Raising epsilon past a pair gains 1 if humans
+    tie it and loses 1 if both order it alike. These are counted in bins of the difference, then only bins in which
+    the total may still be highest are divided further, until each holds a single value.
+
+    >>> calibrated([0.1, 0.2, 0.7, 0.9], [1, 1, 3, 2])
+    Calibrated(accuracy=0.8333333333333334, epsilon=0.1)
+    """
+    m, ends = _by_human(metric, human)
+    n = len(m)
+    if n < 2:
+        return Calibrated(math.nan, math.nan)
+    tied_in_both = _equal_pairs(m, ends)
+    gain, epsilon, alike = _best_gain(m, ends)
+    return Calibrated((tied_in_both + alike + gain) / math.comb(n, 2), epsilon)
+
+
+def accuracy_at(metric: ArrayLike, human: ArrayLike, epsilon: float) -> float:
+    """Pairwise accuracy, in [0, 1], where metric values no more than `epsilon` (>= 0) apart are tied.
+
+    Otherwise as `calibrated`, which gives the epsilon; or take one that was calibrated on other items.
+
+    >>> accuracy_at([0.1, 0.2, 0.7, 0.9], [1, 1, 3, 2], 0)
+    0.6666666666666666
+    """
+    _check(epsilon)
+    m, ends = _by_human(metric, human)
+    if len(m) < 2:
+        return math.nan
+    right = sum(
+        int(np.count_nonzero(tied <= epsilon)) + int(np.count_nonzero(ordered > epsilon))
+        for tied, ordered in (np.split(m[i + 1 :] - m[i], [ends[i] - i - 1]) for i in range(len(m)))
+    )
+    return right / math.comb(len(m), 2)
+
+
+def resampled_accuracy(metric: ArrayLike, human: ArrayLike, epsilon: float, counts: NDArray[np.int64]) -> Floats:
+    """`accuracy_at` in each bootstrap draw, shape (draws,); NaN for a draw of fewer than two items.
+
+    `counts` has shape (draws, items) and says how often each item occurs in a draw. Equal to repeating the items and
+    calling `accuracy_at`: an item drawn k times makes k (k - 1) / 2 pairs with itself, tied in both. Epsilon stays the
+    same in all draws, so the interval leaves out what calibrating it on the same items adds.
+
+    >>> resampled_accuracy([0.1, 0.2, 0.7], [1, 1, 3], 0.0, np.array([[1, 1, 1], [2, 0, 1]])).round(3)
+    array([0.667, 1.   ])
+    """
+    _check(epsilon)
+    m, h = _finite(metric, human)
+    if counts.shape[1:] != m.shape:
+        raise ValueError(f"counts of shape (draws, {len(m)}) are needed, not {counts.shape}")
+
+    def right(rows: slice, columns: slice) -> NDArray[np.bool_]:
+        dm, dh = m[rows, None] - m[columns], h[rows, None] - h[columns]
+        return np.where(dh == 0, np.abs(dm) <= epsilon, np.sign(dh) * dm > epsilon)
+
+    total = counts.sum(axis=1)
+    with_itself = (counts * (counts - 1) // 2).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((weighted_pairs(counts, right) + with_itself) / (total * (total - 1) // 2))
+
+
+def _check(epsilon: float) -> None:
+    if not epsilon >= 0:
+        raise ValueError(f"epsilon is 0 or more, not {epsilon}")
+
+
+def _finite(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:
+    m, h = np.asarray(metric, dtype=float), np.asarray(human, dtype=float)
+    if m.shape != h.shape or m.ndim != 1:
+        raise ValueError(f"two vectors of the same length are needed, not shapes {m.shape} and {h.shape}")
+    if not (np.isfinite(m).all() and np.isfinite(h).all()):
+        raise ValueError("all scores must be finite; leave out the items without one")
+    return m, h
+
+
+def _by_human(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Ints]:
+    """The metric sorted by human score, then by itself; and for each item the place where its human score ends.
+
+    So m[j] - m[i] for j > i is 0 or more where humans tie the two, and else above 0 if they are ordered alike.
+    """
+    m, h = _finite(metric, human)
+    order = np.lexsort((m, h))
+    return m[order], np.searchsorted(h[order], h[order], side="right")
+
+
+def _equal_pairs(m: Floats, ends: Ints) -> int:
+    _, sizes = np.unique(np.stack([m, ends]), axis=1, return_counts=True)
+    return int((sizes * (sizes - 1) // 2).sum())
+
+
+class _Pairs(NamedTuple):
+    """Keys of pairs of items: of those that humans tie, and of those that metric and humans order alike.
+
+    A key is the bits of the difference read as an integer, which keeps the order of floats above 0.
+    """
+
+    tied: Ints
+    alike: Ints
+
+
+def _pairs(m: Floats, ends: Ints, lowest: int, highest: int) -> Iterator[_Pairs]:
+    """All pairs with keys from `lowest` to `highest`, which are above 0, in chunks."""
+    low, high = np.array([lowest, highest]).view(np.float64)
+
+    def keys(parts: list[Floats]) -> Ints:
+        differences = np.concatenate(parts)
+        return differences[(differences >= low) & (differences <= high)].view(np.int64)
+
+    tied: list[Floats] = []
+    alike: list[Floats] = []
+    size = 0
+    for i in range(len(m)):
+        differences = m[i + 1 :] - m[i]
+        tied.append(differences[: ends[i] - i - 1])
+        alike.append(differences[ends[i] - i - 1 :])
+        size += len(differences)
+        if size >= _PAIRS_AT_ONCE or i == len(m) - 1:
+            yield _Pairs(keys(tied), keys(alike))
+            tied, alike, size = [], [], 0
+
+
+class _Bins:
+    """The bins of keys in which the best epsilon may lie, and their division into ever smaller ones."""
+
+    def __init__(self, lowest: int, highest: int) -> None:
+        self.lowest, self.highest = lowest, highest
+        self.width = (highest - lowest).bit_length()  # a bin is 2^width keys wide
+        self.best = 0
+        self._first = np.array([lowest])  # lowest key of each open bin
+        self._before = np.array([0])  # gain of an epsilon just below each
+        self._origin, self._whole = lowest, self.width
+        self._steps: list[tuple[int, Ints]] = []  # width of bins, and number of each among the open ones or -1
+
+    def inside(self, keys: Ints) -> tuple[Ints, Ints]:
+        """The keys that lie in open bins, less the origin, and the number of each one's bin."""
+        keys, number, width = keys - self._origin, np.zeros(1, dtype=np.int64), self._whole
+        for narrower, among_open in self._steps:
+            number = among_open[_divided(keys, number, width, narrower)]
+            keys, number, width = keys[number >= 0], number[number >= 0], narrower
+        return keys, number
+
+    def divide(self, chunks: Iterable[_Pairs]) -> tuple[int, int]:
+        """Divide the open bins, keep those in which an epsilon may gain most. Returns pairs: left in these, all alike."""
+        width = max(0, self.width - max(1, _BIN_BITS - len(self._first).bit_length()))
+        each = 1 << (self.width - width)
+        tied, alike = np.zeros((2, len(self._first) * each), dtype=np.int64)
+        for chunk in chunks:
+            for keys, count in zip(chunk, (tied, alike), strict=True):
+                count += np.bincount(_divided(*self.inside(keys), self.width, width), minlength=len(count))
+        net = (tied - alike).reshape(-1, each)
+        after = (self._before[:, None] + np.cumsum(net, axis=1)).reshape(-1)
+        before = after - net.reshape(-1)
+        # the end of a bin is an epsilon that can be had; inside it, at most all ties come first
+        self.best = max(self.best, int(after.max()))
+        may_win = (tied > 0) & (before + tied >= max(self.best, 1))
+        if width == 0:  # a bin is one key
+            may_win &= after >= max(self.best, 1)
+        self._steps.append((width, np.where(may_win, np.cumsum(may_win) - 1, -1)))
+        self._first = (self._first[:, None] + (np.arange(each) << width)).reshape(-1)[may_win]
+        self._before, self.width = before[may_win], width
+        if may_win.any():
+            self.lowest, self.highest = int(self._first[0]), min(self.highest, int(self._first[-1]) + (1 << width) - 1)
+        return int((tied + alike)[may_win].sum()), int(alike.sum())
+
+
+def _divided(keys: Ints, number: Ints, width: int, narrower: int) -> Ints:
+    """Numbers of the keys' bins after each numbered bin of 2^width keys is divided into bins of 2^narrower."""
+    return (number << (width - narrower)) + ((keys & ((1 << width) - 1)) >> narrower)
+
+
+def _best_gain(m: Floats, ends: Ints) -> tuple[int, float, int]:
+    """The highest gain of an epsilon over 0, the smallest such epsilon, and the number of pairs ordered alike."""
+    apart = np.diff(np.unique(m))
+    if len(apart) == 0:
+        return 0, 0.0, 0
+    # rounding keeps order, so no difference is smaller than one of neighbours
+    lowest, highest = np.array([apart.min(), m.max() - m.min()]).view(np.int64).tolist()
+    bins = _Bins(lowest, highest)
+    left, alike = bins.divide(_pairs(m, ends, bins.lowest, bins.highest))
+    held: list[_Pairs] = []
+    while bins.width and left:
+        chunks = held or _pairs(m, ends, bins.lowest, bins.highest)
+        if left <= _PAIRS_HELD and not held:
+            chunks = held = [_Pairs(*(bins.inside(keys)[0] + lowest for keys in chunk)) for chunk in chunks]
+        left, _ = bins.divide(chunks)
+    epsilon = float(np.array([bins.lowest]).view(np.float64)[0]) if left else 0.0
+    return bins.best, epsilon, alike
