@@ -22,6 +22,7 @@ from vieval_plugin.judges.protocol import (
 
 # so many asks are lost at most when a run is killed
 ASKS_A_CALL = 512
+_REASONS = 5
 
 
 def answer_in_batches(
@@ -69,7 +70,9 @@ def answer_in_batches(
 def _count(reply: Reply, usage: Usage) -> None:
     usage.calls += 1
     if isinstance(reply, Failure):
-        usage.failures[reply.reason] += 1
+        # a host's words may name the request, so that no two are alike
+        kind = reply.reason[:100]
+        usage.failures[kind if kind in usage.failures or len(usage.failures) < _REASONS else "other reasons"] += 1
     elif isinstance(reply, Text):
         usage.input_tokens += reply.input_tokens or 0
         usage.output_tokens += reply.output_tokens or 0

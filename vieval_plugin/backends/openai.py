@@ -69,7 +69,7 @@ class OpenAIBackend:
         self._images = ImageEncoder(max_pixels)
         self._asked: dict[str, asyncio.Task[Reply]] = {}
         self._schemas: asyncio.Task[bool] | None = None
-        self._refused_schemas: set[str] = set()
+        self._refused_schemas: list[Mapping[str, Any]] = []
         self._limit = "max_tokens"
         self._ids = TokenIds(model, self._server.post)
 
@@ -128,16 +128,18 @@ class OpenAIBackend:
 
     async def _chat(self, ask: Chat, images: Mapping[Image, Encoded]) -> Reply:
         body = self._body(ask.messages, self._tokens(ask), images)
-        schema = json.dumps(ask.schema)
-        enforce = ask.schema is not None and schema not in self._refused_schemas and await self.takes_schemas()
-        try:
-            answer = await self._post(body | ({"response_format": _format(ask.schema or {})} if enforce else {}))
-        except Refused as refused:
-            if not enforce or refused.kind not in _SCHEMA_REFUSED:
-                raise
-            # servers differ in the keywords they enforce: this one may take schemas, but not this schema
+        schema = ask.schema if ask.schema not in self._refused_schemas else None
+        if schema is None or not await self.takes_schemas():
             answer = await self._post(body)
-            self._refused_schemas.add(schema)
+        else:
+            try:
+                answer = await self._post(body | {"response_format": _format(schema)})
+            except Refused as refused:
+                if refused.kind not in _SCHEMA_REFUSED:
+                    raise
+                # servers differ in the keywords they enforce: this one may take schemas, but not this schema
+                answer = await self._post(body)
+                self._refused_schemas.append(schema)
         given, made = self._count(answer)
         message = answer["choices"][0]["message"]
         if message.get("refusal") and not message.get("content"):

@@ -37,7 +37,7 @@ class VLLMBackend:
                 f"vllm is not installed ({error}); run: pip install vllm (or serve and use vieval_openai)"
             ) from None
         self.model, self.usage, self.sampling = model, usage, sampling
-        self.store, self._max_pixels = store, max_pixels
+        self.store, self._max_pixels, self._arguments = store, max_pixels, {k: str(v) for k, v in arguments.items()}
         self._engine = vllm.LLM(model=model, max_logprobs=_LISTED, **arguments)
 
     def answer(self, asked: Sequence[tuple[int, Ask]], repeats: Sequence[int]) -> list[Reply]:
@@ -53,8 +53,9 @@ class VLLMBackend:
 
     def _key(self, ask: Chat | Likelihood, repeat: int) -> str:
         asked = question(ask, lambda image: digest(image) if self.store else repr(image))
-        engine = {"engine": "vllm", "model": self.model, "pixels": self._max_pixels, "limit": self._limit(ask)}
-        return key_of({**engine, "temperature": self.sampling.temperature, "repeat": repeat, **asked})
+        engine = {"engine": "vllm", "model": self.model, "arguments": self._arguments, "pixels": self._max_pixels}
+        sampling = {"temperature": self.sampling.temperature, "extra": self.sampling.extra, "limit": self._limit(ask)}
+        return key_of({**engine, **sampling, "repeat": repeat, **asked})
 
     def _limit(self, ask: Chat | Likelihood) -> int:
         return self.sampling.max_tokens or ask.max_tokens if isinstance(ask, Chat) else 1
@@ -80,6 +81,10 @@ class VLLMBackend:
         try:
             return list(self._engine.chat(conversations, parameters))
         except Exception as error:  # what the engine raises for a bad request has no common type
+            if type(error).__name__ == "EngineDeadError":
+                raise VievalError(
+                    "vLLM's engine died (its own messages above say why); what was answered before is kept"
+                ) from None
             if len(conversations) == 1:
                 return [Failure(Status.API_ERROR, " ".join(str(error).split())[:300] or type(error).__name__)]
             half = len(conversations) // 2

@@ -1,8 +1,6 @@
-"""Statistics of scores against binary labels and preferences."""
+"""Binary labels and preferences: area under the ROC curve, and accuracy on pairs."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,52 +9,88 @@ from vieval_plugin.stats.correlation import Floats
 
 
 def auroc(labels: ArrayLike, scores: ArrayLike) -> float:
-    """Area under the ROC curve, in [0, 1]: how often a positive outscores a negative, ties counting half.
+    """Area under the ROC curve, in [0, 1], of labels 0 or 1 and scores, two vectors; NaN where one class is missing.
 
-    `labels` are 0 or 1. NaN where one class is empty. The Mann-Whitney form (Hanley, McNeil 1982).
+    The share of (1, 0) pairs of items in which the 1 has the higher score, equal scores counting half: the statistic of
+    Mann and Whitney (1947) over the number of such pairs. Raises ValueError for another label or a NaN.
 
-    >>> auroc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
-    0.75
+    >>> auroc([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.9])
+    0.875
     """
-    counts = np.ones((1, len(np.asarray(labels))), dtype=np.int64)
-    return float(resampled_auroc(labels, scores, counts)[0])
+    return float(resampled_auroc(labels, scores, np.ones((1, np.size(labels)), dtype=np.int64))[0])
 
 
 def resampled_auroc(labels: ArrayLike, scores: ArrayLike, counts: NDArray[np.int64]) -> Floats:
-    """`auroc` in each bootstrap draw, shape (draws,); `counts` as for `resampled_correlations`."""
-    y, x = np.asarray(labels, dtype=float), np.asarray(scores, dtype=float)
-    if len(y) == 0:
-        return np.full(len(counts), math.nan)
-    order = np.argsort(x, kind="stable")
-    _, starts = np.unique(x[order], return_index=True)
-    positive = np.add.reduceat((counts * y)[:, order], starts, axis=1)
-    negative = np.add.reduceat((counts * (1 - y))[:, order], starts, axis=1)
-    below = np.cumsum(negative, axis=1) - negative
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(
-            (positive * (below + negative / 2)).sum(axis=1) / (positive.sum(axis=1) * negative.sum(axis=1))
-        )
+    """`auroc` in each bootstrap draw, shape (draws,); NaN for a draw without one of the classes.
 
+    `counts` has shape (draws, items) and says how often each item occurs in a draw. Equal to repeating the items.
 
-def accuracy(preferred: ArrayLike, first: ArrayLike, second: ArrayLike) -> float:
-    """Share of pairs in which the scores agree with a preference, in [0, 1]; NaN for no pair.
-
-    `preferred` is 1 where the first is preferred, 0 where the second is, 0.5 for a tie. Equal scores count half where one is
-    preferred; a tie in preference is right only for equal scores.
-
-    >>> accuracy([1, 0, 1], [0.9, 0.2, 0.3], [0.1, 0.5, 0.3])
-    0.8333333333333334
+    >>> resampled_auroc([0, 1, 1], [0.5, 0.5, 0.9], np.array([[1, 1, 1], [1, 2, 0], [0, 1, 2]]))
+    array([0.75, 0.5 ,  nan])
     """
-    right = _right(preferred, first, second)
-    return float(right.mean()) if len(right) else math.nan
+    y, s = _vectors(labels, scores)
+    if not np.isin(y, (0, 1)).all():
+        raise ValueError("labels are 0 or 1")
+    if len(y) == 0:
+        return np.full(len(counts), np.nan)
+    order = np.argsort(s, kind="stable")
+    _, starts = np.unique(s[order], return_index=True)
+    ones, zeros = (np.add.reduceat((counts * (y == label))[:, order], starts, axis=1) for label in (1, 0))
+    twice_won = (ones * (2 * np.cumsum(zeros, axis=1) - zeros)).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(twice_won / (2 * ones.sum(axis=1) * zeros.sum(axis=1)))
 
 
-def resampled_accuracy(preferred: ArrayLike, first: ArrayLike, second: ArrayLike, counts: NDArray[np.int64]) -> Floats:
-    """`accuracy` in each bootstrap draw, shape (draws,)."""
-    return np.asarray(counts @ _right(preferred, first, second) / counts.sum(axis=1))
+def accuracy(preferred_first: ArrayLike, score_first: ArrayLike, score_second: ArrayLike) -> float:
+    """Accuracy on preference pairs, in [0, 1], of three vectors; NaN for none.
+
+    `preferred_first` is 1 where the first is preferred, 0 where the second is, 0.5 for a tie. Scores are tied where
+    equal. A pair counts 1 if scores and label say the same, a half if just one of them is a tie, and 0 if they
+    contradict each other: 1 - |label - what the scores say|. Raises ValueError for another label or a NaN. The same
+    points as in the code of Kirstain et al. 2023 (Pick-a-Pic), whose threshold below which scores are tied is 0 here.
+
+    >>> accuracy([1, 0, 0.5, 1], [0.9, 0.8, 0.3, 0.2], [0.1, 0.9, 0.3, 0.2])
+    0.875
+    """
+    points = _points(preferred_first, score_first, score_second)
+    return float(resampled_mean(points, np.ones((1, len(points)), dtype=np.int64))[0])
 
 
-def _right(preferred: ArrayLike, first: ArrayLike, second: ArrayLike) -> Floats:
-    wanted = np.sign(np.asarray(preferred, dtype=float) - 0.5)
-    given = np.sign(np.asarray(first, dtype=float) - np.asarray(second, dtype=float))
-    return np.asarray(np.where(wanted == given, 1.0, np.where((given == 0) & (wanted != 0), 0.5, 0.0)))
+def resampled_accuracy(
+    preferred_first: ArrayLike, score_first: ArrayLike, score_second: ArrayLike, counts: NDArray[np.int64]
+) -> Floats:
+    """`accuracy` in each bootstrap draw, shape (draws,); NaN for an empty draw; `counts` as for `resampled_auroc`.
+
+    >>> resampled_accuracy([1, 0], [0.9, 0.8], [0.1, 0.3], np.array([[1, 1], [2, 0], [0, 0]]))
+    array([0.5, 1. , nan])
+    """
+    return resampled_mean(_points(preferred_first, score_first, score_second), counts)
+
+
+def resampled_mean(values: ArrayLike, counts: NDArray[np.int64]) -> Floats:
+    """Mean of a vector in each bootstrap draw, shape (draws,); NaN entries are left out, NaN where none is left.
+
+    >>> resampled_mean([0.0, 1.0, float("nan")], np.array([[1, 1, 1], [1, 3, 0], [0, 0, 3]]))
+    array([0.5 , 0.75,  nan])
+    """
+    values = np.asarray(values, dtype=float)
+    given = ~np.isnan(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((counts @ np.where(given, values, 0.0)) / (counts @ given))
+
+
+def _points(preferred_first: ArrayLike, score_first: ArrayLike, score_second: ArrayLike) -> Floats:
+    label, first, second = _vectors(preferred_first, score_first, score_second)
+    if not np.isin(label, (0, 0.5, 1)).all():
+        raise ValueError("labels are 1 (the first is preferred), 0 (the second) or 0.5 (a tie)")
+    says = np.where(first > second, 1.0, np.where(first < second, 0.0, 0.5))
+    return np.asarray(1 - np.abs(label - says))
+
+
+def _vectors(*arrays: ArrayLike) -> list[Floats]:
+    vectors = [np.asarray(array, dtype=float) for array in arrays]
+    if vectors[0].ndim != 1 or any(vector.shape != vectors[0].shape for vector in vectors):
+        raise ValueError(f"vectors of the same length are needed, not shapes {[vector.shape for vector in vectors]}")
+    if any(np.isnan(vector).any() for vector in vectors):
+        raise ValueError("an item without a label or a score must be left out first")
+    return vectors

@@ -1,24 +1,79 @@
-"""Winoground's scores: two images and two texts that go together in one way only."""
+"""Two images and two texts that differ in little: text, image and group score of Winoground and EqBen."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike
+from typing import Literal, NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from vieval_plugin.stats.binary import resampled_mean
 from vieval_plugin.stats.correlation import Floats
 
+Missing: TypeAlias = Literal["left_out", "wrong"]
+Bools: TypeAlias = NDArray[np.bool_]
 
-def right(scores: ArrayLike) -> Floats:
-    """Which examples are right, shape (3, examples), 1 or 0: by text, by image, and by both (group).
 
-    `scores` has shape (examples, 2 images, 2 texts); image i goes with text i. Text score: each image prefers its own
-    text; image score: each text prefers its own image; strictly, so that equal scores are wrong. Source: Thrush et al.,
-    Winoground (2022), equations 1-3.
+class Right(NamedTuple):
+    """Which examples are right, each of shape (examples,), and which have all four scores."""
 
-    >>> right([[[0.9, 0.2], [0.8, 0.3]]]).tolist()
-    [[0.0], [1.0], [0.0]]
+    text: Bools
+    image: Bools
+    group: Bools
+    complete: Bools
+
+
+class Shares(NamedTuple):
+    """Shares of the examples that are right, in [0, 1], NaN without examples; each a number or of shape (draws,)."""
+
+    text: Floats
+    image: Floats
+    group: Floats
+
+
+def right(scores: ArrayLike) -> Right:
+    """Which examples are right, from scores of shape (examples, 2 images, 2 texts), where image i belongs to text i.
+
+    `text`: each image scores strictly higher with its own text than with the other. `image`: each text scores strictly
+    higher with its own image than with the other. `group`: both. An example with a NaN is never right and not
+    `complete`. Source: Thrush et al. 2022 (Winoground), equations 1-3.
+
+    >>> right([[[0.9, 0.2], [0.3, 0.8]], [[0.9, 0.2], [0.5, 0.5]]])[:3]
+    (array([ True, False]), array([ True,  True]), array([ True, False]))
     """
-    s = np.asarray(scores, dtype=float).reshape(-1, 2, 2)
-    text = (s[:, 0, 0] > s[:, 0, 1]) & (s[:, 1, 1] > s[:, 1, 0])
-    image = (s[:, 0, 0] > s[:, 1, 0]) & (s[:, 1, 1] > s[:, 0, 1])
-    return np.array([text, image, text & image], dtype=float)
+    s = np.asarray(scores, dtype=float)
+    if s.ndim != 3 or s.shape[1:] != (2, 2):
+        raise ValueError(f"scores of shape (examples, 2 images, 2 texts) are needed, not {s.shape}")
+    complete = ~np.isnan(s).any(axis=(1, 2))
+    text = complete & (s[:, 0, 0] > s[:, 0, 1]) & (s[:, 1, 1] > s[:, 1, 0])
+    image = complete & (s[:, 0, 0] > s[:, 1, 0]) & (s[:, 1, 1] > s[:, 0, 1])
+    return Right(text, image, text & image, complete)
+
+
+def shares(scores: ArrayLike, missing: Missing = "left_out") -> Shares:
+    """Text, image and group score of scores as `right` takes them.
+
+    An example with a NaN among its four scores is left out, or with `missing="wrong"` counts as wrong in all three.
+
+    >>> nan = float("nan")
+    >>> some = [[[0.9, 0.2], [0.3, 0.8]], [[0.9, 0.2], [0.5, 0.5]], [[0.9, nan], [0.1, 0.7]]]
+    >>> [float(share) for share in shares(some)]
+    [0.5, 1.0, 0.5]
+    """
+    all_once = np.ones((1, len(np.asarray(scores))), dtype=np.int64)
+    return Shares(*(share[0] for share in resampled_shares(scores, all_once, missing)))
+
+
+def resampled_shares(scores: ArrayLike, counts: NDArray[np.int64], missing: Missing = "left_out") -> Shares:
+    """`shares` in each bootstrap draw, each of shape (draws,); NaN for a draw with no example left.
+
+    `counts` has shape (draws, examples) and says how often each example occurs in a draw.
+
+    >>> resampled_shares([[[0.9, 0.2], [0.3, 0.8]], [[0.9, 0.2], [0.5, 0.5]]], np.array([[1, 1], [2, 0]])).text
+    array([0.5, 1. ])
+    """
+    if missing not in ("left_out", "wrong"):
+        raise ValueError(f"missing is 'left_out' or 'wrong', not {missing!r}")
+    *parts, complete = right(scores)
+    counted = complete if missing == "left_out" else np.ones_like(complete)
+    return Shares(*(resampled_mean(np.where(counted, part, np.nan), counts) for part in parts))

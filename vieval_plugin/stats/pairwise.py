@@ -14,7 +14,7 @@ from vieval_plugin.stats.correlation import Floats, weighted_pairs
 Ints: TypeAlias = NDArray[np.int64]
 
 _PAIRS_AT_ONCE = 250_000
-_PAIRS_HELD = 4_000_000
+_PAIRS_HELD = 16_000_000
 _BIN_BITS = 16
 
 
@@ -140,7 +140,7 @@ def _pairs(m: Floats, ends: Ints, lowest: int, highest: int) -> Iterator[_Pairs]
 
     def keys(parts: list[Floats]) -> Ints:
         differences = np.concatenate(parts)
-        return differences[(differences >= low) & (differences <= high)].view(np.int64)
+        return np.asarray(differences[(differences >= low) & (differences <= high)].view(np.int64))
 
     tied: list[Floats] = []
     alike: list[Floats] = []
@@ -176,7 +176,10 @@ class _Bins:
         return keys, number
 
     def divide(self, chunks: Iterable[_Pairs]) -> tuple[int, int]:
-        """Divide the open bins, keep those in which an epsilon may gain most. Returns pairs: left in these, all alike."""
+        """Divide the open bins, keep those in which an epsilon may gain most.
+
+        Returns the number of pairs left in these, and of pairs ordered alike that were counted.
+        """
         width = max(0, self.width - max(1, _BIN_BITS - len(self._first).bit_length()))
         each = 1 << (self.width - width)
         tied, alike = np.zeros((2, len(self._first) * each), dtype=np.int64)

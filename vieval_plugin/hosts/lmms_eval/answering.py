@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval.task import JudgeRequest
 from vieval_plugin.judging import Prepared
-from vieval_plugin.live import Job
+from vieval_plugin.live import Job, Progress
 from vieval_plugin.records import response_json
 from vieval_plugin.scheduler import Outcome
 
@@ -59,6 +61,17 @@ def generation_of(requests: Sequence[JudgeRequest]) -> Generation:
         int(given["max_new_tokens"]) if given.get("max_new_tokens") else None,
         {name: given[name] for name in passed if name in given},
     )
+
+
+def tell(progress: Progress) -> None:
+    """Print what a run cost; that calls failed is said again at the very end, below the host's tables."""
+    print("\n".join(f"vieval: {line}" for line in progress.lines()), file=sys.stderr)
+    if progress.failed_calls:
+        atexit.register(_tell_failures, progress.failed_calls, progress.statuses.total())
+
+
+def _tell_failures(failed: int, total: int) -> None:
+    print(f"vieval: {failed} of {total} verdicts lack a score because calls FAILED (see above)", file=sys.stderr)
 
 
 def results(

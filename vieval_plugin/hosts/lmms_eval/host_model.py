@@ -7,7 +7,7 @@ first one's images if each request brought its own.
 
 from __future__ import annotations
 
-import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,7 +19,7 @@ from vieval_plugin.backends.batch import answer_in_batches
 from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.store import Store, key_of, question
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.lmms_eval.answering import jobs, results
+from vieval_plugin.hosts.lmms_eval.answering import jobs, results, tell
 from vieval_plugin.hosts.lmms_eval.errors import one_line
 from vieval_plugin.hosts.lmms_eval.task import JudgeRequest
 from vieval_plugin.images import decode, digest
@@ -27,7 +27,12 @@ from vieval_plugin.judges.protocol import Ask, Chat, Failure, Image, Likelihood,
 from vieval_plugin.scheduler import run_in_waves
 
 TASK, SPLIT = "vieval_asks", "asks"
-_FAILURES = ("[LMMS_EVAL_REQUEST_FAILED", "[LMMS_EVAL_BUDGET_EXCEEDED")
+# what hosts write in place of an answer; the last is `async_openai` on a message without content
+_FAILURES = (
+    "[LMMS_EVAL_REQUEST_FAILED",
+    "[LMMS_EVAL_BUDGET_EXCEEDED",
+    'Error: can only concatenate str (not "NoneType") to str',
+)
 
 
 @one_line
@@ -44,7 +49,7 @@ def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult
         backend = _HostBackend(model, requests, [job.repeat for job in made], store, progress.usage)
         outcomes = run_in_waves([job.judge(job.sample) for job in made], backend.answer)
     progress.statuses.update(outcome.verdict.status for outcome in outcomes)
-    print("\n".join(f"vieval: {line}" for line in progress.lines()), file=sys.stderr)
+    tell(progress)
     return results(instances, requests, outcomes, prepared, requests[0].backbone)
 
 
@@ -68,17 +73,35 @@ class _HostBackend:
         )
 
     def _generate(self, batch: list[tuple[int, Chat | Likelihood]]) -> list[Reply]:
-        chats = [_only_chat(self.model, ask) for _, ask in batch]
-        self.model.task_dict[TASK] = {SPLIT: [{"ask": chat} for chat in chats]}
-        generations = [self._generation(number, chat) for (number, _), chat in zip(batch, chats, strict=True)]
+        chats = [(number, _only_chat(self.model, ask)) for number, ask in batch]
+        try:
+            return self._ask(chats)
+        except VievalError:  # an image that cannot be read ends the host's whole batch: ask the rest without it
+            failures = [_unreadable(chat) for _, chat in chats]
+            if not any(failures):
+                raise
+        rest = iter(self._ask([one for one, failure in zip(chats, failures, strict=True) if not failure]))
+        return [failure or next(rest) for failure in failures]
+
+    def _ask(self, chats: list[tuple[int, Chat]]) -> list[Reply]:
+        self.model.task_dict[TASK] = {SPLIT: [{"ask": chat} for _, chat in chats]}
         rows = [
-            Instance("generate_until", _arguments(self.model, chat, generation, row), 0, _metadata(row))
-            for row, (chat, generation) in enumerate(zip(chats, generations, strict=True))
+            Instance("generate_until", _arguments(self.model, chat, self._generation(number, chat), row), 0, _metadata(row))
+            for row, (number, chat) in enumerate(chats)
         ]
         try:
-            return [_reply(output) for output in self.model.generate_until(rows)]
+            outputs = self.model.generate_until(rows) if rows else []
+        except VievalError:
+            raise
+        except Exception as error:  # the host would print it and exit 0
+            traceback.print_exc()
+            raise VievalError(
+                f"{type(self.model).__name__} failed ({type(error).__name__}: {' '.join(str(error).split())[:300]}); "
+                "what was answered before is kept: run the same command again once it works"
+            ) from None
         finally:
             del self.model.task_dict[TASK]
+        return [_reply(output) for output in outputs]
 
     def _generation(self, number: int, ask: Chat) -> dict[str, Any]:
         given = dict(self.requests[number].generation)
@@ -132,12 +155,20 @@ def _metadata(row: int) -> dict[str, Any]:
 def _reply(output: Any) -> Reply:
     """A host's output; what it writes in place of an answer when a call failed is no answer."""
     text, tokens = unwrap_generation_output(output)
-    text = text if isinstance(text, str) else str(text)
+    text = text if isinstance(text, str) else str(text or "")
     if text.startswith(_FAILURES):
         return Failure(Status.API_ERROR, " ".join(text.split())[:300])
     if not text.strip():
         return Failure(Status.API_ERROR, "the host's model returned an empty text")
     return Text(text, tokens.input_tokens if tokens else None, tokens.output_tokens if tokens else None)
+
+
+def _unreadable(chat: Chat) -> Failure | None:
+    try:
+        visuals_of({"ask": chat})
+    except VievalError as error:
+        return Failure(Status.TOOL_ERROR, str(error))
+    return None
 
 
 def _only_chat(model: Any, ask: Chat | Likelihood) -> Chat:

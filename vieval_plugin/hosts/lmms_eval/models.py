@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from accelerate import PartialState
 from lmms_eval.api.instance import GenerationResult, Instance
 from lmms_eval.api.model import lmms
 from pydantic import ValidationError
@@ -25,7 +25,7 @@ from vieval_plugin.backends.store import Store
 from vieval_plugin.backends.vllm import VLLMBackend
 from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.lmms_eval.answering import generation_of, is_padding, jobs, results
+from vieval_plugin.hosts.lmms_eval.answering import generation_of, is_padding, jobs, results, tell
 from vieval_plugin.hosts.lmms_eval.errors import one_line
 from vieval_plugin.hosts.lmms_eval.task import JudgeRequest
 from vieval_plugin.judges.protocol import Ask, Measure, Reply
@@ -41,6 +41,11 @@ class _JudgingOnly(lmms):  # type: ignore[misc]
     def __init__(self, **host_arguments: Any) -> None:
         """What the host passes to every model (batch size, device) means nothing here."""
         super().__init__()
+
+    @property
+    def device(self) -> Any:
+        """Where the host counts requests when there are several processes."""
+        return PartialState().device
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
         raise SystemExit(f"vieval: {type(self).__name__} answers tasks of VIEval only; `vieval tasks` lists them")
@@ -129,7 +134,7 @@ class VievalOpenAI(_JudgingOnly):
         try:
             asyncio.run(self._run(made, named, progress, outcomes))
         finally:
-            print("\n".join(f"vieval: {line}" for line in progress.lines()), file=sys.stderr)
+            tell(progress)
         ordered = [outcomes[number] for number in range(len(made))]
         return results(instances, requests, ordered, prepared, self.backbone.model)
 
@@ -178,7 +183,7 @@ class _InProcess(_JudgingOnly):
         programs = [job.judge(job.sample) for job in made]
         outcomes = run_in_waves(programs, lambda asked: self.backend.answer(asked, repeats))
         self.progress.statuses.update(outcome.verdict.status for outcome in outcomes)
-        print("\n".join(f"vieval: {line}" for line in self.progress.lines()), file=sys.stderr)
+        tell(self.progress)
         return results(instances, requests, outcomes, prepared, Path(self.backend.model).name)
 
 

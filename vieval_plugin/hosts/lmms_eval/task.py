@@ -96,16 +96,18 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         return _name(arguments), hashlib.sha256(given.encode()).hexdigest()
 
     def apply_filters(self) -> None:
-        """Keep every response: the host's default filter keeps the first of --repeats."""
+        """Keep every response of --repeats, where the host's default filter keeps the first."""
         for instance in self._instances:
-            instance.filtered_resps["none"] = instance.resps
+            instance.filtered_resps["none"] = instance.resps if self.config.repeats > 1 else instance.resps[0]
 
     @one_line
     def process_results(
-        self, doc: dict[str, Any], results: list[list[str]], full_docs: Any = None
+        self, doc: dict[str, Any], results: list[str] | list[list[str]], full_docs: Any = None
     ) -> dict[str, Observation]:
         target = self.doc_to_target(doc)
-        observation = observe([read_record(response, target) for response in results[0]])
+        [given] = results
+        responses = given if isinstance(given, list) else [given]
+        observation = observe([read_record(response, target) for response in responses])
         return dict.fromkeys(self._metric_names(), observation)
 
     def aggregation(self) -> dict[str, metrics.Aggregation]:
