@@ -162,9 +162,11 @@ async def bare_loop(
     async def work(session: aiohttp.ClientSession) -> None:
         for file, body in waiting:
             data = base64.b64encode(file.read_bytes()).decode()
-            body["messages"][0]["content"][0]["image_url"]["url"] = f"data:image/jpeg;base64,{data}"
+            image = body["messages"][0]["content"][0]["image_url"]
+            image["url"] = f"data:image/jpeg;base64,{data}"
             async with session.post(f"{url}/chat/completions", json=body) as response:
                 reply = await response.json()
+            image["url"] = ""
             json.loads(reply["choices"][0]["message"]["content"])
             on_reply()
 

@@ -132,9 +132,9 @@ def _compositional(which: int) -> Callable[[Sequence[Observation]], Computed]:
     def compute(observations: Sequence[Observation]) -> Computed:
         examples = _examples(observations, cells)
         scores = np.array([[dict(e[c].scores)[ASPECT] for c in cells] for e in examples.values()], dtype=float)
-        right = compositional.right(scores.reshape(-1, 2, 2))[which]
-        value = float(right.mean()) if len(right) else math.nan
-        return value, lambda counts: counts @ right / counts.sum(axis=1), list(examples), "no complete example"
+        table = scores.reshape(-1, 2, 2)
+        value = float(compositional.shares(table)[which])
+        return value, lambda c: compositional.resampled_shares(table, c)[which], list(examples), "no complete example"
 
     return compute
 

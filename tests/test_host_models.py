@@ -1,0 +1,566 @@
+"""Every model of lmms-eval as a judge's backbone, and our own beside it."""
+
+import base64
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import itertools
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import types
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
+pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
+
+from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
+from lmms_eval.api.model import lmms
+
+from tests import in_process, tiny_model
+from tests.fake_server import FakeServer, Fault
+from tests.in_process import TIE, Run, command, options_file
+from vieval_plugin.data import benchmarks
+from vieval_plugin.hosts.lmms_eval import answering
+from vieval_plugin.hosts.lmms_eval.task import REQUEST_TYPE, JudgeRequest
+from vieval_plugin.images import decode
+from vieval_plugin.judges.protocol import Image, Likelihood, Message, Verdict
+from vieval_plugin.judging import Prepared
+from vieval_plugin.records import Provenance, read_response
+
+evaluate = in_process.evaluate  # a fixture
+
+GOOD = json.dumps({"score": [3, 4], "reasoning": "seen"})
+
+
+@functools.cache
+def demo():
+    return {sample.id.image_model + sample.id.uid: sample for sample in benchmarks.samples(None, "vieval_demo", "tie")}
+
+
+@pytest.fixture(autouse=True)
+def nothing_at_exit(monkeypatch):
+    """What is said when the process ends would stand below the results of these tests."""
+    monkeypatch.setattr(answering, "atexit", SimpleNamespace(register=lambda *_: None))
+
+
+# ---------------------------------------------------------------- running the host
+
+
+def served(model, server, **further):
+    """A model's arguments for a fake server."""
+    named = {"model" if model == "vieval_openai" else "model_version": "fake", "base_url": server.base_url, **further}
+    if model != "vieval_openai":
+        named["api_key"] = "EMPTY"
+    return ("--model", model, "--model_args", ",".join(f"{k}={v}" for k, v in named.items()))
+
+
+def pixels(image):
+    picture = decode(image)
+    return hashlib.sha256(repr(picture.size).encode() + picture.tobytes()).hexdigest()[:12]
+
+
+def shown(request):
+    """The images of a request, by their pixels: hosts encode them anew."""
+    parts = [p for m in request["messages"] if isinstance(m["content"], list) for p in m["content"]]
+    urls = [part["image_url"]["url"] for part in parts if "image_url" in part]
+    return [pixels(Image(base64.b64decode(url.split(",")[1]))) for url in urls]
+
+
+def naming_images(request):
+    """An answer that names the images it was asked about."""
+    return json.dumps({"score": [3, 4], "reasoning": " ".join(shown(request))})
+
+
+def own_images(name):
+    """What `naming_images` must say of a sample when it was shown its own images, by question."""
+    source, output = (pixels(demo()[name].images[role]) for role in ("source", "output"))
+    return {"SC": f"{source} {output}", "PQ": output}
+
+
+SERVED = [("openai",), ("openai", "--force_simple"), ("async_openai",), ("vieval_openai",)]
+
+
+@pytest.mark.parametrize("model", SERVED, ids=" ".join)
+def test_every_sample_is_judged_by_its_own_images_and_tokens_are_counted(evaluate, model):
+    name, *flags = model
+    with FakeServer(reply=naming_images, latency=0.02) as server:
+        run = evaluate(*served(name, server), *flags)
+    assert run.statuses == {"ok": 6}
+    for sample, [verdict] in run.verdicts.items():
+        assert {step["label"]: step["reason"] for step in verdict["trace"]} == own_images(sample)
+        assert verdict["scores"]["SC"] == 0.3
+    counted = [row["token_counts"][0] for row in run.rows]
+    assert all(tokens["input_tokens"] > 700 and tokens["output_tokens"] > 20 for tokens in counted)
+    total = run.document["efficiency"]["overall"]
+    assert total["total_input_tokens"] == sum(tokens["input_tokens"] for tokens in counted)
+    assert total["total_output_tokens"] == sum(tokens["output_tokens"] for tokens in counted)
+
+
+def test_a_limit_takes_samples_by_uid_across_image_models(evaluate):
+    run = evaluate("--model", "dummy")
+    assert list(run.verdicts) == [f"demo_{m}demo_{i:02}.png" for i in range(2) for m in "abc"]
+    assert run.statuses == {"parse_failure": 6}
+    assert run.metrics["SC_count,none"] == 0
+
+
+def test_samples_of_imagenhub_are_in_uid_order_too(ratings_folder):
+    samples = benchmarks.samples(ratings_folder, "imagenhub", "cig")
+    models = ("ControlNet", "UniControl")
+    assert [(s.id.uid, s.id.image_model) for s in samples] == [
+        (uid, model) for uid in ("sample_2.jpg", "sample_10.jpg") for model in models
+    ]
+
+
+@pytest.mark.parametrize("model", ["openai", "async_openai", "vieval_openai"])
+def test_generation_arguments_reach_the_model(evaluate, model):
+    asked = []
+
+    def reply(request):
+        asked.append((request["max_tokens"], request["temperature"]))
+        return GOOD
+
+    with FakeServer(reply=reply) as server:
+        evaluate(*served(model, server), limit=2)
+        plain, asked[:] = set(asked[-4:]), []
+        evaluate(*served(model, server), "--gen_kwargs", "max_new_tokens=77,temperature=0.5", limit=2)
+    assert plain == {(1024, 0)}
+    assert set(asked[-4:]) == {(77, 0.5)}
+
+
+@pytest.mark.parametrize("model", ["openai", "vieval_openai"])
+def test_repeats_are_verdicts_of_their_own_with_their_consistency(evaluate, model, tmp_path):
+    turns = Counter()
+
+    def reply(request):
+        question = json.dumps(request["messages"])
+        turns[question] += 1
+        return json.dumps({"score": [turns[question], 9], "reasoning": str(turns[question])})
+
+    arguments = ("--repeats", 3, "--gen_kwargs", "temperature=1")
+    with FakeServer(reply=reply) as server:
+        run = evaluate(*served(model, server), *arguments, store=tmp_path / "replies.sqlite")
+        again = evaluate(*served(model, server), *arguments, store=tmp_path / "replies.sqlite")
+    for verdicts in run.verdicts.values():
+        assert sorted(verdict["scores"]["SC"] for verdict in verdicts) == [0.1, 0.2, 0.3]
+    assert -1 <= run.metrics["SC_consistency,none"] < 0.5  # they differ within samples and not between them
+    assert again.verdicts == run.verdicts
+    assert "SC_consistency,none" not in evaluate("--model", "dummy").metrics
+
+
+@pytest.mark.parametrize("model", ["openai", "vieval_openai"])
+def test_the_hosts_response_cache_keeps_no_failures_and_the_store_answers_later(evaluate, model, tmp_path):
+    cached = ("--use_cache", tmp_path / "cache")
+    tries = {"retries": 0} if model == "vieval_openai" else {"max_retries": 1}
+    fails = lambda number, request: Fault("content_filter") if number != 1 else None  # noqa: E731  (1 may be a probe)
+    with FakeServer(faults=fails) as server:
+        port = server.port
+        failed = evaluate(*served(model, server, **tries), *cached, store=tmp_path / "replies.sqlite")
+    assert failed.metrics["status_ok_share,none"] == 0
+    assert all("SC" not in v["scores"] or "PQ" not in v["scores"] for [v] in failed.verdicts.values())
+    with FakeServer(port, reply=naming_images) as server:
+        fresh = evaluate(*served(model, server, **tries), *cached, store=tmp_path / "replies.sqlite")
+        calls = server.stats()["requests"]
+        third = evaluate(*served(model, server, **tries), *cached, store=tmp_path / "replies.sqlite")
+        assert server.stats()["requests"] == calls
+    assert fresh.statuses == {"ok": 6}
+    assert third.verdicts == fresh.verdicts
+
+
+# ---------------------------------------------------------------- failures
+
+
+def test_a_failing_server_and_a_spent_budget_are_api_errors_without_scores(evaluate):
+    with FakeServer(faults=lambda *_: Fault("500")) as server:
+        failed = evaluate(*served("openai", server, max_retries=1), limit=2)
+    assert failed.statuses == {"api_error": 2}
+    assert all(not verdict["scores"] for [verdict] in failed.verdicts.values())
+    assert "LMMS_EVAL_REQUEST_FAILED" in next(iter(failed.verdicts.values()))[0]["trace"][0]["reason"]
+    with FakeServer(reply=lambda _: GOOD) as server:
+        spent = evaluate(*served("openai", server, num_concurrent=1), "--max_tokens", 10, limit=2)
+        assert server.stats()["requests"] == 1
+    assert spent.statuses == {"api_error": 2}
+    assert sum("LMMS_EVAL_BUDGET_EXCEEDED" in s["reason"] for [v] in spent.verdicts.values() for s in v["trace"]) == 3
+
+
+@pytest.mark.parametrize("model", ["openai", "async_openai"])
+def test_a_message_without_content_is_no_answer(evaluate, model):
+    with FakeServer(faults=lambda *_: Fault("null_content")) as server:
+        run = evaluate(*served(model, server, max_retries=1), limit=1)
+    assert run.statuses == {"api_error": 1}
+
+
+def test_a_run_whose_calls_failed_says_so_in_its_last_line(lmms_eval, tmp_path):
+    options = options_file(tmp_path / "options.yaml")
+    with FakeServer(faults=lambda *_: Fault("500")) as server:
+        arguments = command(served("openai", server, max_retries=1), limit=2)[1:]
+        run = lmms_eval(*arguments, "--output_path", tmp_path / "out", options=options)
+    assert run.returncode == 0
+    lines = run.stderr.splitlines()
+    assert lines[-1] == "vieval: 2 of 2 verdicts lack a score because calls FAILED (see above)"
+    assert "vieval: verdicts: api_error 2" in lines
+    assert any(line.startswith("vieval: FAILED CALLS: [LMMS_EVAL_REQUEST_FAILED") for line in lines)
+
+
+@pytest.mark.parametrize("model", ["dummy", "vieval_openai"])
+def test_missing_images_end_the_run_in_one_line_that_names_the_first(evaluate, ratings_folder, monkeypatch, model):
+    monkeypatch.setenv("VIEVAL_DATA", str(ratings_folder))
+    with FakeServer() as server:
+        arguments = served(model, server) if model == "vieval_openai" else ("--model", model)
+        with pytest.raises(SystemExit) as end:
+            evaluate(*arguments, tasks="imagenhub_viescore_cig", limit=4)
+        assert server.stats()["requests"] == 0
+    message = str(end.value.code)
+    assert message.startswith("vieval: ")
+    assert "\n" not in message
+    assert "sample_2.jpg: no such image (and 5 more images)" in message
+
+
+def test_vllm_that_is_not_installed_is_one_line(evaluate):
+    if importlib.util.find_spec("vllm"):
+        pytest.skip("vllm is installed here")
+    with pytest.raises(SystemExit, match="vieval: vllm is not installed .* pip install vllm"):
+        evaluate("--model", "vieval_vllm", "--model_args", "model=anything")
+
+
+# ---------------------------------------------------------------- a real model in process
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    pytest.importorskip("qwen_vl_utils", reason="qwen-vl-utils is not installed")
+    return tiny_model.build(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.mark.parametrize("flags", [(), ("--force_simple",)], ids=["chat", "simple"])
+def test_a_model_in_process_answers_alike_alone_and_in_batches(evaluate, tiny, monkeypatch, flags):
+    """At batch size 4 each sample is shown its own images: random weights answer each image differently."""
+    import transformers
+
+    if not importlib.util.find_spec("decord"):  # imported by the host, used for videos
+        monkeypatch.setitem(sys.modules, "decord", types.ModuleType("decord"))
+    load = transformers.Qwen2_5_VLForConditionalGeneration.from_pretrained
+    # in the host's bfloat16 rounding differs with the size of a batch, and with it now and then a token
+    exact = lambda folder, **options: load(folder, **{**options, "torch_dtype": "float32"})  # noqa: E731
+    monkeypatch.setattr(transformers.Qwen2_5_VLForConditionalGeneration, "from_pretrained", exact)
+    model = f"pretrained={tiny},device_map=cpu,min_pixels=3136,max_pixels=12544"
+
+    def run(size):
+        arguments = ("--model", "qwen2_5_vl", "--model_args", model, "--device", "cpu", "--batch_size", size)
+        arguments += ("--gen_kwargs", "max_new_tokens=12", *flags)
+        return evaluate(*arguments, limit=4, judges={"reminders": 0})
+
+    alone, batched = run(1), run(4)
+    assert batched.verdicts == alone.verdicts
+    assert len(set(batched.answers("PQ").values())) > 2  # one question, four images
+    counted = [row["token_counts"][0] for row in batched.rows]
+    assert counted == [{} if flags else {"output_tokens": 2 * 12}] * 4  # simple models tell none
+
+
+# ---------------------------------------------------------------- the host's interface, driven directly
+
+
+class Recording(lmms):
+    """A model like about half of the host's: a whole batch goes by its first request's functions."""
+
+    def __init__(self, simple, answer=lambda images, text: GOOD, size=4):
+        super().__init__()
+        self.is_simple, self.answer, self.size = simple, answer, size
+        self.asked, self.batches = [], 0
+
+    def generate_until(self, requests):
+        answers = []
+        for start in range(0, len(requests), self.size):
+            chunk = [request.args for request in requests[start : start + self.size]]
+            look, *_ = (arguments[2 if self.is_simple else 1] for arguments in chunk)
+            _, _, _, _, task, split = chunk[0]
+            for text, *_, doc_id, _, _ in chunk:
+                seen = look(self.task_dict[task][split][doc_id])
+                if not self.is_simple:
+                    parts = [part for message in seen for part in message["content"]]
+                    text = " ".join(part["text"] for part in parts if part["type"] == "text")
+                    seen = [part["url"] for part in parts if part["type"] == "image"]
+                images = [hashlib.sha256(repr(p.size).encode() + p.tobytes()).hexdigest()[:12] for p in seen]
+                self.asked.append((images, text))
+                answers.append(self.answer(images, text))
+            self.batches += 1
+        return answers
+
+    loglikelihood = generate_until_multi_round = generate_until
+
+
+def instances(samples, judge="viescore"):
+    return [
+        Instance(
+            REQUEST_TYPE,
+            ("", {}, JudgeRequest(sample, judge, "0shot", {"until": [], "temperature": 0}), place, "t", "s"),
+            0,
+            {"task": "t", "doc_id": place, "repeats": 1},
+        )
+        for place, sample in enumerate(samples)
+    ]
+
+
+def judged(model, asked):
+    return [read_response(result.text)[1] for result in model.vieval_judge(asked)]
+
+
+@pytest.fixture
+def few():
+    return list(demo().values())[:6]
+
+
+@pytest.mark.parametrize("simple", [False, True], ids=["chat", "simple"])
+def test_a_batch_by_the_first_requests_functions_still_sees_each_samples_images(few, simple):
+    model = Recording(simple, answer=lambda images, _: json.dumps({"score": [1, 2], "reasoning": " ".join(images)}))
+    for sample, verdict in zip(few, judged(model, instances(few)), strict=True):
+        expected = own_images(sample.id.image_model + sample.id.uid)
+        assert {step.label: step.reason for step in verdict.trace} == expected
+    assert model.batches == 3
+    assert not model.task_dict
+
+
+FAILED = [
+    "[LMMS_EVAL_REQUEST_FAILED after 5 retries] Error code: 500",
+    "[LMMS_EVAL_BUDGET_EXCEEDED]",
+    "",
+    " \n",
+    GenerationResult("", TokenCounts()),
+    GenerationResult(None, TokenCounts()),
+]
+
+
+@pytest.mark.parametrize("text", FAILED, ids=range(len(FAILED)))
+def test_what_a_host_writes_in_place_of_an_answer_is_an_api_error(few, text):
+    model = Recording(True, answer=lambda *_: text)
+    [verdict] = judged(model, instances(few[:1]))
+    assert verdict.status == "api_error"
+    assert not verdict.scores
+    assert len(model.asked) == 2  # and nobody reminds a server that is down of the format
+
+
+def test_failures_with_a_number_in_each_are_counted_in_a_few_lines(few, capsys):
+    numbers = itertools.count()
+    model = Recording(True, answer=lambda *_: f"[LMMS_EVAL_REQUEST_FAILED after 1 retries] request {next(numbers)}")
+    judged(model, instances(few))
+    [line] = [line for line in capsys.readouterr().err.splitlines() if "FAILED CALLS" in line]
+    assert line.count("request ") == 5
+    assert "other reasons 7" in line
+
+
+@pytest.mark.parametrize("simple", [False, True], ids=["chat", "simple"])
+def test_an_unreadable_answer_is_asked_again_in_a_second_wave(few, simple):
+    def answer(images, text):
+        return "Quite good." if "Quite good." not in text and len(images) == 2 else GOOD
+
+    model = Recording(simple, answer)
+    for verdict in judged(model, instances(few)):
+        assert verdict.status == "repaired"
+        labels = {step.label: (str(step.status), step.answer) for step in verdict.trace}
+        assert labels["SC"] == ("parse_failure", "Quite good.")
+        assert labels["SC (reminder 1)"] == ("repaired", GOOD)
+        assert labels["PQ"] == ("ok", GOOD)
+    assert len(model.asked) == 18
+    assert model.batches == 3 + 2
+
+
+def test_reminders_reach_a_server_through_the_hosts_model(evaluate):
+    unreadable = lambda request: GOOD if len(request["messages"]) > 1 else "Quite good."  # noqa: E731
+    with FakeServer(reply=unreadable) as server:
+        run = evaluate(*served("openai", server), limit=2)
+        assert server.stats()["requests"] == 8
+    assert run.statuses == {"repaired": 2}
+    [verdict] = run.verdicts["demo_ademo_00.png"]
+    assert [step["answer"] for step in verdict["trace"]] == ["Quite good.", GOOD] * 2
+
+
+def test_an_image_that_cannot_be_read_costs_its_own_sample_only(few, tmp_path):
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(few[1].images["output"].source[:2000])
+    few[1] = replace(few[1], images={**few[1].images, "output": Image(broken)})
+    model = Recording(False)
+    statuses = [str(verdict.status) for verdict in judged(model, instances(few))]
+    assert statuses == ["ok", "tool_error", *["ok"] * 4]
+
+
+def test_a_host_that_raises_ends_the_run_with_one_line(few, capsys):
+    def answer(*_):
+        raise MemoryError("out of\nmemory")
+
+    with pytest.raises(SystemExit, match="vieval: Recording failed .MemoryError: out of memory.; what was answered"):
+        judged(Recording(True, answer), instances(few))
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_probabilities_of_a_hosts_model_are_refused_in_one_line(few, monkeypatch):
+    def asking(sample):
+        yield [Likelihood((Message("user", ("Is it?",)),), ("Yes",), "yes")]
+        return Verdict({}, "ok", "", ())
+
+    prepared = Prepared(asking, Provenance("viescore", "0shot", ("SC",)))
+    monkeypatch.setattr(answering.judging, "prepare", lambda *_: prepared)
+    with pytest.raises(SystemExit, match="vieval: Recording cannot be asked for probabilities here; .* vieval_openai"):
+        judged(Recording(True), instances(few))
+
+
+def test_padding_is_answered_without_a_call(few):
+    model, asked = Recording(True), instances(few[:1])
+    asked += instances(few[:1])
+    asked[1].metadata["__padding_only__"] = True
+    first, second = model.vieval_judge(asked)
+    assert second.text == ""
+    assert read_response(first.text)[1].status == "ok"
+    assert len(model.asked) == 2
+
+
+def test_ranks_that_generate_in_lockstep_are_refused(few):
+    model = Recording(True)
+    model._world_size, model.accelerator = 2, SimpleNamespace(distributed_type="DistributedType.FSDP")
+    with pytest.raises(SystemExit, match="vieval: judging with a model sharded over processes .* not supported"):
+        judged(model, instances(few))
+
+
+# ---------------------------------------------------------------- several processes, and processes that die
+
+RANKED = '''
+"""A model of the host's that runs anywhere: what `openai` does, without its refusal of CPU processes."""
+import base64, io, json, os, urllib.request
+import torch
+from lmms_eval.api.model import lmms
+
+class Ranked(lmms):
+    is_simple, device = True, torch.device("cpu")
+
+    def __init__(self, url="", **_):
+        super().__init__()
+        self.url = url
+
+    def generate_until(self, requests):
+        return [self.ask(*request.args) for request in requests]
+
+    def ask(self, text, generation, look, doc_id, task, split):
+        parts = [{"type": "text", "text": text}]
+        for picture in look(self.task_dict[task][split][doc_id]):
+            file = io.BytesIO()
+            picture.save(file, "PNG")
+            url = "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+            parts.append({"type": "image_url", "image_url": {"url": url}})
+        body = {"model": "fake", "messages": [{"role": "user", "content": parts}], "rank": int(os.environ.get("RANK", 0))}
+        call = urllib.request.Request(self.url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        return json.loads(urllib.request.urlopen(call).read())["choices"][0]["message"]["content"]
+
+    loglikelihood = generate_until_multi_round = generate_until
+
+AVAILABLE_MODELS = {"ranked": "Ranked"}
+'''
+
+
+@pytest.fixture
+def ranked(tmp_path):
+    """A plugin of the host with the model `ranked`; returns the environment that makes it known."""
+    for name in ("", "models", "tasks"):
+        (tmp_path / "ranking" / name).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "ranking" / name / "__init__.py").touch()
+    (tmp_path / "ranking" / "models" / "__init__.py").write_text('AVAILABLE_MODELS = {"ranked": "Ranked"}')
+    (tmp_path / "ranking" / "models" / "ranked.py").write_text(RANKED)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {"LMMS_EVAL_PLUGINS": "ranking", "PYTHONPATH": path}
+
+
+def _environment(options, **further):
+    fixed = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+    return {**os.environ, **fixed, "VIEVAL_CONFIG": str(options), **further}
+
+
+def _free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return listening.getsockname()[1]
+
+
+def test_two_processes_give_the_numbers_of_one_and_padding_costs_no_calls(evaluate, results_of, ranked, tmp_path):
+    """Our own model and one of the host's, both in one launch.
+
+    Rank 1 has 2 of 5 samples; only rank 0 meets an answer it cannot read, so the ranks differ in their waves.
+    """
+    first = own_images("demo_ademo_00.png")["SC"].split()
+
+    def reply(request):
+        images = shown(request) or ["0"]  # whether schemas are enforced is asked without any
+        if images == first and "Quite good." not in json.dumps(request["messages"]):
+            return "Quite good."
+        return json.dumps({"score": [int(images[-1], 16) % 11, int(images[0], 16) % 11], "reasoning": ""})
+
+    with FakeServer(reply=reply) as ours, FakeServer(reply=reply) as theirs:
+        arguments = served("vieval_openai", ours)
+        models = {"vieval_openai": arguments[-1], "ranked": f"url={theirs.base_url}/chat/completions"}
+        common = {"tasks": TIE, "limit": 5, "log_samples": True}
+        runs = [{"model": m, "model_args": a, "output_path": str(tmp_path / m), **common} for m, a in models.items()]
+        (tmp_path / "runs.yaml").write_text(json.dumps(runs))
+        launch = "accelerate.commands.launch --multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no"
+        launch += f" --dynamo_backend no --main_process_port {_free_port()} -m lmms_eval --config {tmp_path}/runs.yaml"
+        environment = _environment(options_file(tmp_path / "two.yaml"), ACCELERATE_USE_CPU="true", **ranked)
+        done = subprocess.run(
+            [sys.executable, "-m", *launch.split()],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-6000:]
+        calls = [server.stats()["requests"] for server in (ours, theirs)]
+        one = evaluate(*arguments, limit=5)
+    assert calls == [5 * 2 + 1 + 2, 5 * 2 + 1]  # ours asks once a process whether schemas are enforced
+    assert one.statuses == {"ok": 4, "repaired": 1}
+    for model in models:
+        document, samples = results_of(tmp_path / model)
+        two = Run(document["results"][TIE], document, samples[TIE])
+        assert two.verdicts == one.verdicts
+        assert two.metrics == one.metrics
+
+
+def test_a_killed_run_asks_nothing_again_that_was_answered(evaluate, tmp_path, results_of):
+    store = tmp_path / "replies.sqlite"
+    with FakeServer(latency=0.1, capacity=4) as server:
+        named = served("vieval_openai", server, num_concurrent=4)
+        line = [sys.executable, "-m", "lmms_eval", *command(named, limit=48)[1:], "--output_path", tmp_path / "out"]
+        environment = _environment(options_file(tmp_path / "options.yaml", store))
+        killed = subprocess.Popen(
+            [str(part) for part in line], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        _wait(lambda: server.stats()["requests"] > 30, killed)
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+        time.sleep(0.3)  # the fake finishes what it was asked
+        kept = _replies(store)
+        assert 20 < kept < 90
+        server.reset_stats()
+        run = evaluate(*named, limit=48, store=store)
+        assert run.statuses == {"ok": 48}
+        assert server.stats()["requests"] == _replies(store) - kept
+        whole = evaluate(*named, limit=48, store=tmp_path / "other.sqlite")
+    assert run.verdicts == whole.verdicts
+    assert run.metrics == whole.metrics
+
+
+def _wait(done, process, seconds=120):
+    end = time.monotonic() + seconds
+    while not done():
+        assert process.poll() is None, "the run ended before it was killed"
+        assert time.monotonic() < end, "the run did not begin"
+        time.sleep(0.05)
+
+
+def _replies(store):
+    with contextlib.closing(sqlite3.connect(store)) as database:
+        return database.execute("SELECT COUNT(*) FROM replies").fetchone()[0]

@@ -1,0 +1,151 @@
+"""Pairwise accuracy against its definition, against printed numbers, and at size."""
+
+import csv
+import doctest
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from vieval_plugin.stats import bootstrap, correlation, pairwise
+
+few = st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.7, 1.0])
+many = st.floats(-1e6, 1e6)
+items = st.lists(st.tuples(few | many, st.integers(0, 3)), min_size=2, max_size=20)
+sizes = st.sampled_from([(16, 250_000, 16_000_000), (6, 10, 0), (5, 1, 10), (8, 30, 60)])
+
+
+def by_definition(metric, human, epsilon):
+    i, j = np.triu_indices(len(metric), 1)
+    apart, wanted = np.abs(metric[i] - metric[j]), np.sign(human[i] - human[j])
+    said = np.where(apart <= epsilon, 0, np.sign(metric[i] - metric[j]))
+    return np.mean(said == wanted)
+
+
+def best_by_definition(metric, human):
+    i, j = np.triu_indices(len(metric), 1)
+    candidates = np.unique(np.append(np.abs(metric[i] - metric[j]), 0.0))
+    values = [by_definition(metric, human, epsilon) for epsilon in candidates]
+    return max(values), candidates[np.argmax(values)]
+
+
+def columns(rows):
+    return (np.array(column, dtype=float) for column in zip(*rows, strict=True))
+
+
+def test_examples_in_docstrings_run():
+    found = doctest.testmod(pairwise)
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+@settings(deadline=None)
+@given(items, sizes)
+@example([(0.5, 1), (0.5, 1)], (16, 250_000, 16_000_000))
+@example([(0.1, 0), (0.4, 0), (0.2, 1)], (2, 1, 0))
+def test_calibration_is_its_definition(rows, size):
+    metric, human = columns(rows)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in zip(("_BIN_BITS", "_PAIRS_AT_ONCE", "_PAIRS_HELD"), size, strict=True):
+            patch.setattr(pairwise, name, value)
+        found = pairwise.calibrated(metric, human)
+    assert found == best_by_definition(metric, human)
+    assert 0 <= found.accuracy <= 1
+    assert found.accuracy == pairwise.accuracy_at(metric, human, found.epsilon)
+
+
+@pytest.mark.parametrize("bits", [6, 16])
+@pytest.mark.parametrize("decimals", [1, 2, 15])
+def test_calibration_of_items_of_some_quality_is_its_definition(monkeypatch, bits, decimals):
+    monkeypatch.setattr(pairwise, "_BIN_BITS", bits)
+    monkeypatch.setattr(pairwise, "_PAIRS_HELD", 100)
+    rng = np.random.default_rng(bits)
+    quality = rng.normal(size=60)
+    human = np.digitize(quality, [-0.4, 1.5]).astype(float)
+    metric = np.round(quality + 0.3 * rng.normal(size=60), decimals)
+    found = pairwise.calibrated(metric, human)
+    assert found == best_by_definition(metric, human)
+    assert found.epsilon > 0
+
+
+@given(items, st.floats(0, 2))
+def test_accuracy_at_an_epsilon_is_its_definition(rows, epsilon):
+    metric, human = columns(rows)
+    assert pairwise.accuracy_at(metric, human, epsilon) == by_definition(metric, human, epsilon)
+
+
+@settings(deadline=None)
+@given(items, st.sampled_from([0.0, 0.1, 0.5]), st.integers(0, 5))
+def test_resampled_accuracy_equals_repeating_the_items(rows, epsilon, seed):
+    metric, human = columns(rows)
+    counts = bootstrap.cluster_counts([str(i // 2) for i in range(len(rows))], draws=5, seed=seed)
+    slow = [pairwise.accuracy_at(np.repeat(metric, c), np.repeat(human, c), epsilon) for c in counts]
+    np.testing.assert_array_equal(pairwise.resampled_accuracy(metric, human, epsilon, counts), slow)
+
+
+def test_resampled_accuracy_works_in_blocks(monkeypatch):
+    rng = np.random.default_rng(1)
+    metric, human = rng.random(50), rng.integers(0, 3, 50)
+    counts = bootstrap.cluster_counts([str(i) for i in range(50)], draws=40, seed=3)
+    whole = pairwise.resampled_accuracy(metric, human, 0.1, counts)
+    monkeypatch.setattr(correlation, "_CELLS_AT_ONCE", 350)
+    np.testing.assert_array_equal(pairwise.resampled_accuracy(metric, human, 0.1, counts), whole)
+
+
+def test_tying_all_is_best_where_humans_tie_all():
+    assert pairwise.calibrated([1, 2, 4], [3, 3, 3]) == (1.0, 3.0)
+    assert pairwise.calibrated([1, 2, 4], [5, 6, 7]) == (1.0, 0.0)
+    assert pairwise.calibrated([2, 2, 2], [5, 6, 7]) == (0.0, 0.0)
+
+
+def test_differences_of_very_different_size():
+    metric, human = np.array([0.0, 5e-324, 1e-300, 1.0, 1e300]), np.array([1.0, 1.0, 1.0, 1.0, 2.0])
+    assert pairwise.calibrated(metric, human) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("scores", [[], [1.0]])
+def test_without_a_pair_it_is_undefined(scores):
+    assert all(math.isnan(number) for number in pairwise.calibrated(scores, scores))
+    assert math.isnan(pairwise.accuracy_at(scores, scores, 0.0))
+    assert np.isnan(pairwise.resampled_accuracy(scores, scores, 0.0, np.ones((2, len(scores)), dtype=int))).all()
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(ValueError, match="finite"):
+        pairwise.calibrated([1, math.nan], [1, 2])
+    with pytest.raises(ValueError, match="finite"):
+        pairwise.accuracy_at([1, 2], [1, math.inf], 0)
+    with pytest.raises(ValueError, match="same length"):
+        pairwise.calibrated([1, 2, 3], [1, 2])
+    with pytest.raises(ValueError, match="epsilon"):
+        pairwise.accuracy_at([1, 2], [1, 2], -0.1)
+    with pytest.raises(ValueError, match="epsilon"):
+        pairwise.accuracy_at([1, 2], [1, 2], math.nan)
+    with pytest.raises(ValueError, match="counts of shape"):
+        pairwise.resampled_accuracy([1, 2], [1, 2], 0.0, np.ones((4, 3), dtype=int))
+
+
+@pytest.mark.parametrize(
+    ("name", "accuracy", "tau"),
+    [
+        ("CLIP Score", 59.9, 23.6),
+        ("X-CLIP Score", 56.9, 17.5),
+        ("BLIP-BLEU", 53.0, 10.4),
+        ("T2VScore-A (GPT-4V)", 61.4, None),
+    ],
+)
+def test_the_printed_numbers_of_video_metrics(shared_data, name, accuracy, tau):
+    # VQAScore, Table 5a: all pairs of the 2,543 videos, also of different prompts; each has one human score
+    folder = shared_data / "t2v_metrics"
+    rated = json.loads((folder / "t2vscore_alignment_score.json").read_text(encoding="utf-8"))
+    with (folder / "t2vscore_results.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    metric = np.array([float(row[name]) for row in rows])
+    human = np.array([np.mean(rated[row["video_id"]]["models"][row["model_name"]]) for row in rows])
+    assert len(rows) == 2543
+    assert round(100 * pairwise.calibrated(metric, human).accuracy, 1) == accuracy
+    if tau is not None:
+        assert round(100 * correlation.correlation(metric, human, "kendall"), 1) == tau

@@ -1,0 +1,241 @@
+"""The store of replies: what is in it stays, whoever writes beside, and nothing in it is asked again after a kill."""
+
+import asyncio
+import io
+import json
+import os
+import signal
+import sqlite3
+import time
+from collections import Counter
+from functools import partial
+
+import PIL.Image
+import pytest
+
+from tests.fake_server import FakeServer
+from vieval_plugin import judging, live
+from vieval_plugin.backends.store import SCHEMA, Store, from_stored, key_of, question, to_stored
+from vieval_plugin.config import Backbone, Config, StoreOptions
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Chat, Image, Likelihood, Message, Probabilities, Sample, SampleId, Text
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "new folder" / "replies.sqlite"
+
+
+def test_what_was_put_is_there_for_the_next_who_opens_it(path):
+    store = Store(path)
+    assert store.get("k") is None
+    store.put("k", "m", {"text": "é \ud83d"})
+    store.close()
+    assert Store(path).get("k") == {"text": "é \ud83d"}
+
+
+def test_the_first_reply_under_a_key_stays(path):
+    store = Store(path)
+    store.put("k", "m", {"text": "first"})
+    store.put("k", "m", {"text": "second"})
+    assert store.get("k") == {"text": "first"}
+
+
+def test_a_reply_is_on_disk_as_soon_as_it_is_put(path):
+    store = Store(path)
+    store.put("k", "m", {"text": "x"})
+    assert Store(path).get("k") == {"text": "x"}
+    assert sqlite3.connect(path).execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+@pytest.mark.parametrize("reply", [Text("a", 1, None), Text("", None, None), Probabilities((0.1, 0.0), (0.1, 1 / 3))])
+def test_replies_come_back_to_the_last_digit(reply, path):
+    store = Store(path)
+    store.put("k", "m", to_stored(reply))
+    assert from_stored(store.get("k")) == reply
+
+
+def test_a_key_follows_from_what_is_asked_in_any_order_of_its_parts():
+    def asked(*parts):
+        return question(Chat((Message("user", parts),), "label"), lambda image: str(image.source))
+
+    one, two = Image(b"one"), Image(b"two")
+    assert key_of({"a": 1, "b": [2]}) == key_of({"b": [2], "a": 1})
+    keys = [key_of(asked(*parts)) for parts in ((one, two, "x"), (two, one, "x"), (one, "x", two), (one, "x"), ("x",))]
+    assert len(set(keys)) == 5
+    assert key_of(asked("x")) == key_of(question(Chat((Message("user", ("x",)),), "another label"), repr))
+    yes, no = (question(Likelihood((Message("user", ("x",)),), (word,), "l"), repr) for word in ("Yes", "No"))
+    assert len({key_of(yes), key_of(no), key_of(asked("x"))}) == 3
+    key_of(asked("half a character: \ud83d"))
+
+
+def test_info_export_and_clear(path):
+    store = Store(path)
+    for key, model in (("b", "one"), ("a", "one"), ("c", "two")):
+        store.put(key, model, {"text": key})
+    store.remember("schemas one http://x/v1", "enforced")
+    assert [(model, count) for model, count, _, _ in store.info()] == [("one", 2), ("two", 1)]
+    assert all(0 < first <= last <= time.time() for _, _, first, last in store.info())
+    assert [(row["key"], row["model"], row["reply"]) for row in store.export()] == [
+        ("a", "one", {"text": "a"}),
+        ("b", "one", {"text": "b"}),
+        ("c", "two", {"text": "c"}),
+    ]
+    assert store.clear("") == 0
+    assert store.clear("one") == 2
+    assert store.remembered("schemas one http://x/v1") is None  # what was found out about servers may be out of date
+    assert [row["key"] for row in store.export()] == ["c"]
+    assert store.clear() == 1
+    store.close()
+    assert Store(path).info() == []
+
+
+def test_a_store_of_another_version_is_left_alone(path):
+    store = Store(path)
+    store.put("k", "m", {"text": "x"})
+    store.remember("schema", "77")
+    store.close()
+    before = path.read_bytes()
+    with pytest.raises(VievalError, match=f"replies.sqlite: a store of schema 77, .* has {SCHEMA}"):
+        Store(path)
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_store_is_left_alone(path):
+    path.parent.mkdir()
+    path.write_text("my thesis, chapter one\n" * 99)
+    with pytest.raises(VievalError, match="replies.sqlite: cannot be used as a store .* set store.path"):
+        Store(path)
+    assert path.read_text().startswith("my thesis")
+
+
+def test_a_folder_that_cannot_be_is_an_error_of_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(VievalError, match="cannot be used as a store"):
+        Store(tmp_path / "file" / "replies.sqlite")
+
+
+def test_a_store_that_fails_in_the_middle_is_an_error_for_the_users_eyes(path):
+    store = Store(path)
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TABLE replies")
+    for act in (lambda: store.get("k"), lambda: store.put("k", "m", {}), lambda: store.info(), lambda: store.clear()):
+        with pytest.raises(VievalError, match="replies.sqlite: the store of replies failed"):
+            act()
+
+
+# Processes side by side, and killed.
+
+
+def in_processes(*works):
+    """Do each in a process of its own, at the same time; whether all went well."""
+    begin, children = time.time() + 0.02, []
+    for work in works:
+        if not (child := os.fork()):
+            code = 1
+            try:
+                while time.time() < begin:
+                    pass
+                work()
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(child)
+    return [os.waitpid(child, 0)[1] for child in children] == [0] * len(works)
+
+
+def test_two_processes_write_a_store_at_once(path):
+    def writing(own):
+        def write():
+            store = Store(path)
+            for i in range(300):
+                store.put(f"{own} {i}", own, {"text": own})
+                store.put(f"both {i}", own, {"text": own})
+                assert store.get(f"{own} {i}") == {"text": own}
+
+        return write
+
+    assert in_processes(writing("one"), writing("two"))
+    store = Store(path)
+    assert sum(count for _, count, _, _ in store.info()) == 900
+    assert all(row["reply"] == {"text": row["model"]} for row in store.export())
+
+
+def test_many_who_make_a_store_at_the_same_moment_all_get_it(tmp_path):
+    for number in range(10):
+        opening = lambda number=number: Store(tmp_path / f"{number}.sqlite").put("k", "m", {})  # noqa: E731
+        assert in_processes(*[opening] * 4)
+
+
+def test_a_turn_that_sqlite_does_not_wait_for_is_waited_for(path, monkeypatch):
+    refusals = ["database is locked"] * 3
+
+    class Busy(sqlite3.Connection):
+        def execute(self, statement, *values):
+            if "journal_mode" in statement and refusals:
+                raise sqlite3.OperationalError(refusals.pop())
+            return super().execute(statement, *values)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Busy))
+    Store(path).put("k", "m", {})
+    assert refusals == []
+
+
+def picture(number):
+    file = io.BytesIO()
+    PIL.Image.new("RGB", (8, 8), (number, 0, 0)).save(file, "PNG")
+    return Image(file.getvalue())
+
+
+def judged(url, store=None):
+    """Verdicts of 200 samples."""
+    config = Config(store=StoreOptions(use=store is not None, path=store))
+    judge = judging.prepare("viescore", "0shot", config).judge
+    backbone = Backbone(model="fake", base_url=url, num_concurrent=8, retries=1)
+    outcomes = {}
+
+    async def run():
+        progress = live.Progress()
+        async with live.Backbones({live.JUDGE: backbone}, config, progress.usage) as backbones:
+            identities = [SampleId("b", "tig", "m", str(n)) for n in range(200)]
+            samples = [
+                Sample(identity, {"output": picture(n)}, {"prompt": f"picture {n}"})
+                for n, identity in enumerate(identities)
+            ]
+            jobs = [live.Job(sample, judge) for sample in samples]
+            await live.judge_all(jobs, backbones, progress, outcomes.__setitem__, live=8, bar=False)
+
+    asyncio.run(run())
+    return [outcomes[number] for number in range(200)]
+
+
+def test_after_kill_9_only_what_was_in_flight_is_asked_again(tmp_path):
+    questions, store = Counter(), tmp_path / "r.sqlite"
+    told, tell = os.pipe()
+    if not (child := os.fork()):  # before the server starts its thread
+        os.close(tell)
+        try:
+            judged(os.read(told, 999).decode(), store)
+        finally:
+            os._exit(1)
+
+    def noting(number, request):
+        questions[json.dumps(request["messages"])] += 1
+
+    with FakeServer(latency=0.02, faults=noting) as server:
+        whole = judged(server.base_url)
+        assert len(questions) == 401  # with the probe for schemas
+        questions.clear()
+        server.reset_stats()
+        os.write(tell, server.base_url.encode())
+        while server.stats()["requests"] < 150:
+            assert os.waitpid(child, os.WNOHANG) == (0, 0)
+            time.sleep(0.005)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        assert len(questions) < 401
+        resumed = judged(server.base_url, store)
+        assert len(questions) == 401
+        assert sum(questions.values()) <= 401 + 8
+        assert judged(server.base_url, store) == resumed == whole
+        assert sum(questions.values()) <= 401 + 8

@@ -1,0 +1,180 @@
+"""A LLaVA-1.5 and an InstructBLIP with a T5, small enough to build in a test: random weights, their libraries' own tokenizers.
+
+As in `tiny_model.py` the images move the output. As a script: ``python tests/tiny_more_models.py llava|instructblip FOLDER [SEED]``.
+"""
+
+import sys
+from pathlib import Path
+
+WORDS = (
+    "Yes",
+    "No",
+    "yes",
+    "no",
+    "maybe",
+    "figure",
+    "show",
+    "image",
+    "answer",
+    "Does",
+    "this",
+    "the",
+    "USER",
+    "ASSISTANT",
+)
+SPREAD = 0.15  # as initialiser; with the usual 0.02 the image hardly moves the output
+
+# The wording of the template that LLaVA-1.5 was trained with, without its system line: a space ends an answer, no token.
+VICUNA = """\
+{%- for message in messages -%}
+{{- message['role'].upper() + ': ' -}}
+{%- for part in message['content'] if part['type'] == 'image' -%}{{- '<image>\\n' -}}{%- endfor -%}
+{%- for part in message['content'] if part['type'] == 'text' -%}{{- part['text'] + ' ' -}}{%- endfor -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{- 'ASSISTANT:' -}}{%- endif -%}
+"""
+
+
+def build_llava(folder: Path, seed: int = 0) -> Path:
+    """CLIP and a Llama of two layers each, with the tokenizer class of Llama 2 and Vicuna's template."""
+    from transformers import CLIPImageProcessor, LlavaProcessor
+
+    tokenizer = llama_tokenizer()
+    images = CLIPImageProcessor(size={"shortest_edge": 28}, crop_size={"height": 28, "width": 28})
+    processor = LlavaProcessor(
+        images,
+        tokenizer,
+        patch_size=14,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        chat_template=VICUNA,
+    )
+    processor.save_pretrained(folder)
+    _seeded(_llava, tokenizer, seed).save_pretrained(folder)
+    return Path(folder)
+
+
+def build_instructblip(folder: Path, seed: int = 0) -> Path:
+    """A vision encoder, a query transformer and a T5 of two layers each, with the tokenizer class of T5."""
+    from transformers import BlipImageProcessor, InstructBlipProcessor
+
+    tokenizer = t5_tokenizer()
+    processor = InstructBlipProcessor(
+        BlipImageProcessor(size={"height": 28, "width": 28}), tokenizer, bert_tokenizer(), num_query_tokens=4
+    )
+    processor.save_pretrained(folder)
+    _seeded(_instructblip, processor, seed).save_pretrained(folder)
+    return Path(folder)
+
+
+def llama_tokenizer():
+    from transformers import LlamaTokenizer
+
+    pieces = ["<unk>", "<s>", "</s>", *(f"<0x{n:02X}>" for n in range(256)), "▁", *map(chr, range(33, 127))]
+    merges = []
+    for word in WORDS:
+        made = "▁"
+        for letter in word:
+            merges.append((made, letter))
+            made += letter
+            pieces.append(made)
+    vocabulary = {piece: n for n, piece in enumerate(dict.fromkeys(pieces))}
+    return LlamaTokenizer(
+        vocab=vocabulary,
+        merges=list(dict.fromkeys(merges)),
+        add_bos_token=True,
+        pad_token="<pad>",
+        extra_special_tokens=["<image>"],
+        model_max_length=2048,
+    )
+
+
+def t5_tokenizer():
+    from transformers import T5Tokenizer
+
+    words = [(f"▁{word}", -3.0) for word in WORDS]
+    letters = [(chr(n), -8.0) for n in range(33, 127)]
+    pieces = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -2.0), *words, *letters]
+    return T5Tokenizer(vocab=pieces, extra_ids=0)
+
+
+def bert_tokenizer():
+    from transformers import BertTokenizer
+
+    words = [word.lower() for word in WORDS] + [c for n in range(33, 127) for c in (chr(n), f"##{chr(n)}")]
+    pieces = dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])
+    return BertTokenizer(vocab={piece: n for n, piece in enumerate(pieces)}, padding_side="right")
+
+
+def _llava(tokenizer):
+    from transformers import LlavaConfig, LlavaForConditionalGeneration
+
+    size = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = LlavaConfig(
+        vision_config={**size, "model_type": "clip_vision_model", "image_size": 28, "patch_size": 14},
+        text_config={
+            **size,
+            "model_type": "llama",
+            "vocab_size": len(tokenizer),
+            "num_key_value_heads": 2,
+            "initializer_range": SPREAD,
+            "bos_token_id": tokenizer.bos_token_id,
+            "eos_token_id": tokenizer.eos_token_id,
+            "pad_token_id": tokenizer.pad_token_id,
+        },
+        image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
+        image_seq_length=4,
+        initializer_range=SPREAD,
+        dtype="float32",
+    )
+    return LlavaForConditionalGeneration(config)
+
+
+def _instructblip(processor):
+    import torch
+    from transformers import InstructBlipConfig, InstructBlipForConditionalGeneration
+
+    size = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = InstructBlipConfig(
+        vision_config={**size, "image_size": 28, "patch_size": 14, "initializer_range": SPREAD},
+        qformer_config={
+            **size,
+            "vocab_size": len(processor.qformer_tokenizer),
+            "max_position_embeddings": 512,
+            "initializer_range": SPREAD,
+        },
+        text_config={
+            "model_type": "t5",
+            "vocab_size": len(processor.tokenizer),
+            "d_model": 32,
+            "d_kv": 16,
+            "d_ff": 64,
+            "num_layers": 2,
+            "num_heads": 2,
+            "feed_forward_proj": "gated-gelu",
+            "decoder_start_token_id": 0,
+        },
+        num_query_tokens=4,
+        image_token_index=processor.tokenizer.convert_tokens_to_ids("<image>"),
+        initializer_range=SPREAD,
+        dtype="float32",
+    )
+    model = InstructBlipForConditionalGeneration(config)
+    with torch.no_grad():  # as made they are zero, and then no query asks for anything of its own
+        model.query_tokens.normal_()
+    return model
+
+
+def _seeded(make, argument, seed):
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return make(argument)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (3, 4) or sys.argv[1] not in ("llava", "instructblip"):
+        sys.exit("usage: python tests/tiny_more_models.py llava|instructblip FOLDER [SEED]")
+    build = build_llava if sys.argv[1] == "llava" else build_instructblip
+    print(build(Path(sys.argv[2]), *map(int, sys.argv[3:])))
