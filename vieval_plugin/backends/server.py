@@ -185,7 +185,7 @@ class Server:
             endpoint.resting_until = max(endpoint.resting_until, time.monotonic() + problem.wait)
             return 0.1 * self._jitter.random()
         backoff = min(_BACKOFF * 2.0 ** min(max(tries - 1, 0), 30), _LONGEST_BACKOFF) * (0.5 + self._jitter.random())
-        return min(backoff, max(left, 0.05))
+        return float(min(backoff, max(left, 0.05)))
 
     async def _alive(self, model: Any) -> bool:
         """Whether a server answers the shortest of questions."""
