@@ -72,6 +72,7 @@ def _reminded(chat: Chat, failed: Step, wording: Wording) -> Chat:
 
 
 def _final(steps: list[Step]) -> Step:
-    """The last step under the question's own label; a reminder that itself went wrong leaves the first failure."""
-    last = steps[-1] if steps[-1].status.usable else steps[0]
+    """The step that counts, under the question's own label: the last if it was read or its call failed, else the first."""
+    unread = (Status.PARSE_FAILURE, Status.REFUSAL)
+    last = steps[0] if steps[-1].status in unread else steps[-1]
     return replace(last, label=steps[0].label)

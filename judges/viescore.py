@@ -11,7 +11,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from vieval_plugin.judges.asking import ScoreAsk, ask_scores
-from vieval_plugin.judges.protocol import Chat, Image, Judge, Message, Program, Sample, Verdict, Wording, worst
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Image,
+    Judge,
+    Message,
+    Program,
+    Sample,
+    Status,
+    Step,
+    Verdict,
+    Wording,
+    worst,
+)
 
 ASPECTS = ("SC", "PQ", "O")
 SCALE = 10.0
@@ -36,6 +48,10 @@ def judge(wording: Wording, examples: Mapping[str, Example] | None = None, remin
 
     def program(sample: Sample) -> Program:
         asked = {"SC": f"SC_{sample.id.task}", "PQ": "PQ"}
+        wanted = [role for key in asked.values() for role in wording.questions[key].images]
+        if absent := [role for role in wanted if role not in sample.images]:
+            step = Step("sample", Status.TOOL_ERROR, reason=f"the sample has no image {absent[0]}")
+            return Verdict({}, Status.TOOL_ERROR, trace=(step,))
         asks = [_ask(wording, key, aspect, sample, shown.get(key)) for aspect, key in asked.items()]
         answers = yield from ask_scores(asks, wording, reminders)
         final = [answer.final for answer in answers]

@@ -147,14 +147,14 @@ def test_only_the_unreadable_of_several_are_asked_again():
     ]
 
 
-def test_a_reminder_that_fails_leaves_the_first_failure_and_stands_in_the_trace():
+def test_a_reminder_whose_call_fails_is_a_failed_call():
     _, [scored] = play(asks("SC"), [BAD], [Failure(Status.API_ERROR, "HTTP 500, 6 times")])
     assert (scored.final.label, scored.final.status, scored.final.reason) == (
         "SC",
-        Status.PARSE_FAILURE,
-        "no score found",
+        Status.API_ERROR,
+        "HTTP 500, 6 times",
     )
-    assert scored.steps[1].status is Status.API_ERROR
+    assert scored.steps[0].status is Status.PARSE_FAILURE
 
 
 def test_a_mended_reply_to_a_reminder_is_repaired_too():

@@ -79,6 +79,15 @@ def test_a_backend_failure_keeps_its_status_and_reason():
     assert verdict.trace[0].reason == "timed out"
 
 
+def test_a_sample_without_an_image_that_is_asked_about_is_a_tool_error():
+    program = viescore.judge(packs.load("viescore/v1"))(
+        Sample(SampleId("own", "tie", "m", "1"), {"output": Image(Path("o.png"))}, {"instruction": "x"})
+    )
+    with pytest.raises(StopIteration) as end:
+        next(program)
+    assert end.value.value.trace[0].reason == "the sample has no image source"
+
+
 def test_zero_in_one_aspect_makes_the_overall_score_zero():
     assert viescore.combine_aspects({"SC": [0, 9], "PQ": [10]}) == {"SC": 0.0, "PQ": 1.0, "O": 0.0}
 

@@ -209,7 +209,7 @@ def _cache(options: argparse.Namespace) -> int:
             print(f"{model}  {count} replies, {span}")
     elif options.action == "export":
         for row in store.export():
-            print(json.dumps(row, ensure_ascii=False))
+            print(json.dumps(row))
     else:
         print(f"deleted {store.clear(options.model)} replies")
     store.close()

@@ -49,7 +49,7 @@ class Record:
 def response_json(identity: SampleId, verdict: Verdict, provenance: Provenance) -> str:
     """The response a host stores for a sample: one line, no `<` (hosts strip what looks like a reasoning tag)."""
     document = {"vieval": SCHEMA, "id": asdict(identity), "provenance": asdict(provenance), "verdict": asdict(verdict)}
-    return json.dumps(document, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    return json.dumps(document, allow_nan=False).replace("<", "\\u003c")
 
 
 def target_json(identity: SampleId, ratings: Mapping[str, tuple[float, ...]], tags: tuple[str, ...] = ()) -> str:

@@ -166,7 +166,7 @@ def write_verdicts(path: Path, samples: Sequence[Sample], verdicts: Sequence[Ver
     lines = []
     for sample, verdict in zip(samples, verdicts, strict=True):
         identity = {k: v for k, v in asdict(sample.id).items() if k != "benchmark"}
-        lines.append(json.dumps({**identity, **asdict(verdict), "provenance": asdict(source)}, ensure_ascii=False))
+        lines.append(json.dumps({**identity, **asdict(verdict), "provenance": asdict(source)}))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from vieval_plugin.backends.measure import measure
 from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.store import Store, from_stored, to_stored
+from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import (
     Ask,
     Chat,
@@ -37,7 +38,7 @@ def answer_in_batches(
     """Replies to the asks of a wave, in order.
 
     `key` names a question for the store, from its program's number and the ask; `generate` answers a batch, in order.
-    Questions with the same key are asked once. Failures are not stored.
+    Questions with the same key are asked once, one whose image `key` cannot read not at all. Failures are not stored.
     """
     replies: dict[int, Reply] = {}
     places: dict[str, list[int]] = {}
@@ -47,7 +48,11 @@ def answer_in_batches(
         elif isinstance(ask, UseTool):
             replies[place] = Failure(Status.TOOL_ERROR, f"no tool {ask.tool!r}")
         else:
-            places.setdefault(key(number, ask), []).append(place)
+            try:
+                places.setdefault(key(number, ask), []).append(place)
+            except VievalError as error:
+                replies[place] = Failure(Status.TOOL_ERROR, str(error))
+                usage.failures["unreadable image"] += 1
     waiting = []
     for name, same in places.items():
         stored = store.get(name) if store else None

@@ -55,27 +55,29 @@ async def closed(
     """
     if sum(bounds.high) - sum(bounds.low) <= CLOSE_ENOUGH:
         return bounds
-    pairs = await asyncio.gather(
-        *(
-            _close(low, high, continuation, ids, body, post)
-            for low, high, continuation in zip(bounds.low, bounds.high, continuations, strict=True)
-        )
-    )
-    return Probabilities(tuple(low for low, _ in pairs), tuple(high for _, high in pairs))
+    tokens = await asyncio.gather(*(ids.of(continuation) for continuation in continuations))
+    if any(of_one is None for of_one in tokens):
+        return bounds
+    found = dict(enumerate(zip(bounds.low, bounds.high, strict=True)))
+    # to some tokenizers "Yes" and " Yes" are one token, which a sum over both must count once
+    by_token: dict[tuple[int, ...], list[int]] = {}
+    for place, of_one in enumerate(tokens):
+        by_token.setdefault(tuple(of_one or ()), []).append(place)
+    for token, places in by_token.items():
+        known = next((p for p in places if found[p][0] == found[p][1] and found[p][0] > 0), places[0])
+        found |= dict.fromkeys((p for p in places if p != known), (0.0, 0.0))
+        if found[known][0] != found[known][1]:
+            found[known] = await _close(*found[known], token, body, post)
+    return Probabilities(*zip(*(found[place] for place in range(len(continuations))), strict=True))
 
 
 async def _close(
-    low: float, high: float, continuation: str, ids: TokenIds, body: Mapping[str, Any], post: Post
+    low: float, high: float, token: tuple[int, ...], body: Mapping[str, Any], post: Post
 ) -> tuple[float, float]:
-    if low == high:
-        return low, high
-    tokens = await ids.of(continuation)
-    if tokens is None:
-        return low, high
-    if len(tokens) != 1:
+    if len(token) != 1:
         return 0.0, 0.0
     try:
-        answer = await post("chat/completions", {**body, "allowed_token_ids": tokens, "top_logprobs": 0})
+        answer = await post("chat/completions", {**body, "allowed_token_ids": list(token), "top_logprobs": 0})
         value = math.exp(float(answer["choices"][0]["logprobs"]["content"][0]["logprob"]))
     except (Refused, KeyError, IndexError, TypeError, ValueError):
         return low, high

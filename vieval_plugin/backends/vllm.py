@@ -52,7 +52,7 @@ class VLLMBackend:
         )
 
     def _key(self, ask: Chat | Likelihood, repeat: int) -> str:
-        asked = question(ask, lambda image: digest(image) if self.store else repr(image))
+        asked = question(ask, digest)
         engine = {"engine": "vllm", "model": self.model, "arguments": self._arguments, "pixels": self._max_pixels}
         sampling = {"temperature": self.sampling.temperature, "extra": self.sampling.extra, "limit": self._limit(ask)}
         return key_of({**engine, **sampling, "repeat": repeat, **asked})
@@ -64,6 +64,10 @@ class VLLMBackend:
         replies: dict[int, Reply] = {}
         ready, conversations = [], []
         for place, ask in enumerate(asks):
+            if isinstance(ask, Likelihood) and ask.definition != "first_token":
+                reason = f"{ask.definition} is not told by this backend; use vieval_transformers"
+                replies[place] = Failure(Status.API_ERROR, reason)
+                continue
             try:
                 conversations.append([self._message(message) for message in ask.messages])
                 ready.append(place)

@@ -86,7 +86,9 @@ class _HostBackend:
     def _ask(self, chats: list[tuple[int, Chat]]) -> list[Reply]:
         self.model.task_dict[TASK] = {SPLIT: [{"ask": chat} for _, chat in chats]}
         rows = [
-            Instance("generate_until", _arguments(self.model, chat, self._generation(number, chat), row), 0, _metadata(row))
+            Instance(
+                "generate_until", _arguments(self.model, chat, self._generation(number, chat), row), 0, _metadata(row)
+            )
             for row, (number, chat) in enumerate(chats)
         ]
         try:
@@ -109,7 +111,7 @@ class _HostBackend:
 
     def _key(self, number: int, ask: Chat | Likelihood) -> str:
         chat, request = _only_chat(self.model, ask), self.requests[number]
-        asked = question(chat, lambda image: digest(image) if self.store else repr(image))
+        asked = question(chat, digest)
         identity = {"host": request.model_hash, "simple": bool(self.model.is_simple), "repeat": self.repeats[number]}
         return key_of({**identity, **asked, "generation": self._generation(number, chat)})
 
