@@ -233,6 +233,54 @@ def test_vllm_that_is_not_installed_is_one_line(evaluate):
         evaluate("--model", "vieval_vllm", "--model_args", "model=anything")
 
 
+@pytest.fixture
+def stub_vllm(monkeypatch):
+    """In place of vLLM (tests/test_vllm.py has the real one): notes what the engine is given, answers at once."""
+    engine = SimpleNamespace(arguments={}, parameters=[])
+
+    class LLM:
+        def __init__(self, **arguments):
+            engine.arguments = arguments
+
+        def chat(self, conversations, parameters):
+            engine.parameters += parameters
+            completion = SimpleNamespace(text=GOOD, token_ids=[1] * 5)
+            return [SimpleNamespace(prompt_token_ids=[1] * 7, outputs=[completion]) for _ in conversations]
+
+    parts = {"vllm": {"LLM": LLM, "SamplingParams": dict}, "vllm.sampling_params": {"StructuredOutputsParams": dict}}
+    for name, contents in parts.items():
+        module = types.ModuleType(name)
+        vars(module).update(contents)
+        monkeypatch.setitem(sys.modules, name, module)
+    return engine
+
+
+def test_vllm_in_process_gets_arguments_schemas_and_sampling_and_answers_are_kept(evaluate, stub_vllm, tmp_path):
+    def run(generation, model="model=some/name,dtype=float32,max_pixels=4096"):
+        stub_vllm.parameters.clear()
+        arguments = ("--model", "vieval_vllm", "--model_args", model, "--gen_kwargs", generation)
+        return evaluate(*arguments, limit=2, store=tmp_path / "replies.sqlite")
+
+    first = run("temperature=0.5,top_p=0.9,max_new_tokens=99")
+    assert first.statuses == {"ok": 2}
+    assert [row["token_counts"] for row in first.rows] == [[{"input_tokens": 14, "output_tokens": 10}]] * 2
+    assert {k: v for k, v in stub_vllm.arguments.items() if k != "max_logprobs"} == {
+        "model": "some/name",
+        "dtype": "float32",
+    }
+    assert len(stub_vllm.parameters) == 4
+    for one in stub_vllm.parameters:
+        assert (one["temperature"], one["top_p"], one["max_tokens"]) == (0.5, 0.9, 99)
+        assert one["structured_outputs"]["json"]["required"] == ["score", "reasoning"]
+    again = run("temperature=0.5,top_p=0.9,max_new_tokens=99")
+    assert not stub_vllm.parameters
+    assert again.verdicts == first.verdicts
+    run("temperature=0.5,top_p=0.8,max_new_tokens=99")
+    assert len(stub_vllm.parameters) == 4  # other sampling, other answers
+    run("temperature=0.5,top_p=0.8,max_new_tokens=99", "model=some/name,dtype=float32,max_pixels=4096,revision=v2")
+    assert len(stub_vllm.parameters) == 4
+
+
 # ---------------------------------------------------------------- a real model in process
 
 
