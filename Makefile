@@ -1,10 +1,13 @@
-# Everything a newcomer needs: `make demo` and `make test`. The environment is made once and reused.
+# Everything a newcomer needs: `make demo` and `make test`. The environment is made once and reused. `make test-vllm` needs no GPU.
 PYTHON ?= python3
 ENV := .venv
 OUT ?= out
 BIN := $(ENV)/bin
+VLLM_ENV := .venv-vllm
+VLLM_PORT ?= 8765
+VLLM_URL := http://127.0.0.1:$(VLLM_PORT)
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-vllm lint clean
 
 # tokens of what an environment was made from: a second call is quick unless setup.cfg changed
 $(ENV)/ready: setup.cfg pyproject.toml
@@ -27,6 +30,27 @@ test: $(ENV)/ready lint
 	@echo "== tests (those on public data need ../shared/data beside this checkout)"
 	$(BIN)/python -m pytest -rs
 
+$(VLLM_ENV)/ready: setup.cfg tests/vllm_server.sh
+	@echo "== making an environment with vLLM for CPUs in $(VLLM_ENV) (5 minutes and 3.5 GB the first time)"
+	PYTHON=$(PYTHON) tests/vllm_server.sh $(VLLM_ENV)
+	$(VLLM_ENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[http]"
+	@touch $@
+
+# the tests marked vllm, with a server of their own that is stopped afterwards
+test-vllm: $(ENV)/ready $(VLLM_ENV)/ready
+	@echo "== building a tiny model with random weights in $(OUT)/tiny"
+	@mkdir -p $(OUT)
+	$(BIN)/python tests/tiny_model.py $(OUT)/tiny
+	@echo "== serving it at $(VLLM_URL), up in about a minute (log: $(OUT)/vllm.log)"
+	@tests/vllm_server.sh $(VLLM_ENV) $(abspath $(OUT)/tiny) $(VLLM_PORT) > $(OUT)/vllm.log 2>&1 & server=$$!; \
+	  trap 'echo "== stopping the server"; kill $$server 2> /dev/null; wait $$server' EXIT; \
+	  until $(BIN)/python -c "import urllib.request as u; u.urlopen('$(VLLM_URL)/health')" 2> /dev/null; do \
+	    kill -0 $$server 2> /dev/null || { tail -n 20 $(OUT)/vllm.log; exit 1; }; sleep 1; \
+	  done; \
+	  echo "== tests marked vllm"; \
+	  VIEVAL_VLLM_URL=$(VLLM_URL)/v1 VIEVAL_VLLM_PYTHON=$(abspath $(VLLM_ENV)/bin/python) \
+	    $(BIN)/python -m pytest -rs -m vllm --durations=0
+
 # the type checker sees the package as installed, where judges/ is vieval_plugin.judges
 lint: $(ENV)/ready
 	@echo "== ruff and mypy"
@@ -38,4 +62,4 @@ lint: $(ENV)/ready
 	rm -rf build
 
 clean:
-	rm -rf $(ENV) build *.egg-info out report
+	rm -rf $(ENV) $(VLLM_ENV) build *.egg-info out report

@@ -120,3 +120,12 @@ def test_the_public_blip2_log_has_its_guesses_counted(shared_data):
     assert steps[Status.PARSE_FAILURE] == 5334
     assert Counter(found.status for found in verdicts)[Status.PARSE_FAILURE] == 4546
     assert all(len(found.scores) < 3 for found in verdicts if found.status is Status.PARSE_FAILURE)
+
+
+def test_a_reply_with_a_foreign_line_end_does_not_break_a_samples_file(tmp_path):
+    text = "next\x85line \u2028 and \u2029 end \ud800"
+    given = Verdict({"SC": 0.5}, Status.OK, text, (Step("SC", Status.OK, (5.0,), text, text),))
+    response = response_json(MAGIC, given, Provenance("viescore", "0shot", ("SC",)))
+    row = json.dumps({"filtered_resps": response, "input": "a\x85b\u2028c"}, ensure_ascii=False)
+    (tmp_path / "x_samples_t.jsonl").write_text(row + "\n" + row + "\n", encoding="utf-8")
+    assert replay.load(tmp_path, "viescore").verdict(MAGIC)[0] == given

@@ -64,7 +64,9 @@ class Pack:
             return self.environment.get_template(template).render(**variables).strip()
         except TemplateError as error:
             raise VievalError(
-                f"prompt pack {self.name}, template {template}: {error}; `vieval tasks` shows whether conditions are there"
+                f"prompt pack {self.name}, template {template}: {error}; "
+                f"the sample's texts are {', '.join(k for k, v in variables.items() if isinstance(v, str)) or 'none'} "
+                "(a benchmark's come with `vieval prepare`)"
             ) from None
 
 

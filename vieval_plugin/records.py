@@ -71,6 +71,11 @@ def read_response(text: str) -> tuple[SampleId, Verdict, Provenance]:
     )
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of a JSONL text. They end at a line feed and nowhere else: a model may say U+2028 or U+0085."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
 def read_record(response: str, target: str) -> Record:
     """A record from a host's response and target; VievalError if either is not ours or they name different samples."""
     identity, verdict, provenance = read_response(response)

@@ -16,7 +16,7 @@ from vieval_plugin.data.imagenhub import BENCHMARK, TASKS
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict, worst
 from vieval_plugin.judges.viescore import combine_aspects
-from vieval_plugin.records import Provenance, read_response
+from vieval_plugin.records import Provenance, lines_of, read_response
 
 GUESSED = "guess_if_cannot_parse | "
 _ASPECTS = ("SC", "PQ")
@@ -89,7 +89,7 @@ def _load_samples(source: Path, files: list[Path], judge: str) -> Recording:
     covered: set[str] = set()
     verdicts: dict[SampleId, tuple[Recorded, ...]] = {}
     for path in files:
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        for number, line in enumerate(lines_of(path.read_text(encoding="utf-8")), start=1):
             try:
                 found = [read_response(response) for response in responses_of(json.loads(line))]
                 identity, _, provenance = found[0]

@@ -21,7 +21,7 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.data.imagenhub import TASKS
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
-from vieval_plugin.records import Provenance
+from vieval_plugin.records import Provenance, lines_of
 from vieval_plugin.scheduler import Outcome
 
 BENCHMARK = "own"
@@ -115,7 +115,7 @@ def read_samples(path: Path, task: str | None = None) -> list[Sample]:
     Raises VievalError naming file and line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = lines_of(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise VievalError(f"{path}: the samples cannot be read ({error})") from None
     samples = [

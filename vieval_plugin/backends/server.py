@@ -7,11 +7,14 @@ import email.utils
 import json
 import math
 import random
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tqdm import tqdm
 
 from vieval_plugin.backends.encoding import as_json
 from vieval_plugin.errors import VievalError
@@ -94,6 +97,7 @@ class Server:
     def __init__(self, options: ServerOptions, usage: Usage, seed: int = 0) -> None:
         self.options, self.usage, self._key = options, usage, options.key.strip()
         self._endpoints = [_Endpoint(url.rstrip("/")) for url in options.urls]
+        self._told = False
         self._jitter = random.Random(seed)
         self._session: aiohttp.ClientSession | None = None
         self._slots = asyncio.Semaphore(options.concurrent)
@@ -133,6 +137,7 @@ class Server:
                     return await self._try(endpoint, path, body, check)
                 except _Again as again:
                     problem = again
+            self._tell(endpoint, problem)
             silent = self._failed(endpoint, problem, begun)
             tries += problem.kind != _LIMITED
             spent = tries > retries and problem.kind != _LIMITED
@@ -154,6 +159,13 @@ class Server:
                     tries = 0  # only `patience` counts while the server is away
             self.usage.retries[problem.kind] += 1
             await asyncio.sleep(self._wait(endpoint, problem, tries, patience - silent))
+
+    def _tell(self, endpoint: _Endpoint, problem: _Again) -> None:
+        """Say once that a server cannot be reached, long before it is given up."""
+        if problem.kind == "connection" and not self._told:
+            self._told = True
+            trying = f"trying for {self.options.patience:g} s"
+            tqdm.write(f"vieval: {endpoint.url}: {problem.reason}; {trying}", file=sys.stderr)
 
     async def _choose(self, last: _Endpoint | None) -> _Endpoint:
         """The least busy address, rather not the one that failed `last`; waits if all asked to be left alone."""
@@ -272,7 +284,9 @@ def _problem(code: int, said: str, retry_after: str | None, url: str) -> Excepti
     if code in (401, 403):
         return VievalError(f"{url} refuses the key (HTTP {code}); set the environment variable that holds it")
     if code == 404:
-        return VievalError(f"{url} knows no such model or address (HTTP 404: {said}); `vieval doctor` lists its models")
+        return VievalError(
+            f"{url} knows no such model or address (HTTP 404: {said}); check the name, and that the address ends in /v1"
+        )
     if code == 402 or (code == 429 and "insufficient_quota" in said):
         return VievalError(f"{url}: the account of this key has no credit left (HTTP {code}: {said})")
     if code == 429:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId, Status
-from vieval_plugin.records import Record, read_record
+from vieval_plugin.records import Record, lines_of, read_record
 from vieval_plugin.replay import responses_of
 
 
@@ -60,7 +60,7 @@ def samples_files(result: Path) -> list[Path]:
 
 def _read_file(path: Path) -> list[tuple[Record, ...]]:
     records = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(lines_of(path.read_text(encoding="utf-8")), start=1):
         try:
             row = json.loads(line)
             records.append(tuple(read_record(response, row["target"]) for response in responses_of(row)))
