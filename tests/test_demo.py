@@ -138,10 +138,10 @@ def test_an_output_without_defects_is_what_was_asked_for(task: str) -> None:
 
 HASH_ALL = """
 import hashlib, socket
+from vieval_plugin.data.demo import samples
 def offline(*_, **__):
     raise AssertionError("the demo went to the network")
 socket.socket = socket.create_connection = socket.getaddrinfo = offline
-from vieval_plugin.data.demo import samples
 for task in ("tig", "tie", "mcic", "cig"):
     lines = [f"{s.id} {s.texts} {s.ratings} {r} {hashlib.sha256(i.source).hexdigest()}" for s in samples(task)
              for r, i in sorted(s.images.items())]

@@ -31,7 +31,7 @@ from tests import in_process, tiny_model
 from tests.fake_server import FakeServer, Fault
 from tests.in_process import TIE, Run, command, options_file
 from vieval_plugin.data import benchmarks
-from vieval_plugin.hosts.lmms_eval import answering
+from vieval_plugin.hosts.lmms_eval import answering, register
 from vieval_plugin.hosts.lmms_eval.task import REQUEST_TYPE, JudgeRequest
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image, Likelihood, Message, Verdict
@@ -39,6 +39,7 @@ from vieval_plugin.judging import Prepared
 from vieval_plugin.records import Provenance, read_response
 
 evaluate = in_process.evaluate  # a fixture
+register()  # what the entry point does when lmms-eval loads its models
 
 GOOD = json.dumps({"score": [3, 4], "reasoning": "seen"})
 

@@ -63,6 +63,11 @@ class _HostBackend:
         self.store, self.usage = store, usage
 
     def answer(self, asked: list[tuple[int, Ask]]) -> list[Reply]:
+        if any(isinstance(ask, Likelihood) for _, ask in asked):
+            name = type(self.model).__name__
+            raise VievalError(
+                f"{name} cannot be asked for probabilities here; run this judge with --model vieval_openai"
+            )
         return answer_in_batches(
             asked,
             key=self._key,
@@ -73,7 +78,7 @@ class _HostBackend:
         )
 
     def _generate(self, batch: list[tuple[int, Chat | Likelihood]]) -> list[Reply]:
-        chats = [(number, _only_chat(self.model, ask)) for number, ask in batch]
+        chats = [(number, ask) for number, ask in batch if isinstance(ask, Chat)]
         try:
             return self._ask(chats)
         except VievalError:  # an image that cannot be read ends the host's whole batch: ask the rest without it
@@ -110,10 +115,10 @@ class _HostBackend:
         return {**given, "max_new_tokens": given.get("max_new_tokens") or ask.max_tokens}
 
     def _key(self, number: int, ask: Chat | Likelihood) -> str:
-        chat, request = _only_chat(self.model, ask), self.requests[number]
-        asked = question(chat, digest)
+        assert isinstance(ask, Chat)
+        request, asked = self.requests[number], question(ask, digest)
         identity = {"host": request.model_hash, "simple": bool(self.model.is_simple), "repeat": self.repeats[number]}
-        return key_of({**identity, **asked, "generation": self._generation(number, chat)})
+        return key_of({**identity, **asked, "generation": self._generation(number, ask)})
 
 
 def messages_of(doc: dict[str, Any], **_rounds: Any) -> list[dict[str, Any]]:
@@ -171,14 +176,6 @@ def _unreadable(chat: Chat) -> Failure | None:
     except VievalError as error:
         return Failure(Status.TOOL_ERROR, str(error))
     return None
-
-
-def _only_chat(model: Any, ask: Chat | Likelihood) -> Chat:
-    if isinstance(ask, Chat):
-        return ask
-    raise VievalError(
-        f"{type(model).__name__} cannot be asked for probabilities here; run this judge with --model vieval_openai"
-    )
 
 
 def _refuse_lockstep(model: Any) -> None:
