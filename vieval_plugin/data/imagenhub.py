@@ -30,7 +30,7 @@ class TaskInfo:
     """One ImagenHub task.
 
     `added_last` is the rater (from 0) whose O the published code adds last: floating-point ties of the human O, and so
-    the fourth decimal of printed correlations, depend on it (PROTOCOLS: "Float ties").
+    the fourth decimal of printed correlations, depend on it.
     `images` maps a sample's image role to the museum's folder.
     """
 
@@ -233,7 +233,7 @@ def _read_lookup(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _texts(task: str, row: dict[str, Any], info: TaskInfo) -> dict[str, str]:
-    """The texts of an instruction, cleaned as the authors do before they ask (PROTOCOLS, section 1)."""
+    """The texts of an instruction, cleaned as the authors do before they ask."""
     texts = {name: str(row[column]) for name, column in info.texts if column in row}
     if task == "sdig" and "prompt" in texts:
         texts["prompt"] = texts["prompt"].replace("<token> ", "")
