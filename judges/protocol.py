@@ -125,11 +125,21 @@ class Likelihood:
 
 @dataclass(frozen=True)
 class UseTool:
-    """Asks for a named image tool to be run."""
+    """Asks for a named image tool to be run; `arguments` are the tool's own (images, phrases, boxes)."""
 
     tool: str
     arguments: Mapping[str, Any]
     label: str
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle of an image in pixels: columns `left` to `right`, rows `top` to `bottom`, the ends not included."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
 
 
 @dataclass(frozen=True)
@@ -173,6 +183,15 @@ class Probabilities:
 
 
 @dataclass(frozen=True)
+class ToolResult:
+    """What a tool found: boxes, best or largest first; lines of text; an image to look at. Each may be absent."""
+
+    boxes: tuple[Box, ...] = ()
+    text: str = ""
+    image: Image | None = None
+
+
+@dataclass(frozen=True)
 class Failure:
     """An ask that brought no answer: `status` says in which way, `reason` what happened."""
 
@@ -180,7 +199,7 @@ class Failure:
     reason: str
 
 
-Reply: TypeAlias = Text | Probabilities | Measurement | Failure
+Reply: TypeAlias = Text | Probabilities | Measurement | ToolResult | Failure
 
 
 @dataclass(frozen=True)
