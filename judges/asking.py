@@ -1,15 +1,45 @@
-"""Asking for scores and reading them, with at most a few reminders when a reply cannot be read."""
+"""Asking and reading, with at most a few reminders when a reply cannot be read."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from vieval_plugin.judges.parsing import parse_scores
 from vieval_plugin.judges.protocol import Ask, Chat, Failure, Message, Reply, Status, Step, Text, Wording
 
 REMINDER = "reminder.jinja"
 _QUOTED = 2000
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Read(Generic[T]):
+    """What was read from a reply: a `value` (and its sub-scores) where the status is usable, and the `reason` for a trace."""
+
+    status: Status
+    value: T | None = None
+    scores: tuple[float, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Asked(Generic[T]):
+    """A chat, and how its answer is read."""
+
+    chat: Chat
+    read: Callable[[str], Read[T]]
+
+
+@dataclass(frozen=True)
+class Answered(Generic[T]):
+    """What came of a question: its value if there is one, its final step, and every step on the way for the trace."""
+
+    value: T | None
+    final: Step
+    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True)
@@ -21,43 +51,54 @@ class ScoreAsk:
     high: float = 10.0
 
 
-@dataclass(frozen=True)
-class Scored:
-    """What came of a question: its final step, and every step on the way for the trace."""
-
-    final: Step
-    steps: tuple[Step, ...]
-
-
-def ask_scores(
-    asked: Sequence[ScoreAsk], wording: Wording, reminders: int = 1
-) -> Generator[list[Ask], list[Reply], list[Scored]]:
+def ask_all(
+    asked: Sequence[Asked[T]], wording: Wording, reminders: int = 1
+) -> Generator[list[Ask], list[Reply], list[Answered[T]]]:
     """Ask all questions at once; those whose reply cannot be parsed again, up to `reminders` times, with the error told.
 
     A question that a reminder saved has the final status `repaired`. For use with `yield from` in a judge program.
     """
-    replies = yield [ask.chat for ask in asked]
-    steps = [[_read(reply, ask, ask.chat.label)] for reply, ask in zip(replies, asked, strict=True)]
+    if not asked:
+        return []
+    replies = yield [one.chat for one in asked]
+    reads = [_read(reply, one, one.chat.label) for reply, one in zip(replies, asked, strict=True)]
+    steps = [[step] for step, _ in reads]
+    values = [value for _, value in reads]
     for turn in range(1, reminders + 1):
         failed = [i for i, so_far in enumerate(steps) if so_far[-1].status is Status.PARSE_FAILURE]
         if not failed:
             break
         replies = yield [_reminded(asked[i].chat, steps[i][-1], wording) for i in failed]
         for i, reply in zip(failed, replies, strict=True):
-            step = _read(reply, asked[i], f"{asked[i].chat.label} (reminder {turn})")
+            step, value = _read(reply, asked[i], f"{asked[i].chat.label} (reminder {turn})")
             steps[i].append(replace(step, status=Status.REPAIRED) if step.status.usable else step)
-    return [Scored(_final(so_far), tuple(so_far)) for so_far in steps]
+            values[i] = value if step.status.usable else values[i]
+    return [Answered(value, _final(so_far), tuple(so_far)) for value, so_far in zip(values, steps, strict=True)]
 
 
-def _read(reply: Reply, ask: ScoreAsk, label: str) -> Step:
+def ask_scores(
+    asked: Sequence[ScoreAsk], wording: Wording, reminders: int = 1
+) -> Generator[list[Ask], list[Reply], list[Answered[tuple[float, ...]]]]:
+    """`ask_all` for scores, which are the values and the steps' scores."""
+    return (yield from ask_all([Asked(ask.chat, _scores_of(ask)) for ask in asked], wording, reminders))
+
+
+def _scores_of(ask: ScoreAsk) -> Callable[[str], Read[tuple[float, ...]]]:
+    def read(text: str) -> Read[tuple[float, ...]]:
+        parsed = parse_scores(text, count=ask.count, high=ask.high)
+        reason = parsed.reasoning if parsed.status.usable else parsed.reason
+        return Read(parsed.status, parsed.scores, parsed.scores, reason)
+
+    return read
+
+
+def _read(reply: Reply, asked: Asked[T], label: str) -> tuple[Step, T | None]:
     if isinstance(reply, Failure):
-        return Step(label, reply.status, reason=reply.reason)
+        return Step(label, reply.status, reason=reply.reason), None
     if not isinstance(reply, Text):
-        return Step(label, Status.API_ERROR, reason=f"a text was asked for, {type(reply).__name__} came")
-    parsed = parse_scores(reply.text, count=ask.count, high=ask.high)
-    return Step(
-        label, parsed.status, parsed.scores, reply.text, parsed.reasoning if parsed.status.usable else parsed.reason
-    )
+        return Step(label, Status.API_ERROR, reason=f"a text was asked for, {type(reply).__name__} came"), None
+    found = asked.read(reply.text)
+    return Step(label, found.status, found.scores, reply.text, found.reason), found.value
 
 
 def _reminded(chat: Chat, failed: Step, wording: Wording) -> Chat:

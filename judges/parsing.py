@@ -87,7 +87,7 @@ def parse_scores(
     """
     if not text.strip():
         return _failure("empty reply")
-    answer = _without_thinking(text)
+    answer = without_thinking(text)
     if not answer.strip():
         return _failure("nothing to read outside thinking")
     for source in _objects(answer, (*keys, reasoning_key)) or _bare(answer, keys[0]):
@@ -103,7 +103,8 @@ def _failure(reason: str) -> Parsed:
     return Parsed(Status.PARSE_FAILURE, reason=reason)
 
 
-def _without_thinking(text: str) -> str:
+def without_thinking(text: str) -> str:
+    """A reply less its thinking, of which nothing is ever read."""
     kept: list[str] = []
     lead = _LEADING_OBJECT.match(text)
     if lead and _THINK_TAG.search(text):

@@ -97,7 +97,8 @@ class Chat:
     """Asks for a text in answer to a conversation.
 
     `schema` is a JSON schema the answer should satisfy; a backend enforces it where its server can. `label` names the
-    question in traces; `backbone` the model that answers.
+    question in traces; `backbone` the model that answers. `stop_repeating` asks a server that can to end an answer that
+    goes round in circles.
     """
 
     messages: tuple[Message, ...]
@@ -105,6 +106,7 @@ class Chat:
     schema: Mapping[str, Any] | None = None
     max_tokens: int = 1024
     backbone: str = "judge"
+    stop_repeating: bool = False
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,8 @@ class Verdict:
     """A judge's result for a sample.
 
     `scores` maps an aspect (`SC`, `PQ`, `O`) to [0, 1] and lacks those that could not be rated; nothing is filled in.
-    `status` is the worst of the steps'. `bounds` has, for a score that is known to an interval only, its ends.
+    `status` is the worst of the steps that decide. `bounds` has, for a score that is known to an interval only, its ends.
+    `findings` names what is to be counted over a run, such as a violated rule of a structure or a plan that names no tool.
     """
 
     scores: Mapping[str, float]
@@ -230,6 +233,7 @@ class Verdict:
     rationale: str = ""
     trace: tuple[Step, ...] = ()
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    findings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ class Progress:
 
     usage: Usage = field(default_factory=Usage)
     statuses: Counter[Status] = field(default_factory=Counter)
+    findings: Counter[str] = field(default_factory=Counter)
 
     @property
     def failed_calls(self) -> int:
@@ -70,6 +71,8 @@ class Progress:
             f"verdicts: {_counted(self.statuses) or 'none'}",
             f"calls: {u.calls}, answered from the store: {u.cached}, tokens in: {u.input_tokens}, out: {u.output_tokens}",
         ]
+        if self.findings:
+            lines.append(f"findings: {_counted(self.findings)}")
         if u.retries:
             lines.append(f"tried again: {_counted(u.retries)}")
         if u.failures:
@@ -109,6 +112,7 @@ async def judge_all(
     def ended(number: int, outcome: Outcome) -> None:
         del repeats[number]
         progress.statuses[outcome.verdict.status] += 1
+        progress.findings.update(outcome.verdict.findings)
         failed = {str(s): n for s, n in progress.statuses.items() if not s.usable}
         shown.set_postfix(failed, refresh=False)
         shown.update()

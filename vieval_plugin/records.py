@@ -66,7 +66,14 @@ def read_response(text: str) -> tuple[SampleId, Verdict, Provenance]:
     provenance["aspects"] = tuple(provenance["aspects"])
     return (
         SampleId(**document["id"]),
-        Verdict(dict(verdict["scores"]), Status(verdict["status"]), verdict["rationale"], steps, _bounds(verdict)),
+        Verdict(
+            dict(verdict["scores"]),
+            Status(verdict["status"]),
+            verdict["rationale"],
+            steps,
+            _bounds(verdict),
+            tuple(verdict.get("findings", ())),
+        ),
         Provenance(**provenance),
     )
 
