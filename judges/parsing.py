@@ -94,9 +94,14 @@ def parse_scores(
         parsed = _read(source, count, low, high, keys, reasoning_key)
         if parsed is not None:
             return parsed
-    if _REFUSAL.search(answer[:_REFUSAL_LENGTH].replace("\u2019", "'")):
+    if refuses(answer):
         return Parsed(Status.REFUSAL, reason="the model declined to score")
     return _failure("no score found")
+
+
+def refuses(answer: str) -> bool:
+    """Whether an answer without scores reads like a refusal to give any."""
+    return bool(_REFUSAL.search(answer[:_REFUSAL_LENGTH].replace("\u2019", "'")))
 
 
 def _failure(reason: str) -> Parsed:

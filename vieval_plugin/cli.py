@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument("samples", type=Path, help="JSONL: images (output, source, ...), texts, task, uid, image_model")
     score.add_argument("--out", type=Path, required=True, help="JSONL of verdicts, in the samples' order")
     score.add_argument("--judge", default="viescore", help="the judge (default: %(default)s)")
-    score.add_argument("--setting", default="0shot", choices=["0shot", "1shot"])
+    score.add_argument("--setting", help="the judge's setting, such as 1shot (default: its plain one)")
     score.add_argument("--task", help="the task code of all samples, such as tig")
     score.add_argument("--model", help="the backbone's model (default: backbones.judge of the options)")
     score.add_argument("--base-url", action="append", help="its server, an address that ends in /v1")
@@ -175,13 +175,14 @@ def _score(options: argparse.Namespace) -> int:
         backbone = config.Backbone(model=options.model, base_url=tuple(options.base_url))
     aspects = judging.aspects(options.judge)
     samples = scoring.read_samples(options.samples, options.task)
-    source = scoring.provenance(options.judge, options.setting, backbone, current)
+    setting = options.setting or judging.default_setting(options.judge)
+    source = scoring.provenance(options.judge, setting, backbone, current)
     progress = live.Progress()
     try:
         verdicts = scoring.evaluate(
             samples,
             judge=options.judge,
-            setting=options.setting,
+            setting=setting,
             backbone=backbone,
             options=current,
             progress=progress,

@@ -81,10 +81,26 @@ class VQAScoreOptions(_Part):
     )
 
 
+class T2IEvalOptions(_Part):
+    pack: str = Field("t2i_eval/v1", description="prompt pack of both modes")
+    mode: Literal["individual", "framework"] = Field(
+        "individual", description="a call for every question and stage (small models), or three calls (strong ones)"
+    )
+    extraction: Literal["own", "given"] = Field("own", description="given: the benchmark's own entities and questions")
+    reference: bool = Field(False, description="show a reference image, where there is one, with questions on looks")
+    explanation_quality: bool = Field(
+        False, description="grade explanations against the annotators', by the backbone that backbones.quality names"
+    )
+    backbones: Mapping[
+        Literal["extraction", "answer", "explanation", "score", "summary", "overall", "quality"], str
+    ] = Field(default_factory=dict, description="a step's own backbone, by its name under backbones ({quality: gpt})")
+
+
 class Judges(_Part):
     reminders: int = Field(1, ge=0, description="how often a reply that cannot be read is asked again, with the error")
     viescore: VIEScoreOptions = Field(default_factory=VIEScoreOptions, description="VIEScore")
     vqascore: VQAScoreOptions = Field(default_factory=VQAScoreOptions, description="VQAScore")
+    t2i_eval: T2IEvalOptions = Field(default_factory=T2IEvalOptions, description="T2I-Eval")
 
 
 class Statistics(_Part):

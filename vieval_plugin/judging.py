@@ -8,11 +8,12 @@ from functools import lru_cache
 from vieval_plugin import packs
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges import auto_metrics, viescore, vqascore
+from vieval_plugin.judges import auto_metrics, t2i_eval, viescore, vqascore
 from vieval_plugin.judges.protocol import Image, Judge
 from vieval_plugin.records import Provenance
 
-_ASPECTS = {"viescore": viescore.ASPECTS, "vqascore": vqascore.ASPECTS}
+_ASPECTS = {"viescore": viescore.ASPECTS, "vqascore": vqascore.ASPECTS, "t2i_eval": t2i_eval.ASPECTS}
+_SETTINGS = {"t2i_eval": t2i_eval.ABLATIONS}
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,46 @@ def gives_intervals(judge: str) -> bool:
     return judge == "vqascore"
 
 
+def default_setting(judge: str) -> str:
+    """The plain setting of a judge."""
+    return _SETTINGS.get(judge, ("0shot",))[0]
+
+
 def prepare(judge: str, setting: str, config: Config) -> Prepared:
-    """Build a judge in a setting (`0shot`, `1shot`) from the options; VievalError says what is missing for it."""
+    """Build a judge in a setting (VIEScore `0shot`, `1shot`; T2I-Eval `full` or an ablation) from the options.
+
+    VievalError says what is missing for it.
+    """
     rated = aspects(judge)
+    if setting not in (known := _SETTINGS.get(judge, ("0shot", "1shot"))):
+        raise VievalError(f"{judge} has no setting {setting!r}; known: {', '.join(known)}")
     if judge in auto_metrics.METRICS:
         program = auto_metrics.judge(auto_metrics.METRICS[judge])
         return Prepared(program, Provenance(judge, setting, rated, config_hash=config.hash))
-    return {"viescore": _prepare_viescore, "vqascore": _prepare_vqascore}[judge](setting, config, rated)
+    prepares = {"viescore": _prepare_viescore, "vqascore": _prepare_vqascore, "t2i_eval": _prepare_t2i_eval}
+    return prepares[judge](setting, config, rated)
+
+
+def _prepare_t2i_eval(setting: str, config: Config, rated: tuple[str, ...]) -> Prepared:
+    options = config.judges.t2i_eval
+    pack = _pack(options.pack)
+    if pack.judge != "t2i_eval" or setting not in pack.settings:
+        raise VievalError(
+            f"prompt pack {pack.name} is for {pack.judge} {', '.join(pack.settings)}, not for t2i_eval {setting}"
+        )
+    switches = t2i_eval.Options(
+        options.mode,
+        setting,  # type: ignore[arg-type]
+        options.extraction == "given",
+        options.reference,
+        options.explanation_quality,
+        dict(options.backbones),
+        pack.replies == "json",
+        config.judges.reminders,
+    )
+    named = options.mode if setting == "full" else f"{options.mode} {setting}"
+    provenance = Provenance("t2i_eval", named, rated, pack=pack.name, pack_hash=pack.hash, config_hash=config.hash)
+    return Prepared(t2i_eval.judge(pack, switches), provenance)
 
 
 def _prepare_vqascore(setting: str, config: Config, rated: tuple[str, ...]) -> Prepared:

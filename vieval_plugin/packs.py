@@ -16,7 +16,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from jinja2 import DictLoader, StrictUndefined, TemplateError
@@ -44,12 +44,16 @@ class _Manifest(BaseModel):
     judge: str
     name: str
     settings: tuple[str, ...] = ("0shot",)
+    replies: Literal["json", "markdown"] = "json"
     questions: dict[str, _Question]
 
 
 @dataclass(frozen=True)
 class Pack:
-    """A loaded pack. `hash` covers the manifest and every template, so that a changed word shows in results."""
+    """A loaded pack. `hash` covers the manifest and every template, so that a changed word shows in results.
+
+    `replies` says what its answers look like: servers are asked to enforce JSON only where they are JSON.
+    """
 
     name: str
     judge: str
@@ -57,6 +61,7 @@ class Pack:
     hash: str
     questions: Mapping[str, Question]
     environment: ImmutableSandboxedEnvironment
+    replies: Literal["json", "markdown"] = "json"
 
     def render(self, template: str, variables: Mapping[str, Any]) -> str:
         """The text of a template. VievalError names the template and what the sample lacked for it."""
@@ -101,7 +106,8 @@ def load(name_or_folder: str) -> Pack:
     if absent := {q.template for q in manifest.questions.values()} - set(texts):
         raise VievalError(f"{folder / MANIFEST}: names the template {min(absent)}, which is not in the folder")
     questions = {key: Question(q.template, q.images, q.scores) for key, q in manifest.questions.items()}
-    return Pack(manifest.name, manifest.judge, manifest.settings, digest.hexdigest()[:16], questions, environment)
+    named = manifest.name, manifest.judge, manifest.settings, digest.hexdigest()[:16]
+    return Pack(*named, questions, environment, manifest.replies)
 
 
 def _read_manifest(folder: Path) -> _Manifest:

@@ -31,7 +31,7 @@ def evaluate(
     samples: Iterable[Sample],
     *,
     judge: str = "viescore",
-    setting: str = "0shot",
+    setting: str | None = None,
     backbone: Backbone | None = None,
     options: Config | None = None,
     progress: live.Progress | None = None,
@@ -39,7 +39,7 @@ def evaluate(
 ) -> list[Verdict]:
     """Judge samples and return their verdicts in order.
 
-    `judge` is a judge's name, `backbone` the model that answers it (default: `backbones.judge` of the options; auto-metrics
+    `judge` is a judge's name, `setting` one of its settings (default: its plain one), `backbone` the model that answers it (default: `backbones.judge` of the options; auto-metrics
     need none), `options` those of the file that VIEVAL_CONFIG names. Failed calls are verdicts with a status; `progress`,
     where given, counts calls, tokens and failures. Raises VievalError when the run cannot go on at all.
     """
@@ -53,7 +53,7 @@ async def evaluate_async(
     samples: Iterable[Sample],
     *,
     judge: str = "viescore",
-    setting: str = "0shot",
+    setting: str | None = None,
     backbone: Backbone | None = None,
     options: Config | None = None,
     progress: live.Progress | None = None,
@@ -62,7 +62,7 @@ async def evaluate_async(
     """`evaluate` for a running event loop."""
     options = config.current() if options is None else options
     progress = live.Progress() if progress is None else progress
-    prepared = judging.prepare(judge, setting, options)
+    prepared = judging.prepare(judge, setting or judging.default_setting(judge), options)
     given = list(samples)
     live.require_images(given, "correct its path")
     named = dict(options.backbones) if backbone is None else {**options.backbones, live.JUDGE: backbone}

@@ -37,6 +37,8 @@ _PROBE = {
     "required": ["probe"],
     "additionalProperties": False,
 }
+# vLLM's own (others take no notice, or refuse it): six turns of the same 2 to 64 tokens
+_REPETITION = {"min_pattern_size": 2, "max_pattern_size": 64, "min_count": 6}
 _SCHEMA_REFUSED = ("HTTP 400", "HTTP 422")
 
 
@@ -70,6 +72,7 @@ class OpenAIBackend:
         self._asked: dict[str, asyncio.Task[Reply]] = {}
         self._schemas: asyncio.Task[bool] | None = None
         self._refused_schemas: list[Mapping[str, Any]] = []
+        self._refused_repetition = False
         self._limit = "max_tokens"
         self._ids = TokenIds(model, self._server.post)
 
@@ -130,7 +133,7 @@ class OpenAIBackend:
         body = self._body(ask.messages, self._tokens(ask), images)
         schema = ask.schema if ask.schema not in self._refused_schemas else None
         if schema is None or not await self.takes_schemas():
-            answer = await self._post(body)
+            answer = await self._free_text(body, ask.stop_repeating)
         else:
             try:
                 answer = await self._post(body | {"response_format": _format(schema)})
@@ -147,6 +150,19 @@ class OpenAIBackend:
         if answer["choices"][0].get("finish_reason") == "content_filter" and not message.get("content"):
             return self._failed(Failure(Status.REFUSAL, "the server's content filter cut the answer"), "content filter")
         return Text(_text(message), given, made)
+
+    async def _free_text(self, body: dict[str, Any], stop_repeating: bool) -> dict[str, Any]:
+        """Post a chat whose answer no schema bounds; vLLM ends one that goes round in circles, if asked."""
+        if not stop_repeating or self._refused_repetition:
+            return await self._post(body)
+        try:
+            return await self._post(body | {"repetition_detection": _REPETITION})
+        except Refused as refused:
+            if refused.kind not in _SCHEMA_REFUSED:
+                raise
+            answer = await self._post(body)
+            self._refused_repetition = True
+            return answer
 
     async def _likelihood(self, ask: Likelihood, images: Mapping[Image, Encoded]) -> Reply:
         if ask.definition != "first_token":

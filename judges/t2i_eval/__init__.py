@@ -1,0 +1,67 @@
+"""T2I-Eval: decompose the prompt into entities and questions, answer them from the image, explain, score.
+
+Source: Tu et al., Automatic Evaluation for Text-to-Image Generation: Task-decomposed Framework, Distilled Training, and
+Meta-evaluation Benchmark (2024). Scores are the model's own numbers from 0 to 10: the overall one is O, and each
+dimension (appearance, intrinsic, relationship) has its own; none is a mean.
+"""
+
+from __future__ import annotations
+
+from vieval_plugin.judges.protocol import Judge, Program, Sample, Status, Step, Verdict, Wording, worst
+from vieval_plugin.judges.t2i_eval import framework, individual
+from vieval_plugin.judges.t2i_eval.asker import Asker, Notes, Options
+from vieval_plugin.judges.t2i_eval.extraction import extract
+from vieval_plugin.judges.t2i_eval.quality import grade
+from vieval_plugin.judges.t2i_eval.results import Result
+from vieval_plugin.judges.t2i_eval.structure import KINDS
+
+ASPECTS = ("O",)
+DIMENSIONS = KINDS
+SCALE = 10.0
+ABLATIONS = ("full", "no_extraction", "no_captioning", "no_answering", "merged")
+
+
+def judge(wording: Wording, options: Options) -> Judge:
+    """T2I-Eval with a prompt pack.
+
+    A verdict's scores are O and the dimensions that have questions, in [0, 1]. A question that was not answered is a
+    finding, and the sample `repaired`; without a usable extraction or an overall score it has the status of that step.
+    """
+
+    def program(sample: Sample) -> Program:
+        if not sample.texts.get("prompt", "").strip() or "output" not in sample.images:
+            step = Step("sample", Status.TOOL_ERROR, reason="the sample has no prompt or no image to judge")
+            return Verdict({}, Status.TOOL_ERROR, trace=(step,))
+        asker, notes = Asker(wording, options, sample), Notes()
+        captions = options.mode == "individual" and options.ablation != "no_captioning"
+        key = "extraction_with_captions" if captions else "extraction"
+        extraction = yield from extract(asker, key, captions, notes)
+        if isinstance(extraction, Status):
+            return _verdict(Result(), notes, extraction)
+        if options.mode == "framework":
+            found = yield from framework.judge_questions(asker, extraction, notes)
+            if isinstance(found, Status):
+                return _verdict(Result(), notes, found)
+            result = found
+        else:
+            judged = yield from individual.judge_questions(asker, extraction, notes)
+            result = yield from individual.summarise(asker, extraction, judged, notes)
+        qualities = (yield from grade(asker, result, notes)) if options.quality else {}
+        return _verdict(result, notes, None, qualities)
+
+    return program
+
+
+def _verdict(result: Result, notes: Notes, failed: Status | None, qualities: dict[str, float] | None = None) -> Verdict:
+    scores = {kind: said.score / SCALE for kind, said in result.dimensions.items() if said.score is not None}
+    if result.overall.score is not None:
+        scores["O"] = result.overall.score / SCALE
+    statuses = [step.status for step in notes.trace]
+    lost = [status for status in statuses if not status.usable]
+    if failed is None and "O" not in scores:
+        failed = worst(lost) if lost else Status.PARSE_FAILURE
+    status = failed or (Status.REPAIRED if lost else worst(statuses))
+    findings = tuple(notes.findings)
+    return Verdict(
+        {**scores, **(qualities or {})}, status, result.overall.explanation, tuple(notes.trace), findings=findings
+    )

@@ -1,0 +1,141 @@
+"""The pipeline of strong models: three calls, all questions at once.
+
+Source: Tu et al. (2024). The extraction sees the prompt alone; the answers see the image and the questions, never what
+was extracted; the evaluation compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any
+
+from vieval_plugin.judges.asking import Asked, Read, ask_all
+from vieval_plugin.judges.parsing import without_thinking
+from vieval_plugin.judges.protocol import Ask, Chat, Reply, Status
+from vieval_plugin.judges.t2i_eval import schemas
+from vieval_plugin.judges.t2i_eval.asker import Asker, Notes
+from vieval_plugin.judges.t2i_eval.markdown import items
+from vieval_plugin.judges.t2i_eval.reading import MISSING, REPEATED, Fields, as_json, fields, repeats
+from vieval_plugin.judges.t2i_eval.results import Judged, Result, label_of, results_text
+from vieval_plugin.judges.t2i_eval.structure import KINDS, Extraction, Kind, Question, structure_text
+
+Said = Mapping[str, Mapping[str, str]]
+"""What a reply says, by part (`question_1`, `intrinsic`, `overall`) and name (`answer`, `explanation`, `score`)."""
+
+_MAX_TOKENS = 4096
+
+
+def judge_questions(
+    asker: Asker, extraction: Extraction, notes: Notes
+) -> Generator[list[Ask], list[Reply], Result | Status]:
+    """Answer all questions in one call, then explain and score everything in another."""
+    ablation, questions = asker.options.ablation, extraction.questions
+    listed: dict[str, Any] = {"questions": schemas.numbered(questions), "with_reference": asker.with_reference}
+    merged = ablation in ("merged", "no_answering")
+    answers: dict[str, Fields] = {}
+    if not merged:
+        captions = ablation != "no_captioning"
+        variables = {**listed, "captions": captions}
+        chat = asker.chat("answers", "answer", "answers", schemas.answers(questions, captions), variables, _MAX_TOKENS)
+        said = yield from _ask(asker, chat, questions, _some, notes)
+        if isinstance(said, Status):
+            return said
+        answers = {name: _fields(said.get(name, {}), q.kind == "appearance") for name, q in schemas.numbered(questions)}
+        notes.findings += ["question without an answer"] * sum(one == Fields() for one in answers.values())
+    variables = {
+        **asker.sample.texts,
+        **listed,
+        "answers_too": ablation == "merged",
+        "structure": structure_text(extraction) if extraction.entities else "",
+        "answers": results_text(_judged(extraction, answers)),
+        "kinds": [kind for kind in KINDS if extraction.of(kind)],
+    }
+    key = "evaluation" if not merged else "merged" if ablation == "merged" else "direct"
+    schema = schemas.evaluation(questions, answers=ablation == "merged", appearance=merged)
+    chat = asker.chat(key, "overall", "evaluation", schema, variables, _MAX_TOKENS)
+    said = yield from _ask(asker, chat, questions, _overall, notes)
+    if isinstance(said, Status):
+        return Result(tuple(_judged(extraction, answers)))
+    for name, question in schemas.numbered(questions):
+        if merged or question.kind != "appearance":
+            known, found = answers.get(name, Fields()), _fields(said.get(name, {}), True)
+            answers[name] = Fields(known.answer or found.answer, found.explanation, found.score)
+    dimensions: dict[Kind, Fields] = {kind: _fields(said[kind], True) for kind in KINDS if kind in said}
+    return Result(tuple(_judged(extraction, answers)), dimensions, _fields(said["overall"], True))
+
+
+def _judged(extraction: Extraction, answers: Mapping[str, Fields]) -> list[Judged]:
+    names = [name for name, _ in schemas.numbered(extraction.questions)]
+    return [
+        Judged(label, q, answers.get(n, Fields())) for (label, q), n in zip(label_of(extraction), names, strict=True)
+    ]
+
+
+def _ask(
+    asker: Asker, chat: Chat, questions: Sequence[Question], complete: Callable[[Said], str], notes: Notes
+) -> Generator[list[Ask], list[Reply], Said | Status]:
+    def read(text: str) -> Read[Said]:
+        if repeats(text):
+            return Read(Status.PARSE_FAILURE, reason=REPEATED)
+        said = read_parts(without_thinking(text), questions)
+        lacking = complete(said)
+        return Read(Status.PARSE_FAILURE, reason=f"{MISSING}: {lacking}") if lacking else Read(Status.OK, said)
+
+    [answered] = yield from ask_all([Asked(chat, read)], asker.wording, asker.options.reminders)
+    notes.trace += answered.steps
+    if answered.value is None:
+        notes.findings.append(answered.final.reason.split(":")[0])
+        return answered.final.status
+    return answered.value
+
+
+def _some(said: Said) -> str:
+    return "" if said else "answers"
+
+
+def _overall(said: Said) -> str:
+    return "" if "score" in said.get("overall", {}) else "the overall score"
+
+
+def _fields(said: Mapping[str, str], scored: bool) -> Fields:
+    """What was said of one question; a score that is none leaves the rest."""
+    texts = {name: said[name] for name in ("answer", "explanation") if said.get(name)}
+    names = [*texts, *(["score"] if scored and "score" in said else [])]
+    read = fields(dict(said), names) if names else Read(Status.OK, Fields())
+    return read.value or Fields(**texts)
+
+
+def read_parts(text: str, questions: Sequence[Question]) -> Said:
+    """What a reply says of each question, each dimension and the whole: JSON in the asked shape, or Markdown.
+
+    In Markdown a part begins with an item `question: ...` or with a heading that names the dimension's summary or the
+    overall score; questions count in their order unless their words tell otherwise.
+    """
+    document = as_json(text)
+    if document is not None:
+        return {name: _texts(part) for name, part in document.items() if isinstance(part, dict)}
+    by_words = {_fold(question.text): name for name, question in schemas.numbered(questions)}
+    said: dict[str, dict[str, str]] = {}
+    part, number = "", 0
+    for item in items(text):
+        title = item.headings[-1].lower() if item.headings else ""
+        summary = next((kind for kind in KINDS if kind in title), "") if "summary" in title else ""
+        part = (
+            "overall"
+            if "overall score" in title or title == "overall"
+            else summary or ("" if part in (*KINDS, "overall") else part)
+        )
+        if item.key == "question":
+            number += 1
+            part = by_words.get(_fold(item.value), f"question_{number}")
+        if part and item.key in ("answer", "explanation", "score"):
+            said.setdefault(part, {})[item.key] = item.value
+    return said
+
+
+def _texts(part: Mapping[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in part.items() if value not in (None, "")}
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.lower().split())

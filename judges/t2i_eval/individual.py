@@ -1,0 +1,81 @@
+"""The pipeline of small models: a call of its own for every question and every stage, eight deep.
+
+Source: Tu et al. (2024), the individual-task pipeline. Calls: 1 + 2 for each question of appearance + 3 for each other
++ 2 for each dimension that has questions + 2; depth 8 however many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+from vieval_plugin.judges.protocol import Ask, Reply
+from vieval_plugin.judges.t2i_eval import schemas
+from vieval_plugin.judges.t2i_eval.asker import Asker, Notes, Thread, Turn, converse
+from vieval_plugin.judges.t2i_eval.reading import Fields, read_fields
+from vieval_plugin.judges.t2i_eval.results import Judged, Result, label_of, results_text, summaries_text
+from vieval_plugin.judges.t2i_eval.structure import KINDS, Extraction, Kind, structure_text
+
+
+def judge_questions(
+    asker: Asker, extraction: Extraction, notes: Notes
+) -> Generator[list[Ask], list[Reply], list[Judged]]:
+    """Answer, explain and score every question, all of them at once."""
+    known = {
+        **asker.sample.texts,
+        "structure": structure_text(extraction) if extraction.entities else "",
+        "structure_info": structure_text(extraction, questions=True),
+    }
+    threads = []
+    for label, question in label_of(extraction):
+        blind = {"question": question.text, "kind": question.kind, "entities": question.entities}
+        blind |= {"with_reference": asker.with_reference}
+        threads.append(Thread(label, _turns(question.kind, asker.options.ablation), {**known, **blind}, blind))
+    said = yield from converse(asker, threads, read_fields, notes)
+    return [Judged(label, q, one) for (label, q), one in zip(label_of(extraction), said, strict=True)]
+
+
+def _turns(kind: Kind, ablation: str) -> tuple[Turn, ...]:
+    appearance = kind == "appearance"
+    if ablation == "merged":
+        names, schema = ("answer", "explanation", "score"), schemas.ANSWER_AND_SCORE
+        if appearance:
+            names, schema = ("explanation", "score"), schemas.EXPLANATION_AND_SCORE
+        return (Turn("judgement", f"{kind}_judgement", "score", names, schema, blind=appearance),)
+    explanation = Turn(
+        "explanation", f"{kind}_explanation", "explanation", ("explanation",), schemas.EXPLANATION, appearance
+    )
+    score = Turn("score", f"{kind}_score", "score", ("score",), schemas.SCORE, appearance)
+    if appearance:
+        return (explanation, score)
+    if ablation == "no_answering":
+        direct = Turn("explanation", f"{kind}_direct", "explanation", ("explanation",), schemas.EXPLANATION)
+        return (direct, score)
+    return (Turn("answer", f"{kind}_answer", "answer", ("answer",), schemas.ANSWER, blind=True), explanation, score)
+
+
+def summarise(
+    asker: Asker, extraction: Extraction, judged: Sequence[Judged], notes: Notes
+) -> Generator[list[Ask], list[Reply], Result]:
+    """A summary and a score of each dimension that has judged questions, then of the whole."""
+    shown = {**asker.sample.texts, "structure_info": structure_text(extraction, questions=True)}
+    kinds = [kind for kind in KINDS if any(one.question.kind == kind and one.said.explanation for one in judged)]
+    threads = []
+    for kind in kinds:
+        results = results_text([one for one in judged if one.question.kind == kind])
+        variables = {**shown, "dimension": kind, "results": results}
+        threads.append(Thread(kind, _closing(f"{kind}_summary", "summary"), variables))
+    said = yield from converse(asker, threads, read_fields, notes)
+    dimensions = dict(zip(kinds, said, strict=True))
+    if not any(one.explanation for one in said):
+        return Result(tuple(judged), dimensions, Fields())
+    variables = {**shown, "results": results_text(judged), "summaries": summaries_text(dimensions)}
+    thread = Thread("overall", _closing("overall", "overall"), variables)
+    [overall] = yield from converse(asker, [thread], read_fields, notes)
+    return Result(tuple(judged), dimensions, overall)
+
+
+def _closing(key: str, step: str) -> tuple[Turn, ...]:
+    return (
+        Turn("explanation", key, step, ("explanation",), schemas.EXPLANATION),
+        Turn("score", f"{key}_score", step, ("score",), schemas.SCORE),
+    )

@@ -1,0 +1,68 @@
+"""JSON schemas of T2I-Eval's answers. Lengths are bounded, so that an answer under them ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vieval_plugin.judges.t2i_eval.structure import KINDS, Question
+
+Schema = Mapping[str, Any]
+
+_MOST = 12
+
+
+def _text(longest: int) -> Schema:
+    return {"type": "string", "minLength": 1, "maxLength": longest}
+
+
+def _object(**properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _list(item: Schema, least: int = 0, most: int = _MOST) -> Schema:
+    return {"type": "array", "items": item, "minItems": least, "maxItems": most}
+
+
+_NAME, _QUESTION, _PROSE = _text(60), _text(160), _text(600)
+_SCORE: Schema = {"type": "number", "minimum": 0, "maximum": 10}
+
+ANSWER = _object(answer=_PROSE)
+EXPLANATION = _object(explanation=_PROSE)
+SCORE = _object(score=_SCORE)
+EXPLANATION_AND_SCORE = _object(explanation=_PROSE, score=_SCORE)
+ANSWER_AND_SCORE = _object(answer=_PROSE, explanation=_PROSE, score=_SCORE)
+QUALITY = _object(reasoning=_PROSE, score={"type": "number", "minimum": 0, "maximum": 5})
+
+
+def extraction(captions: bool) -> Schema:
+    """Entities with their attributes, each with its question inside it, and relations with theirs."""
+    attribute = _object(name=_NAME, value=_NAME, question=_QUESTION)
+    caption = {"caption": _text(300)} if captions else {}
+    entity = _object(name=_NAME, **caption, appearance_question=_QUESTION, attributes=_list(attribute, 1))
+    relation = _object(entities=_list(_NAME, 1, 4), value=_NAME, question=_QUESTION)
+    return _object(entities=_list(entity, 1), relations=_list(relation))
+
+
+def answers(questions: Sequence[Question], captions: bool) -> Schema:
+    """One answer a question, in the questions' order; appearance is scored at once."""
+    shown = {"caption": _text(600)} if captions else {}
+    each = {name: EXPLANATION_AND_SCORE if q.kind == "appearance" else ANSWER for name, q in numbered(questions)}
+    return _object(**shown, **each)
+
+
+def evaluation(questions: Sequence[Question], answers: bool, appearance: bool) -> Schema:
+    """One explanation and score a question (with its answer, and for those of appearance, if asked), then each
+    dimension's that has questions, then the overall ones."""
+    each = {
+        name: ANSWER_AND_SCORE if answers and q.kind != "appearance" else EXPLANATION_AND_SCORE
+        for name, q in numbered(questions)
+        if appearance or q.kind != "appearance"
+    }
+    kinds = {kind: EXPLANATION_AND_SCORE for kind in KINDS if any(q.kind == kind for q in questions)}
+    return _object(**each, **kinds, overall=EXPLANATION_AND_SCORE)
+
+
+def numbered(questions: Sequence[Question]) -> list[tuple[str, Question]]:
+    """Questions under the names they go by in one reply: `question_1`, `question_2`, ..."""
+    return [(f"question_{number}", question) for number, question in enumerate(questions, start=1)]

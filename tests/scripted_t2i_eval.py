@@ -1,0 +1,119 @@
+"""A model of T2I-Eval by script: it knows what is in the pictures, answers every question of both modes from that.
+
+It looks a sample up by the text of the prompt (extractions, evaluations) or by the bytes of the picture (answers), and
+reads the question out of the conversation, as a model would.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+
+from vieval_plugin.judges.protocol import Ask, Chat, Image, Reply, Sample, SampleId, Text
+from vieval_plugin.judges.t2i_eval.structure import Attribute, Entity, Relation
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A prompt, its right structure, and how well the picture does: a score for every question asked of it."""
+
+    prompt: str
+    entities: tuple[Entity, ...]
+    relations: tuple[Relation, ...] = ()
+    quality: float = 7.0
+
+    @property
+    def picture(self) -> Image:
+        return Image(b"picture of " + self.prompt.encode())
+
+    @property
+    def sample(self) -> Sample:
+        return Sample(SampleId("own", "tig", "m", self.prompt[:12]), {"output": self.picture}, {"prompt": self.prompt})
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Questions of appearance, of attributes, of relations."""
+        return len(self.entities), sum(len(e.attributes) for e in self.entities), len(self.relations)
+
+
+def entity(name: str, quantity: str = "unspecified", **attributes: str) -> Entity:
+    held = {"existence": "yes", "quantity": quantity, **attributes}
+    return Entity(name, tuple(Attribute(k, v) for k, v in held.items()))
+
+
+def extraction_json(scene: Scene, captions: bool) -> str:
+    """The right extraction, as JSON in the asked shape."""
+    entities = [
+        {
+            "name": e.name,
+            **({"caption": f"a {e.name} seen"} if captions else {}),
+            "appearance_question": f"Does the {e.name} look real?",
+            "attributes": [
+                {"name": a.name, "value": a.value, "question": f"What is the {a.name} of the {e.name}?"}
+                for a in e.attributes
+            ],
+        }
+        for e in scene.entities
+    ]
+    relations = [
+        {"entities": list(r.entities), "value": r.value, "question": f"How do {' and '.join(r.entities)} relate?"}
+        for r in scene.relations
+    ]
+    return json.dumps({"entities": entities, "relations": relations})
+
+
+@dataclass
+class Script:
+    """Replies to every chat of the judge; `faults` maps a label to the reply given instead, each time it is asked."""
+
+    scenes: tuple[Scene, ...]
+    faults: dict[str, str] = field(default_factory=dict)
+    chats: list[Chat] = field(default_factory=list)
+
+    def __call__(self, ask: Ask) -> Reply:
+        assert isinstance(ask, Chat)
+        self.chats.append(ask)
+        if ask.label in self.faults:
+            return Text(self.faults[ask.label])
+        return Text(self.answer(ask))
+
+    def answer(self, ask: Chat) -> str:
+        label = re.sub(r" \(reminder \d+\)$", "", ask.label)
+        if label == "extraction":
+            return extraction_json(self._by_prompt(ask), any(isinstance(p, Image) for p in ask.messages[0].parts))
+        if label in ("answers", "evaluation"):
+            return self._whole(ask)
+        stage = label.rsplit("/", 1)[1]
+        if stage == "score":
+            # a model that agrees with what it explained before: the number is in its own explanation
+            said = json.loads(str(ask.messages[-2].parts[0]))["explanation"]
+            return json.dumps({"score": float(re.search(r"worth ([\d.]+)", said)[1])})  # type: ignore[index]
+        if stage == "quality":
+            return json.dumps({"reasoning": "close", "score": 4})
+        key = "answer" if stage == "answer" else "explanation"
+        scene = self._by_picture(ask) or self._by_prompt(ask)
+        worth = scene.quality - (1 if label.startswith("appearance") else 0)
+        both = {key: f"{label} is worth {worth:g}"}
+        if stage == "judgement":
+            both = {"answer": "seen", "explanation": f"{label} is worth {worth:g}", "score": worth}  # type: ignore[dict-item]
+        return json.dumps(both)
+
+    def _whole(self, ask: Chat) -> str:
+        """An answer under every name that the schema asks for."""
+        assert ask.schema is not None
+        scene = self._by_picture(ask) or self._by_prompt(ask)
+        reply: dict[str, object] = {}
+        for name, part in ask.schema["properties"].items():
+            values = {"answer": f"{name} seen", "explanation": f"{name} explained", "score": scene.quality}
+            asked = part.get("properties")
+            reply[name] = {k: values[k] for k in asked} if asked else f"{name} of the picture"
+        return json.dumps(reply)
+
+    def _by_prompt(self, ask: Chat) -> Scene:
+        words = "\n".join(str(p) for m in ask.messages for p in m.parts if isinstance(p, str))
+        return next(scene for scene in self.scenes if scene.prompt in words)
+
+    def _by_picture(self, ask: Chat) -> Scene | None:
+        shown = [p for m in ask.messages for p in m.parts if isinstance(p, Image)]
+        return next((scene for scene in self.scenes if scene.picture in shown), None)
