@@ -45,7 +45,8 @@ def results_text(judged: Iterable[Judged]) -> str:
     for one in judged:
         lines = [f"### {', '.join(one.question.entities) or 'Image'}", f"- question: {one.question.text}"]
         lines += [f"- answer: {one.said.answer}"] if one.said.answer else []
-        lines += [f"- explanation: {one.said.explanation}"] if one.said.explanation else ["- not answered"]
+        lines += [f"- explanation: {one.said.explanation}"] if one.said.explanation else []
+        lines += ["- not answered"] if not (one.said.answer or one.said.explanation) else []
         lines += [f"- score: {one.said.score:g}"] if one.said.score is not None else []
         blocks.append("\n".join(lines))
     return "\n".join(blocks)
