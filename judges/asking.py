@@ -61,18 +61,22 @@ def ask_all(
     if not asked:
         return []
     replies = yield [one.chat for one in asked]
-    reads = [_read(reply, one, one.chat.label) for reply, one in zip(replies, asked, strict=True)]
-    steps = [[step] for step, _ in reads]
-    values = [value for _, value in reads]
+    steps: list[list[Step]] = []
+    values: list[T | None] = []
+    for reply, one in zip(replies, asked, strict=True):
+        read = _read(reply, one, one.chat.label)
+        steps.append([read[0]])
+        values.append(read[1])
     for turn in range(1, reminders + 1):
         failed = [i for i, so_far in enumerate(steps) if so_far[-1].status is Status.PARSE_FAILURE]
         if not failed:
             break
         replies = yield [_reminded(asked[i].chat, steps[i][-1], wording) for i in failed]
         for i, reply in zip(failed, replies, strict=True):
-            step, value = _read(reply, asked[i], f"{asked[i].chat.label} (reminder {turn})")
+            read = _read(reply, asked[i], f"{asked[i].chat.label} (reminder {turn})")
+            step = read[0]
             steps[i].append(replace(step, status=Status.REPAIRED) if step.status.usable else step)
-            values[i] = value if step.status.usable else values[i]
+            values[i] = read[1] if step.status.usable else values[i]
     return [Answered(value, _final(so_far), tuple(so_far)) for value, so_far in zip(values, steps, strict=True)]
 
 

@@ -82,6 +82,28 @@ def _parser() -> argparse.ArgumentParser:
     score.add_argument("--base-url", action="append", help="its server, an address that ends in /v1")
     score.set_defaults(run=_score)
 
+    show = commands.add_parser("show", help="one verdict as a tree: what was asked, answered and scored")
+    show.add_argument("results", type=Path, help="--output_path of a run with --log_samples, or what score wrote")
+    show.add_argument("id", help="the sample: benchmark/task/image model/uid, or as much of its end as tells it apart")
+    show.add_argument("--samples", type=Path, help="the samples file that score read")
+    show.add_argument("--html", type=Path, help="write a page with the questions and images instead")
+    show.set_defaults(run=_show)
+
+    export = commands.add_parser("export", help="training examples from the conversations of a run")
+    export.add_argument("judge", choices=["t2i_eval"])
+    export.add_argument("results", nargs="+", type=Path, help="as for show")
+    export.add_argument("--out", type=Path, required=True, help="JSONL of examples")
+    export.add_argument("--samples", type=Path, help="the samples file that score read")
+    export.add_argument(
+        "--trainer",
+        choices=["trl", "ms-swift", "llama-factory"],
+        default="ms-swift",
+        help="whose reading of images in messages to follow (default: %(default)s)",
+    )
+    export.add_argument("--rebalance", action="store_true", help="t2i_eval: even out sub-tasks and scores as published")
+    export.add_argument("--seed", type=int, default=0, help="of what is sampled (default: %(default)s)")
+    export.set_defaults(run=_export)
+
     cache = commands.add_parser("cache", help="the store of replies")
     cache.add_argument("action", choices=["info", "export", "clear"])
     cache.add_argument("--model", help="only this model's replies (clear)")
@@ -194,6 +216,34 @@ def _score(options: argparse.Namespace) -> int:
     print("\n".join(scoring.summary(samples, verdicts, aspects)))
     print(f"wrote {options.out}")
     return 1 if progress.failed_calls else 0
+
+
+def _show(options: argparse.Namespace) -> int:
+    from vieval_plugin.lookup import open_results
+    from vieval_plugin.outline import outline, text
+
+    lookup = open_results([options.results], options.samples)
+    record = lookup.find(options.id)
+    if options.html is None:
+        print(text(outline(record)))
+        return 0
+    from vieval_plugin.report.traces import page
+
+    told = lookup.exchanges(record)
+    options.html.write_text(page(str(record.id), [outline(record, told)], unfolded=4), encoding="utf-8")
+    print(f"wrote {options.html}")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from vieval_plugin.lookup import open_results
+    from vieval_plugin.training.export import export_t2i_eval
+
+    lookup = open_results(options.results, options.samples)
+    for line in export_t2i_eval(lookup, options.out, options.trainer, options.rebalance, options.seed):
+        print(line)
+    print(f"wrote {options.out}")
+    return 0
 
 
 def _cache(options: argparse.Namespace) -> int:

@@ -46,6 +46,14 @@ def default_setting(judge: str) -> str:
     return _SETTINGS.get(judge, ("0shot",))[0]
 
 
+def setting_of(source: Provenance) -> str:
+    """The setting to prepare a judge in so that it asks what it asked when it gave a verdict."""
+    for setting in _SETTINGS.get(source.judge, (source.setting,)):
+        if setting in source.setting.split():
+            return setting
+    return default_setting(source.judge)
+
+
 def prepare(judge: str, setting: str, config: Config) -> Prepared:
     """Build a judge in a setting (VIEScore `0shot`, `1shot`; T2I-Eval `full` or an ablation) from the options.
 
@@ -74,7 +82,7 @@ def _prepare_t2i_eval(setting: str, config: Config, rated: tuple[str, ...]) -> P
         options.extraction == "given",
         options.reference,
         options.explanation_quality,
-        dict(options.backbones),
+        {str(step): name for step, name in options.backbones.items()},
         pack.replies == "json",
         config.judges.reminders,
     )

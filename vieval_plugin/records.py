@@ -60,21 +60,20 @@ def target_json(identity: SampleId, ratings: Mapping[str, tuple[float, ...]], ta
 def read_response(text: str) -> tuple[SampleId, Verdict, Provenance]:
     """The inverse of `response_json`; VievalError for anything else."""
     document = _document(text, "verdict")
-    verdict = document["verdict"]
-    steps = tuple(_step(step) for step in verdict["trace"])
     provenance = dict(document["provenance"])
     provenance["aspects"] = tuple(provenance["aspects"])
-    return (
-        SampleId(**document["id"]),
-        Verdict(
-            dict(verdict["scores"]),
-            Status(verdict["status"]),
-            verdict["rationale"],
-            steps,
-            _bounds(verdict),
-            tuple(verdict.get("findings", ())),
-        ),
-        Provenance(**provenance),
+    return SampleId(**document["id"]), read_verdict(document["verdict"]), Provenance(**provenance)
+
+
+def read_verdict(verdict: Mapping[str, Any]) -> Verdict:
+    """A verdict from its JSON; KeyError, TypeError or ValueError for what is none."""
+    return Verdict(
+        dict(verdict["scores"]),
+        Status(verdict["status"]),
+        verdict["rationale"],
+        tuple(_step(step) for step in verdict["trace"]),
+        {aspect: (low, high) for aspect, (low, high) in verdict["bounds"].items()},
+        tuple(verdict.get("findings", ())),
     )
 
 
@@ -91,10 +90,6 @@ def read_record(response: str, target: str) -> Record:
         raise VievalError(f"response and target name different samples ({identity} and {SampleId(**document['id'])})")
     ratings = {aspect: tuple(values) for aspect, values in document["ratings"].items()}
     return Record(identity, verdict, provenance, ratings, tuple(document["tags"]))
-
-
-def _bounds(verdict: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    return {aspect: (low, high) for aspect, (low, high) in verdict["bounds"].items()}
 
 
 def _step(step: dict[str, Any]) -> Step:

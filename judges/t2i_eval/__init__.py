@@ -7,13 +7,18 @@ dimension (appearance, intrinsic, relationship) has its own; none is a mean.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from vieval_plugin.judges.protocol import Judge, Program, Sample, Status, Step, Verdict, Wording, worst
 from vieval_plugin.judges.t2i_eval import framework, individual
 from vieval_plugin.judges.t2i_eval.asker import Asker, Notes, Options
-from vieval_plugin.judges.t2i_eval.extraction import extract
+from vieval_plugin.judges.t2i_eval.extraction import GIVEN, LABEL, extract
 from vieval_plugin.judges.t2i_eval.quality import grade
-from vieval_plugin.judges.t2i_eval.results import Result
+from vieval_plugin.judges.t2i_eval.reading import given_extraction, read_extraction
+from vieval_plugin.judges.t2i_eval.results import Result, label_of
 from vieval_plugin.judges.t2i_eval.structure import KINDS
+
+__all__ = ["ABLATIONS", "ASPECTS", "DIMENSIONS", "Options", "judge", "titles"]
 
 ASPECTS = ("O",)
 DIMENSIONS = KINDS
@@ -52,8 +57,20 @@ def judge(wording: Wording, options: Options) -> Judge:
     return program
 
 
+def titles(trace: Sequence[Step]) -> dict[str, str]:
+    """The words of each question by its label (`intrinsic/2`), read from a trace's extraction; empty without one."""
+    for step in trace:
+        if step.label.split(" ")[0] == LABEL and step.status.usable:
+            given = step.reason == GIVEN
+            found = given_extraction(step.answer) if given else read_extraction(step.answer).value
+            return {label: question.text for label, question in label_of(found)} if found else {}
+    return {}
+
+
 def _verdict(result: Result, notes: Notes, failed: Status | None, qualities: dict[str, float] | None = None) -> Verdict:
-    scores = {kind: said.score / SCALE for kind, said in result.dimensions.items() if said.score is not None}
+    scores: dict[str, float] = {
+        kind: said.score / SCALE for kind, said in result.dimensions.items() if said.score is not None
+    }
     if result.overall.score is not None:
         scores["O"] = result.overall.score / SCALE
     statuses = [step.status for step in notes.trace]

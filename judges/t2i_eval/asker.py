@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.asking import Asked, Read, ask_all
-from vieval_plugin.judges.protocol import Ask, Chat, Message, Reply, Sample, Step, Wording
+from vieval_plugin.judges.protocol import Ask, Chat, Image, Message, Reply, Sample, Step, Wording
 from vieval_plugin.judges.t2i_eval.reading import REPEATED, Fields
 
 Mode: TypeAlias = Literal["individual", "framework"]
@@ -48,7 +48,10 @@ class Asker:
         """The first turn of a conversation: the images of the pack's question, then its text."""
         question = self.wording.questions[key]
         text = self.wording.render(question.template, variables)
-        parts = (*(self.sample.images[role] for role in question.images if self._shows(role)), text)
+        parts: tuple[str | Image, ...] = (
+            *(self.sample.images[role] for role in question.images if self._shows(role)),
+            text,
+        )
         return self._ask((Message("user", parts),), step, label, schema, max_tokens)
 
     def follow(

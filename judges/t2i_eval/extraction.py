@@ -11,7 +11,7 @@ from vieval_plugin.judges.t2i_eval.asker import Asker, Notes
 from vieval_plugin.judges.t2i_eval.reading import given_extraction, read_extraction
 from vieval_plugin.judges.t2i_eval.structure import KINDS, Extraction, Question, violations
 
-LABEL = "extraction"
+LABEL, GIVEN = "extraction", "the benchmark's own"
 
 
 def extract(
@@ -54,5 +54,5 @@ def _given(asker: Asker, notes: Notes) -> Extraction | Status:
         )
         notes.trace.append(Step(LABEL, Status.TOOL_ERROR, reason=reason))
         return Status.TOOL_ERROR
-    notes.trace.append(Step(LABEL, Status.OK, answer=text, reason="the benchmark's own"))
+    notes.trace.append(Step(LABEL, Status.OK, answer=text, reason=GIVEN))
     return found

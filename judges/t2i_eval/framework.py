@@ -99,10 +99,9 @@ def _overall(said: Said) -> str:
 
 def _fields(said: Mapping[str, str], scored: bool) -> Fields:
     """What was said of one question; a score that is none leaves the rest."""
-    texts = {name: said[name] for name in ("answer", "explanation") if said.get(name)}
-    names = [*texts, *(["score"] if scored and "score" in said else [])]
-    read = fields(dict(said), names) if names else Read(Status.OK, Fields())
-    return read.value or Fields(**texts)
+    texts = [name for name in ("answer", "explanation") if said.get(name)]
+    whole = fields(said, [*texts, "score"]) if scored and "score" in said else Read[Fields](Status.OK)
+    return whole.value or fields(said, texts).value or Fields()
 
 
 def read_parts(text: str, questions: Sequence[Question]) -> Said:

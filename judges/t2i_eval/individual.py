@@ -7,6 +7,7 @@ Source: Tu et al. (2024), the individual-task pipeline. Calls: 1 + 2 for each qu
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from typing import Any
 
 from vieval_plugin.judges.protocol import Ask, Reply
 from vieval_plugin.judges.t2i_eval import schemas
@@ -27,8 +28,8 @@ def judge_questions(
     }
     threads = []
     for label, question in label_of(extraction):
-        blind = {"question": question.text, "kind": question.kind, "entities": question.entities}
-        blind |= {"with_reference": asker.with_reference}
+        blind: dict[str, Any] = {"question": question.text, "kind": question.kind, "entities": question.entities}
+        blind["with_reference"] = asker.with_reference
         threads.append(Thread(label, _turns(question.kind, asker.options.ablation), {**known, **blind}, blind))
     said = yield from converse(asker, threads, read_fields, notes)
     return [Judged(label, q, one) for (label, q), one in zip(label_of(extraction), said, strict=True)]
@@ -37,7 +38,8 @@ def judge_questions(
 def _turns(kind: Kind, ablation: str) -> tuple[Turn, ...]:
     appearance = kind == "appearance"
     if ablation == "merged":
-        names, schema = ("answer", "explanation", "score"), schemas.ANSWER_AND_SCORE
+        names: tuple[str, ...] = ("answer", "explanation", "score")
+        schema = schemas.ANSWER_AND_SCORE
         if appearance:
             names, schema = ("explanation", "score"), schemas.EXPLANATION_AND_SCORE
         return (Turn("judgement", f"{kind}_judgement", "score", names, schema, blind=appearance),)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from vieval_plugin.judges.asking import Read
@@ -90,14 +90,15 @@ def fields(said: Mapping[str, str], names: Sequence[str]) -> Read[Fields]:
     absent = [name for name in names if not said.get(name)]
     if absent:
         return _unread(f"{MISSING}: {' and '.join(absent)}")
-    values = {name: said[name] for name in names if name != "score"}
+    answer, explanation = (said[name] if name in names else "" for name in ("answer", "explanation"))
+    read = Fields(answer, explanation)
     if "score" not in names:
-        return Read(Status.OK, Fields(**values))
+        return Read(Status.OK, read)
     parsed = parse_scores(said["score"], count=1)
     if not parsed.status.usable:
         return Read(parsed.status, reason=parsed.reason)
     published = _NUMBER.fullmatch(said["score"].strip())
-    return Read(Status.OK if published else parsed.status, Fields(score=parsed.scores[0], **values), parsed.scores)
+    return Read(Status.OK if published else parsed.status, replace(read, score=parsed.scores[0]), parsed.scores)
 
 
 def _keyed(found: Sequence[Item], names: Sequence[str]) -> dict[str, str]:

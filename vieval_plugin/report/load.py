@@ -33,7 +33,7 @@ def load_runs(results: Sequence[Path]) -> list[Run]:
     records: dict[tuple[SampleId, tuple[str, str, str]], tuple[Record, ...]] = {}
     origin: dict[tuple[SampleId, tuple[str, str, str]], Path] = {}
     for path in dict.fromkeys(file for result in results for file in samples_files(result)):
-        for judged in _read_file(path):
+        for judged in records_of(path):
             record, p = judged[0], judged[0].provenance
             key = (record.id, (p.backbone, p.judge, p.setting))
             if key in records:
@@ -58,7 +58,8 @@ def samples_files(result: Path) -> list[Path]:
     return list(newest.values())
 
 
-def _read_file(path: Path) -> list[tuple[Record, ...]]:
+def records_of(path: Path) -> list[tuple[Record, ...]]:
+    """The records of a samples file, each sample's together; VievalError names a malformed row."""
     records = []
     for number, line in enumerate(lines_of(path.read_text(encoding="utf-8")), start=1):
         try:

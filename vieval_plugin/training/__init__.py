@@ -1,0 +1,1 @@
+"""Training data from runs: the conversations behind verdicts, in the formats that trainers read."""
