@@ -6,11 +6,14 @@ reads the question out of the conversation, as a model would.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
-from vieval_plugin.judges.protocol import Ask, Chat, Image, Reply, Sample, SampleId, Text
+from vieval_plugin.judges.protocol import Ask, Chat, Image, Message, Reply, Sample, SampleId, Text
 from vieval_plugin.judges.t2i_eval.structure import Attribute, Entity, Relation
 
 
@@ -22,10 +25,11 @@ class Scene:
     entities: tuple[Entity, ...]
     relations: tuple[Relation, ...] = ()
     quality: float = 7.0
+    drawn: bytes = b""
 
     @property
     def picture(self) -> Image:
-        return Image(b"picture of " + self.prompt.encode())
+        return Image(self.drawn or b"picture of " + self.prompt.encode())
 
     @property
     def sample(self) -> Sample:
@@ -117,3 +121,40 @@ class Script:
     def _by_picture(self, ask: Chat) -> Scene | None:
         shown = [p for m in ask.messages for p in m.parts if isinstance(p, Image)]
         return next((scene for scene in self.scenes if scene.picture in shown), None)
+
+
+def over_http(model: Script) -> Callable[[dict[str, Any]], str]:
+    """The same model behind a server: a request's messages become a chat again, labelled by what its schema asks for."""
+
+    def reply(request: dict[str, Any]) -> str:
+        messages = tuple(
+            Message(m["role"], tuple(_part(part) for part in _parts(m["content"]))) for m in request["messages"]
+        )
+        schema = request["response_format"]["json_schema"]["schema"]
+        if "probe" in schema["properties"]:
+            return '{"probe": "vieval"}'
+        return model.answer(Chat(messages, _label(schema["properties"], messages), schema))
+
+    return reply
+
+
+def _parts(content: Any) -> list[dict[str, Any]]:
+    return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _part(part: dict[str, Any]) -> str | Image:
+    if part["type"] == "text":
+        return str(part["text"])
+    return Image(base64.b64decode(part["image_url"]["url"].split(",", 1)[1]))
+
+
+def _label(asked: dict[str, Any], messages: tuple[Message, ...]) -> str:
+    if "entities" in asked:
+        return "extraction"
+    if any(name.startswith("question_") for name in asked):
+        return "answers"
+    if set(asked) == {"reasoning", "score"}:
+        return "overall/quality"
+    kind = "appearance" if "how good something in it looks" in str(messages[0].parts[-1]) else "intrinsic"
+    stage = "judgement" if len(asked) > 1 else next(iter(asked))
+    return f"{kind}/1/{stage}"
