@@ -12,6 +12,7 @@ from typing import Protocol
 
 from tqdm import tqdm
 
+from vieval_plugin.backends import tools
 from vieval_plugin.backends.measure import measure
 from vieval_plugin.backends.openai import OpenAIBackend, Sampling
 from vieval_plugin.backends.server import ServerOptions, Usage
@@ -21,7 +22,6 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import (
     Ask,
     Chat,
-    Failure,
     Judge,
     Likelihood,
     Measure,
@@ -96,6 +96,7 @@ async def judge_all(
     """
     repeats: dict[int, int] = {}
     shown = tqdm(total=total, desc="Judging", unit="sample", disable=not bar)
+    threads = tools.pool()
 
     def programs() -> Iterable[Program]:
         for number, job in enumerate(jobs):
@@ -106,7 +107,7 @@ async def judge_all(
         if isinstance(ask, Measure):
             return await asyncio.to_thread(measure, ask)
         if isinstance(ask, UseTool):
-            return Failure(Status.TOOL_ERROR, f"no tool {ask.tool!r}")
+            return await asyncio.wrap_future(tools.start(threads, ask))
         return await backbones.answer(ask, repeats[number])
 
     def ended(number: int, outcome: Outcome) -> None:
@@ -122,6 +123,8 @@ async def judge_all(
         await run_concurrently(programs(), answer, live=live, on_outcome=ended)
     finally:
         shown.close()
+        # a tool that is running cannot be stopped, but need not be waited for
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
 def require_images(samples: Iterable[Sample], remedy: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 
+from vieval_plugin.backends import tools
 from vieval_plugin.backends.measure import measure
 from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.store import Store, from_stored, to_stored
@@ -42,33 +44,36 @@ def answer_in_batches(
     """
     replies: dict[int, Reply] = {}
     places: dict[str, list[int]] = {}
-    for place, (number, ask) in enumerate(asked):
-        if isinstance(ask, Measure):
-            replies[place] = measure(ask)
-        elif isinstance(ask, UseTool):
-            replies[place] = Failure(Status.TOOL_ERROR, f"no tool {ask.tool!r}")
-        else:
-            try:
-                places.setdefault(key(number, ask), []).append(place)
-            except VievalError as error:
-                replies[place] = Failure(Status.TOOL_ERROR, str(error))
-                usage.failures["unreadable image"] += 1
-    waiting = []
-    for name, same in places.items():
-        stored = store.get(name) if store else None
-        if stored is None:
-            waiting.append(name)
-        else:
-            replies |= dict.fromkeys(same, from_stored(stored))
-            usage.cached += len(same)
-    for start in range(0, len(waiting), ASKS_A_CALL):
-        names = waiting[start : start + ASKS_A_CALL]
-        batch = [asked[places[name][0]] for name in names]
-        for name, reply in zip(names, generate(batch), strict=True):  # type: ignore[arg-type]
-            replies |= dict.fromkeys(places[name], reply)
-            _count(reply, usage)
-            if store and isinstance(reply, (Text, Probabilities)):
-                store.put(name, model, to_stored(reply))
+    running: dict[int, Future[Reply]] = {}
+    with tools.pool() as threads:
+        for place, (number, ask) in enumerate(asked):
+            if isinstance(ask, Measure):
+                replies[place] = measure(ask)
+            elif isinstance(ask, UseTool):
+                running[place] = tools.start(threads, ask)
+            else:
+                try:
+                    places.setdefault(key(number, ask), []).append(place)
+                except VievalError as error:
+                    replies[place] = Failure(Status.TOOL_ERROR, str(error))
+                    usage.failures["unreadable image"] += 1
+        waiting = []
+        for name, same in places.items():
+            stored = store.get(name) if store else None
+            if stored is None:
+                waiting.append(name)
+            else:
+                replies |= dict.fromkeys(same, from_stored(stored))
+                usage.cached += len(same)
+        for start in range(0, len(waiting), ASKS_A_CALL):
+            names = waiting[start : start + ASKS_A_CALL]
+            batch = [asked[places[name][0]] for name in names]
+            for name, reply in zip(names, generate(batch), strict=True):  # type: ignore[arg-type]
+                replies |= dict.fromkeys(places[name], reply)
+                _count(reply, usage)
+                if store and isinstance(reply, (Text, Probabilities)):
+                    store.put(name, model, to_stored(reply))
+        replies |= {place: tool.result() for place, tool in running.items()}
     return [replies[place] for place in range(len(asked))]
 
 

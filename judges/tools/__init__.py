@@ -1,0 +1,155 @@
+"""Image tools that a judge may call, found by looking through this folder: adding one is adding a file.
+
+A module of this folder (names with a leading underscore are helpers) defines ``TOOL = Tool(...)``. A tool that a plan may
+name has `use`, which turns a sub-question's images into a `Finding` without any I/O; what needs pixels is in `run`,
+which a backend calls for `UseTool` asks.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import pkgutil
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeAlias
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import (
+    Ask,
+    Box,
+    Failure,
+    Image,
+    Reply,
+    Status,
+    Step,
+    ToolResult,
+    UseTool,
+    Wording,
+)
+
+
+class ToolMissing(VievalError):
+    """A tool cannot run on this machine at all: a package or its model is not there."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a sub-question hands to a tool.
+
+    `images` are its own images by role, in its order; `phrases` what is to be looked for; `mask` the area the task was
+    to change, for tools that use one. `label` begins the labels of the tool's asks. `improvements` are the judge's
+    departures from the published choices, by name; `detector` names the model of the grounding tool.
+    """
+
+    label: str
+    question: str
+    images: Mapping[str, Image]
+    phrases: tuple[str, ...]
+    wording: Wording
+    mask: Image | None = None
+    improvements: Collection[str] = ()
+    detector: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a tool gives a sub-question: `images` in place of its own, by role; a `text`; its `steps` for the trace.
+
+    With a `failure` there is nothing to use but the steps.
+    """
+
+    images: Mapping[str, Image] = field(default_factory=dict)
+    text: str = ""
+    steps: tuple[Step, ...] = ()
+    failure: Failure | None = None
+
+
+Use: TypeAlias = Callable[[Request], Generator[list[Ask], list[Reply], Finding]]
+Run: TypeAlias = Callable[[Mapping[str, Any]], ToolResult]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool: `description` and `cost` are for whoever plans, `note` tells the rating model what the tool did.
+
+    A tool without `use` serves other tools and is never planned, one without `run` asks a model. `needs` are the
+    packages it imports.
+    """
+
+    name: str
+    description: str = ""
+    cost: str = ""
+    note: str = ""
+    use: Use | None = None
+    run: Run | None = None
+    needs: tuple[str, ...] = ()
+
+
+@cache
+def registry() -> Mapping[str, Tool]:
+    """All tools by name."""
+    modules = (
+        importlib.import_module(f"{__name__}.{found.name}")
+        for found in pkgutil.iter_modules(__path__)
+        if not found.name.startswith("_")
+    )
+    return {module.TOOL.name: module.TOOL for module in modules}
+
+
+def planned() -> tuple[Tool, ...]:
+    """The tools that a plan may name, in the order of their names."""
+    return tuple(tool for _, tool in sorted(registry().items()) if tool.use)
+
+
+def require(tools: Sequence[Tool]) -> None:
+    """ToolMissing naming the first tool whose packages are not installed, and what to do about it."""
+    for tool in tools:
+        if absent := [package for package in tool.needs if importlib.util.find_spec(package) is None]:
+            raise ToolMissing(
+                f'the tool {tool.name} needs {" and ".join(absent)}: pip install "vieval[tools]", '
+                f"or do without it (option judges.cigeval.removed)"
+            )
+
+
+def use_tools(asks: Sequence[UseTool]) -> Generator[list[Ask], list[Reply], tuple[list[ToolResult], tuple[Step, ...]]]:
+    """Ask for tool runs at once: their results, and a step for each.
+
+    A run that failed has an empty result; `failed` finds it among the steps.
+    """
+    if not asks:
+        return [], ()
+    replies = yield list(asks)
+    results = [reply if isinstance(reply, ToolResult) else ToolResult() for reply in replies]
+    return results, tuple(_step(ask, reply) for ask, reply in zip(asks, replies, strict=True))
+
+
+def failed(steps: Sequence[Step]) -> Failure | None:
+    """The first failure among the steps of a tool."""
+    return next((Failure(step.status, step.reason) for step in steps if not step.status.usable), None)
+
+
+def to_json(result: ToolResult) -> str:
+    """A tool's result as a trace keeps it: boxes (left, top, right, bottom) and text.
+
+    Images are left out: they are made again from the boxes.
+    """
+    boxes = [[box.left, box.top, box.right, box.bottom] for box in result.boxes]
+    return json.dumps({"boxes": boxes, "text": result.text}, ensure_ascii=False)
+
+
+def from_json(text: str) -> ToolResult:
+    """The inverse of `to_json`."""
+    kept = json.loads(text)
+    return ToolResult(tuple(Box(*box) for box in kept["boxes"]), kept["text"])
+
+
+def _step(ask: UseTool, reply: Reply) -> Step:
+    if isinstance(reply, Failure):
+        return Step(ask.label, reply.status, reason=reply.reason)
+    if not isinstance(reply, ToolResult):
+        reason = f"a tool's result was asked for, {type(reply).__name__} came"
+        return Step(ask.label, Status.TOOL_ERROR, reason=reason)
+    return Step(ask.label, Status.OK, answer=to_json(reply))

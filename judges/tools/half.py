@@ -1,0 +1,24 @@
+"""One half of an image that holds two side by side, as ImagenHub's pairs of concepts do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from vieval_plugin.judges.protocol import ToolResult
+from vieval_plugin.judges.tools import Tool
+from vieval_plugin.judges.tools._pixels import Pixels, as_png, pixels
+
+
+def half(image: Pixels, side: Literal["left", "right"]) -> Pixels:
+    """The left or the right half of `image` (height, width, 3); of an odd width the middle column is in neither."""
+    width = image.shape[1] // 2
+    return image[:, :width] if side == "left" else image[:, image.shape[1] - width :]
+
+
+def run(arguments: Mapping[str, Any]) -> ToolResult:
+    """The half of `image` on its `side`."""
+    return ToolResult(image=as_png(half(pixels(arguments["image"]), arguments["side"])))
+
+
+TOOL = Tool("half", run=run)

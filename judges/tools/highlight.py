@@ -1,0 +1,53 @@
+"""Boxes of an image made to stand out: all else is darkened. Serves the tools that find boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from vieval_plugin.judges.protocol import Ask, Box, Image, Reply, Step, ToolResult, UseTool
+from vieval_plugin.judges.tools import Tool, use_tools
+from vieval_plugin.judges.tools._pixels import Pixels, as_png, pixels, resized
+
+NAME = "highlight"
+
+
+def highlight(image: Pixels, boxes: Sequence[Box]) -> Pixels:
+    """`image` (height, width, 3) with every pixel outside the boxes at a quarter of its values, rounded down.
+
+    Boxes are cut to the image. Without boxes the image stays as it is.
+
+    Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025).
+    """
+    if not boxes:
+        return image
+    shown = image >> 2
+    for box in boxes:
+        inside = slice(max(box.top, 0), max(box.bottom, 0)), slice(max(box.left, 0), max(box.right, 0))
+        shown[inside] = image[inside]
+    return shown
+
+
+def run(arguments: Mapping[str, Any]) -> ToolResult:
+    """`image` with `boxes` highlighted; where `like` is given, resized to that image's size before."""
+    image, boxes = pixels(arguments["image"]), tuple(arguments["boxes"])
+    if "like" in arguments:
+        image = resized(image, pixels(arguments["like"]))
+    return ToolResult(boxes, image=as_png(highlight(image, boxes)))
+
+
+def highlighted(
+    label: str, images: Mapping[str, Image], boxes: Mapping[str, Sequence[Box]], like: Image | None = None
+) -> Generator[list[Ask], list[Reply], tuple[dict[str, Image], tuple[Step, ...]]]:
+    """The images that have boxes, highlighted, by role; `like` is the image whose size the boxes are for, if one is."""
+    roles = [role for role in images if boxes.get(role)]
+    resize = {} if like is None else {"like": like}
+    asks = [
+        UseTool(NAME, {"image": images[role], "boxes": tuple(boxes[role]), **resize}, f"{label}/{NAME} {role}")
+        for role in roles
+    ]
+    results, steps = yield from use_tools(asks)
+    return {role: r.image for role, r in zip(roles, results, strict=True) if r.image is not None}, steps
+
+
+TOOL = Tool(NAME, run=run)

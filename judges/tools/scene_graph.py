@@ -1,0 +1,100 @@
+"""A list of what is in an image, told by a multimodal model: objects, their attributes, how they relate.
+
+The prompt depends on the image alone, so an image that many samples share is described once: backends answer equal
+questions from their store, and ask those in flight once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from typing import Any
+
+from vieval_plugin.judges.asking import Asked, Read, ask_all
+from vieval_plugin.judges.parsing import without_thinking
+from vieval_plugin.judges.protocol import Ask, Chat, Message, Reply, Status
+from vieval_plugin.judges.tools import Finding, Request, Tool, failed
+
+NAME = "scene_graph"
+BACKBONE = "scene_graph"
+_MOST = 40
+
+
+def use(request: Request) -> Generator[list[Ask], list[Reply], Finding]:
+    """A description of each image of the sub-question as JSON; the images stay as they are."""
+    template = request.wording.questions[NAME].template
+    asked = [
+        Asked(
+            Chat(
+                (Message("user", (image, request.wording.render(template, {}))),),
+                f"{request.label}/{NAME} {role}",
+                schema(),
+                max_tokens=1536,
+                backbone=BACKBONE,
+                stop_repeating=True,
+            ),
+            read,
+        )
+        for role, image in request.images.items()
+    ]
+    answers = yield from ask_all(asked, request.wording)
+    lines = [
+        f"Scene graph of the {role} picture: {answer.value}"
+        for role, answer in zip(request.images, answers, strict=True)
+    ]
+    steps = tuple(step for answer in answers for step in answer.steps)
+    return Finding(text="\n".join(lines), steps=steps, failure=failed([answer.final for answer in answers]))
+
+
+def read(text: str) -> Read[str]:
+    """The scene graph of a reply, as compact JSON of at most 40 objects and relations each."""
+    body = without_thinking(text)
+    start, end = body.find("{"), body.rfind("}")
+    try:
+        graph = json.loads(body[start : end + 1])
+    except (ValueError, RecursionError):
+        return Read(Status.PARSE_FAILURE, reason="no JSON object in the reply")
+    if not isinstance(graph, dict) or not isinstance(graph.get("objects"), list):
+        return Read(Status.PARSE_FAILURE, reason="no list of objects in the reply")
+    relations = graph.get("relations")
+    kept = {
+        "objects": graph["objects"][:_MOST],
+        "relations": relations[:_MOST] if isinstance(relations, list) else [],
+    }
+    return Read(Status.OK, json.dumps(kept, ensure_ascii=False))
+
+
+def schema() -> dict[str, Any]:
+    """JSON schema of a scene graph."""
+    text = {"type": "string"}
+    one = {
+        "type": "object",
+        "properties": {"name": text, "attributes": {"type": "array", "items": text, "maxItems": 12}},
+        "required": ["name", "attributes"],
+        "additionalProperties": False,
+    }
+    relation = {
+        "type": "object",
+        "properties": {"subject": text, "relation": text, "object": text},
+        "required": ["subject", "relation", "object"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {
+            "objects": {"type": "array", "items": one, "maxItems": _MOST},
+            "relations": {"type": "array", "items": relation, "maxItems": _MOST},
+        },
+        "required": ["objects", "relations"],
+        "additionalProperties": False,
+    }
+
+
+TOOL = Tool(
+    NAME,
+    description="lists the things in each picture with their attributes and relations. Of help when a question depends "
+    "on several things, their number, their colours or how they stand to one another.",
+    cost="a call of a multimodal model for each picture",
+    note="A model listed what it saw in each picture. Use the lists as hints and check them against the pictures.",
+    use=use,
+)

@@ -1,0 +1,41 @@
+"""Runs the image tools of `UseTool` asks, in threads of their own beside the calls of models."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges import tools
+from vieval_plugin.judges.protocol import Failure, Reply, Status, UseTool
+
+# more than there are cores on a small machine: a detector takes what several threads wait for as one batch
+THREADS = 8
+
+
+def pool() -> ThreadPoolExecutor:
+    """Threads for tools; they start when first needed."""
+    return ThreadPoolExecutor(THREADS, thread_name_prefix="tool")
+
+
+def start(threads: ThreadPoolExecutor, ask: UseTool) -> Future[Reply]:
+    """Begin running the tool of an ask."""
+    return threads.submit(run, ask)
+
+
+def run(ask: UseTool) -> Reply:
+    """The tool's result, or a `Failure` with status `tool_error` that says in a line what went wrong.
+
+    Raises:
+        ToolMissing: the tool cannot run on this machine, so that no other ask for it can be answered either.
+    """
+    tool = tools.registry().get(ask.tool)
+    if tool is None or tool.run is None:
+        return Failure(Status.TOOL_ERROR, f"no tool {ask.tool!r}")
+    try:
+        return tool.run(ask.arguments)
+    except tools.ToolMissing:
+        raise
+    except VievalError as error:
+        return Failure(Status.TOOL_ERROR, str(error))
+    except Exception as error:  # libraries below raise anything on images made to break them
+        return Failure(Status.TOOL_ERROR, f"{ask.tool}: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
