@@ -58,12 +58,12 @@ def _parser() -> argparse.ArgumentParser:
     listing = actions.add_parser("list", help="built-in packs and their hashes")
     listing.set_defaults(run=_list_prompts)
     importing = actions.add_parser("import", help="build a pack of the authors' own wording")
-    importing.add_argument("judge", choices=["viescore"])
+    importing.add_argument("judge", choices=["viescore", "t2i_eval"])
     importing.add_argument(
         "source", type=Path, help="a checkout of the authors' repository, or a folder of their results"
     )
     importing.add_argument("--to", type=Path, required=True, help="folder to write the packs to")
-    importing.add_argument("--context", default="context.txt", help="the context file to use (default: %(default)s)")
+    importing.add_argument("--context", default="context.txt", help="viescore: the context file (default: %(default)s)")
     importing.set_defaults(run=_import_prompts)
 
     report = commands.add_parser("report", help="tables from results of lmms-eval runs")
@@ -165,12 +165,17 @@ def _list_prompts(options: argparse.Namespace) -> int:
 
 def _import_prompts(options: argparse.Namespace) -> int:
     from vieval_plugin.prompt_import import import_viescore
+    from vieval_plugin.prompt_import_t2i_eval import import_t2i_eval
 
-    for folder in import_viescore(options.source, options.to, options.context):
+    if options.judge == "t2i_eval":
+        folders = import_t2i_eval(options.source, options.to)
+    else:
+        folders = import_viescore(options.source, options.to, options.context)
+    for folder in folders:
         pack = packs.load(str(folder))
         option = "pack_1shot" if pack.settings == ("1shot",) else "pack"
         print(
-            f"{folder}  {pack.hash}  (use it: judges.viescore.{option}: {folder} in the file that VIEVAL_CONFIG names)"
+            f"{folder}  {pack.hash}  (use it: judges.{options.judge}.{option}: {folder} in the file that VIEVAL_CONFIG names)"
         )
     return 0
 

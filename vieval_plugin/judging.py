@@ -76,6 +76,12 @@ def _prepare_t2i_eval(setting: str, config: Config, rated: tuple[str, ...]) -> P
         raise VievalError(
             f"prompt pack {pack.name} is for {pack.judge} {', '.join(pack.settings)}, not for t2i_eval {setting}"
         )
+    wanted = {"answers"} if options.mode == "framework" else {"overall"}
+    wanted |= {"quality"} if options.explanation_quality else set()
+    if absent := wanted - set(pack.questions):
+        raise VievalError(
+            f"prompt pack {pack.name} does not word {min(absent)!r}, which judges.t2i_eval asks for (mode, explanation_quality)"
+        )
     switches = t2i_eval.Options(
         options.mode,
         setting,  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -104,36 +105,41 @@ def _with_variables(prompts: list[str]) -> list[str]:
         pieces, end = [], 0
         for match in _VARIABLE_LINE.finditer(prompt):
             if match.group() not in constant:
-                pieces += [_raw(prompt[end : match.start(2)]), f"{{{{ {_VARIABLES[match.group(1)]} }}}}"]
+                pieces += [raw(prompt[end : match.start(2)]), f"{{{{ {_VARIABLES[match.group(1)]} }}}}"]
                 end = match.end(2)
-        return "".join([*pieces, _raw(prompt[end:])])
+        return "".join([*pieces, raw(prompt[end:])])
 
     return [template(prompt) for prompt in prompts]
 
 
 def _templated(text: str) -> str:
     pieces = re.split("(" + "|".join(map(re.escape, _PLACEHOLDERS)) + ")", text)
-    return "".join(f"{{{{ {_PLACEHOLDERS[p]} }}}}" if p in _PLACEHOLDERS else _raw(p) for p in pieces)
+    return "".join(f"{{{{ {_PLACEHOLDERS[p]} }}}}" if p in _PLACEHOLDERS else raw(p) for p in pieces)
 
 
-def _raw(text: str) -> str:
+def raw(text: str) -> str:
     """Text as Jinja source that renders to itself."""
     return re.sub(r"\{[{%#]", lambda match: "{{ '" + match.group() + "' }}", text)
 
 
 def _write(folder: Path, name: str, settings: tuple[str, ...], texts: Mapping[str, str]) -> Path:
-    if folder.exists():
-        raise VievalError(f"{folder}: is there already; remove it or choose another --to")
     ours = load(built_in("viescore")[-1]).questions
     questions = {
         key: {"template": f"{key}.jinja", "images": list(ours[key].images), "scores": list(ours[key].scores)}
         for key in texts
     }
     manifest = {"judge": "viescore", "name": name, "settings": list(settings), "questions": questions}
+    return write_pack(folder, manifest, texts)
+
+
+def write_pack(folder: Path, manifest: Mapping[str, Any], texts: Mapping[str, str]) -> Path:
+    """Write a manifest and a template for each text; VievalError if the folder is there already or the pack is none."""
+    if folder.exists():
+        raise VievalError(f"{folder}: is there already; remove it or choose another --to")
     folder.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
-        (staging / MANIFEST).write_text(yaml.safe_dump(manifest, sort_keys=False), encoding="utf-8")
+        (staging / MANIFEST).write_text(yaml.safe_dump(dict(manifest), sort_keys=False), encoding="utf-8")
         for key, text in texts.items():
             (staging / f"{key}.jinja").write_text(text, encoding="utf-8")
         load(str(staging))

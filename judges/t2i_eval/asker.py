@@ -95,7 +95,7 @@ class Notes:
 class Turn:
     """One turn of a conversation about a question: its name in labels, the pack's question, what is read from it.
 
-    `blind` turns see neither the prompt nor what was extracted from it.
+    A turn whose question shows images begins the conversation anew. `blind` turns see neither the prompt nor what was extracted from it.
     """
 
     name: str
@@ -148,13 +148,10 @@ def converse(
 
 
 def _turn(asker: Asker, thread: Thread, turn: Turn, before: Chat | None, answer: str, said: Fields) -> Chat:
-    variables = {
-        **(thread.blind if turn.blind else thread.variables),
-        "answer": said.answer,
-        "explanation": said.explanation,
-    }
+    known = thread.blind if turn.blind else thread.variables
+    variables = {**known, "answer": said.answer, "explanation": said.explanation}
     label = f"{thread.label}/{turn.name}"
-    if before is None:
+    if before is None or asker.wording.questions[turn.key].images:
         return asker.chat(turn.key, turn.step, label, turn.schema, variables, 1024)
     return asker.follow(before, answer, turn.key, turn.step, label, turn.schema, variables, 1024)
 

@@ -116,7 +116,8 @@ def as_json(text: str) -> dict[str, Any] | None:
     """A reply that is one JSON object, fenced or not; None for anything else."""
     fenced = _FENCE.match(text)
     try:
-        document = json.loads(fenced[1] if fenced else text)
+        # a control character in a text is no reason to lose it
+        document = json.loads(fenced[1] if fenced else text, strict=False)
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
