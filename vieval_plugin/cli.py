@@ -70,6 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("results", nargs="+", type=Path, help="--output_path of runs with --log_samples")
     report.add_argument("--out", type=Path, required=True, help="folder for report.md, CSV tables and cells.json")
     report.add_argument("--expect", type=Path, help="CSV of printed cells to compare with")
+    report.add_argument(
+        "--traces", action="store_true", help="pages that show every verdict of t2i_eval and cigeval step by step"
+    )
     report.set_defaults(run=_report)
 
     score = commands.add_parser("score", help="judge the images of your own generator")
@@ -186,6 +189,12 @@ def _report(options: argparse.Namespace) -> int:
     statistics = config.current().statistics.options()
     comparison = write_report(options.results, options.out, statistics, options.expect)
     print(f"wrote {options.out / 'report.md'}")
+    if options.traces:
+        from vieval_plugin.lookup import open_results
+        from vieval_plugin.report.traces import write_pages
+
+        for page in write_pages(open_results(options.results), options.out):
+            print(f"wrote {page}")
     if comparison is None:
         return 0
     print("\n".join(comparison.lines()))

@@ -6,15 +6,15 @@ program asks the same questions again. Training data and what `vieval show` prin
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from vieval_plugin.backends.tools import run
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import (
     Ask,
-    Box,
     Chat,
     Failure,
     Judge,
@@ -23,7 +23,6 @@ from vieval_plugin.judges.protocol import (
     Status,
     Step,
     Text,
-    ToolResult,
     UseTool,
     Verdict,
 )
@@ -82,12 +81,9 @@ def _reply(ask: Ask, step: Step) -> Reply:
 
 
 def _tool_result(ask: UseTool, step: Step) -> Reply:
-    """Boxes and text as recorded; the image, which no trace holds, is made again from them."""
-    from vieval_plugin.backends.tools import picture
-
-    said = json.loads(step.answer)
-    boxes = tuple(Box(*box) for box in said.get("boxes", ()))
-    return ToolResult(boxes, said.get("text", ""), picture(ask, boxes))
+    """What a tool found, as recorded. A tool that only draws is run again: no trace holds images."""
+    tool = tools.registry().get(ask.tool)
+    return run(ask) if tool is not None and tool.use is None else tools.from_json(step.answer)
 
 
 def final_chats(found: Sequence[Exchange]) -> dict[str, tuple[Chat, str]]:

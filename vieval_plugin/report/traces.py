@@ -4,37 +4,72 @@ from __future__ import annotations
 
 import base64
 import io
+import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import PIL.Image
 from jinja2 import Environment
 from markupsafe import Markup, escape
+from tqdm import tqdm
 
 from vieval_plugin import images
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image
-from vieval_plugin.outline import Node
+from vieval_plugin.lookup import Lookup
+from vieval_plugin.outline import Node, outline
+from vieval_plugin.records import Record
+
+STEPWISE = ("t2i_eval", "cigeval")
+"""Judges whose verdicts are the end of many steps."""
 
 _TEMPLATE = Path(__file__).with_name("trace_page.html.jinja")
 _SIDE = 512
 
 
-def page(title: str, nodes: Sequence[Node], unfolded: int = 2) -> str:
-    """A page of traces, the first `unfolded` levels of each open. Every word of a model is escaped."""
+def page(title: str, nodes: Sequence[Node], unfolded: int, images_to: Path | None = None) -> str:
+    """A page of traces, the first `unfolded` levels of each open. Every word of a model is escaped.
+
+    Images become part of the page or, with `images_to`, files in that folder beside it.
+    """
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
-    return template.render(title=title, nodes=nodes, unfolded=unfolded, picture=_pictures())
+    return template.render(title=title, nodes=nodes, unfolded=unfolded, picture=_pictures(images_to))
 
 
-def _pictures() -> Callable[[Image], Markup]:
-    """Images as part of the page, made small; one that cannot be read is named."""
+def write_pages(lookup: Lookup, out: Path) -> list[Path]:
+    """A page of traces for each task of each stepwise judge's run, in the folder `traces` of `out`.
+
+    VievalError where there is none, or where the samples cannot be found.
+    """
+    grouped: dict[str, list[Record]] = defaultdict(list)
+    for record in lookup.records:
+        source = record.provenance
+        if source.judge in STEPWISE:
+            grouped[f"{source.backbone} {source.judge} {source.setting} {record.id.benchmark} {record.id.task}"].append(
+                record
+            )
+    if not grouped:
+        raise VievalError(f"no verdicts of {' or '.join(STEPWISE)} in these results: nothing to trace")
+    folder = out / "traces"
+    pictures = folder / "images"
+    pictures.mkdir(parents=True, exist_ok=True)
+    written = []
+    for title, records in grouped.items():
+        nodes = [outline(r, lookup.exchanges(r)) for r in tqdm(records, desc=title, unit="sample", disable=None)]
+        written.append(folder / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', title).strip('._')}.html")
+        written[-1].write_text(page(title, nodes, 0, pictures), encoding="utf-8")
+    return written
+
+
+def _pictures(images_to: Path | None) -> Callable[[Image], Markup]:
+    """Images made small; one that cannot be read is named."""
     known: dict[Image, Markup] = {}
 
     def picture(image: Image) -> Markup:
         if image not in known:
             try:
-                known[image] = _tag(images.decode(image))
+                known[image] = _tag(_small(image), images.digest(image), images_to)
             except VievalError as error:
                 known[image] = Markup("<em>{}</em>").format(escape(str(error)))
         return known[image]
@@ -42,9 +77,19 @@ def _pictures() -> Callable[[Image], Markup]:
     return picture
 
 
-def _tag(picture: PIL.Image.Image) -> Markup:
-    picture.thumbnail((_SIDE, _SIDE))
+def _small(image: Image) -> bytes:
+    decoded = images.decode(image)
+    decoded.thumbnail((_SIDE, _SIDE))
     written = io.BytesIO()
-    picture.save(written, "JPEG", quality=80)
-    data = base64.b64encode(written.getvalue()).decode()
-    return Markup('<img src="data:image/jpeg;base64,{}" alt="">').format(data)
+    decoded.save(written, "JPEG", quality=80)
+    return written.getvalue()
+
+
+def _tag(jpeg: bytes, digest: str, images_to: Path | None) -> Markup:
+    if images_to is None:
+        address = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
+    else:
+        file = images_to / f"{digest[:32]}.jpg"
+        file.write_bytes(jpeg)
+        address = f"{images_to.name}/{file.name}"
+    return Markup('<img src="{}" alt="" loading="lazy">').format(address)
