@@ -130,10 +130,10 @@ def load(name: str) -> Detect:
             "folder that holds it, or do without the tool (option judges.cigeval.removed)"
         ) from None
 
-    def detect(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
+    def together(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
         sizes = [image.shape[:2] for image, _ in rows]
         inputs = processor(
-            images=[image for image, _ in rows],
+            images=[image.copy() for image, _ in rows],  # torch warns of arrays that cannot be written to
             text=[as_query(phrase) for _, phrase in rows],
             padding=True,
             truncation=True,
@@ -146,6 +146,16 @@ def load(name: str) -> Detect:
             outputs, inputs["input_ids"], threshold=BOX_THRESHOLD, text_threshold=TEXT_THRESHOLD, target_sizes=sizes
         )
         return [_best(one["scores"], one["boxes"], *size) for one, size in zip(found, sizes, strict=True)]
+
+    def detect(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
+        # padding an image to its neighbour's size would move boxes: results must not depend on who else was waiting
+        places: dict[tuple[int, ...], list[int]] = {}
+        for place, (image, _) in enumerate(rows):
+            places.setdefault(image.shape, []).append(place)
+        found: dict[int, Detection | None] = {}
+        for same in places.values():
+            found |= zip(same, together([rows[place] for place in same]), strict=True)
+        return [found[place] for place in range(len(rows))]
 
     return detect
 

@@ -1,0 +1,80 @@
+"""GroundingDINO through transformers, for real: a tiny model with random weights made by the test."""
+
+import pytest
+
+from tests import tiny_detector
+from tests.tool_pictures import file, photograph
+from vieval_plugin.backends import tools as backend
+from vieval_plugin.images import decode
+from vieval_plugin.judges.protocol import UseTool
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("transformers", reason="transformers is not installed")
+
+from vieval_plugin.judges.tools import grounding  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny_detector.build(tmp_path_factory.mktemp("detector"))
+
+
+@pytest.fixture(scope="module")
+def detect(folder):
+    return grounding.load(str(folder))
+
+
+def best_by_hand(folder, image, query):
+    """The surest box in pixels as floats, computed from the model's raw outputs."""
+    from transformers import AutoModelForZeroShotObjectDetection, AutoProcessor
+
+    processor = AutoProcessor.from_pretrained(folder)
+    model = AutoModelForZeroShotObjectDetection.from_pretrained(folder).eval()
+    with torch.no_grad():
+        outputs = model(**processor(images=image, text=query, return_tensors="pt"))
+    sureness = outputs.logits[0].sigmoid().max(dim=1).values
+    best = int(sureness.argmax())
+    x, y, width, height = outputs.pred_boxes[0, best].tolist()
+    rows, columns = image.shape[:2]
+    edges = [(x - width / 2) * columns, (y - height / 2) * rows, (x + width / 2) * columns, (y + height / 2) * rows]
+    return float(sureness[best]), edges
+
+
+def test_the_best_box_is_that_of_the_models_raw_outputs(folder, detect):
+    image = photograph(90, seed=4)[:60]
+    score, (left, top, right, bottom) = best_by_hand(folder, image, "the red toy.")
+    [found] = detect([(image, "The red toy")])
+    assert found.score == pytest.approx(score, abs=1e-5)
+    assert 0 <= found.box.left <= max(left, 0) < found.box.left + 1.001
+    assert 0 <= found.box.top <= max(top, 0) < found.box.top + 1.001
+    assert found.box.right - 1.001 < min(right, 90) <= found.box.right <= 90
+    assert found.box.bottom - 1.001 < min(bottom, 60) <= found.box.bottom <= 60
+
+
+def test_what_is_found_does_not_depend_on_what_else_is_in_the_batch(detect):
+    phrases = ("a cat", "make it blue", "the red toy in the room", "cat " * 300)
+    rows = [
+        (photograph(side, seed)[:height], phrase)
+        for seed, (side, height, phrase) in enumerate(zip((64, 100, 64, 80), (64, 60, 64, 80), phrases, strict=True))
+    ]
+    together = detect(rows)
+    alone = [detect([row])[0] for row in rows]
+    assert [one.box for one in together] == [one.box for one in alone]
+    assert len({one.box for one in together}) > 1
+
+
+def test_nothing_surer_than_the_threshold_is_nothing(folder, detect, monkeypatch):
+    monkeypatch.setattr(grounding, "BOX_THRESHOLD", 1.0)
+    assert detect([(photograph(64), "a cat")]) == [None]
+
+
+def test_the_tool_runs_the_named_model_and_loads_it_once(folder, monkeypatch):
+    loaded, load = [], grounding.load
+    monkeypatch.setattr(grounding, "load", lambda name: loaded.append(name) or load(name))
+    image = file(photograph(64))
+    ask = UseTool("grounding", {"image": image, "phrases": ("a cat", "dog"), "detector": str(folder)}, "t")
+    first, second = backend.run(ask), backend.run(ask)
+    assert first == second
+    assert 1 <= len(first.boxes) <= 2
+    assert all(0 <= b.left < b.right <= 64 and 0 <= b.top < b.bottom <= decode(image).height for b in first.boxes)
+    assert loaded == [str(folder)]

@@ -1,0 +1,137 @@
+"""Tools run beside the model's calls, in live judging and in batches, and neither waits for the other."""
+
+import asyncio
+import threading
+
+import pytest
+
+from vieval_plugin import live
+from vieval_plugin.backends.batch import answer_in_batches
+from vieval_plugin.backends.server import Usage
+from vieval_plugin.judges import tools
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Failure,
+    Message,
+    Sample,
+    SampleId,
+    Status,
+    Text,
+    ToolResult,
+    UseTool,
+    Verdict,
+)
+from vieval_plugin.judges.tools import Tool, ToolMissing
+
+SAMPLE = Sample(SampleId("b", "tig", "m", "1"), {})
+CHAT = Chat((Message("user", ("hello",)),), "chat")
+
+
+@pytest.fixture
+def with_tool(monkeypatch):
+    def put_in(run):
+        monkeypatch.setattr(tools, "registry", lambda: {"saw": Tool("saw", run=run)})
+
+    return put_in
+
+
+def asking(*asks):
+    """A judge that asks these at once and tells the replies."""
+
+    def judge(sample):
+        replies = yield list(asks)
+        return Verdict({}, Status.OK, rationale=repr(replies))
+
+    return judge
+
+
+class Answers:
+    """A backbone that runs `when_asked` and answers."""
+
+    def __init__(self, when_asked=lambda: None):
+        self.when_asked = when_asked
+
+    async def answer(self, ask, repeat=0):
+        self.when_asked()
+        return Text("hi")
+
+
+async def judged(*judges, backbone):
+    outcomes = {}
+    jobs = [live.Job(SAMPLE, judge) for judge in judges]
+    await live.judge_all(jobs, backbone, live.Progress(), outcomes.__setitem__, live=8, bar=False)
+    return [outcomes[n].verdict.rationale for n in range(len(judges))]
+
+
+async def test_models_are_asked_while_a_tool_is_running(with_tool):
+    asked = threading.Event()
+    # the tool ends only once the model of another sample was asked
+    with_tool(lambda arguments: ToolResult(text="cut" if asked.wait(10) else "nobody was asked meanwhile"))
+    told = await judged(asking(UseTool("saw", {}, "t")), asking(CHAT), backbone=Answers(asked.set))
+    assert told[0] == repr([ToolResult(text="cut")])
+
+
+async def test_tools_get_their_arguments_and_replies_come_in_order(with_tool):
+    with_tool(lambda arguments: ToolResult(text=arguments["word"]))
+    ask = asking(UseTool("saw", {"word": "a"}, "t"), CHAT, UseTool("saw", {"word": "b"}, "t"))
+    [told] = await judged(ask, backbone=Answers())
+    assert told == repr([ToolResult(text="a"), Text("hi"), ToolResult(text="b")])
+
+
+async def test_a_tool_that_is_missing_ends_the_run(with_tool):
+    def run(arguments):
+        raise ToolMissing("buy a saw")
+
+    with_tool(run)
+    with pytest.raises(ToolMissing, match="buy a saw"):
+        await judged(asking(UseTool("saw", {}, "t")), asking(CHAT), backbone=Answers())
+
+
+async def test_the_event_loop_goes_on_while_many_tools_run(with_tool):
+    release = threading.Event()
+    with_tool(lambda arguments: ToolResult(text=str(release.wait(10))))
+    run = asyncio.create_task(judged(*[asking(UseTool("saw", {}, "t"))] * 30, backbone=Answers()))
+    for _ in range(5):
+        await asyncio.sleep(0.01)  # would hang here if tools ran on the loop
+    release.set()
+    assert await run == [repr([ToolResult(text="True")])] * 30
+
+
+def in_batch(asks, generate):
+    return answer_in_batches(
+        list(enumerate(asks)),
+        key=lambda number, ask: ask.label,
+        generate=generate,
+        store=None,
+        model="m",
+        usage=Usage(),
+    )
+
+
+def test_in_batches_tools_run_while_the_model_generates(with_tool):
+    generating, cutting = threading.Event(), threading.Event()
+
+    def run(arguments):
+        cutting.set()
+        return ToolResult(text="cut" if generating.wait(10) else "the model was waited for")
+
+    def generate(batch):
+        generating.set()
+        assert cutting.wait(10)
+        return [Text("hi") for _ in batch]
+
+    with_tool(run)
+    assert in_batch([UseTool("saw", {}, "t"), CHAT], generate) == [ToolResult(text="cut"), Text("hi")]
+
+
+def test_in_batches_a_tool_that_fails_is_a_failure_of_its_own(with_tool):
+    def run(arguments):
+        raise ValueError("blunt\nblade")
+
+    with_tool(run)
+    replies = in_batch([CHAT, UseTool("saw", {}, "t"), UseTool("axe", {}, "t")], lambda batch: [Text("hi")])
+    assert replies == [
+        Text("hi"),
+        Failure(Status.TOOL_ERROR, "saw: ValueError: blunt blade"),
+        Failure(Status.TOOL_ERROR, "no tool 'axe'"),
+    ]
