@@ -7,6 +7,7 @@ import hashlib
 import importlib.util
 import itertools
 import json
+import math
 import os
 import signal
 import socket
@@ -460,6 +461,61 @@ def test_probabilities_of_a_hosts_model_are_refused_in_one_line(few, monkeypatch
     monkeypatch.setattr(answering.judging, "prepare", lambda *_: prepared)
     with pytest.raises(SystemExit, match="vieval: Recording cannot be asked for probabilities here; .* vieval_openai"):
         judged(Recording(True), instances(few))
+
+
+class Llava(Recording):
+    """A host's model by the name of one whose loglikelihood is known: it answers with mean cross-entropies."""
+
+    conv_template = "vicuna_v1"
+
+    def __init__(self, losses):
+        super().__init__(True)
+        self.losses, self.told = losses, []
+
+    def loglikelihood(self, requests):
+        for request in requests:
+            text, continuation, visuals, row, task, split = request.args
+            self.told.append((text, continuation, visuals(self.task_dict[task][split][row])[0].size))
+        return [(self.losses[continuation], False) for _, continuation, _ in self.told[-len(requests) :]]
+
+
+def asks_a_likelihood(monkeypatch, definition):
+    heard = []
+
+    def asking(sample):
+        image = sample.images["output"]
+        replies = yield [Likelihood((Message("user", (image, "Is it?")),), ("Yes", "No"), "yes", definition)]
+        heard.extend(replies)
+        return Verdict({}, "ok", "", ())
+
+    prepared = Prepared(asking, Provenance("viescore", "0shot", ("SC",)))
+    monkeypatch.setattr(answering.judging, "prepare", lambda *_: prepared)
+    return heard
+
+
+def test_the_known_loglikelihood_is_a_loss_and_becomes_a_probability(few, monkeypatch):
+    heard = asks_a_likelihood(monkeypatch, "sequence_mean")
+    model = Llava({"Yes": 0.5, "No": 2.0})
+    judged(model, instances(few[:2]))
+    assert [reply.low for reply in heard] == [reply.high for reply in heard]
+    assert heard[0].low == pytest.approx((math.exp(-0.5), math.exp(-2.0)))
+    assert [told[:2] for told in model.told] == [("Is it?", "Yes"), ("Is it?", "No")] * 2
+
+
+@pytest.mark.parametrize(
+    ("definition", "template", "said"),
+    [
+        ("first_token", "vicuna_v1", "tells sequence_mean only"),
+        ("sequence_mean", "llava_llama_3", "scores other tokens too with conv_template=llava_llama_3; use vicuna_v1"),
+    ],
+)
+def test_what_a_known_loglikelihood_does_not_tell_is_refused(few, monkeypatch, definition, template, said):
+    asks_a_likelihood(monkeypatch, definition)
+    model = Llava({"Yes": 0.5, "No": 2.0})
+    model.conv_template = template
+    with pytest.raises(SystemExit, match=said):
+        judged(model, instances(few[:1]))
+    assert model.told == []
 
 
 def test_padding_is_answered_without_a_call(few):

@@ -64,6 +64,12 @@ class Progress:
         """Verdicts that lack a score because a call or a tool failed; unreadable answers and refusals are findings."""
         return self.statuses[Status.API_ERROR] + self.statuses[Status.TOOL_ERROR]
 
+    def count(self, outcomes: Iterable[Outcome]) -> None:
+        """Take note of how verdicts came out."""
+        for outcome in outcomes:
+            self.statuses[outcome.verdict.status] += 1
+            self.findings.update(outcome.verdict.findings)
+
     def lines(self) -> list[str]:
         """The last lines of a run: what it cost, and what failed."""
         u = self.usage
@@ -112,8 +118,7 @@ async def judge_all(
 
     def ended(number: int, outcome: Outcome) -> None:
         del repeats[number]
-        progress.statuses[outcome.verdict.status] += 1
-        progress.findings.update(outcome.verdict.findings)
+        progress.count([outcome])
         failed = {str(s): n for s, n in progress.statuses.items() if not s.usable}
         shown.set_postfix(failed, refresh=False)
         shown.update()

@@ -8,7 +8,7 @@ first one's images if each request brought its own.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,6 +21,7 @@ from vieval_plugin.backends.store import Store, key_of, question
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval.answering import jobs, results, tell
 from vieval_plugin.hosts.lmms_eval.errors import one_line
+from vieval_plugin.hosts.lmms_eval.likelihood import probabilities, require_known
 from vieval_plugin.hosts.lmms_eval.task import JudgeRequest
 from vieval_plugin.images import decode, digest
 from vieval_plugin.judges.protocol import Ask, Chat, Failure, Image, Likelihood, Reply, Status, Text
@@ -48,7 +49,7 @@ def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult
     with _store(options, requests[0]) as store:
         backend = _HostBackend(model, requests, [job.repeat for job in made], store, progress.usage)
         outcomes = run_in_waves([job.judge(job.sample) for job in made], backend.answer)
-    progress.statuses.update(outcome.verdict.status for outcome in outcomes)
+    progress.count(outcomes)
     tell(progress)
     return results(instances, requests, outcomes, prepared, requests[0].backbone)
 
@@ -63,11 +64,8 @@ class _HostBackend:
         self.store, self.usage = store, usage
 
     def answer(self, asked: list[tuple[int, Ask]]) -> list[Reply]:
-        if any(isinstance(ask, Likelihood) for _, ask in asked):
-            name = type(self.model).__name__
-            raise VievalError(
-                f"{name} cannot be asked for probabilities here; run this judge with --model vieval_openai"
-            )
+        if wanted := [ask for _, ask in asked if isinstance(ask, Likelihood)]:
+            require_known(self.model, wanted)
         return answer_in_batches(
             asked,
             key=self._key,
@@ -78,26 +76,44 @@ class _HostBackend:
         )
 
     def _generate(self, batch: list[tuple[int, Chat | Likelihood]]) -> list[Reply]:
-        chats = [(number, ask) for number, ask in batch if isinstance(ask, Chat)]
         try:
-            return self._ask(chats)
+            return self._ask(batch)
         except VievalError:  # an image that cannot be read ends the host's whole batch: ask the rest without it
-            failures = [_unreadable(chat) for _, chat in chats]
+            failures = [_unreadable(ask) for _, ask in batch]
             if not any(failures):
                 raise
-        rest = iter(self._ask([one for one, failure in zip(chats, failures, strict=True) if not failure]))
+        rest = iter(self._ask([one for one, failure in zip(batch, failures, strict=True) if not failure]))
         return [failure or next(rest) for failure in failures]
 
-    def _ask(self, chats: list[tuple[int, Chat]]) -> list[Reply]:
-        self.model.task_dict[TASK] = {SPLIT: [{"ask": chat} for _, chat in chats]}
+    def _ask(self, batch: list[tuple[int, Chat | Likelihood]]) -> list[Reply]:
+        """Chats by the host's `generate_until`, then likelihoods by its `loglikelihood`; replies in the asks' order."""
+        chats = [(place, number, ask) for place, (number, ask) in enumerate(batch) if isinstance(ask, Chat)]
+        likelihoods = [(place, ask) for place, (_, ask) in enumerate(batch) if isinstance(ask, Likelihood)]
+        answered = self._run(
+            [ask for _, _, ask in chats],
+            lambda: self._texts([(number, ask) for _, number, ask in chats]),
+        )
+        asks = [ask for _, ask in likelihoods]
+        told = self._run(asks, lambda: probabilities(self.model, asks, (TASK, SPLIT), visuals_of, text_of))
+        replies = dict(zip([place for place, *_ in (*chats, *likelihoods)], [*answered, *told], strict=True))
+        return [replies[place] for place in range(len(batch))]
+
+    def _texts(self, chats: list[tuple[int, Chat]]) -> list[Reply]:
         rows = [
             Instance(
                 "generate_until", _arguments(self.model, chat, self._generation(number, chat), row), 0, _metadata(row)
             )
             for row, (number, chat) in enumerate(chats)
         ]
+        return [_reply(output) for output in self.model.generate_until(rows)]
+
+    def _run(self, asks: Sequence[Chat | Likelihood], answer: Callable[[], list[Reply]]) -> list[Reply]:
+        """Let the host's model answer asks that are the rows of a synthetic dataset while it does."""
+        if not asks:
+            return []
+        self.model.task_dict[TASK] = {SPLIT: [{"ask": ask} for ask in asks]}
         try:
-            outputs = self.model.generate_until(rows) if rows else []
+            return answer()
         except VievalError:
             raise
         except Exception as error:  # the host would print it and exit 0
@@ -108,17 +124,16 @@ class _HostBackend:
             ) from None
         finally:
             del self.model.task_dict[TASK]
-        return [_reply(output) for output in outputs]
 
     def _generation(self, number: int, ask: Chat) -> dict[str, Any]:
         given = dict(self.requests[number].generation)
         return {**given, "max_new_tokens": given.get("max_new_tokens") or ask.max_tokens}
 
     def _key(self, number: int, ask: Chat | Likelihood) -> str:
-        assert isinstance(ask, Chat)
         request, asked = self.requests[number], question(ask, digest)
         identity = {"host": request.model_hash, "simple": bool(self.model.is_simple), "repeat": self.repeats[number]}
-        return key_of({**identity, **asked, "generation": self._generation(number, ask)})
+        generation = self._generation(number, ask) if isinstance(ask, Chat) else {}
+        return key_of({**identity, **asked, "generation": generation})
 
 
 def messages_of(doc: dict[str, Any], **_rounds: Any) -> list[dict[str, Any]]:
@@ -140,7 +155,7 @@ def visuals_of(doc: dict[str, Any]) -> list[Any]:
     return [decode(part) for message in doc["ask"].messages for part in message.parts if isinstance(part, Image)]
 
 
-def text_of(chat: Chat) -> str:
+def text_of(chat: Chat | Likelihood) -> str:
     """A conversation as one text: simple models take no turns."""
     turns = ["\n\n".join(part for part in m.parts if isinstance(part, str)) for m in chat.messages]
     if len(turns) == 1:
@@ -170,7 +185,7 @@ def _reply(output: Any) -> Reply:
     return Text(text, tokens.input_tokens if tokens else None, tokens.output_tokens if tokens else None)
 
 
-def _unreadable(chat: Chat) -> Failure | None:
+def _unreadable(chat: Chat | Likelihood) -> Failure | None:
     try:
         visuals_of({"ask": chat})
     except VievalError as error:

@@ -182,7 +182,7 @@ class _InProcess(_JudgingOnly):
         repeats = [job.repeat for job in made]
         programs = [job.judge(job.sample) for job in made]
         outcomes = run_in_waves(programs, lambda asked: self.backend.answer(asked, repeats))
-        self.progress.statuses.update(outcome.verdict.status for outcome in outcomes)
+        self.progress.count(outcomes)
         tell(self.progress)
         return results(instances, requests, outcomes, prepared, Path(self.backend.model).name)
 
