@@ -105,6 +105,7 @@ def _tagged(value: Tagged, name: str, summary: Summary) -> Tagged:
 def _remarks(summary: Summary) -> str:
     options = summary.options
     parts = [f"failures: {options.policy}", f"{options.draws} draws", f"seed {options.seed}"]
+    parts += [f"missing ratings: {options.missing_ratings}"] if options.missing_ratings != "drop" else []
     undefined = [f"{aspect} {reason}" for aspect, a in summary.aspects.items() for reason in a.reasons]
     undefined += [f"{name} {estimate.reason}" for name, estimate in summary.estimates.items() if estimate.reason]
     return "; ".join([*parts, *(["undefined: " + ", ".join(undefined)] if undefined else [])])

@@ -16,7 +16,7 @@ from lmms_eval.api.instance import Instance
 from lmms_eval.api.task import ConfigurableTask
 from lmms_eval.utils import simple_parse_args_string
 
-from vieval_plugin import config, judging
+from vieval_plugin import annotators, config, judging
 from vieval_plugin.data import benchmarks
 from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.lmms_eval.errors import one_line
@@ -117,7 +117,8 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         return {name: metrics.higher_is_better(name) for name in self._metric_names()}
 
     def _metric_names(self) -> list[str]:
-        statistics = benchmarks.BENCHMARKS[self.benchmark].statistics
+        benchmark = benchmarks.BENCHMARKS[self.benchmark]
+        statistics = tuple(map(str, annotators.of_judge(self.judge))) if benchmark.annotators else benchmark.statistics
         return metrics.names(self.aspects, self.config.repeats, statistics, judging.gives_intervals(self.judge))
 
     @one_line
@@ -129,6 +130,9 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
             from vieval_plugin import alignment
 
             return metrics.take(alignment.summarise(tuple(items), benchmark.statistics, of_task, options), name)
+        if benchmark.annotators:
+            wanted = annotators.of_judge(self.judge)
+            return metrics.take(annotators.summarise(tuple(items), self.aspects, wanted, of_task, options), name)
         last = benchmark.added_last.get(self.part)
         return metrics.take(summarise(tuple(items), self.aspects, of_task, last, options), name)
 

@@ -1,0 +1,61 @@
+"""Probabilities from the host's own `loglikelihood`, of the models where it is known what that returns.
+
+The host documents a log-probability; its models return a mean cross-entropy in nats, positive, over whatever tokens their
+code leaves unmasked. Only where those are exactly the answer and the end of the turn is exp(-value) `sequence_mean`;
+docs/vqascore_models.md tells how each model was read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lmms_eval.api.instance import Instance
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Likelihood, Probabilities, Reply
+
+# class -> the conversation template with which only the answer and the end of the turn are scored
+_ALLOWED = {"Llava": "vicuna_v1", "Ross": "vicuna_v1"}
+
+
+def require_known(model: Any, asks: Sequence[Likelihood]) -> None:
+    """VievalError where a model cannot tell these probabilities, or it is not known what it would tell."""
+    name = type(model).__name__
+    served = "serve it with vLLM and use --model vieval_openai, or use --model vieval_transformers"
+    if name not in _ALLOWED:
+        raise VievalError(f"{name} cannot be asked for probabilities here; {served}")
+    if (template := getattr(model, "conv_template", None)) != _ALLOWED[name]:
+        raise VievalError(f"{name} scores other tokens too with conv_template={template}; use {_ALLOWED[name]}")
+    if any(ask.definition != "sequence_mean" for ask in asks):
+        raise VievalError(
+            f"{name}'s loglikelihood tells sequence_mean only: set judges.vqascore.definition to it in the options, or {served}"
+        )
+
+
+def probabilities(
+    model: Any,
+    asks: Sequence[Likelihood],
+    place: tuple[str, str],
+    visuals: Callable[[Any], list[Any]],
+    text: Callable[[Likelihood], str],
+) -> list[Reply]:
+    """The probability of every continuation of every ask; `place` is the task and split whose rows the asks are."""
+    task, split = place
+    rows = [
+        Instance(
+            "loglikelihood",
+            (text(ask), continuation, visuals, row, task, split),
+            0,
+            {"task": task, "doc_id": row, "repeats": 1, "split": split},
+        )
+        for row, ask in enumerate(asks)
+        for continuation in ask.continuations
+    ]
+    losses = iter([float(loss) for loss, _ in model.loglikelihood(rows)] if rows else [])
+    replies: list[Reply] = []
+    for ask in asks:
+        values = tuple(math.exp(-max(next(losses), 0.0)) for _ in ask.continuations)
+        replies.append(Probabilities(values, values))
+    return replies
