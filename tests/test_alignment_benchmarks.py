@@ -44,6 +44,8 @@ SEETRUE = (
     'image,text,label,dataset_source\nx.png,"a fox, asleep",1,drawbench\n'
     'y.png,"a fox, asleep",0,drawbench\nz.png,a cup,0,coco_t2i\n'
 )
+PAIR = {"id": 4, "image_caption": "a fox", "gt_image": "4.jpg", "ref_image": None}
+SCORES = {"id": 4, "overall": {"overall": {"manual_score": [8, 7, 9, 8]}}}
 
 
 def lines(rows):
@@ -63,8 +65,9 @@ FILES = {
     "flickr8k": {"flickr8k.json": json.dumps({"1.jpg": PHOTO})},
     "t2vscore": {"t2vscore_alignment_score.json": json.dumps({"0": PROMPT})},
     "stanfordt23d": {"stanfordt23d.json": json.dumps({"12": OBJECT})},
+    "t2i_eval_bench": {"t2i-eval-bench.json": json.dumps([PAIR]), "scores.json": json.dumps([SCORES])},
 }
-TASKS = {"genai_bench_t2i": "527", "seetrue": "drawbench"}
+TASKS = {"genai_bench_t2i": "527", "seetrue": "drawbench", "t2i_eval_bench": "tig"}
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ carries identity, provenance and verdict, and the target carries the ratings.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -37,7 +38,10 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of one sample after a run; `ratings` maps an aspect to one value a rater, `tags` are its skills."""
+    """What is known of one sample after a run.
+
+    `ratings` maps an aspect to one value a rater, NaN where a rater gave none; `tags` are its skills.
+    """
 
     id: SampleId
     verdict: Verdict
@@ -53,8 +57,9 @@ def response_json(identity: SampleId, verdict: Verdict, provenance: Provenance) 
 
 
 def target_json(identity: SampleId, ratings: Mapping[str, tuple[float, ...]], tags: tuple[str, ...] = ()) -> str:
-    """The target a host stores for a sample: its identity, human ratings and tags."""
-    return json.dumps({"vieval": SCHEMA, "id": asdict(identity), "ratings": ratings, "tags": tags})
+    """The target a host stores for a sample: its identity, human ratings (null where a rater gave none) and tags."""
+    given = {aspect: [None if math.isnan(v) else v for v in values] for aspect, values in ratings.items()}
+    return json.dumps({"vieval": SCHEMA, "id": asdict(identity), "ratings": given, "tags": tags})
 
 
 def read_response(text: str) -> tuple[SampleId, Verdict, Provenance]:
@@ -88,7 +93,9 @@ def read_record(response: str, target: str) -> Record:
     document = _document(target, "ratings")
     if SampleId(**document["id"]) != identity:
         raise VievalError(f"response and target name different samples ({identity} and {SampleId(**document['id'])})")
-    ratings = {aspect: tuple(values) for aspect, values in document["ratings"].items()}
+    ratings = {
+        aspect: tuple(math.nan if v is None else v for v in values) for aspect, values in document["ratings"].items()
+    }
     return Record(identity, verdict, provenance, ratings, tuple(document["tags"]))
 
 

@@ -1,7 +1,7 @@
-"""The benchmarks of text-image alignment that VQAScore is measured on, by name: their samples and what they lack.
+"""The benchmarks of text-image alignment by name: their samples and what they lack.
 
-Each reads a folder of its own below the data folder, laid out as docs/benchmarks.md says. All ratings are of aspect SC, on
-the benchmark's own scale.
+Each reads a folder of its own below the data folder, laid out as docs/benchmarks.md says. Ratings are on the benchmark's
+own scale: of aspect SC, and in T2I-Eval-Bench of O and its dimensions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vieval_plugin.data import flickr8k, pickapic, rated_models, t2v_metrics_files, video_frames, winoground
+from vieval_plugin.data import (
+    flickr8k,
+    pickapic,
+    rated_models,
+    t2i_eval_bench,
+    t2v_metrics_files,
+    video_frames,
+    winoground,
+)
 from vieval_plugin.data.alignment_files import missing_images, read_count
 from vieval_plugin.data.download import write_whole
 from vieval_plugin.errors import VievalError
@@ -54,6 +62,7 @@ _ALL = "all"
 _GENAI, _T2VSCORE, _STANFORD = rated_models.GENAI, rated_models.T2VSCORE, rated_models.STANFORD
 _WINOGROUND, _EQBEN = winoground.WINOGROUND, winoground.EQBEN
 _TIFA, _SEETRUE = t2v_metrics_files.TIFA, t2v_metrics_files.SEETRUE
+_T2I_EVAL = t2i_eval_bench.T2I_EVAL_BENCH
 _LOADERS = (
     Loader(_WINOGROUND, {_ALL: 1600}, winoground.winoground, winoground.ADVICE[_WINOGROUND]),
     Loader(
@@ -74,6 +83,7 @@ _LOADERS = (
     Loader(flickr8k.FLICKR8K, {_ALL: None}, flickr8k.flickr8k, flickr8k.ADVICE),
     Loader(_T2VSCORE, {_ALL: 2543}, rated_models.t2vscore, rated_models.ADVICE[_T2VSCORE]),
     Loader(_STANFORD, {_ALL: 360}, rated_models.stanfordt23d, rated_models.ADVICE[_STANFORD]),
+    Loader(_T2I_EVAL, {t2i_eval_bench.TASK: 301}, t2i_eval_bench.t2i_eval_bench, t2i_eval_bench.ADVICE),
 )
 
 LOADERS: Mapping[str, Loader] = {loader.name: loader for loader in _LOADERS}
@@ -99,7 +109,8 @@ def prepare(
 ) -> Report:
     """Checks a benchmark's folder below `root`, and makes of what is there what its samples name.
 
-    T2VScore's videos become frames (`workers` at once) and EqBen-Mini's arrays images; what is made already is kept.
+    T2VScore's videos become frames (`workers` at once), EqBen-Mini's arrays images, and T2I-Eval-Bench's archive is
+    unpacked; what is made already is kept.
     `tasks` are all by default. `count` is how many frames or views stand for a sample; it is written down beside them,
     and without it what was written down before holds, else 4 frames and 9 views.
     Raises VievalError for an unknown benchmark or task, for a `count` that the benchmark has no use for, and where
@@ -116,6 +127,8 @@ def prepare(
     lines = []
     if benchmark == _EQBEN and _readable(loader, root):
         lines += winoground.convert_arrays(folder)
+    if benchmark == _T2I_EVAL and _readable(loader, root):
+        lines += t2i_eval_bench.unpack_images(folder)
     if benchmark == _T2VSCORE and _readable(loader, root):
         lines += _frames(folder, workers, progress)
     complete = not lines
@@ -132,7 +145,7 @@ def prepare(
 
 def _readable(loader: Loader, root: Path) -> bool:
     try:
-        loader.samples(root, _ALL)
+        loader.samples(root, next(iter(loader.tasks)))
     except VievalError:  # `missing` tells it
         return False
     return True

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from vieval_plugin.data import demo, imagenhub
 from vieval_plugin.data.alignment_benchmarks import LOADERS, Loader
+from vieval_plugin.data.t2i_eval_bench import T2I_EVAL_BENCH
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample
 
@@ -19,7 +20,7 @@ class Benchmark:
 
     `added_last` gives, by task, the rater whose O the published code adds last (see stats/agreement.py).
     `prepared` is false for what needs no data folder. `statistics` are the benchmark's own (see alignment.py), in place
-    of agreement by image model.
+    of agreement by image model; where `annotators` is true these are agreement with each annotator (see annotators.py).
     """
 
     tasks: tuple[str, ...]
@@ -28,6 +29,7 @@ class Benchmark:
     added_last: Mapping[str, int]
     prepared: bool = True
     statistics: tuple[str, ...] = ()
+    annotators: bool = False
 
 
 @cache
@@ -47,6 +49,8 @@ _STATISTICS = {
 
 
 def _of_alignment(loader: Loader) -> Benchmark:
+    if loader.name == T2I_EVAL_BENCH:
+        return Benchmark(tuple(loader.tasks), loader.samples, loader.missing, {}, annotators=True)
     statistics = _STATISTICS.get(loader.name, _HUMAN)
     return Benchmark(tuple(loader.tasks), loader.samples, loader.missing, {}, statistics=statistics)
 

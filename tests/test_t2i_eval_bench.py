@@ -1,0 +1,250 @@
+"""T2I-Eval-Bench as samples, what is said when its files are wrong, and what preparing it makes."""
+
+import json
+import math
+import re
+
+import pytest
+
+from tests import pairs
+from vieval_plugin import images, judging
+from vieval_plugin.cli import main
+from vieval_plugin.config import Config
+from vieval_plugin.data.alignment_benchmarks import LOADERS, prepare
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import SampleId, Status, Text, Verdict
+from vieval_plugin.records import Provenance, read_record, response_json, target_json
+
+BENCH = "t2i-eval-bench.json"
+QUESTION = {"question": "Is it red?", "entity": "cup"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return pairs.write(tmp_path, 3)
+
+
+def samples(folder):
+    return LOADERS["t2i_eval_bench"].samples(folder.parent, "tig")
+
+
+def edit(folder, name, change):
+    """Changes a file's document in place or, where `change` returns something, puts that in its place."""
+    path = folder / name
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(change(document) or document))
+
+
+def test_a_pair_has_its_prompt_images_and_each_annotators_ratings(folder):
+    first, second, _ = samples(folder)
+    assert first.id == SampleId("t2i_eval_bench", "tig", "unnamed", "0")
+    assert first.texts["prompt"] == pairs.prompt(0)
+    assert first.images["output"].source == folder / "images" / "made" / "0.jpg"
+    assert first.images["reference"].source == folder / "images" / "ref" / "0.png"
+    assert set(second.images) == {"output"}
+    given = pairs.ratings(3)
+    assert second.ratings == {
+        "appearance": tuple(given["appearance"][:, 1]),
+        "intrinsic": tuple(given["intrinsic"][:, 1]),
+        "relationship": tuple(given["relationship"][:, 1]),
+        "O": tuple(given["overall"][:, 1]),
+    }
+
+
+def test_an_image_may_be_named_from_its_folder_or_from_the_one_above(folder):
+    edit(folder, BENCH, lambda rows: rows[1].update(gt_image="images/made/1.jpg"))
+    assert samples(folder)[1].images["output"].source == folder / "images" / "made" / "1.jpg"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["Is it red?"], ["Is it red?"]),
+        ([QUESTION], [QUESTION]),
+        ([{"question": "Is it red?", "id": 7}], ["Is it red?"]),
+        ({"cup": [{"question": "Is it red?"}, "Is it big?"]}, [QUESTION, {"entity": "cup", "question": "Is it big?"}]),
+        ({}, []),
+        (None, []),
+    ],
+    ids=["texts", "objects", "objects without entity", "by entity", "none", "null"],
+)
+def test_questions_are_read_in_every_shape(folder, given, expected):
+    edit(folder, BENCH, lambda rows: rows[0].update(intrinsic_questions=given))
+    extraction = json.loads(samples(folder)[0].texts["extraction"])
+    assert extraction["intrinsic_questions"] == expected
+    assert extraction["appearance_questions"] == [{"entity": "cup", "question": "Does the cup look real?"}]
+    assert extraction["structured_info"] == "# Structure Information\n..."
+
+
+def test_a_pair_without_extraction_and_explanations_has_neither_text(folder):
+    def strip(rows):
+        for key in [key for key in rows[0] if key.endswith(("questions", "info_str"))]:
+            del rows[0][key]
+
+    edit(folder, BENCH, strip)
+    assert set(samples(folder)[0].texts) == {"prompt"}
+
+
+def test_explanations_are_taken_where_they_are_peoples(folder):
+    def explain(rows):
+        rows[0]["overall"]["overall"] |= {"manual_explanation": "good", "explanation": "a model's"}
+        rows[0]["overall"]["intrinsic"]["explanation"] = "a model's"
+        rows[0]["appearance"] = [{"question": "Does the cup look real?", "manual_explanation": ["yes ", "", "quite"]}]
+
+    edit(folder, "scores.json", explain)
+    told = [sample.texts.get("reference_explanations") for sample in samples(folder)]
+    assert json.loads(told[0]) == {"overall": "good", "Does the cup look real?": "yes\nquite"}
+    assert told[1:] == [None, None]
+
+
+def keyed(rows):
+    return {row["id"]: {"overall": row["overall"]} for row in rows}
+
+
+def spelt(rows):
+    for row in rows:
+        row["overall"] = {f"{name.upper()} quality": cell for name, cell in row["overall"].items()}
+
+
+def numbered(rows):
+    for row in rows:
+        row["id"] = int(row["id"])
+
+
+def without_mean(rows):
+    for row in rows:
+        for cell in row["overall"].values():
+            cell["manual_score"].pop()
+
+
+@pytest.mark.parametrize("change", [keyed, spelt, numbered, without_mean])
+def test_scores_are_read_in_every_shape(folder, change):
+    before = samples(folder)
+    edit(folder, "scores.json", change)
+    assert samples(folder) == before
+
+
+def test_scores_that_name_pairs_by_position_belong_to_them(folder):
+    before = [sample.ratings for sample in samples(folder)]
+
+    def rename(rows):
+        for row in rows:
+            row["id"] = f"COCO_{9 - int(row['id'])}"
+
+    edit(folder, BENCH, rename)
+    after = samples(folder)
+    assert [sample.ratings for sample in after] == before
+    assert [sample.id.uid for sample in after] == ["COCO_9", "COCO_8", "COCO_7"]
+
+
+@pytest.mark.parametrize("absent", [None, "N/A"])
+def test_a_score_that_was_not_given_is_nan_and_comes_back_from_a_result_as_nan(folder, absent):
+    def drop(rows):
+        rows[0]["overall"]["overall"]["manual_score"][1] = absent
+        rows[0]["overall"]["relationship"] = None
+        rows[0]["overall"]["intrinsic"]["manual_score"] = None
+
+    edit(folder, "scores.json", drop)
+    sample = samples(folder)[0]
+    assert [math.isnan(value) for value in sample.ratings["O"]] == [False, True, False]
+    assert all(math.isnan(value) for aspect in ("relationship", "intrinsic") for value in sample.ratings[aspect])
+    target = target_json(sample.id, sample.ratings)
+    assert "NaN" not in target
+    record = read_record(response_json(sample.id, Verdict({}, Status.OK), Provenance("j", "s", ("O",))), target)
+    assert repr(record.ratings) == repr(dict(sample.ratings))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        (BENCH, lambda rows: {"rows": rows}, "t2i-eval-bench.json: holds no list of rows; put"),
+        (BENCH, lambda rows: [1], "t2i-eval-bench.json: holds no list of rows; put"),
+        (BENCH, lambda rows: rows[1].update(id=[1]), "row 1: id is [1], not a name"),
+        (BENCH, lambda rows: rows[1].update(id="0"), "row 1 repeats id 0"),
+        (BENCH, lambda rows: rows[1].update(id="x"), "row 1: id x has no row in scores.json"),
+        (BENCH, lambda rows: rows[1].update(image_caption=""), 'row 1: image_caption is "", not a text'),
+        (BENCH, lambda rows: rows[1].pop("gt_image") and None, "row 1: no gt_image (found: id,"),
+        (BENCH, lambda rows: rows[1].update(gt_image="../x.png"), 'gt_image is "../x.png", not a file below'),
+        (BENCH, lambda rows: rows[1].update(ref_image="/x.png"), 'ref_image is "/x.png", not a file below'),
+        (BENCH, lambda rows: rows[1].update(structured_info_str={}), "row 1: structured_info_str is no text"),
+        (BENCH, lambda rows: rows[1].update(intrinsic_questions="a"), "intrinsic_questions holds no list of questions"),
+        (BENCH, lambda rows: rows[1].update(intrinsic_questions={"a": 1}), "intrinsic_questions holds no list"),
+        (
+            BENCH,
+            lambda rows: rows[1].update(intrinsic_questions=[1]),
+            "row 1: intrinsic_questions holds int, not a text",
+        ),
+        (BENCH, lambda rows: rows[1].update(intrinsic_questions=[{}]), "row 1, intrinsic_questions: no question"),
+        ("scores.json", lambda rows: 5, "scores.json: holds no list of rows; put"),
+        ("scores.json", lambda rows: rows[1].update(id="0"), "scores.json: row 1 repeats id 0"),
+        ("scores.json", lambda rows: rows[1].update(overall=[1]), "scores.json: id 1: no object under overall"),
+        ("scores.json", lambda rows: rows[1].update(overall={"x": {}}), "id 1: no overall among x"),
+        (
+            "scores.json",
+            lambda rows: rows[1]["overall"].update({"Overall score": {}}),
+            "id 1: overall and Overall score both name an aspect",
+        ),
+        (
+            "scores.json",
+            lambda rows: rows[1]["overall"].update(overall=5),
+            "id 1: overall is no object with manual_score",
+        ),
+        (
+            "scores.json",
+            lambda rows: rows[1]["overall"]["overall"].update(manual_score=[1, 2]),
+            "id 1, overall: manual_score is not a list of 3 annotators' scores and their mean",
+        ),
+        (
+            "scores.json",
+            lambda rows: rows[1]["overall"]["overall"].update(manual_score=[1, 2, 11, 5]),
+            "id 1, overall: score 3 is 11, not a rating from 0 to 10",
+        ),
+    ],
+)
+def test_a_malformed_row_is_one_line_that_names_it(folder, name, change, message):
+    edit(folder, name, change)
+    with pytest.raises(VievalError, match=re.escape(message)) as caught:
+        samples(folder)
+    assert "\n" not in str(caught.value)
+    assert name in str(caught.value)
+
+
+def test_preparing_unpacks_the_images_once_and_says_what_there_is(folder, capsys):
+    assert main(["prepare", "t2i_eval_bench", "--root", str(folder.parent)]) == 0
+    assert capsys.readouterr().out == "t2i_eval_bench/tig: ready, 3 samples (the published set has 301)\n"
+    assert {images.decode(s.images["output"]).size for s in samples(folder)} == {(16, 12)}
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "images", "images.tar.gz", "scores.json", "t2i-eval-bench.json",
+    ]  # fmt: skip
+    (folder / "images.tar.gz").write_bytes(b"not needed any more")
+    assert prepare("t2i_eval_bench", folder.parent).complete
+
+
+def test_preparing_says_what_is_missing_a_line_each(folder):
+    (folder / "images.tar.gz").write_bytes(pairs.archive({"../0.jpg": b"x"}))
+    report = prepare("t2i_eval_bench", folder.parent)
+    assert not report.complete
+    assert re.search(r"images.tar.gz: '../0.jpg' does not lie below the folder; fetch it again", report.lines[0])
+    assert re.search(r"images: 4 of 4 images missing, first made/0.jpg; put t2i-eval-bench.json", report.lines[1])
+    (folder / "images.tar.gz").unlink()
+    (folder / "scores.json").unlink()
+    [line] = prepare("t2i_eval_bench", folder.parent).lines
+    assert re.search(r"scores.json: no such file; put .*DataHammer/T2I-Eval-Bench there and run `vieval prepare", line)
+
+
+def test_what_is_missing_in_a_folder_of_images_is_added(folder):
+    prepare("t2i_eval_bench", folder.parent)
+    kept = folder / "images" / "made" / "0.jpg"
+    kept.with_name("1.jpg").unlink()
+    assert prepare("t2i_eval_bench", folder.parent).complete
+    assert kept.with_name("1.jpg").is_file()
+
+
+def test_viescore_asks_its_question_of_text_guided_generation(folder):
+    program = judging.prepare("viescore", "0shot", Config()).judge(samples(folder)[0])
+    asked = next(program)
+    words = "\n".join(part for part in asked[0].messages[0].parts if isinstance(part, str))
+    assert pairs.prompt(0) in words
+    with pytest.raises(StopIteration) as ended:
+        program.send([Text('{"score": [8], "reasoning": ""}'), Text('{"score": [5, 2], "reasoning": ""}')])
+    assert ended.value.value.scores == pytest.approx({"SC": 0.8, "PQ": 0.2, "O": 0.4})

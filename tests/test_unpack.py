@@ -1,0 +1,129 @@
+"""Archives of strangers: what is taken out of them, and what is refused with nothing left behind."""
+
+import gzip
+import io
+import os
+import tarfile
+
+import pytest
+
+from vieval_plugin.data.unpack import Limits, unpack
+from vieval_plugin.errors import VievalError
+
+MIB = 2**20
+
+
+def member(name, content=b"x", kind=tarfile.REGTYPE, link="", size=None, pax=None):
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.mode = kind, link, 0o4777
+    info.size = (len(content) if size is None else size) if kind == tarfile.REGTYPE else 0
+    info.pax_headers = pax or {}
+    return info, content
+
+
+def archive(path, *members):
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        for info, content in members:
+            tar.addfile(info, io.BytesIO(content) if info.isreg() else None)
+    return path
+
+
+def everything(folder):
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_files_are_unpacked_below_the_target_whose_own_name_may_lead(tmp_path):
+    path = archive(
+        tmp_path / "i.tar.gz",
+        member("images", kind=tarfile.DIRTYPE),
+        member("images/a/1.png", b"one"),
+        member("./images/2.png", b"two"),
+        member("b/images/3.png", b"three"),
+    )
+    assert unpack(path, tmp_path / "images") == 3
+    assert everything(tmp_path / "images") == {"a/1.png": b"one", "2.png": b"two", "b/images/3.png": b"three"}
+    assert sorted(os.listdir(tmp_path)) == ["i.tar.gz", "images"]
+    assert not (tmp_path / "images" / "2.png").stat().st_mode & 0o4111
+
+
+def test_what_is_there_beside_is_kept_and_what_a_killed_run_left_is_removed(tmp_path):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "mine.png").write_bytes(b"mine")
+    (tmp_path / "images.0a1b.part").mkdir()
+    unpack(archive(tmp_path / "i.tar.gz", member("1.png", b"one")), tmp_path / "images")
+    assert everything(tmp_path / "images") == {"1.png": b"one", "mine.png": b"mine"}
+    assert sorted(os.listdir(tmp_path)) == ["i.tar.gz", "images"]
+
+
+HOSTILE = {
+    "up": (member("../1.png"), "'../1.png' does not lie below the folder"),
+    "up inside": (member("images/../../1.png"), "does not lie below the folder"),
+    "absolute": (member("/tmp/1.png"), "'/tmp/1.png' does not lie below the folder"),
+    "drive": (member("C:1.png"), "does not lie below the folder"),
+    "backslash": (member("..\\1.png"), "does not lie below the folder"),
+    "folder up": (member("../d", kind=tarfile.DIRTYPE), "does not lie below the folder"),
+    "symlink": (member("1.png", kind=tarfile.SYMTYPE, link="/etc/passwd"), "'1.png' is no plain file"),
+    "hard link": (member("1.png", kind=tarfile.LNKTYPE, link="ok.png"), "'1.png' is no plain file"),
+    "device": (member("1.png", kind=tarfile.CHRTYPE), "'1.png' is no plain file"),
+    "pipe": (member("1.png", kind=tarfile.FIFOTYPE), "'1.png' is no plain file"),
+    "the folder itself": (member("images"), "'images' has no name of its own"),
+    "file and folder": (member("ok.png/1.png"), "'ok.png/1.png' is both a file and a folder"),
+    "large file": (member("1.png", bytes(3 * MIB)), "'1.png' is larger than 2 MiB"),
+    "long header": (member("1.png", pax={"comment": "x" * 2 * MIB}), "holds a header of more than 1 MiB"),
+    "line break": (member("../\n1.png"), r"'../\n1.png' does not lie below the folder"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_member_refuses_the_whole_archive_in_one_line(tmp_path, name):
+    bad, message = HOSTILE[name]
+    (tmp_path / "data").mkdir()
+    path = archive(tmp_path / "data" / "i.tar.gz", member("ok.png"), bad)
+    with pytest.raises(VievalError) as caught:
+        unpack(path, tmp_path / "data" / "images", Limits(file=2 * MIB))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert everything(tmp_path) == {"data/i.tar.gz": path.read_bytes()}
+    assert os.listdir(tmp_path / "data") == ["i.tar.gz"]
+
+
+@pytest.mark.parametrize(
+    ("members", "limits", "message"),
+    [
+        ([member(f"{n}.png", bytes(MIB)) for n in range(4)], Limits(total=3 * MIB), "holds more than 3 MiB"),
+        ([member(f"{n}.png", b"") for n in range(9)], Limits(members=8), "holds more than 8 members"),
+        ([member(f"{n}", kind=tarfile.DIRTYPE) for n in range(9)], Limits(members=8), "holds more than 8 members"),
+    ],
+    ids=["bytes in all", "files", "folders"],
+)
+def test_an_archive_that_holds_too_much_is_refused(tmp_path, members, limits, message):
+    path = archive(tmp_path / "i.tar.gz", *members)
+    with pytest.raises(VievalError, match=message):
+        unpack(path, tmp_path / "images", limits)
+    assert os.listdir(tmp_path) == ["i.tar.gz"]
+
+
+def test_a_bomb_is_refused_by_its_declared_size_before_it_is_read(tmp_path):
+    info, _ = member("1.png", size=2**40)
+    path = tmp_path / "i.tar.gz"
+    path.write_bytes(gzip.compress(info.tobuf() + bytes(20 * MIB)))
+    with pytest.raises(VievalError, match="'1.png' is larger than 64 MiB"):
+        unpack(path, tmp_path / "images")
+
+
+@pytest.mark.parametrize("size", [100, 10**6 // 2, -1])
+def test_a_cut_archive_leaves_nothing(tmp_path, size):
+    whole = archive(tmp_path / "whole", member("1.png", os.urandom(MIB))).read_bytes()
+    path = tmp_path / "i.tar.gz"
+    path.write_bytes(whole[:size])
+    with pytest.raises(VievalError, match="is no whole .tar.gz"):
+        unpack(path, tmp_path / "images")
+    assert sorted(os.listdir(tmp_path)) == ["i.tar.gz", "whole"]
+
+
+def test_what_is_no_archive_is_told(tmp_path):
+    (tmp_path / "i.tar.gz").write_text("<html>log in</html>")
+    with pytest.raises(VievalError, match=r"i.tar.gz: is no whole .tar.gz .*; fetch it again"):
+        unpack(tmp_path / "i.tar.gz", tmp_path / "images")
+    with pytest.raises(VievalError, match="absent.tar.gz: cannot be read"):
+        unpack(tmp_path / "absent.tar.gz", tmp_path / "images")
