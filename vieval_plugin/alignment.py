@@ -55,13 +55,33 @@ def by_tag(
 
 def estimate(observations: Sequence[Observation], statistic: str, name: str, options: Options) -> Estimate:
     """One statistic of scored observations with its interval; NaN with a reason where it is undefined."""
-    value, resample, clusters, reason = _STATISTICS[statistic](observations)
+    return with_interval(_STATISTICS[statistic](observations), name, options)
+
+
+def with_interval(computed: Computed, name: str, options: Options) -> Estimate:
+    """What was computed with the interval of its resamples; `name` (of the task) is part of the seed."""
+    value, resample, drawn, reason = computed
     if math.isnan(value):
         return Estimate(math.nan, math.nan, math.nan, np.full(options.draws, np.nan), reason or "undefined")
     seed = [options.seed, *name.encode()]
-    draws = resample(cluster_counts(clusters, options.draws, seed))
+    draws = resample(cluster_counts(drawn, options.draws, seed))
     low, high = interval(draws)
     return Estimate(value, low, high, draws)
+
+
+def correlated(judged: Floats, rated: Floats, drawn: list[str], kind: Kind) -> Computed:
+    """Correlation of a judge's scores with ratings, where `drawn` names what is drawn together."""
+    return (
+        correlation(judged, rated, kind),
+        lambda counts: resampled_correlations(judged, rated, counts, kind),
+        drawn,
+        undefined(judged, rated),
+    )
+
+
+def clusters(observations: Sequence[Observation]) -> list[str]:
+    """What is drawn together: samples whose uids are alike up to a `#`."""
+    return [o.uid.split("#")[0] for o in observations]
 
 
 def _scores(observations: Sequence[Observation]) -> tuple[Floats, Floats]:
@@ -70,23 +90,8 @@ def _scores(observations: Sequence[Observation]) -> tuple[Floats, Floats]:
     return judged, np.round(rated, 9)
 
 
-def _clusters(observations: Sequence[Observation]) -> list[str]:
-    return [o.uid.split("#")[0] for o in observations]
-
-
 def _correlation(kind: Kind) -> Callable[[Sequence[Observation]], Computed]:
-    def compute(observations: Sequence[Observation]) -> Computed:
-        judged, rated = _scores(observations)
-        value = correlation(judged, rated, kind)
-        clusters = _clusters(observations)
-        return (
-            value,
-            lambda counts: resampled_correlations(judged, rated, counts, kind),
-            clusters,
-            undefined(judged, rated),
-        )
-
-    return compute
+    return lambda observations: correlated(*_scores(observations), clusters(observations), kind)
 
 
 def _pairwise(observations: Sequence[Observation]) -> Computed:
@@ -94,8 +99,12 @@ def _pairwise(observations: Sequence[Observation]) -> Computed:
     judged, rated = _scores(observations)
     found = pairwise.calibrated(judged, rated)
     epsilon = found.epsilon
-    clusters = _clusters(observations)
-    return found.accuracy, lambda c: pairwise.resampled_accuracy(judged, rated, epsilon, c), clusters, "too few samples"
+    return (
+        found.accuracy,
+        lambda c: pairwise.resampled_accuracy(judged, rated, epsilon, c),
+        clusters(observations),
+        "too few samples",
+    )
 
 
 def _auroc(observations: Sequence[Observation]) -> Computed:
@@ -104,7 +113,7 @@ def _auroc(observations: Sequence[Observation]) -> Computed:
     return (
         value,
         lambda c: binary.resampled_auroc(rated, judged, c),
-        _clusters(observations),
+        clusters(observations),
         "labels of one class only",
     )
 

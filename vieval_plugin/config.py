@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.meta_evaluation import Options, Policy
+from vieval_plugin.meta_evaluation import MissingRatings, Options, Policy
 
 FILE_VARIABLE = "VIEVAL_CONFIG"
 DATA_VARIABLE = "VIEVAL_DATA"
@@ -105,11 +105,14 @@ class Judges(_Part):
 
 class Statistics(_Part):
     failures: Policy = Field("drop", description="what a failed verdict does to a correlation: drop, random or worst")
+    missing_ratings: MissingRatings = Field(
+        "drop", description="a score an annotator did not give (T2I-Eval-Bench): drop, or impute_mean of the others"
+    )
     draws: int = Field(1000, ge=0, description="bootstrap draws of a 95% interval")
     seed: int = Field(0, ge=0, description="seed of everything random")
 
     def options(self) -> Options:
-        return Options(self.failures, self.draws, self.seed)
+        return Options(self.failures, self.draws, self.seed, self.missing_ratings)
 
 
 class StoreOptions(_Part):

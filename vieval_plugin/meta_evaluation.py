@@ -26,15 +26,17 @@ from vieval_plugin.stats.correlation import Floats, Kind, correlation, resampled
 EXACT = 1e-4
 
 Policy: TypeAlias = Literal["drop", "random", "worst"]
+MissingRatings: TypeAlias = Literal["drop", "impute_mean"]
 
 
 @dataclass(frozen=True)
 class Options:
-    """How failed verdicts enter, and how intervals are drawn."""
+    """How failed verdicts and ratings that a rater did not give enter, and how intervals are drawn."""
 
     policy: Policy = "drop"
     draws: int = 1000
     seed: int = 0
+    missing_ratings: MissingRatings = "drop"
 
 
 @dataclass(frozen=True)
@@ -309,7 +311,8 @@ def fill(observations: Sequence[Observation], aspects: tuple[str, ...], options:
     """Observations under a failure policy.
 
     `drop` leaves failed ones out of correlations; `random` gives each aspect that failed a seeded draw from
-    {0, 0.1, ..., 1}, the published penalty; `worst` gives it 0. What was never recorded (`missing`) stays out.
+    {0, 0.1, ..., 1}, the published penalty; `worst` gives it 0. O follows from SC and PQ where the judge rates both. What
+    was never recorded (`missing`) stays out.
     """
     if options.policy == "drop":
         return list(observations)
@@ -318,11 +321,12 @@ def fill(observations: Sequence[Observation], aspects: tuple[str, ...], options:
 
 def _filled(observation: Observation, aspects: tuple[str, ...], options: Options) -> Observation:
     rng = np.random.default_rng([options.seed, zlib.crc32(f"{observation.image_model}/{observation.uid}".encode())])
+    derived = {"SC", "PQ", "O"} <= set(aspects)
     scores = {}
-    for aspect in (a for a in aspects if a != "O"):
+    for aspect in (a for a in aspects if not (derived and a == "O")):
         guess = float(rng.integers(0, 11)) / 10 if options.policy == "random" else 0.0
         scores[aspect] = dict(observation.scores).get(aspect, guess)
-    if "O" in aspects:
+    if derived:
         scores["O"] = math.sqrt(scores["SC"] * scores["PQ"])
     return replace(observation, scores=tuple(scores.items()))
 

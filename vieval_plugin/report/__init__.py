@@ -13,7 +13,7 @@ from pathlib import Path
 from vieval_plugin.data.benchmarks import BENCHMARKS
 from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation import Options
-from vieval_plugin.report import statistics
+from vieval_plugin.report import annotators, statistics
 from vieval_plugin.report.cells import Key, Results, compute
 from vieval_plugin.report.expect import Comparison, compare
 from vieval_plugin.report.load import Run, load_runs
@@ -63,6 +63,9 @@ class _Section:
 
 
 def _section(benchmark: str, runs: list[Run], options: Options) -> _Section:
+    if BENCHMARKS[benchmark].annotators:
+        made, cells = annotators.tables(benchmark, runs, options)
+        return _Section(benchmark, made, cells, {"benchmark": benchmark, "cells": _listed(cells)})
     if BENCHMARKS[benchmark].statistics:
         made, cells = statistics.tables(benchmark, runs, options)
         return _Section(benchmark, made, cells, {"benchmark": benchmark, "cells": _listed(cells)})
@@ -71,8 +74,9 @@ def _section(benchmark: str, runs: list[Run], options: Options) -> _Section:
 
 
 def _protocol(options: Options) -> str:
+    missing = f" Missing ratings: `{options.missing_ratings}`." if options.missing_ratings != "drop" else ""
     return (
-        f"Failed verdicts: `{options.policy}`. Intervals: 95%, {options.draws} bootstrap draws of instructions, "
+        f"Failed verdicts: `{options.policy}`.{missing} Intervals: 95%, {options.draws} bootstrap draws of instructions, "
         f"seed {options.seed}. n counts samples for which the judge scored every aspect it rates."
     )
 

@@ -29,6 +29,30 @@ def rater_mean(ratings: ArrayLike, added_last: int | None = None) -> Floats:
     return np.asarray(total / len(values))
 
 
+def mean_of_given(ratings: ArrayLike) -> Floats:
+    """Mean over the raters who gave a rating, shape (items,), of ratings of shape (raters, items) in which NaN is none.
+
+    Rounded as in `rater_mean`; NaN where no rater gave one.
+
+    >>> mean_of_given([[1.0, float("nan")], [2.0, float("nan")], [float("nan"), 3.0]]).tolist()
+    [1.5, 3.0]
+    """
+    values = np.asarray(ratings, dtype=float)
+    given = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.round(np.where(given, values, 0.0).sum(axis=0) / given.sum(axis=0), 9))
+
+
+def impute_mean(ratings: ArrayLike) -> Floats:
+    """Ratings of shape (raters, items) with each that is missing (NaN) filled by the mean of the item's other raters.
+
+    >>> impute_mean([[1.0, 4.0], [2.0, float("nan")], [float("nan"), 3.0]]).tolist()
+    [[1.0, 4.0], [2.0, 3.5], [1.5, 3.0]]
+    """
+    values = np.asarray(ratings, dtype=float)
+    return np.asarray(np.where(np.isnan(values), mean_of_given(values), values))
+
+
 def leave_one_out(ratings: ArrayLike, kind: Kind = "spearman") -> Floats:
     """Correlation of each rater with the mean of the others, shape (raters,); ratings have shape (raters, items).
 
