@@ -46,16 +46,18 @@ def replay(logs, out, tasks):
 
 VIESCORE = [f"imagenhub_viescore_{t}" for t in ("tig", "mie", "tie", "sdig", "sdie", "mcic", "cig")]
 VQASCORE = [f"imagenhub_vqascore_{t}" for t in ("tig", "cig", "sdig", "mcic")]
+T2I_EVAL = ["imagenhub_t2i_eval_tig"]
 
 
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
-        ("imagenhub_*", VIESCORE + VQASCORE),
-        ("imagenhub*", VIESCORE + VQASCORE),
-        ("imagenhub", VIESCORE + VQASCORE),
+        ("imagenhub_*", VIESCORE + VQASCORE + T2I_EVAL),
+        ("imagenhub*", VIESCORE + VQASCORE + T2I_EVAL),
+        ("imagenhub", VIESCORE + VQASCORE + T2I_EVAL),
         ("imagenhub_viescore", VIESCORE),
         ("imagenhub_viescore*", VIESCORE),
+        ("t2i_eval_bench*", [f"t2i_eval_bench_{judge}" for judge in ("viescore", "vqascore", "t2i_eval")]),
     ],
 )
 def test_a_pattern_runs_each_plain_task_once(manager, pattern, expected):
@@ -171,7 +173,7 @@ def test_tasks_are_listed_with_their_data(ratings_folder, monkeypatch, capsys):
     monkeypatch.setenv("VIEVAL_DATA", str(ratings_folder))
     assert main(["tasks"]) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
-    assert "group of 11 tasks" in lines["imagenhub"]
+    assert "group of 12 tasks" in lines["imagenhub"]
     assert (
         "ratings ready, for live judging run `vieval prepare imagenhub --task cig`" in lines["imagenhub_viescore_cig"]
     )
