@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     show.set_defaults(run=_show)
 
     export = commands.add_parser("export", help="training examples from the conversations of a run")
-    export.add_argument("judge", choices=["t2i_eval"])
+    export.add_argument("judge", choices=["t2i_eval", "cigeval"])
     export.add_argument("results", nargs="+", type=Path, help="as for show")
     export.add_argument("--out", type=Path, required=True, help="JSONL of examples")
     export.add_argument("--samples", type=Path, help="the samples file that score read")
@@ -104,7 +104,13 @@ def _parser() -> argparse.ArgumentParser:
         help="whose reading of images in messages to follow (default: %(default)s)",
     )
     export.add_argument("--rebalance", action="store_true", help="t2i_eval: even out sub-tasks and scores as published")
-    export.add_argument("--seed", type=int, default=0, help="of what is sampled (default: %(default)s)")
+    export.add_argument("--seed", type=int, default=0, help="t2i_eval: of what is sampled (default: %(default)s)")
+    export.add_argument(
+        "--margin",
+        type=float,
+        default=0.3,
+        help="cigeval: how far a verdict may be from the human mean (default: %(default)s)",
+    )
     export.set_defaults(run=_export)
 
     cache = commands.add_parser("cache", help="the store of replies")
@@ -251,10 +257,14 @@ def _show(options: argparse.Namespace) -> int:
 
 def _export(options: argparse.Namespace) -> int:
     from vieval_plugin.lookup import open_results
-    from vieval_plugin.training.export import export_t2i_eval
+    from vieval_plugin.training.export import export_cigeval, export_t2i_eval
 
     lookup = open_results(options.results, options.samples)
-    for line in export_t2i_eval(lookup, options.out, options.trainer, options.rebalance, options.seed):
+    if options.judge == "cigeval":
+        lines = export_cigeval(lookup, options.out, options.trainer, options.margin)
+    else:
+        lines = export_t2i_eval(lookup, options.out, options.trainer, options.rebalance, options.seed)
+    for line in lines:
         print(line)
     print(f"wrote {options.out}")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tqdm import tqdm
 from vieval_plugin.errors import VievalError
 from vieval_plugin.lookup import Lookup
 from vieval_plugin.records import Record
-from vieval_plugin.training import t2i_eval
+from vieval_plugin.training import cigeval, t2i_eval
 from vieval_plugin.training.chat_format import Trainer, write
 from vieval_plugin.training.rebalance import Unit, counts, rebalanced, score_counts
 
@@ -31,6 +32,24 @@ def export_t2i_eval(lookup: Lookup, out: Path, trainer: Trainer, rebalance: bool
         yield from ("", *_table(name, numbers, rows))
     yield ""
     yield f"seed {seed}" if rebalance else "not rebalanced (--rebalance)"
+
+
+def export_cigeval(lookup: Lookup, out: Path, trainer: Trainer, margin: float) -> Iterator[str]:
+    """Write the conversations of verdicts within a margin of the human mean; lines of a table kept and dropped by task."""
+    judged = [record for record in lookup.records if record.provenance.judge == "cigeval"]
+    if not judged:
+        raise VievalError("no verdicts of cigeval in these results")
+    if not any(record.ratings.get("SC") for record in judged):
+        raise VievalError("these verdicts have no human ratings of SC to be near to; export a run of an imagenhub task")
+    kept = [record for record in judged if cigeval.near_human(record, margin)]
+    told = tqdm(kept, desc="Exporting", unit="sample", disable=None)
+    write(out, list(itertools.chain.from_iterable(cigeval.examples(r, lookup.exchanges(r)) for r in told)), trainer)
+    held, near = (Counter(record.id.task for record in records) for records in (judged, kept))
+    rows = [(task, str(n), str(near[task]), str(n - near[task])) for task, n in held.items()]
+    total = ("all", str(len(judged)), str(len(kept)), str(len(judged) - len(kept)))
+    yield from _table("task", ["verdicts", "kept", "dropped"], [*rows, total])
+    yield ""
+    yield f"margin {margin:g}"
 
 
 def _units(lookup: Lookup, judged: Sequence[Record]) -> Iterator[list[Unit]]:
