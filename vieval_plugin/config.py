@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.cigeval_questions import Improvement
 from vieval_plugin.meta_evaluation import MissingRatings, Options, Policy
 
 FILE_VARIABLE = "VIEVAL_CONFIG"
@@ -96,11 +97,31 @@ class T2IEvalOptions(_Part):
     ] = Field(default_factory=dict, description="a step's own backbone, by its name under backbones ({quality: gpt})")
 
 
+class CIGEvalOptions(_Part):
+    pack: str = Field("cigeval/v1", description="prompt pack of both forms")
+    removed: tuple[str, ...] = Field(
+        ("ocr",), description="tools that are not offered: difference, grounding, ocr, scene_graph"
+    )
+    improvements: tuple[Improvement, ...] = Field(
+        (),
+        description="departures from the released code: difference_on_tie, all_differences, mask, named_entity, "
+        "plan_each_subject",
+    )
+    turns: int = Field(3, ge=0, description="tool calls for a sub-question in the react form")
+    detector: str = Field(
+        "IDEA-Research/grounding-dino-base", description="the grounding tool's model, a name or a folder"
+    )
+    subset: Path | None = Field(
+        None, description="samples of variant_imagenhub_cigeval_subset: one uid a line, or the published JSON split"
+    )
+
+
 class Judges(_Part):
     reminders: int = Field(1, ge=0, description="how often a reply that cannot be read is asked again, with the error")
     viescore: VIEScoreOptions = Field(default_factory=VIEScoreOptions, description="VIEScore")
     vqascore: VQAScoreOptions = Field(default_factory=VQAScoreOptions, description="VQAScore")
     t2i_eval: T2IEvalOptions = Field(default_factory=T2IEvalOptions, description="T2I-Eval")
+    cigeval: CIGEvalOptions = Field(default_factory=CIGEvalOptions, description="CIGEval")
 
 
 class Statistics(_Part):
@@ -124,7 +145,7 @@ class Config(_Part):
     """All options, with their defaults."""
 
     data: Path | None = Field(None, description="folder of prepared benchmarks; VIEVAL_DATA, where set, goes before it")
-    uids: Path | None = Field(None, description="file with one uid a line: only these samples are judged")
+    uids: Path | None = Field(None, description="file with one uid a line, or a JSON split: only these samples are judged")
     judges: Judges = Field(default_factory=Judges, description="judges and their switches")
     backbones: Mapping[str, Backbone] = Field(
         default_factory=dict,
@@ -225,7 +246,7 @@ def _fields_at(place: list[str]) -> list[str]:
 
 
 def _anchored(config: Config, folder: Path) -> Config:
-    """The same options with relative paths of data, uids and examples starting at the file's folder."""
+    """The same options with relative paths of data, uids, subset and examples starting at the file's folder."""
 
     def anchor(path: Path | None) -> Path | None:
         return folder / path.expanduser() if path else None
@@ -235,7 +256,8 @@ def _anchored(config: Config, folder: Path) -> Config:
         for key, one in config.judges.viescore.examples.items()
     }
     viescore = config.judges.viescore.model_copy(update={"examples": examples})
-    judges = config.judges.model_copy(update={"viescore": viescore})
+    cigeval = config.judges.cigeval.model_copy(update={"subset": anchor(config.judges.cigeval.subset)})
+    judges = config.judges.model_copy(update={"viescore": viescore, "cigeval": cigeval})
     store = config.store.model_copy(update={"path": anchor(config.store.path)})
     return config.model_copy(
         update={"data": anchor(config.data), "uids": anchor(config.uids), "judges": judges, "store": store}

@@ -8,12 +8,20 @@ from functools import lru_cache
 from vieval_plugin import packs
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges import auto_metrics, t2i_eval, viescore, vqascore
+from vieval_plugin.judges import auto_metrics, cigeval, cigeval_react, t2i_eval, tools, viescore, vqascore
 from vieval_plugin.judges.protocol import Image, Judge
 from vieval_plugin.records import Provenance
 
-_ASPECTS = {"viescore": viescore.ASPECTS, "vqascore": vqascore.ASPECTS, "t2i_eval": t2i_eval.ASPECTS}
-_SETTINGS = {"t2i_eval": t2i_eval.ABLATIONS}
+_ASPECTS = {
+    "viescore": viescore.ASPECTS,
+    "vqascore": vqascore.ASPECTS,
+    "t2i_eval": t2i_eval.ASPECTS,
+    "cigeval": cigeval.ASPECTS,
+}
+_SETTINGS = {
+    "t2i_eval": t2i_eval.ABLATIONS,
+    "cigeval": ("paper", "react", *(f"no_{tool.name}" for tool in tools.planned())),
+}
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,12 @@ def prepare(judge: str, setting: str, config: Config) -> Prepared:
     if judge in auto_metrics.METRICS:
         program = auto_metrics.judge(auto_metrics.METRICS[judge])
         return Prepared(program, Provenance(judge, setting, rated, config_hash=config.hash))
-    prepares = {"viescore": _prepare_viescore, "vqascore": _prepare_vqascore, "t2i_eval": _prepare_t2i_eval}
+    prepares = {
+        "viescore": _prepare_viescore,
+        "vqascore": _prepare_vqascore,
+        "t2i_eval": _prepare_t2i_eval,
+        "cigeval": _prepare_cigeval,
+    }
     return prepares[judge](setting, config, rated)
 
 
@@ -95,6 +108,31 @@ def _prepare_t2i_eval(setting: str, config: Config, rated: tuple[str, ...]) -> P
     named = options.mode if setting == "full" else f"{options.mode} {setting}"
     provenance = Provenance("t2i_eval", named, rated, pack=pack.name, pack_hash=pack.hash, config_hash=config.hash)
     return Prepared(t2i_eval.judge(pack, switches), provenance)
+
+
+def _prepare_cigeval(setting: str, config: Config, rated: tuple[str, ...]) -> Prepared:
+    options = config.judges.cigeval
+    pack = _pack(options.pack)
+    form, shape = (cigeval_react, "react") if setting == "react" else (cigeval, "paper")
+    if pack.judge != "cigeval" or shape not in pack.settings:
+        raise VievalError(
+            f"prompt pack {pack.name} is for {pack.judge} {', '.join(pack.settings)}, not for cigeval {shape}"
+        )
+    offered = {tool.name: tool for tool in tools.planned()}
+    if unknown := [name for name in options.removed if name not in offered]:
+        raise VievalError(f"judges.cigeval.removed: no tool {unknown[0]!r}; known: {', '.join(offered)}")
+    without = {*options.removed, setting.removeprefix("no_")}
+    choices = cigeval.Choices(
+        tuple(tool for name, tool in offered.items() if name not in without),
+        frozenset(options.improvements),
+        options.detector,
+        config.judges.reminders,
+        options.turns,
+    )
+    tools.require(choices.tools)
+    named = " ".join([setting, *sorted(options.improvements)])
+    provenance = Provenance("cigeval", named, rated, pack=pack.name, pack_hash=pack.hash, config_hash=config.hash)
+    return Prepared(form.judge(pack, choices), provenance)
 
 
 def _prepare_vqascore(setting: str, config: Config, rated: tuple[str, ...]) -> Prepared:

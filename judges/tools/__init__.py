@@ -58,7 +58,7 @@ class Request:
 class Finding:
     """What a tool gives a sub-question: `images` in place of its own, by role; a `text`; its `steps` for the trace.
 
-    With a `failure` there is nothing to use but the steps.
+    With a `failure` there is nothing to use but the steps, which name it.
     """
 
     images: Mapping[str, Image] = field(default_factory=dict)

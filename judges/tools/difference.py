@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vieval_plugin.judges.protocol import Ask, Box, Failure, Reply, Status, ToolResult, UseTool
+from vieval_plugin.judges.protocol import Ask, Box, Failure, Reply, Status, Step, ToolResult, UseTool
 from vieval_plugin.judges.tools import Finding, Request, Tool, failed, use_tools
 from vieval_plugin.judges.tools._pixels import Pixels, pixels, resized
 from vieval_plugin.judges.tools.highlight import highlighted
@@ -96,7 +96,9 @@ def use(request: Request) -> Generator[list[Ask], list[Reply], Finding]:
     With a mask, the question whether the edit succeeded looks inside it, any other one outside.
     """
     if len(request.images) != 2:
-        return Finding(failure=Failure(Status.TOOL_ERROR, f"{NAME} compares two images, not {len(request.images)}"))
+        reason = f"{NAME} compares two images, not {len(request.images)}"
+        step = Step(f"{request.label}/{NAME}", Status.TOOL_ERROR, reason=reason)
+        return Finding(steps=(step,), failure=Failure(step.status, reason))
     first, second = request.images.values()
     arguments: dict[str, Any] = {"first": first, "second": second}
     if request.mask is not None:

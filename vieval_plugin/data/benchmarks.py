@@ -9,6 +9,7 @@ from pathlib import Path
 
 from vieval_plugin.data import demo, imagenhub
 from vieval_plugin.data.alignment_benchmarks import LOADERS, Loader
+from vieval_plugin.data.subset import chosen
 from vieval_plugin.data.t2i_eval_bench import T2I_EVAL_BENCH
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample
@@ -74,20 +75,11 @@ BENCHMARKS: dict[str, Benchmark] = {
 
 
 def samples(root: Path, benchmark: str, task: str, uids: Path | None = None) -> list[Sample]:
-    """The samples of a benchmark's task; with `uids` (a file, one uid a line) only those.
+    """The samples of a benchmark's task; with `uids` (a file, see subset.py) only those it names.
 
     VievalError for an unknown benchmark, for data that is absent or malformed, and for a list that names no sample.
     """
     if benchmark not in BENCHMARKS:
         raise VievalError(f"no benchmark {benchmark!r}; known: {', '.join(BENCHMARKS)}")
     found = BENCHMARKS[benchmark].samples(root, task)
-    if uids is None:
-        return found
-    try:
-        wanted = {line.strip() for line in uids.read_text(encoding="utf-8").splitlines() if line.strip()}
-    except OSError as error:
-        raise VievalError(f"{uids}: the list of uids cannot be read ({error.strerror}); option uids names it") from None
-    kept = [sample for sample in found if sample.id.uid in wanted]
-    if not kept:
-        raise VievalError(f"{uids}: none of its {len(wanted)} uids is in {benchmark}/{task}")
-    return kept
+    return found if uids is None else chosen(found, uids)

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import datasets
@@ -18,6 +19,7 @@ from lmms_eval.utils import simple_parse_args_string
 
 from vieval_plugin import annotators, config, judging
 from vieval_plugin.data import benchmarks
+from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.lmms_eval.errors import one_line
 from vieval_plugin.judges.protocol import Sample
@@ -61,11 +63,22 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
     def download(self, dataset_kwargs: Any = None) -> None:
         """Load samples from the data folder; the host's dataset only numbers them."""
         options = config.current()
-        self.samples = benchmarks.samples(options.data_folder(), self.benchmark, self.part, options.uids)
+        self.samples = benchmarks.samples(options.data_folder(), self.benchmark, self.part, self._uids(options))
         rows = [{"sample": str(sample.id)} for sample in self.samples]
         self.dataset = datasets.DatasetDict({self.config.test_split: datasets.Dataset.from_list(rows)})
         self.dataset_no_image = self.dataset
         self.places = {str(sample.id): sample for sample in self.samples}
+
+    def _uids(self, options: config.Config) -> Path | None:
+        """The file that lists the wanted samples, if there is one: the options' own, or that of a task's subset."""
+        if not self.config.metadata.get("subset"):
+            return options.uids
+        if options.judges.cigeval.subset is None:
+            raise VievalError(
+                f"{self.config.task}: set judges.cigeval.subset to the file that lists its samples "
+                "(test_40p.json of the authors' repository, or one uid a line)"
+            )
+        return options.judges.cigeval.subset
 
     def doc_to_text(self, doc: dict[str, Any]) -> str:
         return str(doc["sample"])

@@ -1,0 +1,178 @@
+"""CIGEval's plan: which tool, if any, helps with which sub-question; and what is done with a bad one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vieval_plugin.judges.asking import Asked, Read, ask_all
+from vieval_plugin.judges.cigeval_questions import Choices, SubQuestion, barred
+from vieval_plugin.judges.parsing import refuses, without_thinking
+from vieval_plugin.judges.protocol import Ask, Chat, Image, Message, Reply, Status, Step, Wording
+from vieval_plugin.judges.tools import Tool, registry
+
+_NONE = frozenset({"", "none", "null", "no", "no_tool", "n/a"})
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a plan says of the question with that number: the tool's name (empty for none), what to look for, and why."""
+
+    task_id: int
+    tool: str
+    entities: tuple[str, ...] = ()
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is done for a sub-question: its `tool`, if any, and what to look for; `finding` is what is counted."""
+
+    tool: Tool | None = None
+    entities: tuple[str, ...] = ()
+    step: Step | None = None
+    finding: str = ""
+
+
+def planned_items(asked: Sequence[SubQuestion], choices: Choices) -> list[list[SubQuestion]]:
+    """The sub-questions of each entry of a plan: one, but by the released code two concepts share an entry."""
+    shared = "plan_each_subject" not in choices.improvements
+    items: dict[str, list[SubQuestion]] = {}
+    for one in asked:
+        items.setdefault("concepts" if shared and one.name.startswith("concept_") else one.name, []).append(one)
+    return list(items.values())
+
+
+def _in_words(item: Sequence[SubQuestion], wording: Wording) -> str:
+    first, *others = (str(one.texts["subject"]) for one in item)
+    subject = f"{first} (and likewise the {' and the '.join(others)})" if others else first
+    return item[0].render(wording, form="plan", subject=subject)
+
+
+def plan(
+    asked: Sequence[SubQuestion], images: Mapping[str, Image], wording: Wording, choices: Choices
+) -> Generator[list[Ask], list[Reply], tuple[dict[str, Chosen], tuple[Step, ...]]]:
+    """Ask for a plan over all images: what is chosen for each sub-question, and the plan's own steps."""
+    if not choices.tools:
+        return {one.name: Chosen() for one in asked}, ()
+    items = planned_items(asked, choices)
+    question = wording.questions[f"plan/{asked[0].task}"]
+    entities = "named_entity" in choices.improvements
+    text = wording.render(
+        question.template,
+        {
+            **asked[0].texts,
+            "pictures": [role.replace("_", " ") for role in question.images],
+            "questions": [_in_words(item, wording) for item in items],
+            "tools": choices.tools,
+            "entities": entities,
+        },
+    )
+    message = Message("user", (*(images[role] for role in question.images), text))
+    chat = Chat((message,), "plan", schema(len(items), choices.tools, entities))
+    [answer] = yield from ask_all([Asked(chat, read_plan)], wording, choices.reminders)
+    entries = {entry.task_id: entry for entry in reversed(answer.value or ())}
+    chosen = {}
+    for one in asked:
+        number = next(number for number, item in enumerate(items, start=1) if one in item)
+        chosen[one.name] = _choose(one, entries.get(number), answer.value is not None, choices)
+    return chosen, answer.steps
+
+
+def _choose(asked: SubQuestion, entry: Entry | None, readable: bool, choices: Choices) -> Chosen:
+    """The tool of an entry, or none with what is wrong with it."""
+    label = f"plan/{asked.name}"
+
+    def without(status: Status, reason: str, finding: str) -> Chosen:
+        return Chosen(step=Step(label, status, answer=entry.tool if entry else "", reason=reason), finding=finding)
+
+    if entry is None:
+        if not readable:
+            return without(Status.PARSE_FAILURE, "there is no readable plan", "plan: unreadable")
+        return without(Status.PARSE_FAILURE, "the plan has no entry for this question", "plan: no entry")
+    if not entry.tool:
+        return without(Status.OK, entry.reasoning, "plan: no tool")
+    tool = next((tool for tool in choices.tools if tool.name == entry.tool), None)
+    if tool is None:
+        known = entry.tool in registry()
+        reason = f"the tool {entry.tool[:60]!r} {'was not offered' if known else 'does not exist'}"
+        return without(Status.PARSE_FAILURE, reason, f"plan: {'tool not offered' if known else 'unknown tool'}")
+    if why := barred(tool, asked, choices.improvements):
+        return without(Status.PARSE_FAILURE, why, "plan: forbidden tool")
+    entities = entry.entities if "named_entity" in choices.improvements else ()
+    return Chosen(
+        tool, entities, Step(label, Status.OK, answer=tool.name, reason=entry.reasoning), f"plan: {tool.name}"
+    )
+
+
+def read_plan(text: str) -> Read[tuple[Entry, ...]]:
+    """The entries of a plan: an object with a list under `plan`, or the list itself."""
+    document = as_json(text)
+    listed = document.get("plan") if isinstance(document, dict) else document
+    if not isinstance(listed, list):
+        status = Status.REFUSAL if refuses(text) else Status.PARSE_FAILURE
+        return Read(status, reason="no list of entries under plan")
+    try:
+        entries = tuple(_entry(one) for one in listed)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return Read(Status.PARSE_FAILURE, reason="an entry of the plan lacks its task_id, or is no object")
+    return Read(Status.OK, entries, reason=f"{len(entries)} entries")
+
+
+def as_json(text: str) -> Any:
+    """The JSON value in a reply, whatever is written around it; None if there is none."""
+    body = without_thinking(text)
+    for opening, closing in sorted(("{}", "[]"), key=lambda pair: body.find(pair[0]) % (len(body) + 1)):
+        start, end = body.find(opening), body.rfind(closing)
+        if 0 <= start < end:
+            try:
+                return json.loads(body[start : end + 1])
+            except (ValueError, RecursionError):
+                continue
+    return None
+
+
+def tool_name(given: object) -> str:
+    """A tool's name as a model writes it (`Scene Graph`), as the registry has it; empty for none."""
+    name = "_".join(str(given if given is not None else "").strip().lower().replace("-", " ").split())
+    return "" if name in _NONE else name
+
+
+def texts_of(given: object) -> tuple[str, ...]:
+    """A text or a list of texts as a model gives it."""
+    listed = given if isinstance(given, list) else [given]
+    return tuple(one.strip() for one in listed if isinstance(one, str) and one.strip())
+
+
+def _entry(given: Any) -> Entry:
+    used = given.get("used", True)
+    if isinstance(used, str):
+        used = used.strip().lower() in ("true", "yes", "1")
+    name = tool_name(given.get("tool")) if used else ""
+    return Entry(int(given["task_id"]), name, texts_of(given.get("entities")), str(given.get("reasoning", "")))
+
+
+def schema(count: int, tools: Sequence[Tool], entities: bool) -> dict[str, Any]:
+    """JSON schema of a plan with `count` entries."""
+    text = {"type": "string"}
+    properties: dict[str, Any] = {
+        "task_id": {"type": "integer", "minimum": 1, "maximum": count},
+        "used": {"type": "boolean"},
+        "tool": {"enum": ["none", *(tool.name for tool in tools)]},
+        **({"entities": {"type": "array", "items": text, "maxItems": 4}} if entities else {}),
+        "reasoning": text,
+    }
+    entry = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"plan": {"type": "array", "items": entry, "minItems": count, "maxItems": count}},
+        "required": ["plan"],
+        "additionalProperties": False,
+    }

@@ -1,0 +1,121 @@
+"""Drives CIGEval with scripted replies by label and writes down what each call was shown."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from vieval_plugin import packs
+from vieval_plugin.judges import tools
+from vieval_plugin.judges.cigeval_questions import Choices
+from vieval_plugin.judges.protocol import Box, Chat, Failure, Image, Sample, SampleId, Text, ToolResult
+
+PACK = packs.load("cigeval/v1")
+ROLES = {
+    "tig": ("output",),
+    "tie": ("source", "output"),
+    "mie": ("source", "mask", "output"),
+    "cig": ("control", "output"),
+    "sdig": ("subject", "output"),
+    "sdie": ("source", "subject", "output"),
+    "mcic": ("concepts", "concept_1", "concept_2", "output"),
+}
+TEXTS = {
+    "tig": {"prompt": "two cats"},
+    "tie": {"instruction": "make the hat red"},
+    "mie": {"instruction": "put a hat here"},
+    "cig": {"prompt": "a room", "control_type": "canny"},
+    "sdig": {"prompt": "a dog on a beach", "subject": "dog"},
+    "sdie": {"subject": "vase"},
+    "mcic": {"prompt": "a cat and a vase", "concept_1": "cat", "concept_2": "vase"},
+}
+GRAPH = json.dumps({"objects": [{"name": "cat", "attributes": ["red"]}], "relations": []})
+
+# task -> sub-questions with their images in order, and the planner's images
+ASKED = {
+    "tig": ({"prompt": ["output"]}, ["output"]),
+    "tie": ({"edit": ["source", "output"], "restraint": ["source", "output"]}, ["source", "output"]),
+    "mie": ({"edit": ["source", "output"], "restraint": ["source", "output"]}, ["source", "output"]),
+    "cig": ({"control": ["control", "output"], "prompt": ["output"]}, ["control", "output"]),
+    "sdig": ({"subject": ["subject", "output"], "prompt": ["output"]}, ["subject", "output"]),
+    "sdie": (
+        {"subject": ["subject", "output"], "background": ["source", "output"]},
+        ["source", "subject", "output"],
+    ),
+    "mcic": (
+        {"concept_1": ["concept_1", "output"], "concept_2": ["concept_2", "output"], "prompt": ["output"]},
+        ["concept_1", "concept_2", "output"],
+    ),
+}
+BOX = Box(1, 2, 3, 4)
+
+
+def picture(name):
+    return Image(Path(name))
+
+
+def sample(task, without=()):
+    images = {role: picture(role) for role in ROLES[task] if role not in without}
+    return Sample(SampleId("imagenhub", task, "m", "1"), images, TEXTS[task])
+
+
+def choices(*improvements, only=None, **more):
+    offered = tuple(tool for tool in tools.planned() if only is None or tool.name in only)
+    return Choices(offered, frozenset(improvements), "a detector", **more)
+
+
+def plan(*entries):
+    """A plan whose entries name these tools, None for none."""
+    return json.dumps({
+        "plan": [
+            {"task_id": number, "used": tool is not None, "tool": tool or "none", "reasoning": f"why {number}"}
+            for number, tool in enumerate(entries, start=1)
+        ]
+    })  # fmt: skip
+
+
+def score(value, reasoning="because"):
+    return json.dumps({"score": [value], "reasoning": reasoning})
+
+
+@dataclass
+class Played:
+    """A verdict, and all asks in order by label."""
+
+    verdict: object
+    asks: dict
+    waves: list
+
+    def shown(self, label):
+        """The images of a chat in order, by name; a highlighted one has the label of the call that made it."""
+        return [str(p.source) for m in self.asks[label].messages for p in m.parts if isinstance(p, Image)]
+
+    def text(self, label):
+        return "\n".join(p for m in self.asks[label].messages for p in m.parts if isinstance(p, str))
+
+
+def play(program, replies):
+    """Runs a program. `replies` maps labels to texts, results or failures; tools without one answer by themselves.
+
+    Detectors and comparisons then find BOX, the highlight gives a picture named after its label.
+    """
+    asks, waves, sent = {}, [], None
+    while True:
+        try:
+            wave = program.send(sent)
+        except StopIteration as end:
+            return Played(end.value, asks, waves)
+        waves.append([ask.label for ask in wave])
+        for ask in wave:
+            assert ask.label not in asks, f"{ask.label} twice"
+            asks[ask.label] = ask
+        sent = [_reply(ask, replies) for ask in wave]
+
+
+def _reply(ask, replies):
+    if ask.label in replies:
+        given = replies[ask.label]
+        return given if isinstance(given, (ToolResult, Failure)) else Text(given)
+    assert not isinstance(ask, Chat), f"no reply for {ask.label}"
+    if ask.tool in ("highlight", "half"):
+        return ToolResult(ask.arguments.get("boxes", ()), image=picture(ask.label))
+    return ToolResult((BOX,), "EXIT" if ask.tool == "ocr" else "")
