@@ -13,6 +13,7 @@ from vieval_plugin.config import Config
 from vieval_plugin.data.alignment_benchmarks import LOADERS, prepare
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId, Status, Text, Verdict
+from vieval_plugin.judges.t2i_eval.reading import given_extraction
 from vieval_plugin.records import Provenance, read_record, response_json, target_json
 
 BENCH = "t2i-eval-bench.json"
@@ -248,3 +249,13 @@ def test_viescore_asks_its_question_of_text_guided_generation(folder):
     with pytest.raises(StopIteration) as ended:
         program.send([Text('{"score": [8], "reasoning": ""}'), Text('{"score": [5, 2], "reasoning": ""}')])
     assert ended.value.value.scores == pytest.approx({"SC": 0.8, "PQ": 0.2, "O": 0.4})
+
+
+def test_t2i_eval_can_take_the_datasets_own_questions(folder):
+    edit(folder, BENCH, lambda rows: rows[0].update(intrinsic_questions={"cup": ["Is it red?"]}))
+    taken = given_extraction(samples(folder)[0].texts["extraction"])
+    assert [(q.kind, q.text, q.entities) for q in taken.questions] == [
+        ("appearance", "Does the cup look real?", ("cup",)),
+        ("intrinsic", "Is it red?", ("cup",)),
+        ("relationship", "Where is the cup?", ()),
+    ]
