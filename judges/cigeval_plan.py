@@ -124,7 +124,9 @@ def read_plan(text: str) -> Read[tuple[Entry, ...]]:
 def as_json(text: str) -> Any:
     """The JSON value in a reply, whatever is written around it; None if there is none."""
     body = without_thinking(text)
-    for opening, closing in sorted(("{}", "[]"), key=lambda pair: body.find(pair[0]) % (len(body) + 1)):
+    brackets = [("{", "}"), ("[", "]")]
+    # whichever opens first; what is not found comes last
+    for opening, closing in sorted(brackets, key=lambda pair: body.find(pair[0]) % (len(body) + 1)):
         start, end = body.find(opening), body.rfind(closing)
         if 0 <= start < end:
             try:

@@ -44,19 +44,29 @@ def replay(logs, out, tasks):
     )
 
 
-VIESCORE = [f"imagenhub_viescore_{t}" for t in ("tig", "mie", "tie", "sdig", "sdie", "mcic", "cig")]
+def _members(group):
+    return [f"{group}_{t}" for t in ("tig", "mie", "tie", "sdig", "sdie", "mcic", "cig")]
+
+
+VIESCORE = _members("imagenhub_viescore")
 VQASCORE = [f"imagenhub_vqascore_{t}" for t in ("tig", "cig", "sdig", "mcic")]
 T2I_EVAL = ["imagenhub_t2i_eval_tig"]
+CIGEVAL = _members("imagenhub_cigeval")
+IMAGENHUB = VIESCORE + VQASCORE + CIGEVAL + T2I_EVAL
 
 
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
-        ("imagenhub_*", VIESCORE + VQASCORE + T2I_EVAL),
-        ("imagenhub*", VIESCORE + VQASCORE + T2I_EVAL),
-        ("imagenhub", VIESCORE + VQASCORE + T2I_EVAL),
+        ("imagenhub_*", IMAGENHUB),
+        ("imagenhub*", IMAGENHUB),
+        ("imagenhub", IMAGENHUB),
         ("imagenhub_viescore", VIESCORE),
         ("imagenhub_viescore*", VIESCORE),
+        ("imagenhub_cigeval*", CIGEVAL),
+        ("variant_imagenhub_cigeval_no_scene_graph", _members("variant_imagenhub_cigeval_no_scene_graph")),
+        ("variant_imagenhub_cigeval_react", _members("variant_imagenhub_cigeval_react")),
+        ("vieval_demo_cigeval", _members("vieval_demo_cigeval")),
         ("t2i_eval_bench*", [f"t2i_eval_bench_{judge}" for judge in ("viescore", "vqascore", "t2i_eval")]),
     ],
 )
@@ -173,12 +183,31 @@ def test_tasks_are_listed_with_their_data(ratings_folder, monkeypatch, capsys):
     monkeypatch.setenv("VIEVAL_DATA", str(ratings_folder))
     assert main(["tasks"]) == 0
     lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
-    assert "group of 12 tasks" in lines["imagenhub"]
+    assert "group of 19 tasks" in lines["imagenhub"]
     assert (
         "ratings ready, for live judging run `vieval prepare imagenhub --task cig`" in lines["imagenhub_viescore_cig"]
     )
     assert "not there" in lines["imagenhub_viescore_tie"]
     assert "drawn by VIEval" in lines["vieval_demo_ssim_tie"]
+
+
+def test_a_subset_without_its_file_says_what_to_set(lmms_eval, ratings_folder):
+    run = lmms_eval("--model", "vieval_measure", "--tasks", "variant_imagenhub_cigeval_subset_cig", data=ratings_folder)
+    assert run.returncode == 1
+    assert "vieval: variant_imagenhub_cigeval_subset_cig: set judges.cigeval.subset to the file" in run.stderr
+
+
+def test_a_subset_holds_the_samples_its_file_lists(manager, ratings_folder, monkeypatch, tmp_path):
+    (tmp_path / "split.json").write_text(
+        json.dumps({"ImagenHub_Control-Guided_IG": {"UniControl": {"sample": ["sample_2.jpg", "elsewhere.jpg"]}}})
+    )
+    (tmp_path / "options.yaml").write_text("judges: {cigeval: {subset: split.json}}")
+    monkeypatch.setenv("VIEVAL_DATA", str(ratings_folder))
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "options.yaml"))
+    tasks = get_task_dict(["variant_imagenhub_cigeval_subset_cig", "imagenhub_cigeval_cig"], manager)
+    of_task = {name: [str(sample.id) for sample in task.samples] for name, task in tasks.items()}
+    assert of_task["variant_imagenhub_cigeval_subset_cig"] == ["imagenhub/cig/UniControl/sample_2.jpg"]
+    assert len(of_task["imagenhub_cigeval_cig"]) == 4
 
 
 def test_every_status_has_a_share():

@@ -52,10 +52,11 @@ def area_that_counts(mask: Pixels, inside: bool) -> NDArray[np.bool_]:
     """
     import cv2
 
-    white = (mask >= _WHITE).all(axis=2)
+    white: NDArray[np.bool_] = np.all(mask >= _WHITE, axis=2)
     if inside:
         return white
-    return cv2.dilate(white.astype(np.uint8), np.ones((BLUR, BLUR), np.uint8)) == 0
+    grown = cv2.dilate(white.astype(np.uint8), np.ones((BLUR, BLUR), np.uint8))
+    return np.equal(grown, 0)
 
 
 def merged(boxes: Sequence[Box]) -> list[Box]:

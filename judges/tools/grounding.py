@@ -122,7 +122,7 @@ def load(name: str) -> Detect:
         ) from None
     device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        processor = AutoProcessor.from_pretrained(name)
+        processor: Any = AutoProcessor.from_pretrained(name)  # type: ignore[no-untyped-call]
         model = AutoModelForZeroShotObjectDetection.from_pretrained(name).to(device).eval()
     except (OSError, ValueError) as error:
         raise ToolMissing(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from vieval_plugin.judges.protocol import Ask, Box, Image, Reply, Step, ToolResult, UseTool
 from vieval_plugin.judges.tools import Tool, use_tools
 from vieval_plugin.judges.tools._pixels import Pixels, as_png, pixels, resized
@@ -21,7 +23,8 @@ def highlight(image: Pixels, boxes: Sequence[Box]) -> Pixels:
     """
     if not boxes:
         return image
-    shown = image >> 2
+    shown = np.empty_like(image)
+    np.right_shift(image, 2, out=shown)
     for box in boxes:
         inside = slice(max(box.top, 0), max(box.bottom, 0)), slice(max(box.left, 0), max(box.right, 0))
         shown[inside] = image[inside]
