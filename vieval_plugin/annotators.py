@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import Literal, TypeAlias, get_args
 
@@ -47,37 +47,56 @@ class Comparison:
         return f"{self.dimension}_manual_{self.annotator}_{self.kind}"
 
 
+@dataclass(frozen=True)
+class Mean:
+    """The mean of a score that the judge gives beside its aspects, such as the quality of its explanations."""
+
+    score: str
+
+    def __str__(self) -> str:
+        return f"{self.score}_mean"
+
+
+Wanted: TypeAlias = Comparison | Mean
+
+
 def comparisons(dimensions: Sequence[str], annotators: Sequence[Annotator] = ANNOTATORS) -> tuple[Comparison, ...]:
     """Each dimension with each annotator, both ways."""
     return tuple(Comparison(*one) for one in product(dimensions, annotators, KINDS))
 
 
-def of_judge(judge: str) -> tuple[Comparison, ...]:
-    """What a judge's task reports: overall with each annotator and their mean, the dimensions it scores with the mean."""
-    return (*comparisons([WHOLE]), *comparisons(_DIMENSIONS_OF.get(judge, ()), [MEAN]))
+def of_judge(judge: str, graded: bool = False) -> tuple[Wanted, ...]:
+    """What a judge's task reports: overall with each annotator and their mean, the dimensions it scores with the mean.
+
+    Where its explanations are `graded`, their mean grades as well.
+    """
+    means = [Mean(score) for score in t2i_eval.QUALITIES] if graded and judge in _DIMENSIONS_OF else []
+    return (*comparisons([WHOLE]), *comparisons(_DIMENSIONS_OF.get(judge, ()), [MEAN]), *means)
 
 
 @lru_cache(maxsize=16)
 def summarise(
     observations: tuple[Observation, ...],
     aspects: tuple[str, ...],
-    wanted: tuple[Comparison, ...],
+    wanted: tuple[Wanted, ...],
     name: str,
     options: Options = Options(),
 ) -> Summary:
-    """A task's comparisons by name, with intervals; `aspects` are those that the judge rates.
+    """A task's comparisons and means by name, with intervals; `aspects` are those that the judge rates.
 
     Cached, because a host asks once for every metric.
     """
     headline = OVERALL if OVERALL in aspects else alignment.ASPECT
-    dimensions = dict.fromkeys(one.dimension for one in wanted if one.dimension != WHOLE)
+    compared = [one for one in wanted if isinstance(one, Comparison)]
+    dimensions = dict.fromkeys(one.dimension for one in compared if one.dimension != WHOLE)
     filled = sorted(fill(observations, (*aspects, *dimensions), options), key=lambda o: o.uid)
     scored = [o for o in filled if headline in dict(o.scores)]
     return Summary(
         {},
         Counter(o.status for o in observations),
         options,
-        {str(one): _compare(filled, one, headline, name, options) for one in wanted},
+        {str(one): _compare(filled, one, headline, name, options) for one in compared}
+        | {str(one): _mean(observations, one, name, options) for one in wanted if isinstance(one, Mean)},
         scored=len(scored),
         exact=sum(o.exact for o in scored),
     )
@@ -114,6 +133,22 @@ def _compare(
     rated = mean_of_given(table) if wanted.annotator == MEAN else table[int(wanted.annotator) - 1]
     judged = np.array([dict(o.scores)[aspect] for o in scored], dtype=float)
     return _correlated(scored, judged, rated, wanted.kind, name, options)
+
+
+def _mean(observations: Sequence[Observation], wanted: Mean, name: str, options: Options) -> Estimate:
+    """The mean over the samples that have the score."""
+    rows = sorted((o for o in observations if wanted.score in dict(o.scores)), key=lambda o: o.uid)
+    values = np.array([dict(o.scores)[wanted.score] for o in rows], dtype=float)
+    mean = float(values.mean()) if rows else math.nan
+    resample = partial(_resampled_mean, values)
+    return alignment.with_interval(
+        (mean, resample, alignment.clusters(rows), "no explanation was graded"), name, options
+    )
+
+
+def _resampled_mean(values: Floats, counts: alignment.Counts) -> Floats:
+    resampled: Floats = counts @ values / counts.sum(axis=1)
+    return resampled
 
 
 def _correlated(

@@ -13,15 +13,16 @@ from vieval_plugin.judges.protocol import Judge, Program, Sample, Status, Step, 
 from vieval_plugin.judges.t2i_eval import framework, individual
 from vieval_plugin.judges.t2i_eval.asker import Asker, Notes, Options
 from vieval_plugin.judges.t2i_eval.extraction import GIVEN, LABEL, extract
-from vieval_plugin.judges.t2i_eval.quality import grade
+from vieval_plugin.judges.t2i_eval.quality import OVERALL, QUESTIONS, grade
 from vieval_plugin.judges.t2i_eval.reading import given_extraction, read_extraction
 from vieval_plugin.judges.t2i_eval.results import Result, label_of
 from vieval_plugin.judges.t2i_eval.structure import KINDS
 
-__all__ = ["ABLATIONS", "ASPECTS", "DIMENSIONS", "Options", "judge", "titles"]
+__all__ = ["ABLATIONS", "ASPECTS", "DIMENSIONS", "QUALITIES", "Options", "judge", "titles"]
 
 ASPECTS = ("O",)
 DIMENSIONS = KINDS
+QUALITIES = (OVERALL, QUESTIONS)
 SCALE = 10.0
 ABLATIONS = ("full", "no_extraction", "no_captioning", "no_answering", "merged")
 

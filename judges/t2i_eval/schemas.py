@@ -9,7 +9,7 @@ from vieval_plugin.judges.t2i_eval.structure import KINDS, Question
 
 Schema = Mapping[str, Any]
 
-_MOST = 12
+_MOST = 8
 
 
 def _text(longest: int) -> Schema:
@@ -24,7 +24,7 @@ def _list(item: Schema, least: int = 0, most: int = _MOST) -> Schema:
     return {"type": "array", "items": item, "minItems": least, "maxItems": most}
 
 
-_NAME, _QUESTION, _PROSE = _text(60), _text(160), _text(600)
+_NAME, _QUESTION, _PROSE = _text(50), _text(140), _text(600)
 _SCORE: Schema = {"type": "number", "minimum": 0, "maximum": 10}
 
 ANSWER = _object(answer=_PROSE)
@@ -38,7 +38,7 @@ QUALITY = _object(reasoning=_PROSE, score={"type": "number", "minimum": 0, "maxi
 def extraction(captions: bool) -> Schema:
     """Entities with their attributes, each with its question inside it, and relations with theirs."""
     attribute = _object(name=_NAME, value=_NAME, question=_QUESTION)
-    caption = {"caption": _text(300)} if captions else {}
+    caption = {"caption": _text(200)} if captions else {}
     entity = _object(name=_NAME, **caption, appearance_question=_QUESTION, attributes=_list(attribute, 1))
     relation = _object(entities=_list(_NAME, 1, 4), value=_NAME, question=_QUESTION)
     return _object(entities=_list(entity, 1), relations=_list(relation))

@@ -7,13 +7,13 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.data.benchmarks import BENCHMARKS
 from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation import Options
-from vieval_plugin.report import annotators, statistics
+from vieval_plugin.report import annotators, findings, statistics
 from vieval_plugin.report.cells import Key, Results, compute
 from vieval_plugin.report.expect import Comparison, compare
 from vieval_plugin.report.load import Run, load_runs
@@ -63,6 +63,11 @@ class _Section:
 
 
 def _section(benchmark: str, runs: list[Run], options: Options) -> _Section:
+    section = _statistics_of(benchmark, runs, options)
+    return replace(section, tables=[*section.tables, *findings.table(runs)])
+
+
+def _statistics_of(benchmark: str, runs: list[Run], options: Options) -> _Section:
     if BENCHMARKS[benchmark].annotators:
         made, cells = annotators.tables(benchmark, runs, options)
         return _Section(benchmark, made, cells, {"benchmark": benchmark, "cells": _listed(cells)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vieval_plugin.annotators import (
     ANNOTATORS,
@@ -11,17 +11,20 @@ from vieval_plugin.annotators import (
     MEAN,
     WHOLE,
     Comparison,
+    Mean,
     among_themselves,
     comparisons,
     summarise,
 )
 from vieval_plugin.data.t2i_eval_bench import DIMENSIONS
+from vieval_plugin.judges import t2i_eval
 from vieval_plugin.meta_evaluation import Estimate, Observation, Options, observe
 from vieval_plugin.report.cells import Key
 from vieval_plugin.report.load import Run
 from vieval_plugin.report.tables import Table
 
 WITH_ALL, WITH_OTHERS = "annotators, with the mean of all", "annotators, with the mean of the others"
+GRADES = 5.0
 _SYMBOLS = {"spearman": "rho", "kendall": "tau"}
 
 
@@ -46,6 +49,7 @@ def tables(benchmark: str, runs: list[Run], options: Options) -> tuple[list[Tabl
             if any(row.failed is not None for row in shown):
                 made.append(_like_table_1(dimension, shown))
         made.append(_intervals(rows))
+        made += _qualities(f"{benchmark}/{task}", [run for run in runs if task in run.records], task, options)
         for row in rows:
             cells |= {
                 Key("statistics", task, "", row.label, str(c), c.dimension): e.value for c, e in row.estimates.items()
@@ -103,6 +107,29 @@ def _intervals(rows: Sequence[Row]) -> Table:
                 lines.append((row.label, one.dimension, f"manual {one.annotator}", *map(_with_interval, both)))
     header = ("judge", "score", "with", *(_SYMBOLS[kind] for kind in KINDS))
     return Table("intervals", "With 95% intervals", header, tuple(lines))
+
+
+def _qualities(name: str, runs: Sequence[Run], task: str, options: Options) -> list[Table]:
+    """How good the judges' explanations were found, 0 to 5; no table where none was graded."""
+    wanted = [Mean(score) for score in t2i_eval.QUALITIES]
+    rows = []
+    for run in runs:
+        observed = tuple(observe(records) for records in run.records[task])
+        found = summarise(observed, run.aspects, tuple(wanted), name, options).estimates
+        graded = [sum(one.score in dict(o.scores) for o in observed) for one in wanted]
+        if any(graded):
+            cells = [_with_interval(_times(found[str(one)], GRADES)) for one in wanted]
+            rows.append((run.label, *(cell for pair in zip(map(str, graded), cells, strict=True) for cell in pair)))
+    header = ("judge", "n", "overall explanation", "n", "questions' explanations")
+    return (
+        [Table("explanations", "Explanations graded against the annotators', 0 to 5", header, tuple(rows))]
+        if rows
+        else []
+    )
+
+
+def _times(found: Estimate, scale: float) -> Estimate:
+    return replace(found, value=found.value * scale, low=found.low * scale, high=found.high * scale)
 
 
 def _number(found: Estimate | None) -> str:

@@ -131,8 +131,11 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
 
     def _metric_names(self) -> list[str]:
         benchmark = benchmarks.BENCHMARKS[self.benchmark]
-        statistics = tuple(map(str, annotators.of_judge(self.judge))) if benchmark.annotators else benchmark.statistics
+        statistics = tuple(map(str, self._wanted())) if benchmark.annotators else benchmark.statistics
         return metrics.names(self.aspects, self.config.repeats, statistics, judging.gives_intervals(self.judge))
+
+    def _wanted(self) -> tuple[annotators.Wanted, ...]:
+        return annotators.of_judge(self.judge, config.current().judges.t2i_eval.explanation_quality)
 
     @one_line
     def _aggregate(self, name: str, items: list[Observation]) -> metrics.Value:
@@ -144,8 +147,8 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
 
             return metrics.take(alignment.summarise(tuple(items), benchmark.statistics, of_task, options), name)
         if benchmark.annotators:
-            wanted = annotators.of_judge(self.judge)
-            return metrics.take(annotators.summarise(tuple(items), self.aspects, wanted, of_task, options), name)
+            found = annotators.summarise(tuple(items), self.aspects, self._wanted(), of_task, options)
+            return metrics.take(found, name)
         last = benchmark.added_last.get(self.part)
         return metrics.take(summarise(tuple(items), self.aspects, of_task, last, options), name)
 
