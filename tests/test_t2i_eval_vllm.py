@@ -1,0 +1,53 @@
+"""T2I-Eval on a real vLLM that enforces its schemas, with a model of random weights: `make test-vllm`."""
+
+from __future__ import annotations
+
+import os
+import urllib.request
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests import pairs
+from vieval_plugin.cli import main
+from vieval_plugin.lookup import open_results
+from vieval_plugin.outline import outline, text
+
+URL = os.environ.get("VIEVAL_VLLM_URL", "http://127.0.0.1:8765/v1")
+
+pytestmark = pytest.mark.vllm
+
+
+@pytest.fixture(scope="module")
+def server() -> str:
+    try:
+        with urllib.request.urlopen(f"{URL}/models", timeout=5):
+            return URL
+    except OSError:
+        pytest.skip(f"no vLLM answers at {URL} (VIEVAL_VLLM_URL); `make test-vllm` starts one")
+
+
+def test_every_reply_parses_under_enforced_schemas(server, lmms_eval, tmp_path, monkeypatch):
+    pairs.write(tmp_path, 6)
+    assert main(["prepare", "t2i_eval_bench", "--root", str(tmp_path)]) == 0
+    options = tmp_path / "v.yaml"
+    options.write_text("store: {use: false}\nstatistics: {draws: 50}\n")
+    done = lmms_eval(
+        *("--model", "vieval_openai", "--model_args", f"model=tiny,base_url={server},num_concurrent=4"),
+        *("--tasks", "t2i_eval_bench_t2i_eval", "--output_path", tmp_path / "out", "--log_samples"),
+        data=tmp_path,
+        options=options,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Traceback" not in done.stderr
+    assert "vieval: verdicts: ok 6" in done.stderr
+    monkeypatch.setenv("VIEVAL_DATA", str(tmp_path))
+    monkeypatch.setenv("VIEVAL_CONFIG", str(options))
+    lookup = open_results([Path(tmp_path / "out")])
+    steps = [step for record in lookup.records for step in record.verdict.trace]
+    assert Counter(str(step.status) for step in steps) == {"ok": len(steps)}
+    for record in lookup.records:
+        told = lookup.exchanges(record)
+        assert [one.step for one in told] == list(record.verdict.trace)
+        assert text(outline(record, told)).count("[ok]") == 1 + len(told)
