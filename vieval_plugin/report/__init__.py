@@ -13,7 +13,7 @@ from pathlib import Path
 from vieval_plugin.data.benchmarks import BENCHMARKS
 from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation import Options
-from vieval_plugin.report import annotators, findings, statistics
+from vieval_plugin.report import annotators, findings, same_samples, statistics
 from vieval_plugin.report.cells import Key, Results, compute
 from vieval_plugin.report.expect import Comparison, compare
 from vieval_plugin.report.load import Run, load_runs
@@ -75,7 +75,8 @@ def _statistics_of(benchmark: str, runs: list[Run], options: Options) -> _Sectio
         made, cells = statistics.tables(benchmark, runs, options)
         return _Section(benchmark, made, cells, {"benchmark": benchmark, "cells": _listed(cells)})
     results = compute(benchmark, runs, options)
-    return _Section(benchmark, tables(results), results.cells, _cells(results))
+    made = [*tables(results), *same_samples.table(benchmark, runs, options)]
+    return _Section(benchmark, made, results.cells, _cells(results))
 
 
 def _protocol(options: Options) -> str:
