@@ -13,7 +13,7 @@ VLLM_URL := http://127.0.0.1:$(VLLM_PORT)
 $(ENV)/ready: setup.cfg pyproject.toml
 	@echo "== making an environment in $(ENV) (lmms-eval brings PyTorch, some 7 GB: a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(ENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[lmms-eval,http,metrics,video,test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[lmms-eval,http,metrics,video,tools,test]"
 	@touch $@
 
 demo: $(ENV)/ready
