@@ -127,7 +127,7 @@ class Likelihood:
 
 @dataclass(frozen=True)
 class UseTool:
-    """Asks for a named image tool to be run; `arguments` are the tool's own (images, phrases, boxes)."""
+    """Asks for a named image tool to be run; `arguments` are the tool's own (images, phrases, boxes), all hashable."""
 
     tool: str
     arguments: Mapping[str, Any]

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -95,6 +96,23 @@ async def test_the_event_loop_goes_on_while_many_tools_run(with_tool):
         await asyncio.sleep(0.01)  # would hang here if tools ran on the loop
     release.set()
     assert await run == [repr([ToolResult(text="True")])] * 30
+
+
+async def test_a_run_that_is_asked_for_twice_at_once_is_done_once_and_later_anew(with_tool):
+    release, runs = threading.Event(), []
+
+    def run(arguments):
+        runs.append(arguments["word"])
+        return ToolResult(text=str(release.wait(10)))
+
+    with_tool(run)
+    same, other = UseTool("saw", {"word": "a"}, "t"), UseTool("saw", {"word": "b"}, "t")
+    threading.Timer(0.2, release.set).start()
+    first, second = await judged(asking(same, other), asking(replace(same, label="u")), backbone=Answers())
+    assert (first, second) == (repr([ToolResult(text="True")] * 2), repr([ToolResult(text="True")]))
+    assert sorted(runs) == ["a", "b"]
+    await judged(asking(same), backbone=Answers())
+    assert sorted(runs) == ["a", "a", "b"]
 
 
 def in_batch(asks, generate):

@@ -12,11 +12,11 @@ from typing import Protocol
 
 from tqdm import tqdm
 
-from vieval_plugin.backends import tools
 from vieval_plugin.backends.measure import measure
 from vieval_plugin.backends.openai import OpenAIBackend, Sampling
 from vieval_plugin.backends.server import ServerOptions, Usage
 from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.tools import Threads
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import (
@@ -102,7 +102,7 @@ async def judge_all(
     """
     repeats: dict[int, int] = {}
     shown = tqdm(total=total, desc="Judging", unit="sample", disable=not bar)
-    threads = tools.pool()
+    threads = Threads()
 
     def programs() -> Iterable[Program]:
         for number, job in enumerate(jobs):
@@ -113,7 +113,7 @@ async def judge_all(
         if isinstance(ask, Measure):
             return await asyncio.to_thread(measure, ask)
         if isinstance(ask, UseTool):
-            return await asyncio.wrap_future(tools.start(threads, ask))
+            return await asyncio.wrap_future(threads.start(ask))
         return await backbones.answer(ask, repeats[number])
 
     def ended(number: int, outcome: Outcome) -> None:
@@ -128,8 +128,7 @@ async def judge_all(
         await run_concurrently(programs(), answer, live=live, on_outcome=ended)
     finally:
         shown.close()
-        # a tool that is running cannot be stopped, but need not be waited for
-        threads.shutdown(wait=False, cancel_futures=True)
+        threads.close()
 
 
 def require_images(samples: Iterable[Sample], remedy: str) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 
-from vieval_plugin.backends import tools
 from vieval_plugin.backends.measure import measure
 from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.store import Store, from_stored, to_stored
+from vieval_plugin.backends.tools import Threads
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import (
     Ask,
@@ -45,12 +46,12 @@ def answer_in_batches(
     replies: dict[int, Reply] = {}
     places: dict[str, list[int]] = {}
     running: dict[int, Future[Reply]] = {}
-    with tools.pool() as threads:
+    with closing(Threads()) as threads:
         for place, (number, ask) in enumerate(asked):
             if isinstance(ask, Measure):
                 replies[place] = measure(ask)
             elif isinstance(ask, UseTool):
-                running[place] = tools.start(threads, ask)
+                running[place] = threads.start(ask)
             else:
                 try:
                     places.setdefault(key(number, ask), []).append(place)

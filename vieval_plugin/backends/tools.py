@@ -12,14 +12,25 @@ from vieval_plugin.judges.protocol import Failure, Reply, Status, UseTool
 THREADS = 8
 
 
-def pool() -> ThreadPoolExecutor:
-    """Threads for tools; they start when first needed."""
-    return ThreadPoolExecutor(THREADS, thread_name_prefix="tool")
+class Threads:
+    """Threads for tools, which start when first needed. One run that is asked for twice at once is done once."""
 
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="tool")
+        self._running: dict[object, Future[Reply]] = {}
 
-def start(threads: ThreadPoolExecutor, ask: UseTool) -> Future[Reply]:
-    """Begin running the tool of an ask."""
-    return threads.submit(run, ask)
+    def start(self, ask: UseTool) -> Future[Reply]:
+        """Begin running the tool of an ask, or join a run of the same tool with equal arguments."""
+        key = ask.tool, tuple(sorted(ask.arguments.items()))
+        running = self._running.get(key)
+        if running is None:
+            running = self._running[key] = self._pool.submit(run, ask)
+            running.add_done_callback(lambda _: self._running.pop(key, None))
+        return running
+
+    def close(self) -> None:
+        """Begin nothing more; what is running cannot be stopped, but need not be waited for."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def run(ask: UseTool) -> Reply:
