@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
+import PIL.Image
 import pytest
 
-from tests.scripted_t2i_eval import Scene, Script, entity
-from vieval_plugin import packs
+from tests.fake_server import FakeServer, Rejected
+from tests.scripted_t2i_eval import Scene, Script, entity, over_http
+from vieval_plugin import Backbone, evaluate, packs
+from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.judges import t2i_eval
 from vieval_plugin.judges.protocol import Ask, Chat, Failure, Image, Program, Reply, Status, Verdict
 from vieval_plugin.judges.t2i_eval.asker import Options
@@ -17,6 +22,15 @@ from vieval_plugin.judges.t2i_eval.structure import Relation
 
 PACK = packs.load("t2i_eval/v1")
 PLAIN = Options()
+
+
+def drawn() -> bytes:
+    written = io.BytesIO()
+    PIL.Image.new("RGB", (32, 32), "green").save(written, "PNG")
+    return written.getvalue()
+
+
+PICTURE = drawn()
 
 CAT = Scene(
     "a red cat on a blue mat beside a dog",
@@ -318,3 +332,27 @@ def test_a_pack_with_markdown_replies_asks_for_no_schema() -> None:
     assert all(chat.schema is None and chat.stop_repeating for wave in waves for chat in wave)
     _, waves, _ = run(TREE)
     assert all(chat.schema is not None for wave in waves for chat in wave)
+
+
+def test_a_server_that_does_not_bound_lengths_is_asked_without_them_from_then_on() -> None:
+    bounded: list[bool] = []
+    model = over_http(Script((TREE,)))
+
+    def reply(request: dict[str, Any]) -> str:
+        bounded.append("maxLength" in json.dumps(request["response_format"]))
+        if bounded[-1]:
+            raise Rejected("Invalid schema: 'maxLength' is not permitted.")
+        return model(request)
+
+    with FakeServer(reply=reply) as server:
+        backbone = Backbone(model="m", base_url=server.base_url, num_concurrent=1)
+        sample = replace(TREE.sample, images={"output": Image(PICTURE)})
+        script_scene = replace(TREE, drawn=PICTURE)
+        model = over_http(Script((script_scene,)))
+        [verdict] = evaluate(
+            [sample], judge="t2i_eval", backbone=backbone, options=Config(store=StoreOptions(use=False))
+        )
+    assert verdict.status is Status.OK
+    assert bounded[:3] == [False, True, False], "the probe, the first question, and the same without lengths"
+    assert not any(bounded[3:])
+    assert len(bounded) == 1 + 1 + implied(TREE)

@@ -73,6 +73,7 @@ class OpenAIBackend:
         self._schemas: asyncio.Task[bool] | None = None
         self._refused_schemas: list[Mapping[str, Any]] = []
         self._refused_repetition = False
+        self._lengths = True
         self._limit = "max_tokens"
         self._ids = TokenIds(model, self._server.post)
 
@@ -131,18 +132,11 @@ class OpenAIBackend:
 
     async def _chat(self, ask: Chat, images: Mapping[Image, Encoded]) -> Reply:
         body = self._body(ask.messages, self._tokens(ask), images)
-        schema = ask.schema if ask.schema not in self._refused_schemas else None
-        if schema is None or not await self.takes_schemas():
+        schema = ask.schema if self._lengths or ask.schema is None else without_lengths(ask.schema)
+        if schema is None or schema in self._refused_schemas or not await self.takes_schemas():
             answer = await self._free_text(body, ask.stop_repeating)
         else:
-            try:
-                answer = await self._post(body | {"response_format": _format(schema)})
-            except Refused as refused:
-                if refused.kind not in _SCHEMA_REFUSED:
-                    raise
-                # servers differ in the keywords they enforce: this one may take schemas, but not this schema
-                answer = await self._post(body)
-                self._refused_schemas.append(schema)
+            answer = await self._with_schema(body, schema)
         given, made = self._count(answer)
         message = answer["choices"][0]["message"]
         if message.get("refusal") and not message.get("content"):
@@ -150,6 +144,26 @@ class OpenAIBackend:
         if answer["choices"][0].get("finish_reason") == "content_filter" and not message.get("content"):
             return self._failed(Failure(Status.REFUSAL, "the server's content filter cut the answer"), "content filter")
         return Text(_text(message), given, made)
+
+    async def _with_schema(self, body: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Post a chat whose answer a schema bounds; servers differ in the keywords they enforce.
+
+        One that refuses the lengths of texts is asked without them from then on, one that refuses the rest without this
+        schema.
+        """
+        try:
+            return await self._post(body | {"response_format": _format(schema)})
+        except Refused as refused:
+            if refused.kind not in _SCHEMA_REFUSED:
+                raise
+        loose = without_lengths(schema)
+        if loose == schema:
+            answer = await self._post(body)
+            self._refused_schemas.append(schema)
+            return answer
+        answer = await self._with_schema(body, loose)
+        self._lengths = False
+        return answer
 
     async def _free_text(self, body: dict[str, Any], stop_repeating: bool) -> dict[str, Any]:
         """Post a chat whose answer no schema bounds; vLLM ends one that goes round in circles, if asked."""
@@ -250,6 +264,17 @@ def probabilities(listed: Mapping[str, float], continuations: Sequence[str]) -> 
     low = tuple(known.get(c, 0.0) for c in continuations)
     high = tuple(known.get(c, rest) for c in continuations)
     return Probabilities(low, high)
+
+
+def without_lengths(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema less the bounds on the lengths of texts, which OpenAI's own API does not enforce."""
+    return {name: _loose(value) for name, value in schema.items() if name not in ("minLength", "maxLength")}
+
+
+def _loose(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return without_lengths(value)
+    return [_loose(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
