@@ -177,6 +177,7 @@ def main():
         for ask in given["asks"]
     ]
     engine = dict(dtype="float32", max_model_len=4096, max_num_seqs=4, enforce_eager=True, block_size=32)
+    engine["structured_outputs_config"] = {"backend": "xgrammar", "disable_any_whitespace": True}
     usage = Usage()
     backend = VLLMBackend(given["model"], usage=usage, **engine)
     replies = backend.answer(list(enumerate(asks)), [0] * len(asks))
