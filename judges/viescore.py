@@ -27,6 +27,7 @@ from vieval_plugin.judges.protocol import (
 
 ASPECTS = ("SC", "PQ", "O")
 SCALE = 10.0
+_LONGEST = 1500
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def reply_schema(count: int) -> dict[str, Any]:
         "type": "object",
         "properties": {
             "score": {"type": "array", "items": score, "minItems": count, "maxItems": count},
-            "reasoning": {"type": "string"},
+            "reasoning": {"type": "string", "maxLength": _LONGEST},
         },
         "required": ["score", "reasoning"],
         "additionalProperties": False,
