@@ -158,7 +158,7 @@ def _entry(given: Any) -> Entry:
 
 def schema(count: int, tools: Sequence[Tool], entities: bool) -> dict[str, Any]:
     """JSON schema of a plan with `count` entries."""
-    text = {"type": "string"}
+    text = {"type": "string", "maxLength": 300}
     properties: dict[str, Any] = {
         "task_id": {"type": "integer", "minimum": 1, "maximum": count},
         "used": {"type": "boolean"},

@@ -144,7 +144,7 @@ def _reader(may_use_tools: bool) -> Callable[[str], Read[Turn]]:
 
 def schema(tools: Sequence[Tool]) -> dict[str, Any]:
     """JSON schema of a turn: a call of one of the tools or, with the tool `none`, a score."""
-    text = {"type": "string"}
+    text = {"type": "string", "maxLength": 600}
     properties = {
         "thought": text,
         "tool": {"enum": ["none", *(tool.name for tool in tools)]},

@@ -66,7 +66,7 @@ def read(text: str) -> Read[str]:
 
 def schema() -> dict[str, Any]:
     """JSON schema of a scene graph."""
-    text = {"type": "string"}
+    text = {"type": "string", "maxLength": 60}
     one = {
         "type": "object",
         "properties": {"name": text, "attributes": {"type": "array", "items": text, "maxItems": 12}},
