@@ -34,7 +34,7 @@ def as_png(shown: Pixels) -> Image:
     rows[0, 1:] = flat[0]
     np.subtract(flat[1:], flat[:-1], out=rows[1:, 1:])
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunks = {b"IHDR": header, b"IDAT": zlib.compress(rows, 1), b"IEND": b""}
+    chunks = {b"IHDR": header, b"IDAT": zlib.compress(rows.data, 1), b"IEND": b""}
     return Image(b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, data) for name, data in chunks.items()))
 
 
