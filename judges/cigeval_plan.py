@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from vieval_plugin.judges.asking import Asked, Read, ask_all
 from vieval_plugin.judges.cigeval_questions import Choices, SubQuestion, barred
-from vieval_plugin.judges.parsing import refuses, without_thinking
+from vieval_plugin.judges.parsing import json_value, refuses
 from vieval_plugin.judges.protocol import Ask, Chat, Image, Message, Reply, Status, Step, Wording
 from vieval_plugin.judges.tools import Tool, registry
 
@@ -109,7 +108,7 @@ def _choose(asked: SubQuestion, entry: Entry | None, readable: bool, choices: Ch
 
 def read_plan(text: str) -> Read[tuple[Entry, ...]]:
     """The entries of a plan: an object with a list under `plan`, or the list itself."""
-    document = as_json(text)
+    document = json_value(text)
     listed = document.get("plan") if isinstance(document, dict) else document
     if not isinstance(listed, list):
         status = Status.REFUSAL if refuses(text) else Status.PARSE_FAILURE
@@ -119,21 +118,6 @@ def read_plan(text: str) -> Read[tuple[Entry, ...]]:
     except (KeyError, TypeError, ValueError, AttributeError):
         return Read(Status.PARSE_FAILURE, reason="an entry of the plan lacks its task_id, or is no object")
     return Read(Status.OK, entries, reason=f"{len(entries)} entries")
-
-
-def as_json(text: str) -> Any:
-    """The JSON value in a reply, whatever is written around it; None if there is none."""
-    body = without_thinking(text)
-    brackets = [("{", "}"), ("[", "]")]
-    # whichever opens first; what is not found comes last
-    for opening, closing in sorted(brackets, key=lambda pair: body.find(pair[0]) % (len(body) + 1)):
-        start, end = body.find(opening), body.rfind(closing)
-        if 0 <= start < end:
-            try:
-                return json.loads(body[start : end + 1])
-            except (ValueError, RecursionError):
-                continue
-    return None
 
 
 def tool_name(given: object) -> str:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from vieval_plugin.judges.asking import Answered, Asked, Read, ask_all
-from vieval_plugin.judges.cigeval_plan import as_json, texts_of, tool_name
+from vieval_plugin.judges.cigeval_plan import texts_of, tool_name
 from vieval_plugin.judges.cigeval_questions import SCALE, Choices, Judged, SubQuestion, barred, program
-from vieval_plugin.judges.parsing import parse_scores
+from vieval_plugin.judges.parsing import json_value, parse_scores
 from vieval_plugin.judges.protocol import (
     Ask,
     Chat,
@@ -128,7 +128,7 @@ def _act(
 
 def _reader(may_use_tools: bool) -> Callable[[str], Read[Turn]]:
     def read(text: str) -> Read[Turn]:
-        document = as_json(text)
+        document = json_value(text)
         given: Mapping[str, Any] = document if isinstance(document, dict) else {}
         name = tool_name(given.get("tool"))
         if name and may_use_tools:

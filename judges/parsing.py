@@ -99,6 +99,22 @@ def parse_scores(
     return _failure("no score found")
 
 
+def json_value(text: str) -> Any:
+    """The JSON object or list in a reply, outside thinking and whatever is written around it; None if there is none."""
+    body = without_thinking(text)
+    brackets = [("{", "}"), ("[", "]")]
+    # whichever opens first; what is not found comes last
+    for opening, closing in sorted(brackets, key=lambda pair: body.find(pair[0]) % (len(body) + 1)):
+        start, end = body.find(opening), body.rfind(closing)
+        if 0 <= start < end:
+            try:
+                # a control character in a text is no reason to lose it
+                return json.loads(body[start : end + 1], strict=False)
+            except (ValueError, RecursionError):
+                continue
+    return None
+
+
 def refuses(answer: str) -> bool:
     """Whether an answer without scores reads like a refusal to give any."""
     return bool(_REFUSAL.search(answer[:_REFUSAL_LENGTH].replace("\u2019", "'")))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vieval_plugin.judges.asking import Read
-from vieval_plugin.judges.parsing import parse_scores, refuses, without_thinking
+from vieval_plugin.judges.parsing import json_value, parse_scores, refuses, without_thinking
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.t2i_eval.markdown import Item, items
 from vieval_plugin.judges.t2i_eval.structure import KINDS, Attribute, Entity, Extraction, Kind, Question, Relation
@@ -21,7 +21,6 @@ REFUSED, MISSING, REPEATED = "refused to extract", "missing parts", "endless rep
 
 _REPEATS, _SPAN, _LONGEST_PERIOD = 5, 120, 400
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-_FENCE = re.compile(r"\A\s*```\w*\s*\n(.*?)\n?\s*(?:```\s*)?\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -113,13 +112,8 @@ def _keyed(found: Sequence[Item], names: Sequence[str]) -> dict[str, str]:
 
 
 def as_json(text: str) -> dict[str, Any] | None:
-    """A reply that is one JSON object, fenced or not; None for anything else."""
-    fenced = _FENCE.match(text)
-    try:
-        # a control character in a text is no reason to lose it
-        document = json.loads(fenced[1] if fenced else text, strict=False)
-    except (ValueError, RecursionError):
-        return None
+    """The JSON object in a reply; None where there is none."""
+    document = json_value(text)
     return document if isinstance(document, dict) else None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from typing import Any
 
 from vieval_plugin.judges.asking import Asked, Read, ask_all
-from vieval_plugin.judges.parsing import without_thinking
+from vieval_plugin.judges.parsing import json_value
 from vieval_plugin.judges.protocol import Ask, Chat, Message, Reply, Status
 from vieval_plugin.judges.tools import Finding, Request, Tool, failed
 
@@ -48,13 +48,10 @@ def use(request: Request) -> Generator[list[Ask], list[Reply], Finding]:
 
 def read(text: str) -> Read[str]:
     """The scene graph of a reply, as compact JSON of at most 40 objects and relations each."""
-    body = without_thinking(text)
-    start, end = body.find("{"), body.rfind("}")
-    try:
-        graph = json.loads(body[start : end + 1])
-    except (ValueError, RecursionError):
+    graph = json_value(text)
+    if not isinstance(graph, dict):
         return Read(Status.PARSE_FAILURE, reason="no JSON object in the reply")
-    if not isinstance(graph, dict) or not isinstance(graph.get("objects"), list):
+    if not isinstance(graph.get("objects"), list):
         return Read(Status.PARSE_FAILURE, reason="no list of objects in the reply")
     relations = graph.get("relations")
     kept = {
