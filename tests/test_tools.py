@@ -2,6 +2,7 @@
 
 import importlib.util
 import io
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,6 +15,7 @@ import pytest
 from tests.tool_pictures import edited, file, photograph
 from vieval_plugin.backends import tools as backend
 from vieval_plugin.images import decode
+from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import Box, Failure, Image, Status, ToolResult, UseTool
 from vieval_plugin.judges.tools import Tool, ToolMissing, from_json, planned, registry, require, to_json
 from vieval_plugin.judges.tools import difference as difference_module
@@ -51,6 +53,21 @@ def test_the_tools_of_a_plan_are_known_with_what_a_planner_and_a_rater_need():
     assert [tool.name for tool in planned()] == ["difference", "grounding", "ocr", "scene_graph"]
     assert all(tool.description and tool.cost and tool.note for tool in planned())
     assert registry()["highlight"].use is None
+
+
+def test_a_new_tool_is_one_new_file(tmp_path, monkeypatch):
+    (tmp_path / "saw.py").write_text(
+        "from vieval_plugin.judges.tools import Tool\n"
+        "TOOL = Tool('saw', 'cuts', 'a second', 'It was cut.', use=lambda request: iter(()), run=dict)\n"
+    )
+    monkeypatch.setattr(tools, "__path__", [*tools.__path__, str(tmp_path)])
+    registry.cache_clear()
+    try:
+        assert [tool.name for tool in planned()] == ["difference", "grounding", "ocr", "saw", "scene_graph"]
+        assert registry()["saw"].run is dict
+    finally:
+        registry.cache_clear()
+        sys.modules.pop("vieval_plugin.judges.tools.saw", None)
 
 
 def test_a_package_that_is_missing_is_named_with_the_command_to_install_it():
