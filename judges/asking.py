@@ -73,10 +73,9 @@ def ask_all(
             break
         replies = yield [_reminded(asked[i].chat, steps[i][-1], wording) for i in failed]
         for i, reply in zip(failed, replies, strict=True):
-            read = _read(reply, asked[i], f"{asked[i].chat.label} (reminder {turn})")
-            step = read[0]
+            step, value = _read(reply, asked[i], f"{asked[i].chat.label} (reminder {turn})")
             steps[i].append(replace(step, status=Status.REPAIRED) if step.status.usable else step)
-            values[i] = read[1] if step.status.usable else values[i]
+            values[i] = value if step.status.usable else values[i]
     return [Answered(value, _final(so_far), tuple(so_far)) for value, so_far in zip(values, steps, strict=True)]
 
 

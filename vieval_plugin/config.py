@@ -145,7 +145,9 @@ class Config(_Part):
     """All options, with their defaults."""
 
     data: Path | None = Field(None, description="folder of prepared benchmarks; VIEVAL_DATA, where set, goes before it")
-    uids: Path | None = Field(None, description="file with one uid a line, or a JSON split: only these samples are judged")
+    uids: Path | None = Field(
+        None, description="file with one uid a line, or a JSON split: only these samples are judged"
+    )
     judges: Judges = Field(default_factory=Judges, description="judges and their switches")
     backbones: Mapping[str, Backbone] = Field(
         default_factory=dict,
