@@ -73,9 +73,10 @@ def ask_all(
             break
         replies = yield [_reminded(asked[i].chat, steps[i][-1], wording) for i in failed]
         for i, reply in zip(failed, replies, strict=True):
-            step, value = _read(reply, asked[i], f"{asked[i].chat.label} (reminder {turn})")
+            again = _read(reply, asked[i], f"{asked[i].chat.label} (reminder {turn})")
+            step = again[0]
             steps[i].append(replace(step, status=Status.REPAIRED) if step.status.usable else step)
-            values[i] = value if step.status.usable else values[i]
+            values[i] = again[1] if step.status.usable else values[i]
     return [Answered(value, _final(so_far), tuple(so_far)) for value, so_far in zip(values, steps, strict=True)]
 
 
