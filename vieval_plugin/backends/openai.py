@@ -14,6 +14,7 @@ import numpy as np
 
 from vieval_plugin.backends.encoding import Encoded, ImageEncoder
 from vieval_plugin.backends.exact import TokenIds, closed
+from vieval_plugin.backends.schemas import response_format, without_lengths
 from vieval_plugin.backends.server import Refused, Server, ServerOptions, Usage
 from vieval_plugin.backends.store import Store, from_stored, key_of, question, to_stored
 from vieval_plugin.errors import VievalError
@@ -152,7 +153,7 @@ class OpenAIBackend:
         schema.
         """
         try:
-            return await self._post(body | {"response_format": _format(schema)})
+            return await self._post(body | {"response_format": response_format(schema)})
         except Refused as refused:
             if refused.kind not in _SCHEMA_REFUSED:
                 raise
@@ -240,7 +241,7 @@ class OpenAIBackend:
         name = f"schemas {self.model} {' '.join(self._server.options.urls)}"
         if self._store and (known := self._store.remembered(name)):
             return known == "enforced"
-        body = self._body([Message("user", ("Say hello.",))], 64, {}) | {"response_format": _format(_PROBE)}
+        body = self._body([Message("user", ("Say hello.",))], 64, {}) | {"response_format": response_format(_PROBE)}
         try:
             enforced = bool(json.loads(_text((await self._post(body))["choices"][0]["message"])) == {"probe": "vieval"})
         except ValueError:
@@ -264,21 +265,6 @@ def probabilities(listed: Mapping[str, float], continuations: Sequence[str]) -> 
     low = tuple(known.get(c, 0.0) for c in continuations)
     high = tuple(known.get(c, rest) for c in continuations)
     return Probabilities(low, high)
-
-
-def without_lengths(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema less the bounds on the lengths of texts, which OpenAI's own API does not enforce."""
-    return {name: _loose(value) for name, value in schema.items() if name not in ("minLength", "maxLength")}
-
-
-def _loose(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return without_lengths(value)
-    return [_loose(one) for one in value] if isinstance(value, (list, tuple)) else value
-
-
-def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
 
 
 def _content(message: Message, images: Mapping[Image, Encoded]) -> str | list[dict[str, Any]]:
