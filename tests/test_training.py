@@ -228,3 +228,48 @@ def test_show_writes_a_page_with_questions_and_pictures_in_which_no_word_is_mark
 def test_show_says_which_samples_there_are(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(run / "verdicts.jsonl"), "s9"]) == 1
     assert "no such sample among 3 verdicts; ids look like own/tig/m/s0" in capsys.readouterr().err
+
+
+def test_samples_that_are_not_those_that_were_judged_are_refused(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [json.loads(line) for line in (run / "samples.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["images"] = {"output": str(run / row["images"]["output"])}
+        row["texts"]["prompt"] = "a green duck"
+    (tmp_path / "other.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    command = ["export", "t2i_eval", str(run / "verdicts.jsonl"), "--samples", str(tmp_path / "other.jsonl"), "--out"]
+    assert main([*command, str(tmp_path / "x.jsonl")]) == 1
+    assert "its texts or images are not those that were judged" in capsys.readouterr().err
+    assert not (tmp_path / "x.jsonl").exists()
+
+
+def test_of_two_judges_verdicts_on_a_sample_one_is_named(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = (run / "verdicts.jsonl").read_text()
+    (tmp_path / "both.jsonl").write_text(rows + rows.replace('"judge": "t2i_eval"', '"judge": "cigeval"'))
+    assert main(["show", str(tmp_path / "both.jsonl"), "s0"]) == 1
+    assert "2 verdicts on this sample (t2i_eval, cigeval); say which with --judge" in capsys.readouterr().err
+    assert main(["show", str(tmp_path / "both.jsonl"), "s0", "--judge", "t2i_eval"]) == 0
+
+
+def test_a_page_of_vqascore_shows_its_question(run: Path, tmp_path: Path) -> None:
+    samples = read_samples(run / "samples.jsonl")
+    with FakeServer() as server:
+        backbone = Backbone(model="m", base_url=server.base_url)
+        verdicts = evaluate(samples, judge="vqascore", backbone=backbone, options=UNSTORED)
+    write_verdicts(tmp_path / "v.jsonl", samples, verdicts, provenance("vqascore", "0shot", backbone, UNSTORED))
+    page = ["--samples", str(run / "samples.jsonl"), "--html", str(tmp_path / "v.html")]
+    assert main(["show", str(tmp_path / "v.jsonl"), "s1", *page]) == 0
+    assert "a lonely tree" in (tmp_path / "v.html").read_text()
+
+
+def test_what_befell_the_first_failed_sample_is_told() -> None:
+    from vieval_plugin.judges.protocol import Status, Step, Verdict
+    from vieval_plugin.scoring import failures
+
+    failed = Verdict({}, Status.TOOL_ERROR, trace=(Step("sample", Status.TOOL_ERROR, reason="no\ntext"),))
+    judged = [SCENES[0].sample, SCENES[1].sample]
+    assert failures(judged, [failed, failed]) == [f"tool_error 2, the first: {judged[0].id}: no text"]
+    assert failures(judged, [Verdict({}, Status.OK)] * 2) == []

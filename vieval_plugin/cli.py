@@ -88,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", help="one verdict as a tree: what was asked, answered and scored")
     show.add_argument("results", type=Path, help="--output_path of a run with --log_samples, or what score wrote")
     show.add_argument("id", help="the sample: benchmark/task/image model/uid, or as much of its end as tells it apart")
+    show.add_argument("--judge", help="of several judges' verdicts on a sample, this one's")
     show.add_argument("--samples", type=Path, help="the samples file that score read")
     show.add_argument("--html", type=Path, help="write a page with the questions and images instead")
     show.set_defaults(run=_show)
@@ -233,7 +234,7 @@ def _score(options: argparse.Namespace) -> int:
     finally:
         print("\n".join(progress.lines()), file=sys.stderr)
     scoring.write_verdicts(options.out, samples, verdicts, source)
-    print("\n".join(scoring.summary(samples, verdicts, aspects)))
+    print("\n".join([*scoring.summary(samples, verdicts, aspects), *scoring.failures(samples, verdicts)]))
     print(f"wrote {options.out}")
     return 1 if progress.failed_calls else 0
 
@@ -243,7 +244,7 @@ def _show(options: argparse.Namespace) -> int:
     from vieval_plugin.outline import outline, text
 
     lookup = open_results([options.results], options.samples)
-    record = lookup.find(options.id)
+    record = lookup.find(options.id, options.judge)
     if options.html is None:
         print(text(outline(record)))
         return 0

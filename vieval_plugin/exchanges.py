@@ -18,6 +18,8 @@ from vieval_plugin.judges.protocol import (
     Chat,
     Failure,
     Judge,
+    Likelihood,
+    Probabilities,
     Reply,
     Sample,
     Status,
@@ -77,7 +79,11 @@ def _reply(ask: Ask, step: Step) -> Reply:
         return Text(step.answer)
     if isinstance(ask, UseTool):
         return _tool_result(ask, step)
-    raise VievalError(f"{step.label}: only the answers of models and tools can be told again")
+    if isinstance(ask, Likelihood):
+        # a trace has the sum over the answer's spellings; which of them had it is not kept
+        rest = (0.0,) * (len(ask.continuations) - 1)
+        return Probabilities((step.scores[0], *rest), (step.scores[1], *rest))
+    raise VievalError(f"{step.label}: what was measured cannot be told again")
 
 
 def _tool_result(ask: UseTool, step: Step) -> Reply:

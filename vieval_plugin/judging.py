@@ -56,7 +56,7 @@ def default_setting(judge: str) -> str:
 
 def setting_of(source: Provenance) -> str:
     """The setting to prepare a judge in so that it asks what it asked when it gave a verdict."""
-    for setting in _SETTINGS.get(source.judge, (source.setting,)):
+    for setting in _SETTINGS.get(source.judge, ("0shot", "1shot")):
         if setting in source.setting.split():
             return setting
     return default_setting(source.judge)

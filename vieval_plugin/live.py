@@ -170,7 +170,8 @@ class Backbones:
         name = ask.backbone if ask.backbone in self._named else JUDGE
         if name not in self._named:
             raise VievalError(
-                f"the judge asks a model and no backbone {ask.backbone!r} is configured (option backbones)"
+                f"the judge asks a model and no backbone {ask.backbone!r} is configured; name one with --model and --base-url "
+                "(vieval score), or under backbones in the options"
             )
         if name not in self._opened:
             async with self._opening:

@@ -13,7 +13,7 @@ from vieval_plugin.data import benchmarks
 from vieval_plugin.errors import VievalError
 from vieval_plugin.exchanges import Exchange, exchanges
 from vieval_plugin.judges.protocol import Sample, SampleId
-from vieval_plugin.records import Provenance, Record, lines_of, read_verdict
+from vieval_plugin.records import Provenance, Record, fingerprint, lines_of, read_verdict
 from vieval_plugin.report.load import records_of, samples_files
 from vieval_plugin.scoring import BENCHMARK, read_samples
 
@@ -25,13 +25,19 @@ class Lookup:
     records: tuple[Record, ...]
     samples: Path | None = None
 
-    def find(self, name: str) -> Record:
-        """The record whose id is or ends in `name`; VievalError names those it could be."""
-        exact = [record for record in self.records if str(record.id) == name]
-        found = exact or [record for record in self.records if str(record.id).endswith(f"/{name}")]
+    def find(self, name: str, judge: str | None = None) -> Record:
+        """The record whose id is or ends in `name`, of a judge where one is named; VievalError names those it could be."""
+        held = [record for record in self.records if judge in (None, record.provenance.judge)]
+        exact = [record for record in held if str(record.id) == name]
+        found = exact or [record for record in held if str(record.id).endswith(f"/{name}")]
         if len(found) == 1:
             return found[0]
         some = ", ".join(str(record.id) for record in (found or self.records)[:5])
+        if len({record.id for record in found}) == 1:
+            judges = ", ".join(dict.fromkeys(record.provenance.judge for record in found))
+            raise VievalError(
+                f"{name}: {len(found)} verdicts on this sample ({judges}); say which with --judge, or name one samples file"
+            )
         if found:
             raise VievalError(f"{name}: {len(found)} verdicts are called that; say more of the id ({some}, ...)")
         raise VievalError(f"{name}: no such sample among {len(self.records)} verdicts; ids look like {some}")
@@ -53,7 +59,13 @@ class Lookup:
                 f"{record.id}: judged as {source.setting} with pack {source.pack} ({source.pack_hash}), the options now say "
                 f"{now.setting} with {now.pack} ({now.pack_hash}); name the run's options file in {config.FILE_VARIABLE}"
             )
-        return exchanges(prepared.judge, self.sample(record.id), record.verdict)
+        sample = self.sample(record.id)
+        if record.fingerprint not in ("", fingerprint(sample)):
+            raise VievalError(
+                f"{record.id}: its texts or images are not those that were judged; name the samples file of that run "
+                "with --samples, or judge again"
+            )
+        return exchanges(prepared.judge, sample, record.verdict)
 
 
 def open_results(results: Sequence[Path], samples: Path | None = None) -> Lookup:
@@ -85,7 +97,8 @@ def _own(path: Path) -> Iterator[Record]:
             source = dict(row["provenance"])
             source["aspects"] = tuple(source["aspects"])
             identity = SampleId(BENCHMARK, row["task"], row["image_model"], row["uid"])
-            yield Record(identity, read_verdict(row), Provenance(**source), {})
+            judged = str(row.get("sample", ""))
+            yield Record(identity, read_verdict(row), Provenance(**source), {}, fingerprint=judged)
         except (ValueError, KeyError, TypeError) as error:
             raise VievalError(f"{path}: line {number} is no verdict of vieval score ({error})") from None
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from vieval_plugin.exchanges import Exchange
 from vieval_plugin.judges import t2i_eval
-from vieval_plugin.judges.protocol import Chat, Image, Status, Step, ToolResult, UseTool
+from vieval_plugin.judges.protocol import Chat, Image, Likelihood, Status, Step, ToolResult, UseTool
 from vieval_plugin.records import Record
 
 
@@ -62,7 +62,7 @@ def _leaf(step: Step, name: str, exchange: Exchange | None) -> Node:
     node = Node(name, step.status, step.scores, tuple(said))
     if exchange is None:
         return node
-    if isinstance(exchange.ask, Chat):
+    if isinstance(exchange.ask, (Chat, Likelihood)):
         parts = exchange.ask.messages[-1].parts
         node.asked = "\n".join(part for part in parts if isinstance(part, str))
         node.shown = tuple(part for part in parts if isinstance(part, Image))

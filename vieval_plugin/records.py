@@ -6,6 +6,7 @@ carries identity, provenance and verdict, and the target carries the ratings.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Step, Verdict
 
 SCHEMA = 1
 
@@ -48,11 +49,34 @@ class Record:
     provenance: Provenance
     ratings: Mapping[str, tuple[float, ...]]
     tags: tuple[str, ...] = ()
+    fingerprint: str = ""
 
 
-def response_json(identity: SampleId, verdict: Verdict, provenance: Provenance) -> str:
-    """The response a host stores for a sample: one line, no `<` (hosts strip what looks like a reasoning tag)."""
-    document = {"vieval": SCHEMA, "id": asdict(identity), "provenance": asdict(provenance), "verdict": asdict(verdict)}
+def fingerprint(sample: Sample) -> str:
+    """A short name for what was judged: the sample's texts, and the roles and sizes of its image files."""
+    sizes = {role: _size(image) for role, image in sorted(sample.images.items())}
+    said = json.dumps([dict(sorted(sample.texts.items())), sizes])
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+
+def _size(image: Image) -> int:
+    if isinstance(image.source, bytes):
+        return len(image.source)
+    return image.source.stat().st_size if image.source.is_file() else -1
+
+
+def response_json(identity: SampleId, verdict: Verdict, provenance: Provenance, judged: str = "") -> str:
+    """The response a host stores for a sample: one line, no `<` (hosts strip what looks like a reasoning tag).
+
+    `judged` is the fingerprint of the sample.
+    """
+    document = {
+        "vieval": SCHEMA,
+        "id": asdict(identity),
+        "sample": judged,
+        "provenance": asdict(provenance),
+        "verdict": asdict(verdict),
+    }
     return json.dumps(document, allow_nan=False).replace("<", "\\u003c")
 
 
@@ -96,7 +120,8 @@ def read_record(response: str, target: str) -> Record:
     ratings = {
         aspect: tuple(math.nan if v is None else v for v in values) for aspect, values in document["ratings"].items()
     }
-    return Record(identity, verdict, provenance, ratings, tuple(document["tags"]))
+    judged = str(_document(response, "verdict").get("sample", ""))
+    return Record(identity, verdict, provenance, ratings, tuple(document["tags"]), judged)
 
 
 def _step(step: dict[str, Any]) -> Step:

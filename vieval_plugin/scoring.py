@@ -21,7 +21,7 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.data.imagenhub import TASKS
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
-from vieval_plugin.records import Provenance, lines_of
+from vieval_plugin.records import Provenance, fingerprint, lines_of
 from vieval_plugin.scheduler import Outcome
 
 BENCHMARK = "own"
@@ -166,7 +166,8 @@ def write_verdicts(path: Path, samples: Sequence[Sample], verdicts: Sequence[Ver
     lines = []
     for sample, verdict in zip(samples, verdicts, strict=True):
         identity = {k: v for k, v in asdict(sample.id).items() if k != "benchmark"}
-        lines.append(json.dumps({**identity, **asdict(verdict), "provenance": asdict(source)}))
+        row = {**identity, **asdict(verdict), "sample": fingerprint(sample), "provenance": asdict(source)}
+        lines.append(json.dumps(row))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent)
@@ -192,6 +193,18 @@ def summary(samples: Sequence[Sample], verdicts: Sequence[Verdict], aspects: Seq
         rows.append((model, str(len(found)), *means, ", ".join(f"{s} {n}" for s, n in failed.items()) or "0"))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def failures(samples: Sequence[Sample], verdicts: Sequence[Verdict]) -> list[str]:
+    """For each status that is a failure, a line with how many there are and what befell the first."""
+    first: dict[str, str] = {}
+    counted: Counter[str] = Counter()
+    for sample, verdict in zip(samples, verdicts, strict=True):
+        if not verdict.status.usable:
+            counted[str(verdict.status)] += 1
+            reason = next((step.reason for step in verdict.trace if not step.status.usable), "")
+            first.setdefault(str(verdict.status), f"{sample.id}: {' '.join(reason.split())[:200]}")
+    return [f"{status} {n}, the first: {first[status]}" for status, n in counted.items()]
 
 
 def _mean(values: Sequence[float]) -> str:

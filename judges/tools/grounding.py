@@ -127,7 +127,7 @@ def load(name: str) -> Detect:
     except (OSError, ValueError) as error:
         raise ToolMissing(
             f"the tool grounding cannot load {name} ({str(error).splitlines()[0]}); set judges.cigeval.detector to a "
-            "folder that holds it, or do without the tool (option judges.cigeval.removed)"
+            "folder that holds it, or do without the tool (setting no_grounding)"
         ) from None
 
     def together(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
@@ -202,12 +202,18 @@ def _grounder(name: str) -> Grounder:
 
 
 _loading = threading.Lock()
+_refused: dict[str, ToolMissing] = {}
 
 
 def grounder(name: str) -> Grounder:
     """The grounder of a model, loaded once a process."""
     with _loading:
-        return _grounder(name)
+        if name not in _refused:
+            try:
+                return _grounder(name)
+            except ToolMissing as error:  # a download that failed takes minutes, and others are waiting
+                _refused[name] = error
+        raise _refused[name]
 
 
 def _best(scores: Any, boxes: Any, height: int, width: int) -> Detection | None:

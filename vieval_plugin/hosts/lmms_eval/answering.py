@@ -17,7 +17,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval.task import JudgeRequest
 from vieval_plugin.judging import Prepared
 from vieval_plugin.live import Job, Progress
-from vieval_plugin.records import response_json
+from vieval_plugin.records import fingerprint, response_json
 from vieval_plugin.scheduler import Outcome
 
 
@@ -91,4 +91,6 @@ def _result(
 ) -> GenerationResult:
     provenance = prepared[request.judge, request.setting].by(request.judge if backbone is None else backbone)
     tokens = TokenCounts(outcome.input_tokens or None, outcome.output_tokens or None)
-    return GenerationResult(response_json(request.sample.id, outcome.verdict, provenance), tokens)
+    return GenerationResult(
+        response_json(request.sample.id, outcome.verdict, provenance, fingerprint(request.sample)), tokens
+    )
