@@ -21,6 +21,8 @@ SCHEMES: Mapping[str, tuple[str, ...]] = {
     "two_way": (FIRST, SECOND),
 }
 """The answers that each scheme of two candidates accepts."""
+FORWARD, REVERSE, PAPER = "forward", "reverse", "paper"
+"""The orders of a `Choice`: candidates as they stand, the other way round, and forward as a log's authors read answers."""
 RANKING = "ranking"
 """The scheme of any number of candidates, best first: `2>1=3`, each candidate named once by its number from 1."""
 

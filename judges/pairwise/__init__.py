@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.contests import Contest, JudgeOfContests
+from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, JudgeOfContests
 from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
 from vieval_plugin.judges.outputs import OUTPUTS
 from vieval_plugin.judges.pairwise.preference import preference_of, spellings, step_of, unlikely
-from vieval_plugin.judges.pairwise.question import FORWARD, LETTERS, REVERSE, Form, message, shown
+from vieval_plugin.judges.pairwise.question import LETTERS, Form, message, shown
 from vieval_plugin.judges.pairwise.reading import reader, schema
 from vieval_plugin.judges.protocol import (
     Chat,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from vieval_plugin.judges.pairwise.question import LETTERS, REVERSE
+from vieval_plugin.judges.contests import REVERSE
+from vieval_plugin.judges.pairwise.question import LETTERS
 from vieval_plugin.judges.protocol import Failure, Probabilities, Reply, Status, Step
 
 _LIKELY = 0.5

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.contests import Contest
+from vieval_plugin.judges.contests import REVERSE, Contest
 from vieval_plugin.judges.outputs import outputs
 from vieval_plugin.judges.protocol import Image, Message
 from vieval_plugin.judges.wording import Wording
@@ -19,7 +19,6 @@ from vieval_plugin.judges.wording import Wording
 Form: TypeAlias = Literal["four_way", "two_way", "ranking", "letter"]
 """What is asked for: a word of one of the schemes, a ranking, or a letter alone."""
 
-FORWARD, REVERSE = "forward", "reverse"
 LETTERS = string.ascii_uppercase
 
 # what Unicode has where an object stands in a text

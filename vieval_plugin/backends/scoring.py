@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import PIL.Image
@@ -72,10 +71,10 @@ class Scoring:
 
 
 class Scorers:
-    """The scorers of a run: those that the options name, with what the command says on top; each network is loaded once."""
+    """The scorers of a run, those that the options name; each network is loaded once."""
 
-    def __init__(self, named: Mapping[str, Scorer], given: Mapping[str, Any] | None = None) -> None:
-        self._named, self._given = named, dict(given or {})
+    def __init__(self, named: Mapping[str, Scorer]) -> None:
+        self._named = named
         self._networks: dict[Hashable, Any] = {}
 
     def find(self, ask: Measure) -> Scoring:
@@ -87,7 +86,7 @@ class Scorers:
         if ask.metric not in METRICS:
             raise VievalError(f"no scorer knows the metric {ask.metric!r}; known are {', '.join(METRICS)}")
         metric = METRICS[ask.metric]
-        options = replace(self._named.get(ask.backbone, Scorer()), **self._given)
+        options = self._named.get(ask.backbone, Scorer())
         origin = Origin(options.model or metric.model, options.revision, options.device)
         key = metric.load, origin
         if key not in self._networks:

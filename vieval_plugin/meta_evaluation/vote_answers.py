@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from vieval_plugin.judges.contests import FORWARD, REVERSE
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.vote_codes import Pairs
 from vieval_plugin.stats import thresholds
@@ -15,8 +16,6 @@ from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.orders import overall_votes
 from vieval_plugin.stats.votes import NONE, VoteScheme, points
-
-FORWARD, REVERSE, PAPER = "forward", "reverse", "paper"
 
 VOTES = "votes"
 """What stands in an aspect's place for a judge that votes itself."""

@@ -7,10 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.contests import FIRST, RANKING, SCHEMES, SECOND, TIE, fault_of_votes, ranks
+from vieval_plugin.judges.contests import (
+    FIRST,
+    FORWARD,
+    PAPER,
+    RANKING,
+    REVERSE,
+    SCHEMES,
+    SECOND,
+    TIE,
+    fault_of_votes,
+    ranks,
+)
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.observations import Contested, Observation, observe
-from vieval_plugin.meta_evaluation.vote_answers import FORWARD, PAPER, REVERSE, VOTES, Answers, answers_of, subjects_of
+from vieval_plugin.meta_evaluation.vote_answers import VOTES, Answers, answers_of, subjects_of
 from vieval_plugin.meta_evaluation.vote_codes import CODES, left_out, pairs_of
 from vieval_plugin.meta_evaluation.vote_statistics import Drawing
 from vieval_plugin.records import Run

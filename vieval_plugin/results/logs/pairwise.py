@@ -20,12 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, TIE
-from vieval_plugin.judges.pairwise.question import FORWARD, REVERSE
+from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, FORWARD, PAPER, REVERSE, SECOND, TIE
 from vieval_plugin.judges.pairwise.reading import reader
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Step, Verdict, worst
 from vieval_plugin.judges.structured_chat import kept
-from vieval_plugin.meta_evaluation.vote_answers import PAPER
 from vieval_plugin.results.logs import NotNamedError
 from vieval_plugin.results.logs.rows import read_log
 
