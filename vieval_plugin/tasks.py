@@ -66,6 +66,7 @@ TABLE: tuple[TaskRow, ...] = (
     TaskRow("imagenhub", "cigeval", "no_scene_graph"),
     TaskRow("imagenhub", "cigeval", subset=True),
     TaskRow("imagenhub", "t2i_eval", parts=("tig",), grouped=False),
+    TaskRow("imagenhub", "adiee"),
     TaskRow("imagenhub", "clip_score", parts=("tig",), grouped=False),
     TaskRow("imagenhub", "lpips", parts=("mie", "tie", "cig")),
     TaskRow("imagenhub", "clip_i", parts=("sdig", "sdie", "mcic")),
@@ -89,6 +90,7 @@ TABLE: tuple[TaskRow, ...] = (
     TaskRow("genai_bench_tiger", "pairwise"),
     TaskRow("genai_bench_tiger", "viescore", parts=("edit", "generation")),
     TaskRow("genai_bench_tiger", "vqascore", parts=("generation", "video")),
+    TaskRow("genai_bench_tiger", "adiee", parts=("edit",), grouped=False),
     TaskRow("mmrb2", "pairwise"),
     TaskRow("mmrb2", "viescore"),
     TaskRow("mmrb2", "vqascore", parts=("t2i",), grouped=False),
@@ -105,10 +107,12 @@ TABLE: tuple[TaskRow, ...] = (
     TaskRow("vieval_demo", "vqascore", parts=("tig", "cig", "sdig", "mcic")),
     TaskRow("vieval_demo", "cigeval"),
     TaskRow("vieval_demo", "t2i_eval", parts=("tig",), grouped=False),
+    TaskRow("vieval_demo", "adiee"),
     TaskRow("vieval_demo_contests", "ssim"),
     TaskRow("vieval_demo_contests", "sharpness"),
     TaskRow("vieval_demo_contests", "pairwise"),
     TaskRow("vieval_demo_contests", "viescore"),
+    TaskRow("vieval_demo_contests", "adiee"),
 )
 
 TOGETHER: tuple[TaskGroup, ...] = (
