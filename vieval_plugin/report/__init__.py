@@ -18,11 +18,16 @@ from vieval_plugin.records import Run
 from vieval_plugin.report.expect import PrintedComparison, compare
 from vieval_plugin.report.findings import findings_tables
 from vieval_plugin.report.rendering import csv_text, markdown
+from vieval_plugin.report.trained_on import trained_on_tables
 from vieval_plugin.results.runs import load_runs
 
 
 def write_report(
-    results: Sequence[Path], out: Path, options: StatisticsOptions, expected: Path | None = None
+    results: Sequence[Path],
+    out: Path,
+    options: StatisticsOptions,
+    expected: Path | None = None,
+    cards: Sequence[Path] = (),
 ) -> PrintedComparison | None:
     """Write `report.md`, a CSV for each table and `cells.json` to the folder `out`; compare with printed cells if asked.
 
@@ -31,6 +36,7 @@ def write_report(
         out: a folder, made where it is not there.
         options: what failed verdicts and ratings not given are, how many draws, the seed.
         expected: a CSV of printed cells, in the form that `expect` reads.
+        cards: of trained models that answered, whose folders the results do not name.
 
     Returns:
         How the cells compare with the printed ones, None where none were given.
@@ -41,7 +47,7 @@ def write_report(
     runs = load_runs(results)
     benchmarks = [known_benchmark(name) for name in dict.fromkeys(run.benchmark for run in runs)]
     sections = [
-        (benchmark, _section(benchmark, [run for run in runs if run.benchmark == benchmark.name], options))
+        (benchmark, _section(benchmark, [run for run in runs if run.benchmark == benchmark.name], options, cards))
         for benchmark in benchmarks
     ]
     cells = {key: value for _, section in sections for key, value in section.cells.items()}
@@ -77,10 +83,12 @@ def known_benchmark(name: str) -> Benchmark:
     return known[name]
 
 
-def _section(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions) -> Tables:
-    """What a report says of one benchmark: its own tables, and what verdicts took note of."""
+def _section(
+    benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions, cards: Sequence[Path]
+) -> Tables:
+    """What a report says of one benchmark: what a judge was trained on, the benchmark's own tables, what verdicts took note of."""
     made = benchmark.report.tables(benchmark.name, tuple(benchmark.parts), runs, options)
-    return replace(made, tables=(*made.tables, *findings_tables(runs)))
+    return replace(made, tables=(*trained_on_tables(runs, cards), *made.tables, *findings_tables(runs)))
 
 
 def _protocol(options: StatisticsOptions) -> str:

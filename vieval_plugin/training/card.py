@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.files import write_whole
+from vieval_plugin.results.cards import CARD
 
-CARD = "card.json"
+
 _PACKAGES = ("vieval", "torch", "transformers", "peft", "accelerate", "trl")
 
 

@@ -49,7 +49,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.training.adiee import dataset, folder, loop
     from vieval_plugin.training.adiee.held_out import figures
     from vieval_plugin.training.adiee.recipe import Recipe, split
-    from vieval_plugin.training.card import CARD
+    from vieval_plugin.results.cards import CARD
 
     for name in ("steps", "batch_size", "accumulate"):
         if getattr(options, name) < 1:

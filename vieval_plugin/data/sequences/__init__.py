@@ -46,6 +46,32 @@ class Layout:
     read: Callable[[Path], SequenceFolder]
 
 
+OVER_EDITED = 0.5
+"""The label of an image to which more was done than was asked for."""
+
+
+def label(j1: int, j2: int, k: int) -> float:
+    """How far image k of a sequence is what instructions j1 + 1 to j2 make of image j1, in [0, 1].
+
+    Source: ADIEE (ICCV 2025), section on its data.
+
+    >>> [label(1, 3, k) for k in range(5)]
+    [0.0, 0.0, 0.5, 1.0, 0.5]
+    """
+    if k <= j1:
+        return 0.0
+    return (k - j1) / (j2 - j1) if k <= j2 else OVER_EDITED
+
+
+def triples(turns: int) -> list[tuple[int, int, int]]:
+    """All edits j1, j2, k that a sequence of so many turns has: 0 <= j1 < j2 <= turns and j1 <= k <= turns.
+
+    >>> triples(1)
+    [(0, 1, 0), (0, 1, 1)]
+    """
+    return [(j1, j2, k) for j1 in range(turns) for j2 in range(j1 + 1, turns + 1) for k in range(j1, turns + 1)]
+
+
 def read_sequences(folder: Path) -> SequenceFolder:
     """The sequences of a folder of turns, every image looked at and every instruction there.
 

@@ -80,7 +80,12 @@ def _drawn(folder: Path, count: int, seed: int) -> Iterator[EditingSequence]:
         for file, scene in zip(files, drawn.scenes, strict=True):
             source = png(scene).source
             write_whole(file, source if isinstance(source, bytes) else source.read_bytes())
-        yield EditingSequence(f"drawn/{drawn.uid}", tuple(files), drawn.instructions)
+        yield EditingSequence(uid_of(drawn), tuple(files), drawn.instructions)
+
+
+def uid_of(drawn: DrawnSequence) -> str:
+    """What a drawn sequence is called wherever it is used."""
+    return f"drawn/{drawn.uid}"
 
 
 def _edited(rng: random.Random, things: Things, cell: tuple[int, int]) -> tuple[Things, str]:

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vieval_plugin.data.sequences import EditingSequence
+from vieval_plugin.data.sequences import EditingSequence, label, triples
 
-OVER_EDITED = 0.5
-"""The label of an image that more was done to than was asked for, and of a strong editor's that may not be right."""
+_HALFWAY = 0.5  # the label of a strong editor's output that may not be right
 
 
 @dataclass(frozen=True)
@@ -35,17 +34,6 @@ class LabelledEdit:
     made: Mapping[str, float | str] = field(default_factory=dict)
 
 
-def sequence_label(j1: int, j2: int, k: int) -> float:
-    """How far image k of a sequence is what instructions j1 + 1 to j2 make of image j1, in [0, 1].
-
-    >>> [sequence_label(1, 3, k) for k in range(5)]
-    [0.0, 0.0, 0.5, 1.0, 0.5]
-    """
-    if k <= j1:
-        return 0.0
-    return (k - j1) / (j2 - j1) if k <= j2 else OVER_EDITED
-
-
 def from_sequence(sequence: EditingSequence, most: int, seed: int) -> list[LabelledEdit]:
     """Edits of a sequence, drawn without replacement from all that there are of it.
 
@@ -57,8 +45,7 @@ def from_sequence(sequence: EditingSequence, most: int, seed: int) -> list[Label
     Returns:
         Edits from I_j1 to I_k by the instructions j1 + 1 to j2 in one text, for 0 <= j1 < j2 <= l and j1 <= k <= l.
     """
-    last = len(sequence.instructions)
-    drawn = [(j1, j2, k) for j1 in range(last) for j2 in range(j1 + 1, last + 1) for k in range(j1, last + 1)]
+    drawn = triples(len(sequence.instructions))
     chosen = random.Random(f"{seed}/{sequence.uid}").sample(drawn, min(most, len(drawn)))
     return [
         LabelledEdit(
@@ -67,7 +54,7 @@ def from_sequence(sequence: EditingSequence, most: int, seed: int) -> list[Label
             sequence.images[j1],
             sequence.images[k],
             " ".join(text.strip() for text in sequence.instructions[j1:j2]),
-            sequence_label(j1, j2, k),
+            label(j1, j2, k),
             {"j1": j1, "j2": j2, "k": k},
         )
         for j1, j2, k in chosen
@@ -99,7 +86,7 @@ class Editors:
             return 1.0
         if editor in self.weak:
             return 0.0 if direction < self.failed else None
-        return 1.0 if direction > self.succeeded else OVER_EDITED
+        return 1.0 if direction > self.succeeded else _HALFWAY
 
 
 def direction(images: tuple[Sequence[float], Sequence[float]], texts: tuple[Sequence[float], Sequence[float]]) -> float:
