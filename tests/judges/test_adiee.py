@@ -174,7 +174,9 @@ def test_the_words_are_drawn_for_an_instruction_and_all_are_drawn():
 
 
 def test_one_question_and_one_answer_can_be_fixed():
-    texts = [question_text("make it blue", Form(f"question_{n}", "answer_2"), PACK, "two", "number") for n in range(1, 5)]
+    texts = [
+        question_text("make it blue", Form(f"question_{n}", "answer_2"), PACK, "two", "number") for n in range(1, 5)
+    ]
     assert len(set(texts)) == 4
     judge = prepared("adiee", question=2, mode="expected")
     assert {text_of(first_asks(judge.program(sample(uid)))[0]) for uid in "abcdefgh"} == {texts[1]}
