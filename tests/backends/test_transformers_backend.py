@@ -135,6 +135,19 @@ def test_sequence_mean_takes_in_the_end_of_the_turn(backend, direct, name, answe
     assert reply.low == reply.high == close((math.exp(sum(values) / len(values)),))
 
 
+@pytest.mark.parametrize("image", PICTURES[:2])
+def test_a_beginning_is_all_its_tokens_and_none_of_a_longer_one_asked_for(backend, direct, name, image):
+    """A ten is two tokens, after a third one for the space in Llama's; "Yes this" goes on where "Yes" ends."""
+    texts = ("1", "10", "7", "Yes", "Yes this")
+    [reply] = ask(backend, likelihood(image, continuations=texts, definition="beginning"))
+    whole = {text: math.exp(sum(direct(name, image, QUESTION.format("figure"), text)[:-1])) for text in texts}
+    assert len(direct(name, image, QUESTION.format("figure"), "10")) > 2
+    expected = [whole["1"] - whole["10"], whole["10"], whole["7"], whole["Yes"] - whole["Yes this"], whole["Yes this"]]
+    assert reply.low == reply.high == pytest.approx(tuple(expected), abs=0, rel=1e-4)
+    [again] = ask(backend, likelihood(image, continuations=texts[:1], definition="beginning"))
+    assert again.low == pytest.approx((whole["1"],), abs=0, rel=1e-4)
+
+
 def test_sequence_mean_of_one_token_is_the_root_of_its_and_the_ends_probability(backend, direct, name):
     [first, mean] = ask(backend, *(likelihood(PICTURES[0], definition=d) for d in ("first_token", "sequence_mean")))
     end = math.exp(direct(name, PICTURES[0], QUESTION.format("figure"), "Yes")[1])

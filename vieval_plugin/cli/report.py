@@ -25,6 +25,9 @@ def add(commands: Commands) -> None:
         help="folders of trained models that answered, to mark what they were trained on",
     )
     parser.add_argument(
+        "--order", type=Path, help="file with an image model a line, the best first, to compare rankings with"
+    )
+    parser.add_argument(
         "--traces", action="store_true", help="pages that show the verdicts of judges of many steps, step by step"
     )
     parser.set_defaults(run=_run)
@@ -38,7 +41,7 @@ def _run(options: argparse.Namespace) -> int:
 
     require_writable(options.out / "report.md")
     statistics = config.current().statistics.options()
-    comparison = write_report(options.results, options.out, statistics, options.expect, options.card)
+    comparison = write_report(options.results, options.out, statistics, options.expect, options.order, options.card)
     say(f"wrote {options.out / 'report.md'}")
     if options.traces:
         from vieval_plugin.report.traces import write_pages

@@ -11,7 +11,6 @@ from typing import Any
 from vieval_plugin.files import write_whole
 from vieval_plugin.results.cards import CARD
 
-
 _PACKAGES = ("vieval", "torch", "transformers", "peft", "accelerate", "trl")
 
 

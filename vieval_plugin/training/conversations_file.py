@@ -39,7 +39,9 @@ def read(files: Sequence[Path]) -> list[Turn]:
         try:
             lines = lines_of(file.read_text(encoding="utf-8"))
         except OSError as error:
-            raise VievalError(f"{file}: cannot be read ({error.strerror}); `vieval export` writes such a file") from None
+            raise VievalError(
+                f"{file}: cannot be read ({error.strerror}); `vieval export` writes such a file"
+            ) from None
         for number, line in enumerate(lines, start=1):
             try:
                 found += _turns(read_json(line))

@@ -155,7 +155,9 @@ def _card(
     known = registry.benchmarks()
     told = {
         "recipe": asdict(tuning),
-        "data": [{"source": name, "licence": known[name].licence if name in known else "the user's own"} for name in names],
+        "data": [
+            {"source": name, "licence": known[name].licence if name in known else "the user's own"} for name in names
+        ],
         "turns": {"learnt": len(learnt), "held_out": len(held_out)},
         "uids": list(dict.fromkeys(turn.sample for turn in learnt)),
         "held_out_uids": list(dict.fromkeys(turn.sample for turn in held_out)),

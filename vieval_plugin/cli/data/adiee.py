@@ -70,7 +70,10 @@ def _of_sequences(options: argparse.Namespace) -> tuple[list[LabelledEdit], list
 
     held = [read_sequences(folder) for folder in options.folders]
     found = [
-        edit for one in held for sequence in one.sequences for edit in from_sequence(sequence, options.most, options.seed)
+        edit
+        for one in held
+        for sequence in one.sequences
+        for edit in from_sequence(sequence, options.most, options.seed)
     ]
     return found, [Origin(one.source, one.licence, one.trainable) for one in held]
 

@@ -16,7 +16,9 @@ def add(actions: Commands) -> None:
     parser = actions.add_parser("adiee", help="ADIEE's scorer: a token and a head on an image-text model")
     parser.add_argument("data", type=Path, help="folder that `vieval data adiee` wrote")
     parser.add_argument("--base", required=True, help="image-text model: a folder or a name on the hub")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the scorer; one that is begun is gone on with")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder of the scorer; one that is begun is gone on with"
+    )
     parser.add_argument(
         "--tune", choices=["lora", "full"], default="lora", help="adapters or every weight (default: %(default)s)"
     )
@@ -46,10 +48,10 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.errors import VievalError
     from vieval_plugin.files import require_writable
     from vieval_plugin.harmless import say
+    from vieval_plugin.results.cards import CARD
     from vieval_plugin.training.adiee import dataset, folder, loop
     from vieval_plugin.training.adiee.held_out import figures
     from vieval_plugin.training.adiee.recipe import Recipe, split
-    from vieval_plugin.results.cards import CARD
 
     for name in ("steps", "batch_size", "accumulate"):
         if getattr(options, name) < 1:

@@ -16,7 +16,9 @@ def add(actions: Commands) -> None:
     parser = actions.add_parser("sft", help="a judge's backbone, on conversations that were exported")
     parser.add_argument("data", nargs="+", type=Path, help="JSONL of `vieval export --trainer trl`")
     parser.add_argument("--base", required=True, help="image-text model: a folder or a name on the hub")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the model; one that is begun is gone on with")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder of the model; one that is begun is gone on with"
+    )
     parser.add_argument(
         "--tune", choices=["lora", "full"], default="lora", help="adapters or every weight (default: %(default)s)"
     )

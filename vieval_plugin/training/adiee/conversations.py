@@ -101,9 +101,13 @@ class Conversations:
 
     def _said(self, prompt: str, answer: str) -> int:
         """How many tokens the answer adds to the prompt."""
-        before, whole = (self._tokenizer(text, add_special_tokens=False).input_ids for text in (prompt, prompt + answer))
+        before, whole = (
+            self._tokenizer(text, add_special_tokens=False).input_ids for text in (prompt, prompt + answer)
+        )
         if whole[: len(before)] != before:
-            raise VievalError("the tokenizer joins the end of a question with its answer, so what is said cannot be told")
+            raise VievalError(
+                "the tokenizer joins the end of a question with its answer, so what is said cannot be told"
+            )
         return len(whole) - len(before)
 
 

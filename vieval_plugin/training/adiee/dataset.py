@@ -89,7 +89,9 @@ def _edit(file: Path, number: int, line: str) -> LabelledEdit:
     if not all(isinstance(word, str) and word.strip() for word in words):
         raise VievalError(f"{where} lacks a uid, a group or an instruction; give it one")
     if isinstance(edit.label, bool) or not isinstance(edit.label, (int, float)) or not 0 <= edit.label <= 1:
-        raise VievalError(f"{where}: the label {edit.label!r} is not in [0, 1]; labels are shares, divide by the scale's end")
+        raise VievalError(
+            f"{where}: the label {edit.label!r} is not in [0, 1]; labels are shares, divide by the scale's end"
+        )
     for image in (edit.source, edit.output):
         if not image.is_file():
             raise VievalError(f"{where}: the image {image} is not there")

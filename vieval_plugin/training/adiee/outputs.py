@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,7 +63,9 @@ def _checked(sample: Sample, editors: Editors) -> _Pair:
     missing = [name for name in ("instruction", BEFORE, AFTER) if not sample.texts.get(name, "").strip()]
     missing += [role for role in ("source", "output") if role not in sample.images]
     if missing:
-        raise VievalError(f"{sample.id} has no {missing[0]}; CLIP-D needs source, output, instruction, {BEFORE}, {AFTER}")
+        raise VievalError(
+            f"{sample.id} has no {missing[0]}; CLIP-D needs source, output, instruction, {BEFORE}, {AFTER}"
+        )
     if sample.id.image_model not in {editors.truth, *editors.weak, *editors.strong}:
         raise VievalError(
             f"{sample.id}: {sample.id.image_model!r} is neither the truth nor among the weak or strong editors; name it"
