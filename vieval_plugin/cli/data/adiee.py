@@ -85,7 +85,7 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Origin
     from vieval_plugin.run.samples_file import failures, read_samples
     from vieval_plugin.training.adiee.dataset import Origin
     from vieval_plugin.training.adiee.labels import Editors
-    from vieval_plugin.training.adiee.outputs import from_outputs
+    from vieval_plugin.training.adiee.outputs import from_outputs, pairs_of
 
     if not options.licence:
         raise VievalError("--outputs: say with --licence on which terms they may train a model; it goes onto the card")
@@ -96,5 +96,6 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Origin
     editors = Editors(
         options.truth, frozenset(options.weak), frozenset(options.strong), options.failed, options.succeeded
     )
-    edits = from_outputs(given.samples, editors, load_clip(weights.Origin(options.clip)))
+    pairs = pairs_of(given.samples, editors)
+    edits = from_outputs(pairs, editors, load_clip(weights.Origin(options.clip)))
     return edits, Origin(str(options.outputs), options.licence, True)

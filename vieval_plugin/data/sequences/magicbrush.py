@@ -7,6 +7,7 @@ test split never train a model; what is in a folder called `test` does not.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def _read(folder: Path) -> SequenceFolder:
 
 
 def _sequence(images: Path, split: str, session: str, turns: list[dict[str, Any]]) -> EditingSequence:
-    for before, after in zip(turns, turns[1:], strict=False):
+    for before, after in pairwise(turns):
         if before["output"] != after["input"]:
             raise ValueError(f"session {session}: a turn begins at {after['input']} and not where the one before ended")
     names = [turns[0]["input"], *(turn["output"] for turn in turns)] if turns else []
