@@ -50,6 +50,7 @@ class ValueHead(Part):
     """What a description says under `network`."""
 
     base: str
+    base_weights: str = ""
     revision: str | None = None
     processor: str = ""
     min_pixels: int | None = Field(None, ge=1)
@@ -115,6 +116,11 @@ def load(origin: Origin) -> Valued:
         written.dtype,
         origin.device,
     )
+    if written.base_weights not in ("", identity(model.network)):
+        raise VievalError(
+            f"{described.path}: {base} has other weights than the base that this head was trained on; give that one "
+            "(network.base), or train a head for this one"
+        )
     head = load_head(Path(described.place(written.head)), written.prefix, written.activation, model.size)
     if written.output >= (outputs := head[-1].out_features):
         raise VievalError(f"{described.path}: network.output is {written.output}, and the head has {outputs} outputs")

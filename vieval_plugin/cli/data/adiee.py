@@ -80,7 +80,7 @@ def _of_sequences(options: argparse.Namespace) -> tuple[list[LabelledEdit], list
 
 def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Origin]:
     from vieval_plugin.backends import weights
-    from vieval_plugin.backends.towers import load_clip
+    from vieval_plugin.backends.networks.clip import load as load_clip
     from vieval_plugin.errors import VievalError
     from vieval_plugin.run.samples_file import failures, read_samples
     from vieval_plugin.training.adiee.dataset import Origin

@@ -78,7 +78,7 @@ def _run(options: argparse.Namespace) -> int:
         raise VievalError(f"--held-out {options.held_out:g} leaves nothing to learn from; give less")
     trained, conversations, curves = loop.train(recipe, learnt, held_out, options.out)
     found = figures(trained, conversations, held_out, options.batch_size)
-    folder.write(options.out, trained)
+    folder.write(options.out, trained, recipe)
     folder.card(options.out, recipe, manifest, (learnt, held_out), curves, found)
     (options.out / loop.CHECKPOINT).unlink(missing_ok=True)
     say(f"seed {recipe.seed}", f"learnt from {len(learnt)} edits, {len(held_out)} held out")
