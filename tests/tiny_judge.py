@@ -4,6 +4,7 @@ A patch is a strip across both images, and the first layer begins by comparing t
 to compare takes longer than a test may.
 """
 
+import itertools
 import re
 from pathlib import Path
 
@@ -30,17 +31,29 @@ DIM, COMPARING, LOOKING = 4.0, 2.0, 0.25
 SPECIAL = ("<pad>", "<end>", "<image>", "<unknown>")
 
 
-def build(folder: Path, texts, phrases=(), seed: int = 0) -> Path:
+def build(folder: Path, texts, wording, seed: int = 0) -> Path:
     """Writes the model with its processor to a folder; the same for the same arguments.
 
-    Its tokens are the words, digits and signs of `texts`, and each of `phrases` as a whole: what all questions have in
-    common costs a few tokens that way, and a step a third of the time.
+    Its tokens are the words, digits and signs of `texts`, and each line of a prompt pack's questions as a whole: what
+    all questions have in common costs a few tokens that way, and a step a third of the time.
     """
     folder = Path(folder)
-    tokenizer = _tokenizer(texts, phrases)
+    tokenizer = _tokenizer(texts, _phrases(wording))
     _processor(tokenizer).save_pretrained(folder)
     _model(tokenizer, seed).save_pretrained(folder)
     return folder
+
+
+def _phrases(wording):
+    from vieval_plugin.judges.adiee.question import ANSWERS, QUESTIONS, Form, answer_text, question_text
+
+    questions, answers = ([key for key in wording.questions if key.startswith(kind)] for kind in (QUESTIONS, ANSWERS))
+    said = [answer_text(answer, "@", wording) for answer in answers]
+    for images, reading in itertools.product(("two", "joined"), ("token", "sentence", "number")):
+        forms = [Form(question, answer) for question in questions for answer in answers]
+        said += [question_text("@", form, wording, images, reading) for form in forms]
+    parts = {part.strip() for text in said for line in text.split("\n") for part in line.split("@")}
+    return sorted(part for part in parts if len(part) > 1)
 
 
 def _tokenizer(texts, phrases):

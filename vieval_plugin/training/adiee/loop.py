@@ -6,7 +6,9 @@ import contextlib
 import os
 import random
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from tqdm import tqdm
 from vieval_plugin.backends.weights import library
 from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts import packs
-from vieval_plugin.training.adiee.conversations import Conversations
+from vieval_plugin.training.adiee.conversations import Batch, Conversations
 from vieval_plugin.training.adiee.held_out import Agreement, agreement, values
 from vieval_plugin.training.adiee.labels import LabelledEdit
 from vieval_plugin.training.adiee.network import Trained, load
@@ -95,9 +97,16 @@ def _run(
     seen = recipe.batch_size * recipe.accumulate * state.accelerator.num_processes
     main = state.accelerator.is_main_process
     losses: list[tuple[float, float]] = []
-    with tqdm(total=recipe.steps * seen, initial=first * seen, desc="Training", unit="edit", disable=None) as bar:
+    prepare = partial(_batches, state.accelerator, recipe, conversations, learnt)
+    bar = tqdm(total=recipe.steps * seen, initial=first * seen, desc="Training", unit="edit", disable=None)
+    # the next step's images are read while this one is made
+    with bar, ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
+        ready = pool.submit(prepare, first)
         while state.step < recipe.steps:
-            losses.append(_step(state, recipe, conversations, learnt))
+            batches = ready.result()
+            if state.step + 1 < recipe.steps:
+                ready = pool.submit(prepare, state.step + 1)
+            losses.append(_step(state, recipe, batches))
             state.step += 1
             bar.update(seen)
             if state.step % every and state.step < recipe.steps:
@@ -113,24 +122,31 @@ def _run(
             state.accelerator.wait_for_everyone()
 
 
-def _step(
-    state: _State, recipe: Recipe, conversations: Conversations, learnt: Sequence[LabelledEdit]
-) -> tuple[float, float]:
+def _batches(
+    accelerator: Any, recipe: Recipe, conversations: Conversations, learnt: Sequence[LabelledEdit], step: int
+) -> list[tuple[int, Batch]]:
+    """What this process sees at a step, each batch with the seed of its dropout."""
+    found = []
+    for part in range(recipe.accumulate):
+        turn = (step * recipe.accumulate + part) * accelerator.num_processes + accelerator.process_index
+        begin = turn * recipe.batch_size
+        edits = [learnt[n] for n in order(len(learnt), begin, begin + recipe.batch_size, recipe.seed)]
+        rng = random.Random(f"{recipe.seed}/{turn}")
+        found.append((rng.getrandbits(32), conversations.batch(edits, [conversations.drawn(rng) for _ in edits])))
+    return found
+
+
+def _step(state: _State, recipe: Recipe, batches: Sequence[tuple[int, Batch]]) -> tuple[float, float]:
     """One optimisation step; the text's cross-entropy and the score's L1."""
     torch, accelerator = library("torch"), state.accelerator
     state.module.train()
     for group in state.optimizer.param_groups:
         group["lr"] = recipe.rate(state.step)
     texts = scores = 0.0
-    for part in range(recipe.accumulate):
-        turn = (state.step * recipe.accumulate + part) * accelerator.num_processes + accelerator.process_index
-        begin = turn * recipe.batch_size
-        edits = [learnt[n] for n in order(len(learnt), begin, begin + recipe.batch_size, recipe.seed)]
-        rng = random.Random(f"{recipe.seed}/{turn}")
-        batch = conversations.batch(edits, [conversations.drawn(rng) for _ in edits]).to(accelerator.device)
-        torch.manual_seed(rng.getrandbits(32))  # of dropout
-        last = part == recipe.accumulate - 1
-        with contextlib.nullcontext() if last else accelerator.no_sync(state.module):
+    for part, (seed, prepared) in enumerate(batches, start=1):
+        batch = prepared.to(accelerator.device)
+        torch.manual_seed(seed)
+        with contextlib.nullcontext() if part == len(batches) else accelerator.no_sync(state.module):
             value, text = state.module(batch.inputs, batch.at, batch.wanted)
             score = (value - batch.labels).abs().mean() if value is not None else torch.zeros(())
             accelerator.backward((text + SCORE_WEIGHT * score) / recipe.accumulate)
