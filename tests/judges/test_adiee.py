@@ -223,12 +223,12 @@ def test_an_image_that_cannot_be_joined_is_a_tool_error_and_nothing_is_asked(tmp
     assert (played.verdict.status, played.verdict.scores, played.calls) == (Status.TOOL_ERROR, {}, 1)
 
 
-def test_the_right_image_takes_the_height_of_the_left_and_keeps_its_proportions():
-    left, right = np.zeros((10, 20, 3), np.uint8), np.full((5, 30, 3), 255, np.uint8)
-    both = side_by_side(left, right)
-    assert both.shape == (10, 20 + 60, 3)
-    assert both[:, :20].max() == 0
-    assert both[:, 20:].min() == 255
+def test_the_lower_image_takes_the_height_of_the_higher_and_keeps_its_proportions():
+    high, low = np.zeros((10, 20, 3), np.uint8), np.full((5, 30, 3), 255, np.uint8)
+    for both, first in ((side_by_side(high, low), 20), (side_by_side(low, high)[:, ::-1], 20)):
+        assert both.shape == (10, 20 + 60, 3)
+        assert both[:, :first].max() == 0
+        assert both[:, first:].min() == 255
     unchanged = np.asarray(decode(png("blue")))
     assert (side_by_side(unchanged, unchanged)[:, 8:] == unchanged).all()
 
