@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -193,3 +195,37 @@ def test_genai_bench_is_judged_edit_by_edit(evaluate, tmp_path):
     assert run.statuses == {"ok": 24}
     assert run.metrics["O_accuracy_decisive_value,none"] > 0.9
     assert "O_accuracy_four_way_value,none" in run.metrics
+
+
+@pytest.fixture(scope="module")
+def served_tiny():
+    """The arguments of a real vLLM, and the folder of its weights."""
+    url = os.environ.get("VIEVAL_VLLM_URL", "http://127.0.0.1:8765/v1")
+    try:
+        with urllib.request.urlopen(f"{url}/models", timeout=10) as answer:
+            [model] = json.load(answer)["data"]
+    except (OSError, ValueError):
+        pytest.skip(f"no vLLM answers at {url} (VIEVAL_VLLM_URL); `make test-vllm` starts one")
+    return ("--model", "vieval_openai", "--model_args", f"model={model['id']},base_url={url}"), model["root"]
+
+
+@pytest.mark.vllm
+def test_a_real_vllm_tells_what_transformers_does(evaluate, served_tiny):
+    (arguments, folder), expected = served_tiny, {"adiee": {"mode": "expected"}}
+    run = evaluate(*arguments, tasks=TIE, judges=expected)
+    assert run.statuses == {"ok": 6}
+    here = evaluate("--model", "vieval_transformers", "--model_args", f"model={folder}", tasks=TIE, judges=expected)
+    for name, [verdict] in run.verdicts.items():
+        [same] = here.verdicts[name]
+        low, high = verdict["bounds"]["O"]
+        print(name, low, same["scores"]["O"], high)
+        assert low - 1e-3 <= same["scores"]["O"] <= high + 1e-3
+        assert high - low < 0.02
+
+
+@pytest.mark.vllm
+def test_a_real_vllm_is_asked_in_words(evaluate, served_tiny):
+    run = evaluate(*served_tiny[0], "--gen_kwargs", "max_new_tokens=16", tasks=TIE, judges=QUESTION)
+    assert set(run.statuses) <= {"ok", "repaired", "parse_failure"}
+    assert all(("O" in one["scores"]) == (one["status"] != "parse_failure") for [one] in run.verdicts.values())
+    assert len(set(run.answers("O").values())) > 3
