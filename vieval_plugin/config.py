@@ -243,7 +243,7 @@ class Config(_Part):
             base = self.scorers.get(given["model"])
             # a revision belongs to the weights that it was given with
             given = {"revision": None, **given} if base is None else {**asdict(base), **given, "model": base.model}
-        names = [name for name, spec in registry.judges().items() if spec.scored]
+        names = [name for name, spec in registry.judges().items() if spec.scored or spec.by_scorer]
         found = {**self.scorers, **{name: {**asdict(self.scorers.get(name, Scorer())), **given} for name in names}}
         try:
             return self.model_copy(update={"scorers": _adapter(Mapping[str, Scorer]).validate_python(found)})

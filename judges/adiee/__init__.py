@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.adiee.expected import SPELLINGS, UNLIKELY, step_of, unlikely
+from vieval_plugin.judges.adiee.head import DescribedHead, images_of, measured
 from vieval_plugin.judges.adiee.question import ANSWERS, DOTS, Form, Images, answer_text, form_of, pictures, question
 from vieval_plugin.judges.adiee.reading import SCALE, read_number
 from vieval_plugin.judges.protocol import (
@@ -42,10 +43,8 @@ class AdieeOptions:
     pack: str = option("adiee/v1", "prompt pack: a built-in name or a folder (`vieval prompts list`)", folder=True)
     mode: Mode = option(
         "prompt",
-        "a number in words (prompt), the mean over the probabilities of 0 to 10 (expected), or a trained scorer (head)",
-    )
-    head: str = option(
-        "", "folder of a trained scorer, as `vieval train adiee` writes it; it makes the mode head", folder=True
+        "a number in words (prompt), the mean over the probabilities of 0 to 10 (expected), or a trained scorer (head), which "
+        "scorers.adiee names",
     )
     images: Images = option("two", "show source and edit as two images, or joined as one, for models that take one")
     question: int = option(0, "number of the question asked; 0 draws one for each instruction", ge=0)
@@ -54,20 +53,22 @@ class AdieeOptions:
     reminders: int = option(1, "how often a reply that cannot be read is asked again, with the error", ge=0)
 
 
-def mode_of(options: AdieeOptions) -> Mode:
-    """The mode in force: a head makes it `head`.
+def headed(options: AdieeOptions, described: DescribedHead | None) -> AdieeOptions:
+    """The options in force: with a trained scorer the mode is `head`, and images are shown as it was trained on them.
 
     Raises:
-        VievalError: a head where another mode is asked for, or none where it is needed.
+        VievalError: `head` without a scorer, another mode with one, or a scorer of another kind.
     """
-    if options.head and options.mode == "expected":
-        raise VievalError("adiee: a head gives its score itself: leave out judges.adiee.head, or the mode expected")
-    if options.mode == "head" and not options.head:
+    if described is None and options.mode == "head":
         raise VievalError(
-            "adiee in the mode head needs a trained scorer: set judges.adiee.head to its folder (`vieval train adiee` "
-            "makes one), or the mode to prompt or expected, which need a backbone only"
+            "adiee in the mode head needs a trained scorer: set scorers.adiee.model to its folder (`vieval train adiee` "
+            "makes one), or judges.adiee.mode to prompt or expected, which need a backbone only"
         )
-    return "head" if options.head else options.mode
+    if described is None:
+        return options
+    if options.mode == "expected":
+        raise VievalError("adiee: a trained scorer gives its score itself: leave it out, or judges.adiee.mode expected")
+    return replace(options, mode="head", images=images_of(described))
 
 
 def build(options: AdieeOptions, wording: Wording, setting: str = "") -> Judge:
@@ -78,11 +79,15 @@ def build(options: AdieeOptions, wording: Wording, setting: str = "") -> Judge:
     the middle of what is possible, and `bounds` has the interval.
 
     Raises:
-        VievalError: a mode without what it needs, or a question or answer that the pack does not have.
+        VievalError: a question or answer that the pack does not have.
     """
     require_wording(SPEC, wording, setting)
-    ask = {"prompt": _said, "expected": _expected}[mode_of(options)]
     _form("", options, wording)
+    if options.mode == "head":
+        return lambda sample: measured(
+            sample, _form(sample.id.uid, options, wording), wording, options.images, _PATH, ASPECT
+        )
+    ask = _said if options.mode == "prompt" else _expected
 
     def program(sample: Sample) -> Program:
         shown, steps = yield from pictures(sample, options.images)
@@ -132,6 +137,7 @@ SPEC = JudgeSpec(
     options=AdieeOptions,
     build=build,
     pack=lambda options, setting: options.pack,
-    told=lambda options, setting: (mode_of(options),),
+    told=lambda options, setting: (options.mode,),
     intervals=True,
+    by_scorer=headed,
 )

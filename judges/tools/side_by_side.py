@@ -15,13 +15,18 @@ NAME = "side_by_side"
 
 
 def side_by_side(left: Pixels, right: Pixels) -> Pixels:
-    """Both images (height, width, 3) in one, the right one at the height of the left one and in its own proportions."""
-    height, width = left.shape[0], max(1, round(right.shape[1] * left.shape[0] / right.shape[0]))
-    if right.shape[:2] != (height, width):
-        import PIL.Image
+    """Both images (height, width, 3) in one, as high as the higher of them, each in its own proportions."""
+    height = max(left.shape[0], right.shape[0])
+    return np.concatenate([_as_high(left, height), _as_high(right, height)], axis=1)
 
-        right = np.asarray(PIL.Image.fromarray(right).resize((width, height), PIL.Image.Resampling.LANCZOS))
-    return np.concatenate([left, right], axis=1)
+
+def _as_high(image: Pixels, height: int) -> Pixels:
+    if image.shape[0] == height:
+        return image
+    import PIL.Image
+
+    width = max(1, round(image.shape[1] * height / image.shape[0]))
+    return np.asarray(PIL.Image.fromarray(image).resize((width, height), PIL.Image.Resampling.LANCZOS))
 
 
 def run(arguments: Mapping[str, Any]) -> ToolResult:

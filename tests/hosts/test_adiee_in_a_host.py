@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
 
-from tests import in_process, tiny_model
+from tests import in_process, tiny_heads, tiny_model
 from tests.fake_server import FakeServer
 from tests.in_process import demo, pixels, served, shown
 from tests.playing import first_asks, prepared
@@ -41,12 +43,12 @@ def test_a_model_that_knows_the_truth_agrees_with_it_and_replays_alike(evaluate,
     with FakeServer(reply=truthful) as server:
         run = evaluate(*served("vieval_openai", server), tasks=TIE, limit=48, judges=QUESTION)
     assert run.statuses == {"ok": 48}
-    assert run.metrics["O_spearman_fisher,none"] > 0.98
+    assert run.metrics["O_fisher,none"] > 0.98
     again = evaluate(*in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE, limit=48)
     assert again.metrics == run.metrics
     page = tmp_path / "page.html"
-    assert main(["show", str(tmp_path / "run0"), "demo_00.png", "--html", str(page)]) == 0
-    assert page.read_text().count("<img") == 6  # source and output of three image models
+    assert main(["show", str(tmp_path / "run0"), "demo_a/demo_00.png", "--html", str(page)]) == 0
+    assert page.read_text().count("<img") == 2
 
 
 def expected_of(folder, sample):
@@ -89,7 +91,7 @@ def test_expected_is_the_mean_over_the_models_own_logits_and_replays_alike(evalu
         assert scores[name] == pytest.approx(expected_of(tiny, demo()[name]), abs=1e-5)
     again = evaluate(*in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE)
     assert again.metrics == run.metrics
-    assert main(["show", str(tmp_path / "run0"), "demo_00.png", "--html", str(tmp_path / "page.html")]) == 0
+    assert main(["show", str(tmp_path / "run0"), "demo_a/demo_00.png", "--html", str(tmp_path / "page.html")]) == 0
 
 
 def test_a_model_in_this_process_is_asked_in_words(evaluate, tiny):
@@ -121,8 +123,34 @@ def test_a_model_that_only_measures_cannot_answer(evaluate):
 
 
 def test_a_head_that_is_asked_for_and_not_given_is_one_line(evaluate):
-    with FakeServer() as server, pytest.raises(SystemExit, match="set judges.adiee.head"):
+    with FakeServer() as server, pytest.raises(SystemExit, match="set scorers.adiee.model"):
         evaluate(*served("vieval_openai", server), tasks=TIE, judges={"adiee": {"mode": "head"}})
+
+
+def test_a_trained_scorer_gives_the_number_of_its_head_and_replays_alike(evaluate, tiny, tmp_path):
+    """Random weights in the form that a training writes: a model with the token, and a head that reads before it."""
+    tiny_heads.build_adapter(tmp_path / "adapter", tiny, added=["[SCORE]"])
+    tiny_heads.build_head(tmp_path / "head.safetensors", (128, 128, 1))
+    network = {
+        "base": str(tiny),
+        "processor": str(tmp_path / "adapter"),
+        "adapter": str(tmp_path / "adapter"),
+        "head": "head.safetensors",
+        "answer": "[SCORE]",
+        "position": {"before": "[SCORE]"},
+    }
+    described = {"form": "value_head", "images": ["source", "output"], "text": "?", "score": {"linear": [0, 1]}}
+    (tmp_path / "scorer.yaml").write_text(json.dumps({**described, "network": network}))
+    run = evaluate("--model", "vieval_scorer", "--model_args", f"name={tmp_path}", tasks=TIE)
+    assert run.statuses == {"ok": 6}
+    values = {name: several[0]["trace"][0]["scores"][0] for name, several in run.verdicts.items()}
+    assert len(set(values.values())) == 6
+    for name, several in run.verdicts.items():
+        assert several[0]["scores"]["O"] == min(max(values[name], 0.0), 1.0)
+    again = evaluate(*in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE)
+    assert again.metrics == run.metrics
+    with FakeServer() as server, pytest.raises(SystemExit, match="run it with --model vieval_scorer"):
+        evaluate(*served("vieval_openai", server), tasks=TIE, scorers={"adiee": {"model": str(tmp_path)}})
 
 
 def test_scores_of_candidates_become_votes_on_drawn_contests(evaluate):
@@ -167,3 +195,37 @@ def test_genai_bench_is_judged_edit_by_edit(evaluate, tmp_path):
     assert run.statuses == {"ok": 24}
     assert run.metrics["O_accuracy_decisive_value,none"] > 0.9
     assert "O_accuracy_four_way_value,none" in run.metrics
+
+
+@pytest.fixture(scope="module")
+def served_tiny():
+    """The arguments of a real vLLM, and the folder of its weights."""
+    url = os.environ.get("VIEVAL_VLLM_URL", "http://127.0.0.1:8765/v1")
+    try:
+        with urllib.request.urlopen(f"{url}/models", timeout=10) as answer:
+            [model] = json.load(answer)["data"]
+    except (OSError, ValueError):
+        pytest.skip(f"no vLLM answers at {url} (VIEVAL_VLLM_URL); `make test-vllm` starts one")
+    return ("--model", "vieval_openai", "--model_args", f"model={model['id']},base_url={url}"), model["root"]
+
+
+@pytest.mark.vllm
+def test_a_real_vllm_tells_what_transformers_does(evaluate, served_tiny):
+    (arguments, folder), expected = served_tiny, {"adiee": {"mode": "expected"}}
+    run = evaluate(*arguments, tasks=TIE, judges=expected)
+    assert run.statuses == {"ok": 6}
+    here = evaluate("--model", "vieval_transformers", "--model_args", f"model={folder}", tasks=TIE, judges=expected)
+    for name, [verdict] in run.verdicts.items():
+        [same] = here.verdicts[name]
+        low, high = verdict["bounds"]["O"]
+        print(name, low, same["scores"]["O"], high)
+        assert low - 1e-3 <= same["scores"]["O"] <= high + 1e-3
+        assert high - low < 0.02
+
+
+@pytest.mark.vllm
+def test_a_real_vllm_is_asked_in_words(evaluate, served_tiny):
+    run = evaluate(*served_tiny[0], "--gen_kwargs", "max_new_tokens=16", tasks=TIE, judges=QUESTION)
+    assert set(run.statuses) <= {"ok", "repaired", "parse_failure"}
+    assert all(("O" in one["scores"]) == (one["status"] != "parse_failure") for [one] in run.verdicts.values())
+    assert len(set(run.answers("O").values())) > 3

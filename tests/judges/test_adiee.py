@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from tests.playing import first_asks, images_of, play, prepared, text_of
 from vieval_plugin.backends.tools import run
+from vieval_plugin.config import Config
 from vieval_plugin.data import vieval_demo
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode, pixels
@@ -22,6 +24,8 @@ from vieval_plugin.judges.protocol import (
     Failure,
     Image,
     Likelihood,
+    Measure,
+    Measurement,
     Probabilities,
     Sample,
     SampleId,
@@ -31,6 +35,8 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.judges.tools.side_by_side import side_by_side
 from vieval_plugin.prompts import packs
+from vieval_plugin.run.prepare import prepare
+from vieval_plugin.run.router import recorded_reply
 
 PACK = packs.load("adiee/v1")
 ANSWERS = [answer_text(key, "...", PACK) for key in PACK.questions if key.startswith("answer")]
@@ -191,13 +197,68 @@ def test_a_question_that_the_pack_does_not_have_is_one_line(option):
     assert "\n" not in str(error.value)
 
 
+def test_a_head_without_its_scorer_is_one_line_and_no_other_mode():
+    with pytest.raises(VievalError, match="needs a trained scorer: set scorers.adiee.model") as error:
+        prepared("adiee", mode="head")
+    assert "\n" not in str(error.value)
+
+
+def headed(tmp_path, options=None, **description):
+    """The judge with a trained scorer, of which only the description is there."""
+    document = {
+        "form": "value_head",
+        "images": ["source", "output"],
+        "text": "{{ instruction }}",
+        "score": {"linear": [0, 1]},
+        "network": {"base": "base", "head": "head.safetensors"},
+        **description,
+    }
+    (tmp_path / "scorer.yaml").write_text(json.dumps(document))
+    judges = {"judges": {"adiee": options or {}}, "scorers": {"adiee": {"model": str(tmp_path)}}}
+    return prepare("adiee", None, Config.model_validate(judges))
+
+
+@pytest.mark.parametrize(("value", "score"), [(0.25, 0.25), (1.5, 1.0), (-0.1, 0.0)])
+def test_a_named_scorer_is_asked_instead_of_a_backbone(tmp_path, value, score):
+    judge = headed(tmp_path, {"question": 2})
+    played = play(judge.program(sample()), [Measurement(value, "trained abc")])
+    [ask] = played.asks
+    assert isinstance(ask, Measure)
+    assert (ask.metric, ask.backbone, ask.images) == (
+        "value_head",
+        "adiee",
+        {"image_0": png("red"), "image_1": png("blue")},
+    )
+    assert ask.texts == {"text": question_text("make it blue", Form("question_2", "answer_1"), PACK, "two", "token")}
+    assert played.verdict.scores == {"O": score}
+    assert played.verdict.trace[0].scores == (value,)
+    assert recorded_reply(ask, played.verdict.trace[0]) == Measurement(value, "trained abc")
+    assert judge.provenance.settings == ("head",)
+    assert judge.spec.scored
+    gone = play(judge.program(sample()), [Failure(Status.TOOL_ERROR, "no memory")]).verdict
+    assert (gone.scores, gone.status) == ({}, Status.TOOL_ERROR)
+    verdict = play(judge.program(sample(without=["source"]))).verdict
+    assert verdict.status is Status.NOT_APPLICABLE
+
+
+def test_a_scorer_that_sees_both_images_as_one_is_asked_in_these_words(tmp_path):
+    judge = headed(tmp_path, network={"base": "base", "head": "head", "side_by_side": True})
+    [ask] = first_asks(judge.program(sample()))
+    assert "side by side" in ask.texts["text"]
+    assert len(ask.images) == 2
+
+
 @pytest.mark.parametrize(
-    ("options", "said"),
-    [({"mode": "head"}, "needs a trained scorer"), ({"mode": "expected", "head": "folder"}, "leave out")],
+    ("options", "description", "said"),
+    [
+        ({"mode": "expected"}, {}, "gives its score itself"),
+        ({}, {"images": ["output"]}, "shown source and output"),
+        ({}, {"form": "dual_encoder"}, "and this one is a dual_encoder"),
+    ],
 )
-def test_a_mode_without_what_it_needs_is_one_line_and_no_other_mode(options, said):
+def test_a_scorer_that_does_not_fit_is_one_line(tmp_path, options, description, said):
     with pytest.raises(VievalError, match=said) as error:
-        prepared("adiee", **options)
+        headed(tmp_path, options, **description)
     assert "\n" not in str(error.value)
 
 
@@ -223,19 +284,17 @@ def test_an_image_that_cannot_be_joined_is_a_tool_error_and_nothing_is_asked(tmp
     assert (played.verdict.status, played.verdict.scores, played.calls) == (Status.TOOL_ERROR, {}, 1)
 
 
-def test_the_right_image_takes_the_height_of_the_left_and_keeps_its_proportions():
-    left, right = np.zeros((10, 20, 3), np.uint8), np.full((5, 30, 3), 255, np.uint8)
-    both = side_by_side(left, right)
-    assert both.shape == (10, 20 + 60, 3)
-    assert both[:, :20].max() == 0
-    assert both[:, 20:].min() == 255
+def test_the_lower_image_takes_the_height_of_the_higher_and_keeps_its_proportions():
+    high, low = np.zeros((10, 20, 3), np.uint8), np.full((5, 30, 3), 255, np.uint8)
+    for both, first in ((side_by_side(high, low), 20), (side_by_side(low, high)[:, ::-1], 20)):
+        assert both.shape == (10, 20 + 60, 3)
+        assert both[:, :first].max() == 0
+        assert both[:, first:].min() == 255
     unchanged = np.asarray(decode(png("blue")))
     assert (side_by_side(unchanged, unchanged)[:, 8:] == unchanged).all()
 
 
 def test_what_is_recorded_of_probabilities_gives_the_same_score_again():
-    from vieval_plugin.run.router import recorded_reply
-
     judge = prepared("adiee", mode="expected")
     low = np.random.default_rng(0).dirichlet(np.ones(len(SPELLINGS) + 1))[:-1]
     reply = Probabilities(tuple(low), tuple(min(1.0, value * 1.5) for value in low))

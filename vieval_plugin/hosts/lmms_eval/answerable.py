@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from vieval_plugin import registry, tasks
+from vieval_plugin import config, registry, tasks
 from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import say
 from vieval_plugin.run.router import ASKS_A_MODEL
@@ -45,13 +45,14 @@ def why_not(model: Any, loaded: bool) -> WhyNot:
 
 def _unanswered(task: Task, measures_only: bool, has_scorers: bool) -> Why | None:
     spec = registry.judge(task.judge)
-    if spec.scored and not has_scorers:
+    named = config.current().scorers.get(task.judge)
+    if (spec.scored or (spec.by_scorer and named and named.model)) and not has_scorers:
         return Why(
             "their judges measure with a network, with --model vieval_scorer",
             f"{task.name}: {task.judge} measures with a network: run it with --model vieval_scorer, or replay recorded "
             "values with --model vieval_replay --model_args logs=FOLDER",
         )
-    if measures_only and spec.pack is not None:
+    if measures_only and spec.pack is not None and not (spec.by_scorer and has_scorers):
         return Why("their judges ask a model, and this run only measures images", f"{ASKS_A_MODEL} ({task.name})")
     return None
 
