@@ -74,10 +74,12 @@ def scored(folder: Path, edits: list[LabelledEdit]) -> list[float]:
 
 def in_training(folder: Path, base: Path, edits: list[LabelledEdit]) -> list[float]:
     """What training itself computes of the weights in a scorer's folder."""
+    import transformers
     from safetensors.torch import load_file
 
     trained = load(str(base), "full", with_head=True)
-    trained.network.load_state_dict(load_file(folder / "model.safetensors"), strict=False)
+    kept = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype="float32")
+    trained.network.load_state_dict(kept.state_dict())
     trained.head.load_state_dict(load_file(folder / "head.safetensors"))
     trained.module.eval()
     return values(trained, Conversations(trained.processor, PACK, "joined", True), edits, "question_1", 4)

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import PIL.Image
 
+from vieval_plugin.backends.networks.value_head import beside
 from vieval_plugin.backends.weights import library
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges.adiee.question import ANSWERS, QUESTIONS, Form, Images, answer_text, question_text
 from vieval_plugin.judges.protocol import Image
-from vieval_plugin.judges.tools.side_by_side import side_by_side
 from vieval_plugin.judges.wording import Wording
 from vieval_plugin.training.adiee.labels import LabelledEdit
 from vieval_plugin.training.adiee.network import TOKEN, positions
@@ -97,7 +96,7 @@ class Conversations:
         both = [decode(Image(path)) for path in (edit.source, edit.output)]
         if self._images == "two":
             return both
-        return [PIL.Image.fromarray(side_by_side(*(np.asarray(picture) for picture in both)))]
+        return [beside(both)]
 
     def _said(self, prompt: str, answer: str) -> int:
         """How many tokens the answer adds to the prompt."""
