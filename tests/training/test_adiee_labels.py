@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +83,7 @@ def test_drawn_sequences_change_one_cell_an_edit_and_are_read_as_they_were_drawn
         assert all(np.array_equal(scene, np.asarray(kept)) for scene, kept in zip(scenes, own.scenes, strict=True))
         changed = [
             {(y // 32, x // 32) for y, x in np.argwhere((before != after).any(-1))}
-            for before, after in zip(scenes, scenes[1:], strict=False)
+            for before, after in pairwise(scenes)
         ]
         assert all(len(cells) == 1 for cells in changed)
         assert len(set().union(*changed)) == len(changed)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests import tiny_judge, tiny_model
-from vieval_plugin import registry
 from vieval_plugin.backends.networks import value_head
 from vieval_plugin.backends.weights import Origin
 from vieval_plugin.cli import main
@@ -25,7 +24,7 @@ from vieval_plugin.training.adiee import dataset, loop
 from vieval_plugin.training.adiee.conversations import Conversations
 from vieval_plugin.training.adiee.held_out import values
 from vieval_plugin.training.adiee.labels import LabelledEdit
-from vieval_plugin.training.adiee.network import TOKEN, Trained, load, positions
+from vieval_plugin.training.adiee.network import TOKEN, load, positions
 from vieval_plugin.training.adiee.recipe import Recipe, order, split
 
 torch = pytest.importorskip("torch")
@@ -216,11 +215,23 @@ def test_adapters_train_with_embeddings_and_leave_the_rest_alone(
     from safetensors.torch import load_file
 
     base = tiny_model.build(tmp_path / "base")
-    assert train(data, base, tmp_path / "out", "--tune", "lora", "--images", "two", "--steps", "2", "--answer", answer) == 0
+    assert (
+        train(data, base, tmp_path / "out", "--tune", "lora", "--images", "two", "--steps", "2", "--answer", answer)
+        == 0
+    )
     before, after = (load_file(folder / "model.safetensors") for folder in (base, tmp_path / "out"))
     known = len(next(tensor for name, tensor in before.items() if name.endswith("embed_tokens.weight")))
-    changed = {name for name in before if not torch.equal(before[name], after[name][:known] if "embed" in name or "lm_head" in name else after[name])}
-    assert {name.rpartition(".")[0].rpartition(".")[2] for name in changed} <= {"q_proj", "v_proj", "embed_tokens", "lm_head"}
+    changed = {
+        name
+        for name in before
+        if not torch.equal(before[name], after[name][:known] if "embed" in name or "lm_head" in name else after[name])
+    }
+    assert {name.rpartition(".")[0].rpartition(".")[2] for name in changed} <= {
+        "q_proj",
+        "v_proj",
+        "embed_tokens",
+        "lm_head",
+    }
     assert changed
     assert not any("visual" in name for name in changed)
     assert (tmp_path / "out" / "head.safetensors").exists() == (answer == "token")
@@ -270,7 +281,9 @@ def test_scenes_are_held_out_whole(data: Path) -> None:
         assert not {edit.group for edit in learnt} & {edit.group for edit in held_out}
 
 
-def test_data_that_may_not_train_is_refused(data: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_that_may_not_train_is_refused(
+    data: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copytree(data, tmp_path / "data")
     manifest = json.loads((data / dataset.MANIFEST).read_text())
     manifest["data"][0] |= {"trainable": False, "licence": "CC BY-NC"}
