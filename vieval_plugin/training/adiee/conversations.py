@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,8 @@ class Conversations:
         self.questions = [key for key in wording.questions if key.startswith(QUESTIONS)]
         self.answers = [key for key in wording.questions if key.startswith(ANSWERS)]
         self._end = _after_a_turn(processor)
+        # how a tokenizer pads is a state of it, and the next step is prepared while held-out edits are measured
+        self._one_at_a_time = threading.Lock()
 
     def drawn(self, rng: random.Random) -> Form:
         """A question and an answer sentence, each as likely as the others."""
@@ -55,6 +58,10 @@ class Conversations:
         Raises:
             VievalError: an image cannot be read, or an answer lost its token.
         """
+        with self._one_at_a_time:
+            return self._batch(edits, forms)
+
+    def _batch(self, edits: Sequence[LabelledEdit], forms: Sequence[Form]) -> Batch:
         torch = library("torch")
         asked = [self._asked(edit, form) for edit, form in zip(edits, forms, strict=True)]
         whole = [prompt + answer for prompt, answer in asked]
