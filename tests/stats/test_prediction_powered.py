@@ -7,18 +7,21 @@ import pytest
 
 from vieval_plugin.stats.prediction_powered import corrected_mean
 
-I = np.arange(30)
-TRUTH = 0.5 + 0.4 * np.sin(I * 1.7)
-RATINGS = np.where(I % 3 == 0, TRUTH, np.nan)
+ITEMS = np.arange(30)
+TRUTH = 0.5 + 0.4 * np.sin(ITEMS * 1.7)
+RATINGS = np.where(ITEMS % 3 == 0, TRUTH, np.nan)
 
 
 # mean and interval by ppi_mean_pointestimate and ppi_mean_ci of ppi-python 0.2.3 for the same made-up numbers
 @pytest.mark.parametrize(
     ("scores", "expected"),
     [
-        (0.7 * TRUTH + 0.2 + 0.1 * np.cos(I * 2.3), (0.49592252882329024, 0.38188176536584806, 0.6099632922807324)),
-        (0.5 + 0.3 * np.cos(I * 0.9 + 1), (0.474619823815721, 0.30364163390712545, 0.6455980137243165)),
-        (0.8 - (0.7 * TRUTH + 0.1 * np.cos(I * 2.3)), (0.47891988952023706, 0.3062798981757112, 0.6515598808647629)),
+        (0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3), (0.49592252882329024, 0.38188176536584806, 0.6099632922807324)),
+        (0.5 + 0.3 * np.cos(ITEMS * 0.9 + 1), (0.474619823815721, 0.30364163390712545, 0.6455980137243165)),
+        (
+            0.8 - (0.7 * TRUTH + 0.1 * np.cos(ITEMS * 2.3)),
+            (0.47891988952023706, 0.3062798981757112, 0.6515598808647629),
+        ),
     ],
     ids=["good", "unrelated", "opposite"],
 )
@@ -42,9 +45,9 @@ def test_all_rated_is_the_mean_of_ratings() -> None:
 
 def test_items_of_a_group_count_as_one() -> None:
     """Each item four times over in one group is no more known than once."""
-    scores = 0.7 * TRUTH + 0.2 + 0.1 * np.cos(I * 2.3)
+    scores = 0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3)
     once = corrected_mean(RATINGS, scores)
-    often = corrected_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4), [str(n) for n in np.repeat(I, 4)])
+    often = corrected_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4), [str(n) for n in np.repeat(ITEMS, 4)])
     assert often == pytest.approx(once, abs=1e-12)
     assert corrected_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4)).high < once.high
 
