@@ -9,7 +9,7 @@ from typing import Any
 import PIL.Image
 
 from vieval_plugin.backends.measuring import Ready
-from vieval_plugin.backends.scorers import METRICS, NetworkMetric
+from vieval_plugin.backends.scorers import NetworkMetric, metrics
 from vieval_plugin.backends.store import key_of
 from vieval_plugin.backends.weights import Origin, library
 from vieval_plugin.config import Scorer
@@ -83,9 +83,10 @@ class Scorers:
         Raises:
             VievalError: there is no such metric, or its weights cannot be loaded.
         """
-        if ask.metric not in METRICS:
-            raise VievalError(f"no scorer knows the metric {ask.metric!r}; known are {', '.join(METRICS)}")
-        metric = METRICS[ask.metric]
+        known = metrics()
+        if ask.metric not in known:
+            raise VievalError(f"no scorer knows the metric {ask.metric!r}; known are {', '.join(known)}")
+        metric = known[ask.metric]
         options = self._named.get(ask.backbone, Scorer())
         origin = Origin(options.model or metric.model, options.revision, options.device)
         key = metric.load, origin
