@@ -168,7 +168,7 @@ class Statistics(_Part):
     missing_ratings: MissingRatings = Field(
         "drop", description="a score an annotator did not give (T2I-Eval-Bench): drop, or impute_mean of the others"
     )
-    draws: int = Field(1000, ge=0, description="bootstrap draws of a 95% interval")
+    draws: int = Field(1000, ge=0, le=100_000, description="bootstrap draws of a 95% interval")
     seed: int = Field(0, ge=0, description="seed of everything random")
 
     def options(self) -> StatisticsOptions:
