@@ -71,7 +71,8 @@ class Scoring:
         batch = {role: [row[role] for row in rows] for role in rows[0]}
         # the same digits on a GPU as on a CPU, as far as single precision goes
         with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            return [float(value) for value in self._metric.values(self._network, batch).double().cpu()]
+            # what is beyond depends on which others were in the batch
+            return [float(f"{value:.6g}") for value in self._metric.values(self._network, batch).double().cpu()]
 
 
 class Scorers:
