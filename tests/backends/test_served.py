@@ -1,6 +1,10 @@
 """Scorers behind a server: a server in this process that answers as vLLM does, and a real vLLM (marker vllm)."""
 
 import os
+import socket
+import subprocess
+import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -164,13 +168,40 @@ def test_a_model_that_the_server_does_not_have_ends_the_run_in_one_line(endpoint
         measure(served(tmp_path, server.url, "pooling"), served_asks())
 
 
-@pytest.mark.vllm
-def test_a_value_head_in_process_and_behind_vllm_gives_the_same_numbers(tmp_path):
-    """VIEVAL_VLLM_POOLING_URL is a vLLM with --runner pooling --convert embed on the weights of tests/tiny_model.py."""
-    url = os.environ.get("VIEVAL_VLLM_POOLING_URL")
-    if not url:
-        pytest.skip("VIEVAL_VLLM_POOLING_URL names no server")
+@pytest.fixture
+def pooling(tmp_path):
+    """The tiny model and the address of a vLLM that pools it, in a process of its own (VIEVAL_VLLM_PYTHON)."""
+    python = os.environ.get("VIEVAL_VLLM_PYTHON")
+    if not python:
+        pytest.skip("set VIEVAL_VLLM_PYTHON to the Python of an environment with vLLM")
     base = tiny_model.build(tmp_path / "tiny")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    said = "--served-model-name tiny --host 127.0.0.1 --dtype float32 --max-model-len 8192 --max-num-seqs 4"
+    said += f" --enforce-eager --block-size 32 --runner pooling --convert embed --port {port}"
+    command = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", str(base), *said.split()]
+    settings = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    with open(tmp_path / "log", "wb") as log:
+        environment = {**os.environ, **settings, "TORCH_COMPILE_DISABLE": "1"}
+        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=tmp_path)
+        try:
+            for _ in range(600):
+                assert server.poll() is None, (tmp_path / "log").read_text()[-2000:]
+                try:
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/health")
+                    break
+                except OSError:
+                    time.sleep(1)
+            yield base, f"http://127.0.0.1:{port}/v1"
+        finally:
+            server.terminate()
+            server.wait()
+
+
+@pytest.mark.vllm
+def test_a_value_head_in_process_and_behind_vllm_gives_the_same_numbers(pooling, tmp_path):
+    base, url = pooling
     head = tiny_heads.build_head(tmp_path / "head.safetensors", (128, 64, 1))
     here = measure(describe(tmp_path / "here", {"base": base, "head": head}), asks(12))
     network = {"head": str(Path(head)), "size": 128}
