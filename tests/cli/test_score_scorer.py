@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from vieval_plugin.cli import main
 from vieval_plugin.data import vieval_demo
 from vieval_plugin.images import read_bytes
@@ -80,7 +82,7 @@ def test_a_described_scorer_scores_as_its_description_says(store, scorer_weights
     assert [set(verdict["scores"]) for verdict in verdicts] == [{"SC"}] * 6
     for verdict in verdicts:
         [step] = verdict["trace"]
-        assert verdict["scores"]["SC"] == (step["scores"][0] + 1) / 2
+        assert verdict["scores"]["SC"] == pytest.approx((step["scores"][0] + 1) / 2)
         assert step["reason"].startswith("mine on ")
         assert verdict["provenance"]["pack"] == "mine"
     shown = ["show", str(tmp_path / "verdicts.jsonl"), "demo_a/0", "--samples", str(tmp_path / "samples.jsonl")]

@@ -41,7 +41,7 @@ def load(origin: Origin, processor: str = "") -> Tower:
         tokenizer,
         network.config.text_config.max_position_embeddings,
         lambda padded: network.text_projection(network.text_model(**padded).pooler_output),
-        float(network.logit_scale.exp()),
+        float(network.logit_scale.detach().exp()),
     )
 
 
