@@ -3,6 +3,8 @@
 import asyncio
 import itertools
 import math
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -10,8 +12,10 @@ import pytest
 from vieval_plugin.backends.beginnings import beginnings, joined, possible
 from vieval_plugin.backends.exact import TokenIds
 from vieval_plugin.backends.responses import Refused
+from vieval_plugin.backends.server import Usage
+from vieval_plugin.backends.vllm import VLLMBackend
 from vieval_plugin.judges.adiee.expected import SPELLINGS
-from vieval_plugin.judges.protocol import Failure, Probabilities, Status
+from vieval_plugin.judges.protocol import Failure, Likelihood, Message, Probabilities, Status
 
 LETTERS = " 0123456789ab"
 QUESTION = [{"role": "user", "content": "How well?"}]
@@ -112,3 +116,46 @@ def test_an_impossible_list_is_a_failure():
 def test_two_spellings_of_the_same_tokens_count_once_and_one_without_tokens_not_at_all():
     known = {(): {1: (0.5, 0.5), 7: (0.25, 0.25)}}
     assert joined([(7,), (7,), None, ()], known) == Probabilities((0.25, 0, 0, 0), (0.25, 0, 0, 0))
+
+
+class Engine:
+    """What vLLM's engine and its tokenizer are to the backend, over the same table."""
+
+    def __init__(self, server):
+        self.server = server
+
+    def get_tokenizer(self):
+        return self
+
+    def encode(self, text, add_special_tokens):
+        return [LETTERS.index(letter) for letter in text]
+
+    def decode(self, tokens):
+        return "".join(LETTERS[token] for token in tokens)
+
+    def chat(self, conversations, parameters, add_generation_prompt, continue_final_message):
+        return [self.answer(*one, continue_final_message) for one in zip(conversations, parameters, strict=True)]
+
+    def answer(self, conversation, parameters, goes_on):
+        said = conversation[-1]["content"] if goes_on else ""
+        row = dict(enumerate(self.server.model[said]))
+        shown = sorted(row, key=row.get)[-self.server.listed :]
+        shown = parameters.get("allowed_token_ids", shown)
+        logged = {token: types.SimpleNamespace(logprob=math.log(row[token])) for token in shown}
+        output = types.SimpleNamespace(logprobs=[logged])
+        return types.SimpleNamespace(outputs=[output], prompt_token_ids=[99, *self.encode(said, False)])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_engine_in_this_process_tells_them_too(seed, monkeypatch):
+    server = Server(seed, listed=len(LETTERS))
+    module = types.SimpleNamespace(LLM=lambda **_: Engine(server), SamplingParams=dict)
+    structured = types.SimpleNamespace(StructuredOutputsParams=dict)
+    monkeypatch.setitem(sys.modules, "vllm", module)
+    monkeypatch.setitem(sys.modules, "vllm.sampling_params", structured)
+    backend = VLLMBackend("m", usage=Usage())
+    ask = Likelihood((Message("user", ("How well?",)),), SPELLINGS, ("q",), "beginning")
+    [found] = backend.answer([(0, ask)], [0])
+    for low, value, high in zip(found.low, server.truth(SPELLINGS), found.high, strict=True):
+        assert low - 1e-9 <= value <= high + 1e-9
+        assert high - low < 2e-4

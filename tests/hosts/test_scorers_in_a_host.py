@@ -95,3 +95,19 @@ def test_another_architecture_is_refused_in_one_line(scorer_weights):
     with pytest.raises(SystemExit) as end:
         in_process.run(*scorer(scorer_weights["dino"]), "--tasks", "vieval_demo_clip_score_tig", "--limit", 1)
     assert "is of the architecture vit, and clip is needed" in str(end.value.code)
+
+
+@pytest.mark.parametrize("named", ["model_args", "options"])
+def test_a_described_scorer_judges_without_a_task_file_of_its_own(evaluate, scorer_weights, named, tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "form: dual_encoder\naspect: SC\nimages: [output]\ntexts: [[prompt, instruction]]\n"
+        "text: '{{ prompt if prompt is defined else instruction }}'\nscore: {linear: [-1, 1]}\n"
+        f"network: {{base: {scorer_weights['clip_score']}}}\n"
+    )
+    path = str(tmp_path / "mine.yaml")
+    further = {"scorers": {"scorer": {"model": path}}} if named == "options" else {}
+    found = evaluate(*scorer(None if further else path), tasks="vieval_demo_scorer_tig", **further)
+    assert set(found.statuses) == {"ok"}
+    assert {f"{aspect}_count,none" for aspect in ("SC", "PQ", "O")} <= set(found.metrics)
+    assert found.metrics["O_count,none"] > 0
+    assert {aspect for [verdict] in found.verdicts.values() for aspect in verdict["scores"]} == {"SC"}
