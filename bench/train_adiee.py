@@ -39,7 +39,7 @@ def main(folder: Path, steps: int = 1500) -> None:
             said = ["--base", base, "--out", folder / answer, "--answer", answer, "--steps", steps, "--seed", SEED]
             run("vieval", "train", "adiee", data, *said, *plan)
     judged(folder, "token", "vieval_scorer", f"name={folder / 'token'},device=cpu")
-    judged(folder, "number", "vieval_transformers", f"model={folder / 'number'},batch_size=16,device=cpu")
+    judged(folder, "number", "vieval_transformers", f"model={folder / 'number'},device=cpu", "--batch_size", "16")
     run("vieval", "compare", folder / "judged_token", folder / "judged_number")
 
 

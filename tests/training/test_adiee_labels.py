@@ -148,7 +148,7 @@ def test_a_label_out_of_range_is_one_line(tmp_path: Path, capsys: pytest.Capture
     PIL.Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
     edit = LabelledEdit("u", "g", tmp_path / "a.png", tmp_path / "a.png", "add", value)  # type: ignore[arg-type]
     good = LabelledEdit("v", "g", tmp_path / "a.png", tmp_path / "a.png", "add", 1.0)
-    dataset.write(tmp_path / "data", [good], [dataset.Origin("x", "CC0", True)], 0)
+    dataset.write(tmp_path / "data", [good], [dataset.Terms("x", "CC0", True)], 0)
     rows = (tmp_path / "data" / dataset.EXAMPLES).read_text()
     row = {**json.loads(rows), "label": edit.label}
     (tmp_path / "data" / dataset.EXAMPLES).write_text(rows + json.dumps(row) + "\n")

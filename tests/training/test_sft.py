@@ -11,7 +11,7 @@ from tests import t2i_eval_run, tiny_model
 from vieval_plugin.cli import main
 from vieval_plugin.errors import VievalError
 from vieval_plugin.results.cards import trained_on
-from vieval_plugin.training.conversations_file import Turn, read
+from vieval_plugin.training.conversations_file import LearntTurn, read
 
 run = t2i_eval_run.run  # a fixture
 
@@ -48,7 +48,7 @@ def test_each_turn_of_a_longer_conversation_is_learnt_by_itself(exported: Path, 
     messages = [*row["messages"], *row["messages"]]
     own = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
     file = altered(exported, tmp_path, messages=messages, images=row["images"] * 2, trained=own)
-    turns: list[Turn] = read([file])[-len(own) :]
+    turns: list[LearntTurn] = read([file])[-len(own) :]
     assert [len(turn.prompt) for turn in turns] == own
     assert [len(turn.images) for turn in turns] == [len(row["images"]), 2 * len(row["images"])]
 

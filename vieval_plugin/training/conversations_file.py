@@ -14,7 +14,7 @@ from vieval_plugin.yaml_json import read_json
 
 
 @dataclass(frozen=True)
-class Turn:
+class LearntTurn:
     """A turn to learn and what comes before it, as TRL has messages; `images` are those of both, in order.
 
     `sample` is the id of what was judged, as far as its uid: benchmark, part, image model where there is one, uid.
@@ -27,14 +27,14 @@ class Turn:
     images: tuple[str, ...]
 
 
-def read(files: Sequence[Path]) -> list[Turn]:
+def read(files: Sequence[Path]) -> list[LearntTurn]:
     """The turns to learn of exported conversations, in order.
 
     Raises:
         VievalError: in one line, a file that cannot be read or was exported for another trainer, a row that is no
             conversation, an image that is not there, and conversations about data that may not train a model.
     """
-    found: list[Turn] = []
+    found: list[LearntTurn] = []
     for file in files:
         try:
             lines = lines_of(file.read_text(encoding="utf-8"))
@@ -57,7 +57,7 @@ def read(files: Sequence[Path]) -> list[Turn]:
     return found
 
 
-def _turns(row: dict[str, Any]) -> list[Turn]:
+def _turns(row: dict[str, Any]) -> list[LearntTurn]:
     _require_trainable(row["id"])
     messages, images = row["messages"], row["images"]
     for image in images:
@@ -66,7 +66,7 @@ def _turns(row: dict[str, Any]) -> list[Turn]:
     return [_turn(row["id"], messages, images, place) for place in row["trained"]]
 
 
-def _turn(identity: str, messages: list[dict[str, Any]], images: list[str], place: int) -> Turn:
+def _turn(identity: str, messages: list[dict[str, Any]], images: list[str], place: int) -> LearntTurn:
     if messages[place]["role"] != "assistant":
         raise ValueError(f"message {place} is not the model's")
     shown = sum(part["type"] == "image" for message in messages[: place + 1] for part in message["content"])
@@ -74,7 +74,7 @@ def _turn(identity: str, messages: list[dict[str, Any]], images: list[str], plac
         raise ValueError(f"{shown} images are shown and {len(images)} named")
     name, about = f"{identity}#{place}", identity.split("/")
     uid = "/".join(about[:4])
-    return Turn(name, uid, tuple(messages[:place]), (messages[place],), tuple(images[:shown]))
+    return LearntTurn(name, uid, tuple(messages[:place]), (messages[place],), tuple(images[:shown]))
 
 
 def _require_trainable(identity: str) -> None:

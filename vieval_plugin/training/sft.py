@@ -12,7 +12,7 @@ from vieval_plugin import registry
 from vieval_plugin.backends.weights import library
 from vieval_plugin.errors import VievalError
 from vieval_plugin.training.card import write_card
-from vieval_plugin.training.conversations_file import Turn
+from vieval_plugin.training.conversations_file import LearntTurn
 
 _LOOKS = 10  # so many times in a training it is measured and kept
 # of the language model alone, whatever its image tower calls its layers
@@ -46,13 +46,13 @@ class Losses:
     held_out_after: float | None
 
 
-def split(turns: Sequence[Turn], tuning: Tuning) -> tuple[list[Turn], list[Turn]]:
+def split(turns: Sequence[LearntTurn], tuning: Tuning) -> tuple[list[LearntTurn], list[LearntTurn]]:
     """Turns to learn and those held out, whole samples of them; by the seed and the sample's id alone."""
     held = {turn.sample for turn in turns if _share(f"held out/{tuning.seed}/{turn.sample}") < tuning.held_out}
     return [turn for turn in turns if turn.sample not in held], [turn for turn in turns if turn.sample in held]
 
 
-def tune(learnt: Sequence[Turn], held_out: Sequence[Turn], tuning: Tuning, out: Path) -> Losses:
+def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: Tuning, out: Path) -> Losses:
     """Tune a backbone and write it, with its card, to a folder; a tuning that was stopped goes on from its last checkpoint.
 
     Args:
@@ -137,7 +137,7 @@ def _base(base: str) -> tuple[Any, Any]:
     return network, processor
 
 
-def _dataset(turns: Sequence[Turn]) -> Any:
+def _dataset(turns: Sequence[LearntTurn]) -> Any:
     datasets = library("datasets")
     rows = [{"prompt": turn.prompt, "completion": turn.completion, "images": turn.images} for turn in turns]
     return datasets.Dataset.from_list(rows).cast_column("images", datasets.List(datasets.Image()))
@@ -146,7 +146,7 @@ def _dataset(turns: Sequence[Turn]) -> Any:
 def _card(
     out: Path,
     tuning: Tuning,
-    parts: tuple[Sequence[Turn], Sequence[Turn]],
+    parts: tuple[Sequence[LearntTurn], Sequence[LearntTurn]],
     curve: Sequence[tuple[int, float]],
     losses: Losses,
 ) -> None:

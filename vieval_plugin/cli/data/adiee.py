@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from vieval_plugin.training.adiee.dataset import Origin
+    from vieval_plugin.training.adiee.dataset import Terms
     from vieval_plugin.training.adiee.labels import LabelledEdit
 
     Commands = _SubParsersAction[argparse.ArgumentParser]
@@ -63,9 +63,9 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _of_sequences(options: argparse.Namespace) -> tuple[list[LabelledEdit], list[Origin]]:
+def _of_sequences(options: argparse.Namespace) -> tuple[list[LabelledEdit], list[Terms]]:
     from vieval_plugin.data.sequences import read_sequences
-    from vieval_plugin.training.adiee.dataset import Origin
+    from vieval_plugin.training.adiee.dataset import Terms
     from vieval_plugin.training.adiee.labels import from_sequence
 
     held = [read_sequences(folder) for folder in options.folders]
@@ -75,15 +75,15 @@ def _of_sequences(options: argparse.Namespace) -> tuple[list[LabelledEdit], list
         for sequence in one.sequences
         for edit in from_sequence(sequence, options.most, options.seed)
     ]
-    return found, [Origin(one.source, one.licence, one.trainable) for one in held]
+    return found, [Terms(one.source, one.licence, one.trainable) for one in held]
 
 
-def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Origin]:
+def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]:
     from vieval_plugin.backends import weights
     from vieval_plugin.backends.networks.clip import load as load_clip
     from vieval_plugin.errors import VievalError
     from vieval_plugin.run.samples_file import failures, read_samples
-    from vieval_plugin.training.adiee.dataset import Origin
+    from vieval_plugin.training.adiee.dataset import Terms
     from vieval_plugin.training.adiee.labels import Editors
     from vieval_plugin.training.adiee.outputs import from_outputs, pairs_of
 
@@ -98,4 +98,4 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Origin
     )
     pairs = pairs_of(given.samples, editors)
     edits = from_outputs(pairs, editors, load_clip(weights.Origin(options.clip)))
-    return edits, Origin(str(options.outputs), options.licence, True)
+    return edits, Terms(str(options.outputs), options.licence, True)

@@ -19,7 +19,7 @@ _PATHS = ("source", "output")
 
 
 @dataclass(frozen=True)
-class Origin:
+class Terms:
     """Where edits are from, on which terms, and whether those let them train a model."""
 
     source: str
@@ -27,7 +27,7 @@ class Origin:
     trainable: bool
 
 
-def write(folder: Path, edits: Sequence[LabelledEdit], origins: Sequence[Origin], seed: int) -> None:
+def write(folder: Path, edits: Sequence[LabelledEdit], origins: Sequence[Terms], seed: int) -> None:
     """Write edits, whose images stay where they are; VievalError where that cannot be done or an origin forbids it."""
     require_trainable(origins)
     rows = (f"{json.dumps(_row(edit), ensure_ascii=False)}\n" for edit in edits)
@@ -42,7 +42,7 @@ def write(folder: Path, edits: Sequence[LabelledEdit], origins: Sequence[Origin]
     write_whole(folder / MANIFEST, [json.dumps(manifest, indent=1, ensure_ascii=False)])
 
 
-def require_trainable(origins: Sequence[Origin]) -> None:
+def require_trainable(origins: Sequence[Terms]) -> None:
     """VievalError, with its licence, for data that may not train a model."""
     for origin in origins:
         if not origin.trainable:
@@ -60,7 +60,7 @@ def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
     """
     try:
         manifest = read_json((folder / MANIFEST).read_bytes())
-        require_trainable([Origin(**origin) for origin in manifest["data"]])
+        require_trainable([Terms(**origin) for origin in manifest["data"]])
         lines = lines_of((folder / EXAMPLES).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise VievalError(f"{error.filename} is not there; `vieval data` writes such a folder") from None

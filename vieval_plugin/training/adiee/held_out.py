@@ -16,7 +16,7 @@ from vieval_plugin.training.adiee.network import Trained
 
 
 @dataclass(frozen=True)
-class Agreement:
+class HeldOutAgreement:
     """Spearman's correlation with the labels, the mean absolute error, and of how many edits."""
 
     spearman: float
@@ -33,7 +33,7 @@ class Figures:
     and of sources that nobody edited.
     """
 
-    agreement: Agreement
+    agreement: HeldOutAgreement
     moved: float
     whole: float
     another_source: float
@@ -58,11 +58,11 @@ def values(
     return found
 
 
-def agreement(found: Sequence[float], edits: Sequence[LabelledEdit]) -> Agreement:
+def agreement(found: Sequence[float], edits: Sequence[LabelledEdit]) -> HeldOutAgreement:
     """How far numbers agree with labels; the correlation is NaN where either does not vary."""
     labels = [edit.label for edit in edits]
     errors = [abs(value - label) for value, label in zip(found, labels, strict=True)]
-    return Agreement(correlation(found, labels), fmean(errors), len(edits))
+    return HeldOutAgreement(correlation(found, labels), fmean(errors), len(edits))
 
 
 def figures(

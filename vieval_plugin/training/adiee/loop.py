@@ -18,7 +18,7 @@ from vieval_plugin.backends.weights import library
 from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts import packs
 from vieval_plugin.training.adiee.conversations import Batch, Conversations
-from vieval_plugin.training.adiee.held_out import Agreement, agreement, values
+from vieval_plugin.training.adiee.held_out import HeldOutAgreement, agreement, values
 from vieval_plugin.training.adiee.labels import LabelledEdit
 from vieval_plugin.training.adiee.network import Trained, load
 from vieval_plugin.training.adiee.recipe import SCORE_WEIGHT, Recipe, order
@@ -36,7 +36,7 @@ class Curve:
     step: int
     text: float
     score: float
-    held_out: Agreement | None
+    held_out: HeldOutAgreement | None
 
 
 @dataclass
@@ -159,7 +159,7 @@ def _step(state: _State, recipe: Recipe, batches: Sequence[tuple[int, Batch]]) -
 
 def _measured(
     trained: Trained, conversations: Conversations, edits: Sequence[LabelledEdit], batch_size: int
-) -> Agreement | None:
+) -> HeldOutAgreement | None:
     if trained.head is None or not edits:
         return None
     return agreement(values(trained, conversations, edits, conversations.questions[0], batch_size), edits)
@@ -205,7 +205,7 @@ def _resume(state: _State, recipe: Recipe, file: Path) -> None:
     state.optimizer.load_state_dict(kept["optimizer"])
     state.step = kept["step"]
     state.curves = [
-        Curve(one["step"], one["text"], one["score"], Agreement(**one["held_out"]) if one["held_out"] else None)
+        Curve(one["step"], one["text"], one["score"], HeldOutAgreement(**one["held_out"]) if one["held_out"] else None)
         for one in kept["curves"]
     ]
 

@@ -14,7 +14,7 @@ from vieval_plugin.backends.weights import library
 from vieval_plugin.errors import VievalError
 
 TOKEN = "[SCORE]"
-Tuning: TypeAlias = Literal["lora", "full"]
+Tune: TypeAlias = Literal["lora", "full"]
 
 _IGNORED = -100
 # of the language model alone: the image tower of some models calls its projections the same
@@ -35,7 +35,7 @@ class Trained:
         return self.module.head
 
 
-def load(base: str, tuning: Tuning, with_head: bool, dtype: str = "float32") -> Trained:
+def load(base: str, tuning: Tune, with_head: bool, dtype: str = "float32") -> Trained:
     """A base with its token and a new head, its trained weights marked.
 
     Args:

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from vieval_plugin.judges.adiee.question import Images
 from vieval_plugin.training.adiee.labels import LabelledEdit
-from vieval_plugin.training.adiee.network import Tuning
+from vieval_plugin.training.adiee.network import Tune
 
 Answer: TypeAlias = Literal["token", "number"]
 SCORE_WEIGHT = 10.0
@@ -32,7 +32,7 @@ class Recipe:
     """
 
     base: str
-    tuning: Tuning = "lora"
+    tuning: Tune = "lora"
     answer: Answer = "token"
     images: Images = "two"
     pack: str = "adiee/v1"
