@@ -243,7 +243,7 @@ def test_adapters_train_with_embeddings_and_leave_the_rest_alone(
         (("--base", "/nowhere"), "cannot be loaded"),
         (("--steps", "0"), "--steps 0"),
         (("--held-out", "1"), "--held-out 1"),
-        (("--pack", "viescore/v1"), "has no question_1"),
+        (("--pack", "viescore/v1"), "is for viescore; give one for adiee"),
     ],
 )
 def test_bad_options_are_one_line(

@@ -14,7 +14,7 @@ from vieval_plugin.backends.networks.value_head import beside
 from vieval_plugin.backends.weights import library
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
-from vieval_plugin.judges.adiee.question import ANSWERS, QUESTIONS, Form, Images, answer_text, question_text
+from vieval_plugin.judges.adiee.question import ANSWERS, QUESTIONS, Form, Images, Reading, answer_text, question_text
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.judges.wording import Wording
 from vieval_plugin.training.adiee.labels import LabelledEdit
@@ -90,7 +90,7 @@ class Conversations:
 
     def _asked(self, edit: LabelledEdit, form: Form) -> tuple[str, str]:
         """The text up to the assistant's turn, and that turn."""
-        reading = "token" if self._with_token else "sentence"
+        reading: Reading = "token" if self._with_token else "sentence"
         words = question_text(edit.instruction, form, self._wording, self._images, reading)
         shown = [{"type": "image"}] * (2 if self._images == "two" else 1)
         content = [*shown, {"type": "text", "text": words}]

@@ -70,8 +70,10 @@ def train(
     accelerator = accelerate.Accelerator(mixed_precision="bf16" if on_gpu else "no")
     torch.manual_seed(recipe.seed)
     half = on_gpu and recipe.tuning == "lora"  # what is frozen needs no more
-    trained = load(recipe.base, recipe.tuning, recipe.answer == "token", "bfloat16" if half else "float32")
     wording = packs.load(recipe.pack)
+    if wording.judge != "adiee":
+        raise VievalError(f"--pack {recipe.pack} is for {wording.judge}; give one for adiee (vieval prompts list)")
+    trained = load(recipe.base, recipe.tuning, recipe.answer == "token", "bfloat16" if half else "float32")
     conversations = Conversations(trained.processor, wording, recipe.images, recipe.answer == "token")
     weights = [weight for weight in trained.module.parameters() if weight.requires_grad]
     for weight in weights:
