@@ -35,7 +35,7 @@ def main(folder: Path, steps: int = 1500) -> None:
         tiny_judge.build(base, [json.loads(row)["instruction"] for row in rows], packs.load("adiee/v1"))
     for answer in ("token", "number"):
         if not (folder / answer / "card.json").exists():
-            plan = ["--tune", "full", "--images", "joined", "--batch-size", BATCH, "--learning-rate", 1e-3]
+            plan = ["--tune", "full", "--images", "joined", "--batch-size", BATCH, "--learning-rate", 6e-4]
             said = ["--base", base, "--out", folder / answer, "--answer", answer, "--steps", steps, "--seed", SEED]
             run("vieval", "train", "adiee", data, *said, *plan)
     judged(folder, "token", "vieval_scorer", f"name={folder / 'token'},device=cpu")
