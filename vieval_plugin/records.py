@@ -49,8 +49,8 @@ class Provenance:
 class Record:
     """What is known of one sample or contest after a run.
 
-    `ratings` maps an aspect to one value a rater, NaN where a rater gave none; `tags`, `kind`, `group` and `place` are the
-    sample's. `fingerprint` is that of the sample as it was judged. A contest has `votes` and `candidates`, and no ratings.
+    `ratings` maps an aspect to one value a rater, NaN where a rater gave none; `tags`, `kind`, `group`, `place` and
+    `category` are the sample's. `fingerprint` is that of the sample as it was judged. A contest has `votes` and `candidates`, and no ratings.
     """
 
     id: SampleId
@@ -64,6 +64,7 @@ class Record:
     place: tuple[int, ...] = ()
     votes: Votes | None = None
     candidates: tuple[SampleId, ...] = ()
+    category: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,9 @@ def target_json(judged: Judged) -> str:
         return _contest_target(judged)
     sample = judged
     given = {aspect: [None if math.isnan(v) else v for v in values] for aspect, values in sample.ratings.items()}
-    placed = {"kind": sample.kind, "group": sample.group, "place": sample.place}
+    placed: dict[str, Any] = {"kind": sample.kind, "group": sample.group, "place": sample.place}
+    if sample.category:
+        placed["category"] = sample.category
     return json.dumps({"vieval": SCHEMA, "id": asdict(sample.id), **placed, "ratings": given, "tags": sample.tags})
 
 

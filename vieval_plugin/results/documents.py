@@ -45,7 +45,8 @@ def read_record(response: str, target: str) -> Record:
     if targeted != identity:
         raise VievalError(f"response and target name different samples ({identity} and {targeted})")
     judged = str(responded.get("sample", ""))
-    return Record(identity, verdict, provenance, ratings, tags, judged, *placed, votes, candidates)
+    category = str(document.get("category", ""))
+    return Record(identity, verdict, provenance, ratings, tags, judged, *placed, votes, candidates, category)
 
 
 def _response(document: Mapping[str, Any]) -> tuple[SampleId, Verdict, Provenance]:

@@ -247,7 +247,8 @@ def _malformed(responses: list[str]) -> dict[str, Verdicts]:
     """The failure of a sample whose line tells no more than which sample and judge it is of; nothing for one that does not."""
     try:
         document = read_json(responses[0])
-        known = SampleId(*(str(document["id"][name]) for name in ("benchmark", "part", "image_model", "uid")))
+        named = {name: str(document["id"][name]) for name in ("benchmark", "part", "image_model", "uid")}
+        known = SampleId(**named, draw=int(document["id"].get("draw", 0)))
         judge = str(document["provenance"]["judge"])
     except (ValueError, KeyError, TypeError, IndexError):
         return {}

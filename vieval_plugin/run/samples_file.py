@@ -25,7 +25,7 @@ from vieval_plugin.run.runner import absent_image
 from vieval_plugin.text_table import text_table
 from vieval_plugin.yaml_json import read_json
 
-_KEYS = ("uid", "image_model", "kind", "task", "images", "texts")
+_KEYS = ("uid", "image_model", "draw", "kind", "task", "images", "texts", "tags", "category")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -47,11 +47,12 @@ def read_samples(path: Path, kind: str | None = None) -> Given:
 
     `images` maps roles to paths (relative ones start at the file's folder); `texts` has the conditions, a list of prompts
     standing for as many samples (`<uid>#0`, ...); `kind` (or `task`) is one of the seven codes unless given for all;
-    `uid` and `image_model` may be left out. A line that is no such object is a sample whose verdict is decided, called
+    `draw` numbers the images that one image model made under the same conditions; `tags` and a `category` are free;
+    all of these and `uid` and `image_model` may be left out. A line that is no such object is a sample whose verdict is decided, called
     `line N` where it has no readable uid; so is one that names an image file which is not there.
 
     Raises:
-        VievalError: the file cannot be read, holds no samples, or holds two of one uid, image model and kind.
+        VievalError: the file cannot be read, holds no samples, or holds two of one uid, image model, draw and kind.
     """
     try:
         data = path.read_bytes()
@@ -101,7 +102,8 @@ def _require_distinct(path: Path, given: Given) -> None:
             of = f" of {sample.id.image_model}" if sample.id.image_model else ""
             kind = f" ({sample.kind})" if sample.kind else ""
             raise VievalError(
-                f"{path}: lines {before} and {line} are both {sample.id.uid!r}{of}{kind}; give each a uid of its own"
+                f"{path}: lines {before} and {line} are both {sample.id.uid!r}{of}{kind}; give each a uid of its own, or "
+                "a draw where they are images of one prompt"
             )
 
 
@@ -114,7 +116,8 @@ def _samples(folder: Path, number: int, line: bytes, kind: str | None) -> Iterat
     except _BadLine as bad:
         named = row.get("uid"), row.get("image_model"), row.get("kind", row.get("task", kind))
         uid, model, code = (one if isinstance(one, str) else "" for one in named)
-        sample = Sample(SampleId(OWN, code, model, uid or f"line {number}"), {})
+        draw = drawn if isinstance(drawn := row.get("draw", 0), int) else 0
+        sample = Sample(SampleId(OWN, code, model, uid or f"line {number}", draw), {})
         yield sample, unjudged(Status.PARSE_FAILURE, str(bad))
 
 
@@ -149,14 +152,25 @@ def _read(
     if not isinstance(code, str):
         raise _BadLine(f"kind {code!r} is no text")
     model, uid = (_name(row, key, default) for key, default in (("image_model", ""), ("uid", str(number))))
+    about: dict[str, Any] = {"tags": _tags(row), "category": _name(row, "category", "")}
+    draw = row.get("draw", 0)
+    if isinstance(draw, bool) or not isinstance(draw, int) or draw < 0:
+        raise _BadLine("draw must be a whole number from 0")
     shown = {role: Image(folder / file) for role, file in images.items()}
     verdict = _unshown(images, shown)
     if not isinstance(prompts, list):
-        yield Sample(SampleId(OWN, code, model, uid), shown, texts), verdict
+        yield Sample(SampleId(OWN, code, model, uid, draw), shown, texts, **about), verdict
         return
     for place, prompt in enumerate(prompts):
-        identity = SampleId(OWN, code, model, f"{uid}#{place}")
-        yield Sample(identity, shown, {**texts, "prompt": prompt}, group=uid, place=(place,)), verdict
+        identity = SampleId(OWN, code, model, f"{uid}#{place}", draw)
+        yield Sample(identity, shown, {**texts, "prompt": prompt}, group=uid, place=(place,), **about), verdict
+
+
+def _tags(row: Mapping[str, Any]) -> tuple[str, ...]:
+    tags = row.get("tags", [])
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise _BadLine("tags must be a list of texts")
+    return tuple(tags)
 
 
 def _name(row: Mapping[str, Any], key: str, default: str) -> str:
@@ -189,9 +203,11 @@ def write_verdicts(path: Path, samples: Sequence[Sample], verdicts: Sequence[Ver
     def lines() -> Iterator[str]:
         for sample, verdict in zip(samples, verdicts, strict=True):
             identity = {"uid": sample.id.uid, "image_model": sample.id.image_model, "kind": sample.id.part}
+            about = {"draw": sample.id.draw, "tags": sample.tags, "category": sample.category}
             row = {
                 "vieval": SCHEMA,
                 **identity,
+                **{name: value for name, value in about.items() if value},
                 **verdict_document(verdict),
                 "sample": fingerprint(sample),
                 "provenance": by,
