@@ -24,6 +24,7 @@ LAYERS = (  # from below; docs/architecture.md says why in this order
     {"config", "tasks"},
     {"prompts"},
     {"backends"},
+    {"generators"},
     {"run"},
     {"results"},
     {"report", "training"},

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
@@ -51,7 +52,10 @@ class Benchmark:
     - `prepare(root, preparing)` fetches it or checks what is there; None where nothing is to be prepared;
     - `hosts` are the sources whose address `vieval prepare` lets a user change, with what each holds;
     - `folders` maps a name that authors' logs and lists call one of its parts by, such as that of a folder, to the part;
-    - `note` stands above its tables.
+    - `note` stands above its tables;
+    - `generates` says that a generator makes the images: `load` gives conditions, which are samples without `output`, image
+      model and ratings;
+    - `root` says what `load` and `missing` are given: the data folder, or the user's prompt file.
     """
 
     name: str
@@ -66,6 +70,8 @@ class Benchmark:
     hosts: Mapping[str, str] = field(default_factory=dict)
     folders: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    generates: bool = False
+    root: Literal["data", "prompts"] = "data"
 
 
 def known_part(name: str, parts: Collection[str], part: str) -> str:

@@ -65,7 +65,7 @@ class Observation:
 
     A sample that the judge does not apply to has no scores, whatever it is given: no statistic ever sees one. `recorded`
     is seen by none but under the policy `as_recorded`. `contest` is there for contests only. `draw`, `kind` and `category`
-    are the sample's.
+    are the sample's. `cost` has what an image cost to make and to judge, as far as that is known.
     """
 
     image_model: str
@@ -83,6 +83,7 @@ class Observation:
     draw: int = 0
     kind: str = ""
     category: str = ""
+    cost: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "group", self.group or self.uid)
@@ -181,6 +182,7 @@ def observe(records: Sequence[Record]) -> Observation:
         first.id.draw,
         first.kind,
         first.category,
+        tuple(first.made.cost.items()) if first.made else (),
     )
 
 

@@ -65,7 +65,7 @@ class Lookup:
                 f"{record.id}: judged as {source.setting} with pack {source.pack} ({source.pack_hash}), and now it would be "
                 f"{now.setting} with {now.pack} ({now.pack_hash}); {remedy}"
             )
-        sample = self.sample(record.id)
+        sample = record.sample or self.sample(record.id)
         if record.fingerprint not in ("", fingerprint(sample)):
             raise VievalError(
                 f"{record.id}: its texts or images are not those that were judged; name the samples file of that run "

@@ -11,6 +11,7 @@ ignored control. Quality defects: noise, blur, watermark.
 from __future__ import annotations
 
 from vieval_plugin.data.benchmark import Benchmark
+from vieval_plugin.data.reading.conditions import generating
 from vieval_plugin.data.vieval_demo.contests import CONTESTS
 from vieval_plugin.data.vieval_demo.drawn import load
 from vieval_plugin.data.vieval_demo.edits import EDITS
@@ -32,4 +33,4 @@ BENCHMARK = Benchmark(
     note="Synthetic: images drawn by VIEval with known defects, ratings that follow from them. No human rated these.",
 )
 
-BENCHMARKS = (BENCHMARK, CONTESTS, EDITS)
+BENCHMARKS = (BENCHMARK, CONTESTS, EDITS, generating(BENCHMARK, dict.fromkeys(TASKS, INSTRUCTIONS), load))

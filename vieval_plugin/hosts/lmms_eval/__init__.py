@@ -14,6 +14,7 @@ def register() -> list[Any]:
 
     task_index.install()
     lmms.vieval_judge = _judge_with_host_model
+    lmms.vieval_generate = _generate_with_host_model
     models = "vieval_plugin.hosts.lmms_eval.models"
     return [
         ModelManifest("vieval_replay", simple_class_path=f"{models}.VievalReplay"),
@@ -21,6 +22,7 @@ def register() -> list[Any]:
         ModelManifest("vieval_scorer", simple_class_path=f"{models}.VievalScorer"),
         ModelManifest("vieval_openai", simple_class_path=f"{models}.VievalOpenAI"),
         ModelManifest("vieval_vllm", simple_class_path=f"{models}.VievalVLLM"),
+        ModelManifest("vieval_images", simple_class_path="vieval_plugin.hosts.lmms_eval.generators.VievalImages"),
         ModelManifest("vieval_transformers", simple_class_path=f"{models}.VievalTransformers"),
     ]
 
@@ -30,3 +32,10 @@ def _judge_with_host_model(model: Any, instances: list[Any]) -> list[Any]:
     from vieval_plugin.hosts.lmms_eval.host_model import vieval_judge
 
     return vieval_judge(model, instances)
+
+
+def _generate_with_host_model(model: Any, instances: list[Any]) -> list[Any]:
+    """`vieval_generate` for every model of the host that has none of its own."""
+    from vieval_plugin.hosts.lmms_eval.generate_task import generate
+
+    return generate(model, instances)

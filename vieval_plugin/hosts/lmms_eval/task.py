@@ -31,7 +31,7 @@ from vieval_plugin.results.documents import read_record
 REQUEST_TYPE = "vieval_judge"
 
 # The host's response cache knows nothing of judges, wording or images and keeps failures; it skips what says it samples.
-_UNCACHED = {"do_sample": True}
+UNCACHED = {"do_sample": True}
 
 
 class JudgeTask(ConfigurableTask):  # type: ignore[misc]
@@ -48,7 +48,7 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
     def download(self, dataset_kwargs: Any = None) -> None:
         """Load samples from the data folder; the host's dataset only numbers them."""
         options = config.current()
-        self.samples = self.benchmark.load(options.data_folder(), self.part)
+        self.samples = self.benchmark.load(options.root_of(self.benchmark), self.part)
         if (wanted := self._uids(options)) is not None:
             self.samples = chosen(self.samples, wanted, self.benchmark.folders)
         rows = [{"sample": str(sample.id)} for sample in self.samples]
@@ -84,7 +84,7 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         request = JudgeRequest(
             self.samples[doc_id], self.judge.name, self.setting, dict(self.config.generation_kwargs), *self._model()
         )
-        arguments = (ctx, _UNCACHED, request, doc_id, self.config.task, self.config.test_split)
+        arguments = (ctx, UNCACHED, request, doc_id, self.config.task, self.config.test_split)
         return Instance(request_type=REQUEST_TYPE, arguments=arguments, idx=0, **kwargs)
 
     def _model(self) -> tuple[str, str]:
@@ -136,7 +136,8 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
 
 
 def _name(arguments: Any) -> str:
-    """What tables call the host's model: the weights or version it was given, else its registered name."""
+    """What tables call the host's model: the name, weights or version it was given, else its registered name."""
     given = simple_parse_args_string(arguments.model_args or "")
-    named = next((given[k] for k in ("model_version", "pretrained", "model") if k in given), arguments.model)
+    known = ("name", "model_version", "pretrained", "model", "folder", "file")
+    named = next((given[k] for k in known if k in given), arguments.model)
     return str(named).rstrip("/").rsplit("/", 1)[-1]
