@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from vieval_plugin.judges.contests import Contest, Judged, Votes
-from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 
 SCHEMA = 2
 
@@ -148,11 +148,13 @@ class Unjudged:
     setting: str = ""
     reason: str = ""
     findings: tuple[str, ...] = ()
+    status: Status = Status.NO_IMAGE
 
 
 def made_json(one: Unjudged) -> str:
     """The response a host stores for an image that is not judged yet; its conditions stand in the target."""
-    told = {"judge": one.judge, "setting": one.setting, "reason": one.reason, "findings": one.findings}
+    told = {"judge": one.judge, "setting": one.setting, "findings": one.findings}
+    told |= {"reason": one.reason, "status": str(one.status)} if one.reason else {"reason": ""}
     return one_line({"vieval": SCHEMA, "id": asdict(one.sample.id), "made": asdict(one.made), **told})
 
 

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Votes
-from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import SCHEMA, Made, Provenance, Record, Unjudged
 from vieval_plugin.results import schema_1
 from vieval_plugin.yaml_json import read_json
@@ -65,12 +65,14 @@ def read_made(response: str, target: str) -> Unjudged:
         conditions = _conditions(targeted, document, str(document["kind"]), str(document["group"]), tags)
         told = {name: str(responded[name]) for name in ("judge", "setting", "reason")}
         findings = tuple(map(str, responded["findings"]))
+        status = Status(responded.get("status", Status.NO_IMAGE))
         made = made_of(responded)
     except (ValidationError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise VievalError(f"not an image that VIEval had made ({_brief(error)})") from None
     if conditions is None or made is None or targeted != replace(identity, image_model="", draw=0):
         raise VievalError(f"response and target name different samples ({identity} and {targeted})")
-    return Unjudged(made_under(conditions, identity, made), made, **told, findings=findings)
+    sample = made_under(conditions, identity, made)
+    return Unjudged(sample, made, **told, findings=findings, status=status)
 
 
 def _conditions(

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import Status
 from vieval_plugin.records import lines_of
 from vieval_plugin.results.documents import read_made
 from vieval_plugin.results.lmms_eval import responses_of, samples_files
@@ -51,7 +50,7 @@ def load_unjudged(path: Path) -> UnjudgedRun:
                     found = read_made(response, row["target"])
                     judges[found.judge, found.setting] = None
                     if found.reason:
-                        given.decided[len(given.samples)] = unjudged(Status.NO_IMAGE, found.reason)
+                        given.decided[len(given.samples)] = unjudged(found.status, found.reason)
                     if found.findings:
                         given.findings[len(given.samples)] = found.findings
                     given.samples.append(found.sample)

@@ -26,26 +26,36 @@ from vieval_plugin.yaml_json import read_json
 MORE_IMAGES = "more images than asked"
 """The finding of an answer with more images than were asked for: the first ones are judged."""
 
+_FAILED = tuple(str(status) for status in (Status.API_ERROR, Status.REFUSAL, Status.TOOL_ERROR))
+"""What an answer may say of itself where it has no image, beside that it has none."""
 _SECONDS, _TOKENS, _JUDGING = "generation_seconds", "generation_tokens", "judging_tokens"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A generator's answer: the image files that it names, its text, and what making them cost, by name."""
+    """A generator's answer: the image files that it names, its text, and what making them cost, by name.
+
+    `status` is what an image has that is not there.
+    """
 
     images: tuple[Path, ...]
     text: str = ""
     cost: Mapping[str, float] | None = None
+    status: Status = Status.NO_IMAGE
 
 
 @dataclass(frozen=True)
 class MadeImage:
-    """An image to judge, or the lack of one: the sample, how it was made, why there is no image, what was found."""
+    """An image to judge, or the lack of one: the sample, how it was made, what was found.
+
+    `reason` says why there is no image, and `status` in which way.
+    """
 
     sample: Sample
     made: Made
     reason: str = ""
     findings: tuple[str, ...] = ()
+    status: Status = Status.NO_IMAGE
 
 
 def read_answer(text: str, number: int) -> Answer:
@@ -83,7 +93,9 @@ def _from_json(text: str) -> Answer:
     if not isinstance(document, dict) or not isinstance(document.get("images", []), list):
         return Answer((), text)
     images = tuple(Path(one) for one in document.get("images", []) if isinstance(one, str) and one)
-    return Answer(images, str(document.get("text", "")), _cost({_SECONDS: document.get("seconds")}))
+    status = document.get("status")
+    failed = Status(status) if status in _FAILED else Status.NO_IMAGE
+    return Answer(images, str(document.get("text", "")), _cost({_SECONDS: document.get("seconds")}), failed)
 
 
 def _cost(given: Mapping[str, object]) -> dict[str, float]:
@@ -123,7 +135,8 @@ def made_images(
             more = len(answer.images) > wanted and place == 0
             each = {name: value / wanted for name, value in cost.items()}
             sample = replace(conditions, id=identity, images=images)
-            found.append(MadeImage(sample, Made(image, each), reason, (MORE_IMAGES,) if more else ()))
+            status = Status.NO_IMAGE if path is not None else answer.status
+            found.append(MadeImage(sample, Made(image, each), reason, (MORE_IMAGES,) if more else (), status))
     return found
 
 
@@ -132,6 +145,8 @@ def _lacking(path: Path | None, answer: Answer, place: int) -> str:
         said = " ".join(answer.text.split())[:160]
         if answer.images:
             return f"the generator answered with {len(answer.images)} images, and this is number {place + 1}"
+        if answer.status is not Status.NO_IMAGE:
+            return said
         return f"the generator answered with text only: {said!r}" if said else "the generator answered with nothing"
     try:
         there = path.is_file()
@@ -153,7 +168,7 @@ async def judge_made(
 
 def undrawn(one: MadeImage) -> Verdict | None:
     """The verdict on an image that was never made; None for one that can be judged."""
-    return unjudged(Status.NO_IMAGE, one.reason) if one.reason else None
+    return unjudged(one.status, one.reason) if one.reason else None
 
 
 def with_findings(one: MadeImage, outcome: Outcome) -> Outcome:
@@ -172,7 +187,7 @@ def judged_json(one: MadeImage, outcome: Outcome, source: Provenance) -> str:
 
 def unjudged_json(one: MadeImage, judge: str, setting: str) -> str:
     """What a host stores for an image that this judge is to judge later."""
-    return made_json(Unjudged(one.sample, one.made, judge, setting, one.reason, one.findings))
+    return made_json(Unjudged(one.sample, one.made, judge, setting, one.reason, one.findings, one.status))
 
 
 def prompt_of(conditions: Sample) -> str:

@@ -208,7 +208,7 @@ class VievalOpenAI(_JudgingOnly):
     def __init__(self, batch_size: Any = None, device: Any = None, max_batch_size: Any = None, **fields: Any) -> None:
         super().__init__()
         self.options = config.current()
-        self.backbone = _backbone(fields, self.options.backbones)
+        self.backbone = backbone_of(fields, self.options.backbones)
 
     @one_line
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
@@ -290,7 +290,8 @@ class VievalTransformers(_InProcess):
     load = TransformersBackend
 
 
-def _backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone]) -> Backbone:
+def backbone_of(fields: Mapping[str, Any], named: Mapping[str, Backbone], who: str = "vieval_openai") -> Backbone:
+    """A backbone from the arguments of a model; without any, the one of the options. VievalError says what is wrong."""
     if "api_key" in fields:
         raise VievalError(
             "do not pass api_key= (lmms-eval writes model arguments into the results); put the key into the environment "
@@ -318,7 +319,7 @@ def _backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone]) -> Backb
         first = error.errors()[0]
         names = ", ".join(Backbone.model_fields)
         raise VievalError(
-            f"vieval_openai: argument {'.'.join(map(str, first['loc']))}: {first['msg']}; arguments are {names}"
+            f"{who}: argument {'.'.join(map(str, first['loc']))}: {first['msg']}; arguments are {names}"
         ) from None
 
 
