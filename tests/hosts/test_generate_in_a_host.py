@@ -10,6 +10,7 @@ import pytest
 from tests import in_process
 from vieval_plugin.cli import main
 from vieval_plugin.images import decode
+from vieval_plugin.judges.protocol import Image
 from vieval_plugin.registry import benchmark
 from vieval_plugin.results import own
 from vieval_plugin.results.lmms_eval import records_of
@@ -165,3 +166,198 @@ def test_a_bad_prompt_is_one_line_before_anything_is_made(tmp_path, row, line):
     with pytest.raises(SystemExit) as end:
         run(tmp_path, images(tmp_path), "generate_prompts_sharpness", generate={"prompts": str(prompts)})
     assert line in str(end.value.code)
+
+
+@pytest.fixture
+def host_generator(monkeypatch, tmp_path):
+    """The host's own kind of generator, as an entry point of another package would register it."""
+    from lmms_eval.models import MODEL_REGISTRY_V2
+    from lmms_eval.models.registry_v2 import ModelManifest
+
+    manifest = ModelManifest("fake_generator", simple_class_path="tests.fake_generator.FakeGenerator")
+    MODEL_REGISTRY_V2.register_manifest(manifest, overwrite=True)
+
+    def arguments(form):
+        return ("--model", "fake_generator", "--model_args", f"form={form},out={tmp_path / 'saved'}")
+
+    return arguments
+
+
+@pytest.mark.parametrize("form", ["json", "folder", "path"])
+def test_a_generator_of_the_hosts_own_is_judged_whatever_form_it_answers_in(host_generator, tmp_path, form):
+    found = records(run(tmp_path, host_generator(form)))
+    assert {str(record.verdict.status) for record in found} == {"ok"}
+    assert {record.id.image_model for record in found} == {"fake_generator"}
+    for record in found:
+        shown = np.asarray(decode(record.sample.images["source"])).astype(int)
+        assert (np.asarray(decode(Image(tmp_path / "saved" / record.made.image.rsplit("/", 1)[1]))) >= shown).all()
+
+
+@pytest.mark.parametrize(
+    ("form", "status", "reason"),
+    [
+        ("two", "ok", ""),
+        ("text", "no_image", "the generator answered with text only: 'I cannot draw that.'"),
+        ("absent", "no_image", "the image that the generator names is not there"),
+    ],
+)
+def test_an_answer_that_is_not_one_image_is_told(host_generator, tmp_path, capsys, form, status, reason):
+    found = records(run(tmp_path, host_generator(form)))
+    assert {str(record.verdict.status) for record in found} == {status}
+    assert all(reason in record.verdict.reason for record in found)
+    said = capsys.readouterr().err
+    assert (f"findings: more images than asked {len(found)}" in said) is (form == "two")
+    assert reason in said
+
+
+def test_without_another_backbone_a_generator_judges_its_own_images(host_generator, tmp_path):
+    out = run(tmp_path, host_generator("json"), "generate_vieval_demo_viescore_tie", store={"use": False})
+    found = records(out)
+    assert {(record.verdict.scores["SC"], record.verdict.scores["PQ"]) for record in found} == {(0.4, 0.4)}
+    assert {record.provenance.backbone for record in found} == {"fake_generator"}
+    assert "2 images" in found[0].verdict.rationale
+
+
+def test_a_servers_verdicts_equal_those_of_vieval_score(folder, tmp_path):
+    from tests.fake_server import FakeServer
+
+    with FakeServer() as server:
+        backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
+        task = "generate_vieval_demo_viescore_tie"
+        found = records(run(tmp_path, images(folder), task, backbones=backbones))
+        asked = server.stats()["requests"]
+        later = run(tmp_path, images(folder), task, more=("--predict_only",), backbones=backbones)
+        assert server.stats()["requests"] == asked
+        served = ["--model", "fake", "--base-url", server.base_url]
+        assert main(["score", str(later), *served, "--out", str(tmp_path / "v.jsonl")]) == 0
+    scored = {r.id.uid: dict(r.verdict.scores) for r in own.records_of(tmp_path / "v.jsonl")}
+    assert {r.id.uid: dict(r.verdict.scores) for r in found} == scored
+    assert len(scored) == 6
+    assert all(set(scores) == {"SC", "PQ", "O"} for scores in scored.values())
+
+
+def test_generators_of_three_qualities_are_in_order_and_told_apart(tmp_path):
+    outs = []
+    for name, strength in (("good", 4), ("middling", 40), ("bad", 160)):
+        made = tmp_path / name
+        made.mkdir()
+        for number, one in enumerate(conditions()):
+            picture = np.asarray(decode(one.images["source"])).astype(int)
+            noise = np.random.default_rng(number).integers(-strength, strength + 1, picture.shape)
+            PIL.Image.fromarray((picture + noise).clip(0, 255).astype(np.uint8)).save(made / f"{one.id.uid}.png")
+        outs.append(run(tmp_path, images(made, name=name), limit=16))
+    assert main(["report", *map(str, outs), "--out", str(tmp_path / "report")]) == 0
+    cells = json.loads((tmp_path / "report" / "cells.json").read_text())
+    assert "Differences of generators" in (tmp_path / "report" / "report.md").read_text()
+    means = {
+        cell["image_model"]: cell["value"]
+        for document in (cells if isinstance(cells, list) else cells["benchmarks"])
+        for cell in document["cells"]
+        if cell["table"] == "generators"
+    }
+    assert means["good"] > means["middling"] > means["bad"]
+    import csv
+
+    [table] = (tmp_path / "report").glob("*_differences.csv")
+    with table.open() as file:
+        assert all(float(row["p (Holm)"]) < 0.05 for row in csv.DictReader(file))
+
+
+@pytest.fixture
+def gedit(tmp_path):
+    """Eight rows in the columns of the host's data set, in a Parquet file."""
+    import datasets
+
+    rows = [
+        {
+            "key": f"k{n // 2}",
+            "task_type": ("color_alter", "subject-add")[n % 2],
+            "instruction": f"make it {n}",
+            "instruction_language": ("en", "cn")[n % 2],
+            "Intersection_exist": n < 4,
+            "input_image": PIL.Image.new("RGB", (64, 48), (20 * n, 0, 0)),
+        }
+        for n in range(8)
+    ]
+    data = tmp_path / "data"
+    (data / "gedit_bench").mkdir(parents=True)
+    table = datasets.Dataset.from_list(rows).cast_column("input_image", datasets.Image())
+    table.to_parquet(str(data / "gedit_bench" / "rows.parquet"))
+    return data
+
+
+def test_a_benchmark_of_the_hosts_own_is_judged_by_ours_and_prose_is_no_random_number(
+    host_generator, gedit, tmp_path, monkeypatch
+):
+    from tests.fake_server import FakeServer
+
+    monkeypatch.setenv("VIEVAL_DATA", str(gedit))
+    out = tmp_path / "gedit"
+    with FakeServer(reply=lambda body: "What a lovely edit, I like it.") as server:
+        backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
+        file = in_process.options_file(
+            tmp_path / "o.yaml", backbones=backbones, generate={"folder": str(tmp_path / "kept")}
+        )
+        arguments = in_process.command(host_generator("json"), "generate_gedit_bench_viescore", 8)[1:]
+        in_process.run(*arguments, "--output_path", out, data=gedit, options=file)
+    found = records(out)
+    assert len({record.id for record in found}) == 8
+    assert {record.id.uid for record in found} == {f"k{n}{more}" for n in range(4) for more in ("", "-2")}
+    assert Counter(record.category for record in found) == {"color_alter": 4, "subject-add": 4}
+    assert {record.sample.texts["instruction"] for record in found} == {f"make it {n}" for n in range(8)}
+    metrics = in_process.read(out)[0]["results"]["generate_gedit_bench_viescore"]
+    assert metrics["status_parse_failure_share,none"] == 1
+    assert metrics["SC_mean_value,none"] is None
+
+
+def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(host_generator, tmp_path, monkeypatch):
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(SystemExit) as end:
+        run(tmp_path, host_generator("json"), "generate_gedit_bench_viescore")
+    assert "stepfun-ai/GEdit-Bench cannot be had" in str(end.value.code)
+    assert "\n" not in str(end.value.code)
+
+
+def test_a_model_that_only_judges_or_only_makes_images_is_refused_where_it_will_not_do(folder, tmp_path):
+    for arguments, task in (
+        (("--model", "vieval_measure"), SSIM),
+        (images(folder), "vieval_demo_ssim_tie"),
+    ):
+        with pytest.raises(SystemExit) as end:
+            run(tmp_path, arguments, task)
+        assert "judges only" in str(end.value.code) or "makes images, and judges none" in str(end.value.code)
+
+
+def test_an_image_api_is_a_generator_and_its_failed_call_is_no_missing_image(tmp_path):
+    from tests.fake_image_server import FakeImageServer
+
+    def broken(path, body):
+        return (400, {"error": {"message": "no"}}) if len(server.requests) == 2 else None
+
+    with FakeImageServer(broken) as server:
+        arguments = f"model=painter,base_url={server.base_url},retries=0,num_concurrent=1"
+        api = ("--model", "vieval_image_api", "--model_args", arguments)
+        found = records(run(tmp_path, api, "generate_vieval_demo_sharpness_tig", 4))
+        assert Counter(str(record.verdict.status) for record in found) == {"ok": 3, "api_error": 1}
+        asked = len(server.requests)
+        again = records(run(tmp_path, api, "generate_vieval_demo_sharpness_tig", 4))
+        assert len(server.requests) == asked + 1  # what is there is not asked for again
+    assert {str(record.verdict.status) for record in again} == {"ok"}
+    assert {record.id.image_model for record in found} == {"painter"}
+
+
+@pytest.mark.parametrize("editing", [False, True])
+def test_a_diffusers_pipeline_is_a_generator(tmp_path, editing):
+    pytest.importorskip("diffusers", reason="diffusers is not installed")
+    from tests.tiny_pipeline import build_pipeline
+
+    weights = build_pipeline(tmp_path / "tiny", editing)
+    call = "num_inference_steps=2" + (",strength=0.9" if editing else ",height=32,width=32")
+    given = ("--model", "vieval_diffusers", "--model_args", f"model={weights},{call}", "--batch_size", 2)
+    task = SSIM if editing else "generate_vieval_demo_sharpness_tig"
+    out = run(tmp_path, (*given, "--device", "cpu"), task, 2)
+    found = records(out)
+    assert {str(record.verdict.status) for record in found} == {"ok"}
+    assert in_process.read(out)[0]["results"][task]["generation_seconds_value,none"] > 0

@@ -55,6 +55,7 @@ class Benchmark:
     - `note` stands above its tables;
     - `generates` says that a generator makes the images: `load` gives conditions, which are samples without `output`, image
       model and ratings;
+    - `conditions_of` names the rated benchmark whose conditions these are, if any;
     - `root` says what `load` and `missing` are given: the data folder, or the user's prompt file.
     """
 
@@ -71,6 +72,7 @@ class Benchmark:
     folders: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
     generates: bool = False
+    conditions_of: str = ""
     root: Literal["data", "prompts"] = "data"
 
 

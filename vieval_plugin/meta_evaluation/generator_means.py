@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,6 +17,46 @@ from vieval_plugin.stats.correlation import Floats
 
 COSTS = ("generation_seconds", "generation_tokens", "judging_tokens")
 """What an image may have cost, each a mean over the images of which it is known."""
+
+
+PLACES = ("place", "place_among")
+"""The place of a generator among published image models, and how many those and it are."""
+
+Published: TypeAlias = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
+"""The score of each published image model on each prompt, hashable."""
+
+
+def with_place(summary: Summary, own: Mapping[str, float], published: Published) -> Summary:
+    """A summary with the generator's place, by means over the prompts of which all have a score.
+
+    Args:
+        summary: that of the generator.
+        own: its score on each prompt, by uid.
+        published: those of the others; empty where there are none, and then there is no place.
+
+    >>> half = Summary({}, {}, StatisticsOptions())
+    >>> others = (("SD", (("1", 0.9), ("2", 0.1))), ("SDXL", (("1", 0.7), ("2", 0.9))))
+    >>> found = with_place(half, {"1": 0.5, "2": 0.6}, others).estimates
+    >>> found["place"].value, found["place_among"].value
+    (2.0, 3.0)
+    """
+    scores, draws = [dict(model) for _, model in published], summary.options.draws
+    common = [uid for uid in own if all(uid in model for model in scores)]
+    if not scores or not common:
+        reason = "no recorded verdicts of the same judge" if not scores else "no prompt has all scores"
+        return replace(summary, estimates={**summary.estimates, **dict.fromkeys(PLACES, _undefined(reason, draws))})
+    mean = math.fsum(own[uid] for uid in common)
+    better = sum(math.fsum(model[uid] for uid in common) > mean for model in scores)
+    found = {"place": _known(1.0 + better, draws), "place_among": _known(1.0 + len(scores), draws)}
+    return replace(summary, estimates={**summary.estimates, **found})
+
+
+def _known(value: float, draws: int) -> Estimate:
+    return Estimate(value, math.nan, math.nan, np.full(draws, np.nan))
+
+
+def _undefined(reason: str, draws: int) -> Estimate:
+    return Estimate(math.nan, math.nan, math.nan, np.full(draws, np.nan), reason)
 
 
 @lru_cache(maxsize=16)
@@ -51,6 +93,7 @@ def means_of_generator(
     if best:
         estimates |= {f"{a}_best": over_prompts(filled, a, name, options, max) for a in aspects}
     estimates |= {cost: _cost(ordered, cost, name, options) for cost in COSTS}
+    estimates |= dict.fromkeys(PLACES, Estimate(math.nan, math.nan, math.nan, np.full(options.draws, np.nan)))
     scored = sum(bool(one.scores) for one in filled)
     exact = sum(bool(one.scores) and one.exact for one in filled)
     return Summary({}, Counter(one.status for one in ordered), options, estimates, scored, exact)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vieval_plugin.meta_evaluation.generator_means import COSTS, means_of_generator
+from vieval_plugin.meta_evaluation.generator_means import COSTS, PLACES, means_of_generator
 from vieval_plugin.meta_evaluation.generator_tables import generator_tables
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary
@@ -30,7 +30,7 @@ class OfGenerators:
         found = [f"{aspect}_mean_{number}" for aspect in scores for number in _NUMBERS]
         if rating.repeats > 1:
             found += [f"{aspect}_best_{number}" for aspect in scores for number in _NUMBERS]
-        return (*found, "scored_count", *(f"{cost}_value" for cost in COSTS))
+        return (*found, "scored_count", *(f"{cost}_value" for cost in COSTS), *(f"{name}_value" for name in PLACES))
 
     def summarise(
         self,

@@ -19,10 +19,12 @@ from vieval_plugin.hosts.lmms_eval.task import UNCACHED, JudgeTask
 from vieval_plugin.hosts.requests import GenerateRequest, JudgeRequest
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Sample
-from vieval_plugin.meta_evaluation.observations import Observation, observe
+from vieval_plugin.meta_evaluation.generator_means import by_prompt, with_place
+from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary, observe
 from vieval_plugin.meta_evaluation.reports import Rating
-from vieval_plugin.records import conditions_json
+from vieval_plugin.records import Provenance, conditions_json
 from vieval_plugin.results.documents import read_record, read_response
+from vieval_plugin.results.published import published_scores
 from vieval_plugin.run.backbones import JUDGE
 from vieval_plugin.run.evaluate import provenance_of
 from vieval_plugin.run.generated import (
@@ -54,6 +56,7 @@ class GenerateTask(JudgeTask):
     def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
         self.judged_later = False
         self.judged_by_itself: dict[int, list[str]] = {}
+        self._summarised: tuple[Any, Summary] | None = None
         super().__init__(config, **kwargs)
 
     def download(self, dataset_kwargs: Any = None) -> None:
@@ -116,7 +119,8 @@ class GenerateTask(JudgeTask):
             JudgeRequest(one.sample, self.judge.name, self.setting, {"temperature": 0, "until": []}, name, model_hash)
             for one in drawn
         ]
-        instances = [Instance("vieval_judge", ("", UNCACHED, request), 0, {}) for request in asked]
+        about = {"task": self.config.task, "doc_id": 0, "repeats": 1}
+        instances = [Instance("vieval_judge", ("", UNCACHED, request), 0, about) for request in asked]
         replies = [str(getattr(result, "text", result)) for result in model.vieval_judge(instances)]
         verdicts = {one.sample.id: read_response(reply)[1] for one, reply in zip(drawn, replies, strict=True)}
         source = self._prepared.by(name)
@@ -183,6 +187,24 @@ class GenerateTask(JudgeTask):
         images = self.config.repeats * config.current().generate.images
         return Rating(judge.aspects, judge.dimensions, grades, judge.intervals, images)
 
+    def _summary(self, items: tuple[Observation, ...], options: StatisticsOptions) -> Summary:
+        key = items, options
+        if self._summarised is None or self._summarised[0] != key:  # the host asks once for every metric
+            self._summarised = key, self._placed(super()._summary(items, options), items)
+        return self._summarised[1]
+
+    def _placed(self, summary: Summary, items: Sequence[Observation]) -> Summary:
+        """With the place among published image models, where verdicts of the same judge on them are recorded."""
+        aspect = "O" if "O" in self.judge.aspects else self.judge.aspects[0]
+        recorded, rated = config.current().generate.recorded, self.benchmark.conditions_of
+        others = published_scores(recorded, rated, self.part, self._source(), aspect)
+        return with_place(summary, by_prompt(items, aspect), others)
+
+    def _source(self) -> Provenance:
+        if self.judged_by_itself:
+            return self._prepared.by(self._model()[0])
+        return provenance_of(self._prepared, config.current(), None)
+
     def _aggregate(self, name: str, items: list[Any]) -> metrics.Value:
         return super()._aggregate(name, [one for seen in items for one in seen])
 
@@ -200,6 +222,7 @@ def _tokens(instance: Instance) -> list[int | None]:
     return [counts.output_tokens if counts else None for counts in instance.token_counts]
 
 
+@one_line
 def generate(model: Any, instances: list[Instance]) -> list[Any]:
     """`vieval_generate` for every model of the host that has none of its own: by its `generate_until`, task by task."""
     outputs: dict[int, Any] = {}

@@ -23,7 +23,7 @@ from vieval_plugin.hosts.ending import one_line
 from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.meta_evaluation.metrics import higher_is_better, names
-from vieval_plugin.meta_evaluation.observations import Observation, observe
+from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary, observe
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.records import target_json
 from vieval_plugin.results.documents import read_record
@@ -127,12 +127,14 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
 
     @one_line
     def _aggregate(self, name: str, items: list[Observation]) -> metrics.Value:
-        options, rating = config.current().statistics.options(), self._rating()
+        return metrics.take(self._summary(tuple(items), config.current().statistics.options()), name)
+
+    def _summary(self, items: tuple[Observation, ...], options: StatisticsOptions) -> Summary:
+        rating = self._rating()
         if self.judge.described:  # which aspect it is stands in the description, which the model was given
             rated = dict.fromkeys(aspect for item in items for aspect, _ in item.scores)
             rating = replace(rating, aspects=tuple(rated) or rating.aspects)
-        summary = self.benchmark.report.summarise(tuple(items), rating, self.benchmark.name, self.part, options)
-        return metrics.take(summary, name)
+        return self.benchmark.report.summarise(items, rating, self.benchmark.name, self.part, options)
 
 
 def _name(arguments: Any) -> str:
