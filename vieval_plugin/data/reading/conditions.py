@@ -28,7 +28,7 @@ def generating(
         rated: where the conditions come from.
         parts: those that are generated from, with the number of conditions in each.
         load: gives a part's samples or conditions; what was made of them, and how people rated it, is left out.
-        missing: what a run would lack; without it, what `load` says.
+        missing: what a run would lack; without it, `load` is tried.
     """
     name = f"generate_{rated.name}"
 
@@ -37,10 +37,12 @@ def generating(
 
     def lacking(root: Path, part: str) -> list[str]:
         try:
+            if missing:
+                return missing(root, part)
             conditions(root, part)
         except VievalError as error:
             return [str(error)]
-        return missing(root, part) if missing else []
+        return []
 
     return Benchmark(
         name,

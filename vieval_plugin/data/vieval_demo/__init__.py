@@ -33,4 +33,4 @@ BENCHMARK = Benchmark(
     note="Synthetic: images drawn by VIEval with known defects, ratings that follow from them. No human rated these.",
 )
 
-BENCHMARKS = (BENCHMARK, CONTESTS, EDITS, generating(BENCHMARK, dict.fromkeys(TASKS, INSTRUCTIONS), load))
+BENCHMARKS = (BENCHMARK, CONTESTS, EDITS, generating(BENCHMARK, dict.fromkeys(TASKS, INSTRUCTIONS), load, BENCHMARK.missing))

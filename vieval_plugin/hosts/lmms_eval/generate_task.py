@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from functools import cached_property
@@ -98,8 +99,11 @@ class GenerateTask(JudgeTask):
 
     @property
     def _asks_the_model(self) -> bool:
-        """Whether the generator judges its own images: the judge asks a model, and the options name no other."""
-        return self.judge.pack is not None and JUDGE not in config.current().backbones and not self.judged_later
+        """Whether the generator judges its own images: the judge asks a model, and the options name nobody else."""
+        options = config.current()
+        named = options.scorers.get(self.judge.name)
+        elsewhere = JUDGE in options.backbones or bool(self.judge.by_scorer and named and named.model)
+        return self.judge.pack is not None and not elsewhere and not self.judged_later
 
     def _made(
         self, request: GenerateRequest, answers: Sequence[str], tokens: Sequence[int | None] = ()
@@ -155,7 +159,7 @@ class GenerateTask(JudgeTask):
     def _judged(self, made: Sequence[Sequence[MadeImage]]) -> list[list[str]]:
         options, progress = config.current(), Progress()
         every = [one for several in made for one in several]
-        bar = getattr(self, "rank", 0) == 0
+        bar = os.environ.get("RANK", "0") == "0"
         try:
             outcomes = asyncio.run(judge_made(every, self._prepared, options, progress, bar))
         finally:
