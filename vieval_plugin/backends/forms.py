@@ -18,13 +18,13 @@ class File:
     kind: str = "image/png"
 
 
-class Form(dict[str, Any]):
+class FormBody(dict[str, Any]):
     """A body that is sent as `multipart/form-data`: texts, numbers, and lists of `File`."""
 
 
 def encoded(body: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
     """What is sent for a body, made anew for each try, and its headers."""
-    if not isinstance(body, Form):
+    if not isinstance(body, FormBody):
         return as_json(dict(body)), {"Content-Type": "application/json"}
     import aiohttp
 

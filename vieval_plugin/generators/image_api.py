@@ -13,7 +13,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from vieval_plugin.backends.forms import File, Form
+from vieval_plugin.backends.forms import File, FormBody
 from vieval_plugin.backends.responses import Refused
 from vieval_plugin.backends.server import Server, ServerOptions, Usage
 from vieval_plugin.data.reading.conditions import GIVEN
@@ -109,7 +109,7 @@ def _request(api: ImageApi, wanted: Wanted) -> tuple[str, dict[str, Any]]:
     if not given:
         return GENERATIONS, asked
     files = [_file(wanted.conditions, role) for role in given]
-    form = Form({**asked, "image[]" if len(files) > 1 else "image": files})
+    form = FormBody({**asked, "image[]" if len(files) > 1 else "image": files})
     if "mask" in wanted.conditions.images:
         form["mask"] = File("mask.png", transparent_where_white(wanted.conditions.images["mask"]))
     return EDITS, form
