@@ -33,4 +33,9 @@ BENCHMARK = Benchmark(
     note="Synthetic: images drawn by VIEval with known defects, ratings that follow from them. No human rated these.",
 )
 
-BENCHMARKS = (BENCHMARK, CONTESTS, EDITS, generating(BENCHMARK, dict.fromkeys(TASKS, INSTRUCTIONS), load, BENCHMARK.missing))
+BENCHMARKS = (
+    BENCHMARK,
+    CONTESTS,
+    EDITS,
+    generating(BENCHMARK, dict.fromkeys(TASKS, INSTRUCTIONS), load, BENCHMARK.missing),
+)
