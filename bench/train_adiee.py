@@ -16,13 +16,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "tests"))
 BIN = Path(sys.executable).parent
 SEQUENCES, BATCH, SEED = 2500, 32, 1
 
 
 def main(folder: Path, steps: int = 1500) -> None:
-    from tests import tiny_judge
+    import tiny_judge
     from vieval_plugin.prompts import packs
 
     folder = folder.absolute()

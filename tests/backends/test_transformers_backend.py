@@ -370,13 +370,8 @@ def mean(entries):
 
 
 IN_PROCESS = """
-import json, math, sys, types
+import json, math, sys
 from pathlib import Path
-
-# the package's modules without its dependencies, which vLLM's environment lacks
-for name, folder in (("vieval_plugin", "vieval_plugin"), ("vieval_plugin.judges", "judges")):
-    sys.modules[name] = types.ModuleType(name)
-    sys.modules[name].__path__ = [str(Path.cwd() / folder)]
 
 from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.vllm import VLLMBackend
