@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from vieval_plugin.tasks import Task
+
     Commands = _SubParsersAction[argparse.ArgumentParser]
 
 
@@ -24,13 +26,18 @@ def _run(options: argparse.Namespace) -> int:
 
     groups, singles = tasks.groups(), tasks.tasks()
     say(f"data folder: {config.current().data_folder()}")
-    data = cache(_data)
     told = {group.name: f"group of {len(tasks.leaves(group.name, groups))} tasks" for group in groups}
-    told |= {task.name: data(task.benchmark, task.part) for task in singles}
+    told |= {task.name: data_of(task) for task in singles}
     say(*text_table(sorted(told.items())))
     return 0
 
 
+def data_of(task: Task) -> str:
+    """Whether the data of a task is there, in words."""
+    return _data(task.benchmark, task.part)
+
+
+@cache
 def _data(name: str, part: str) -> str:
     from vieval_plugin import config, registry
     from vieval_plugin.errors import VievalError
