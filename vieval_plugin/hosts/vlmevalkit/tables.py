@@ -30,7 +30,8 @@ def rows_of(tasks: Sequence[Task], records: Sequence[Record], options: Config) -
     }
     benchmark, judge = registry.benchmark(tasks[0].benchmark), registry.judge(tasks[0].judge)
     wanted = names(benchmark.report, rating_of(judge, options))
-    over_all = {OVERALL: combine(tuple(summaries.values()))} if summaries else {}
+    several = tuple(summaries.values())
+    over_all = {OVERALL: combine(several) if len(several) > 1 else several[0]} if several else {}
     return [_row(part, summary, wanted) for part, summary in {**summaries, **over_all}.items()]
 
 
