@@ -7,8 +7,11 @@ import time
 
 import pytest
 
+import vieval_plugin.prompt_templates
 from tests.fake_server import FakeServer, Fault
 from tests.vlmevalkit.conftest import TIE, Run
+from vieval_plugin.cli import main
+from vieval_plugin.results.documents import read_response
 
 pytestmark = pytest.mark.vlmevalkit
 
@@ -77,43 +80,34 @@ def test_a_dead_server_is_an_error_and_nothing_is_scored_in_silence(run, gpt, ou
 def test_verdicts_by_another_wording_are_not_taken_up(run, gpt, server, tmp_path):
     first = run(*gpt(server))
     with FakeServer() as other:
-        from vieval_plugin.prompts import packs
-
-        pack = tmp_path / "pack"
-        shutil.copytree(packs.OURS / "viescore" / "v1", pack) if hasattr(packs, "OURS") else _copied(pack)
-        again = run(*gpt(other), options={"judges": {"viescore": {"pack": str(pack)}}})
+        options = {"judges": {"viescore": {"pack": str(_reworded(tmp_path / "pack"))}}}
+        again = run(*gpt(other), options=options)
         assert other.stats()["requests"] == 24
     assert again.code == 0
     assert not set(first.responses) & set(again.responses)
 
 
-def _copied(pack):
-    import vieval_plugin.prompt_templates
-
+def _reworded(pack):
     [folder] = vieval_plugin.prompt_templates.__path__
     shutil.copytree(f"{folder}/viescore/v1", pack)
     for path in pack.glob("*.jinja"):
-        path.write_text(path.read_text() + "\n")
+        path.write_text(f"Take your time.\n{path.read_text()}")
+    return pack
 
 
-@pytest.mark.parametrize("judge", ["t2i_eval_tig"])
-def test_long_traces_come_back_whole(run, ours, judge, capsys):
+def test_long_traces_come_back_whole(run, ours, capsys):
     long = "x" * 40_000
 
     def reply(request):
         return long if len(request["messages"]) == 1 else json.dumps({"score": 7, "reasoning": long})
 
     with FakeServer(reply=reply, schema_support="rejected") as server:
-        made = run(*ours(server, f"vieval_demo_{judge}"), limit=2)
+        made = run(*ours(server, "vieval_demo_t2i_eval_tig", max_tokens=20_000), limit=2)
     answers = [step["answer"] for verdict in made.verdicts for step in verdict["trace"]]
     assert max(map(len, answers)) >= 40_000
-    from vieval_plugin.cli import main
-
-    name = json.loads(made.responses[0])["id"]["uid"]
-    samples = made.only("*_samples_*.jsonl")
-    identity = json.loads(made.responses[0])["id"]
-    assert main(["show", str(samples), "/".join(identity.values())]) == 0
-    assert long in capsys.readouterr().out, name
+    identity = read_response(made.responses[0])[0]
+    assert main(["show", str(made.only("*_samples_*.jsonl")), str(identity)]) == 0
+    assert long in capsys.readouterr().out
 
 
 def test_a_sheet_that_cannot_be_read_is_asked_again(run, ours, server, capsys):
