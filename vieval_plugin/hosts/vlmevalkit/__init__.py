@@ -17,10 +17,11 @@ def register() -> None:
         return
     from vieval_plugin.hosts.vlmevalkit import models, pipeline
     from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
+    from vieval_plugin.hosts.vlmevalkit.generation import EditedImages, GeneratedImages
     from vieval_plugin.hosts.vlmevalkit.judging import building, judging
 
     host.dataset.vieval_installed = True  # type: ignore[attr-defined]
-    for kind in (JudgedImages,):
+    for kind in (JudgedImages, GeneratedImages, EditedImages):
         host.dataset.DATASET_CLASSES.append(kind)
         host.dataset.SUPPORTED_DATASETS.extend(kind.supported_datasets())
         setattr(host.dataset, kind.__name__, kind)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch.distributed
 from vlmeval.smp import load
 
 from vieval_plugin.harmless import say
@@ -36,14 +35,19 @@ def held(files: VerdictFiles, by: str, retry_failed: bool, rank: int, world_size
             unusable[path] = "holds answers by another judge, model or wording"
         else:
             found |= {index for index, one in told.items() if one is not None and not (retry_failed and one.failed)}
-    if world_size > 1:
-        torch.distributed.barrier()  # all have looked before any deletes
+    _wait_for_others(world_size)  # all have looked before any deletes
     for path, why in unusable.items():
         path.unlink(missing_ok=True)
         say(f"vieval: {path} {why}: deleted, and asked again", file=sys.stderr)
-    if world_size > 1:
-        torch.distributed.barrier()
+    _wait_for_others(world_size)
     return found
+
+
+def _wait_for_others(world_size: int) -> None:
+    if world_size > 1:
+        import torch.distributed
+
+        torch.distributed.barrier()
 
 
 def _files(files: VerdictFiles, rank: int, world_size: int) -> Iterator[Path]:
