@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from vieval_plugin import config
 from vieval_plugin.backends.huggingface import TransformersBackend
+from vieval_plugin.backends.openai import Sampling
 from vieval_plugin.backends.scoring import Scorers
 from vieval_plugin.backends.store import Store
 from vieval_plugin.backends.vllm import VLLMBackend
@@ -121,17 +122,23 @@ class VievalOpenAI(OwnModel):
 
 
 class _InProcess(OwnModel):
-    """A model in this process that answers whole batches, wave by wave; subclasses name the backend."""
+    """A model in this process that answers whole batches, wave by wave; subclasses name the backend.
+
+    `temperature` and `max_tokens` hold for every answer (default: 0, and what each question allows).
+    """
 
     load: ClassVar[Callable[..., VLLMBackend | TransformersBackend]]
 
     @one_line
-    def __init__(self, model: str = "", **arguments: Any) -> None:
+    def __init__(
+        self, model: str = "", temperature: float = 0.0, max_tokens: int | None = None, **arguments: Any
+    ) -> None:
         if not model:
             raise VievalError(f"{type(self).__name__} needs model: a folder, or a name that can be loaded")
         self.options, self.backbone = config.current(), Path(model).name
-        self.identity = {"model": model, **{name: str(value) for name, value in arguments.items()}}
-        self._model, self._arguments = model, arguments
+        given = {"temperature": temperature, "max_tokens": max_tokens, **arguments}
+        self.identity = {"model": model, **{name: str(value) for name, value in given.items()}}
+        self._model, self._arguments, self._sampling = model, arguments, Sampling(temperature, max_tokens)
         self._backend: VLLMBackend | TransformersBackend | None = None
 
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Ended) -> None:
@@ -144,7 +151,8 @@ class _InProcess(OwnModel):
     def _loaded(self, progress: Progress, store: Store | None) -> VLLMBackend | TransformersBackend:
         """The model, loaded when it is first asked: where nothing is left to judge it is not needed."""
         if self._backend is None:
-            self._backend = type(self).load(self._model, usage=progress.usage, store=store, **self._arguments)
+            given = {"usage": progress.usage, "store": store, "sampling": self._sampling, **self._arguments}
+            self._backend = type(self).load(self._model, **given)
         self._backend.usage, self._backend.store = progress.usage, store
         return self._backend
 
