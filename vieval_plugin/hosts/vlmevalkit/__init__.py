@@ -27,7 +27,7 @@ def register() -> None:
         setattr(host.dataset, kind.__name__, kind)
     for model in models.CLASSES:
         setattr(host.vlm, model.__name__, model)
-        host.config.supported_VLM[model.__name__] = model
+    host.config.supported_VLM.update(models.named())
     host.inference.infer_data_job = judging(host.inference.infer_data_job)  # type: ignore[attr-defined]
     host.dataset.build_dataset = building(host.dataset.build_dataset)  # type: ignore[attr-defined]
     if run := sys.modules.get("vlmeval.run"):

@@ -24,13 +24,14 @@ class Finder:
             def exec_module(module):  # type: ignore[no-untyped-def]
                 execute(module)
                 try:
+                    from vieval_plugin.hosts.ending import one_line
                     from vieval_plugin.hosts.vlmevalkit import register
                 except ModuleNotFoundError as error:
                     print(
                         f"vieval: its hook is on and it is not installed ({error}); remove {__file__}", file=sys.stderr
                     )
                 else:
-                    register()
+                    one_line(register)()
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

@@ -6,6 +6,7 @@ Each judges all rows of a dataset before the host's loop, which then collects wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -103,14 +104,15 @@ class VievalScorer(OwnModel):
 class VievalOpenAI(OwnModel):
     """An OpenAI-compatible server as the judge's backbone, each sample at its own pace.
 
-    Every field of a backbone in the options file can be given, or none: then `backbones.judge` of that file is used.
-    The key comes from the environment, because the host prints arguments.
+    Every field of a backbone in the options file can be given, or `named`, the name of one in that file; with neither
+    `backbones.judge` of it is used. The key comes from the environment, because the host prints arguments.
     """
 
     @one_line
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, named: str = "", **fields: Any) -> None:
         self.options = config.current()
-        self.served_by = given_backbone(fields, self.options.backbones, _HOST)
+        known = self.options.backbones
+        self.served_by = known[named] if named in known else given_backbone(fields, known, _HOST)
         self.backbone = self.served_by.model
         self.identity = self.served_by.model_dump(
             mode="json", include={"model", "temperature", "max_tokens", "max_pixels", "extra"}
@@ -170,6 +172,12 @@ class VievalTransformers(_InProcess):
 
 
 CLASSES = (VievalOpenAI, VievalTransformers, VievalVLLM, VievalMeasure, VievalScorer)
+
+
+def named() -> Mapping[str, Callable[[], OwnModel]]:
+    """What the host calls our models, with what makes each: the classes, and the backbones of the options."""
+    found: dict[str, Callable[[], OwnModel]] = {kind.__name__: kind for kind in CLASSES}
+    return found | {f"vieval_{name}": partial(VievalOpenAI, named=name) for name in config.current().backbones}
 
 
 def _hand_on(outcomes: Sequence[Outcome], ended: Ended) -> None:
