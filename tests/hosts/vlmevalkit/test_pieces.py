@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vieval_plugin import tasks
 from vieval_plugin.data import vieval_demo
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.vlmevalkit import names, tables
+from vieval_plugin.hosts.vlmevalkit import guard, names, tables
 from vieval_plugin.hosts.vlmevalkit.identity import identity_of
 from vieval_plugin.hosts.vlmevalkit.messages import interleaved
 from vieval_plugin.hosts.vlmevalkit.results import Cell, Row, VerdictFiles, append, cell, finish, read_cell
@@ -130,3 +130,24 @@ def test_the_summary_calls_a_run_by_its_best_numbers():
         "split=Overall|status_ok": 12,
     }
     assert tables.headline(metrics) == {"split=Overall|SC_fisher": 0.5, "split=Overall|auroc_value": 0.9}
+
+
+def bring(folder, name, version):
+    about = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (about / "top_level.txt").write_text("vlmeval\n")
+
+
+def test_which_vlmevalkit_is_here_and_that_there_is_only_one(tmp_path, monkeypatch):
+    (tmp_path / "vlmeval").mkdir()
+    (tmp_path / "vlmeval" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert guard.found().name == f"a checkout in {tmp_path}"
+    bring(tmp_path, "ms-vlmeval", "0.0.20")
+    assert guard.found() == guard.Found("ms-vlmeval 0.0.20", tmp_path / "vlmeval")
+    bring(tmp_path, "nvidia-vlmeval", "26.3")
+    with pytest.raises(
+        VievalError, match=r"(ms-vlmeval 0.0.20|nvidia-vlmeval 26.3) and .* have written over each other"
+    ):
+        guard.found()

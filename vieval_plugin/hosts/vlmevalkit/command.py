@@ -64,8 +64,7 @@ def _apart(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def _ended(failed: Sequence[int], unbuilt: Sequence[str]) -> int:
+    """The exit code; that calls failed is said at the very end of the process."""
     if unbuilt:
         say(f"vieval: VLMEvalKit could not build {', '.join(unbuilt)} (see above)", file=sys.stderr)
-    if any(failed):
-        say(f"vieval: {sum(failed)} verdicts lack a score because calls FAILED (see above)", file=sys.stderr)
     return 1 if unbuilt or any(failed) else 0

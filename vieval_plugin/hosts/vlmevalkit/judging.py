@@ -25,7 +25,7 @@ from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
 from vieval_plugin.hosts.vlmevalkit.host_model import HostModel
 from vieval_plugin.hosts.vlmevalkit.identity import identity_of, keep_identity
 from vieval_plugin.hosts.vlmevalkit.models import OwnModel
-from vieval_plugin.hosts.vlmevalkit.results import Row, VerdictFiles, append, cell, short_hash
+from vieval_plugin.hosts.vlmevalkit.results import Row, VerdictFiles, append, cell, is_failed_call, short_hash
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Verdict
 from vieval_plugin.records import fingerprint, response_json, target_json
@@ -66,6 +66,7 @@ class Answers:
     def __init__(self, cells: Mapping[int, str]) -> None:
         self._cells = cells
 
+    @one_line
     def generate(self, message: Sequence[Mapping[str, str]], dataset: str | None = None) -> str:
         """The cell of the row that a prompt of `JudgedImages` names."""
         index = int(message[0]["value"].split()[1])
@@ -87,7 +88,7 @@ def judging(original: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(dataset, JudgedImages):
             return original(model, work_dir=work_dir, model_name=model_name, dataset=dataset, **rest)
         answers, used = answers_of(model, Path(work_dir), model_name, dataset, rest)
-        original(answers, work_dir=work_dir, model_name=model_name, dataset=dataset, **rest)
+        one_line(original)(answers, work_dir=work_dir, model_name=model_name, dataset=dataset, **rest)
         return used
 
     return infer_data_job
@@ -144,7 +145,7 @@ class _Judge:
             if row.by == self.by and row.index in indices and row.target == target_json(self._sample(row.index)):
                 identity, verdict, _ = read_response(row.response)
                 same = json.loads(row.response)["sample"] == fingerprint(self._sample(row.index))
-                if same and identity == self._sample(row.index).id and verdict.status.usable:
+                if same and identity == self._sample(row.index).id and not is_failed_call(verdict):
                     found[row.index] = row, verdict
         return list(found.values())
 

@@ -86,11 +86,16 @@ def short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def is_failed_call(verdict: Verdict) -> bool:
+    """Whether a verdict is none because a call or a tool failed, and may come out otherwise another time."""
+    return verdict.status in _CALLS
+
+
 def cell(verdict: Verdict, row: Row) -> str:
     """What the host's sheet says of a verdict, in fewer than 1,000 characters."""
     scores = {aspect: round(value, 6) for aspect, value in list(verdict.scores.items())[:8]}
     told = {"vieval": 1, "status": str(verdict.status), "scores": scores, "by": row.by, "digest": row.digest}
-    failed = f"{FAILED} " if verdict.status in _CALLS else ""
+    failed = f"{FAILED} " if is_failed_call(verdict) else ""
     return failed + json.dumps(told)
 
 
