@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from vieval_plugin import registry
@@ -11,6 +12,7 @@ from vieval_plugin.data.reading.subset import chosen
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.spec import JudgeSpec
+from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.tasks import Task
 
@@ -40,3 +42,11 @@ def rating_of(judge: JudgeSpec, options: Config, repeats: int = 1) -> Rating:
     """What a benchmark's report is to know of a judge that judges each sample so often."""
     grades = judge.grades(options.judges.of(judge))
     return Rating(judge.aspects, judge.dimensions, grades, judge.intervals, repeats, judge.against_all)
+
+
+def as_rated(judge: JudgeSpec, rating: Rating, observations: Sequence[Observation]) -> Rating:
+    """The rating with the aspects that there are scores of, where a described scorer decides which these are."""
+    if not judge.described:
+        return rating
+    rated = dict.fromkeys(aspect for one in observations for aspect, _ in one.scores)
+    return replace(rating, aspects=tuple(rated) or rating.aspects)

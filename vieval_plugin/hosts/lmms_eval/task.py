@@ -18,7 +18,7 @@ from vieval_plugin import config, registry
 from vieval_plugin.hosts.ending import one_line
 from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.requests import JudgeRequest
-from vieval_plugin.hosts.task_data import rating_of, samples_of
+from vieval_plugin.hosts.task_data import as_rated, rating_of, samples_of
 from vieval_plugin.meta_evaluation.metrics import higher_is_better, names
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.meta_evaluation.reports import Rating
@@ -111,8 +111,8 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
 
     @one_line
     def _aggregate(self, name: str, items: list[Observation]) -> metrics.Value:
-        options = config.current().statistics.options()
-        summary = self.benchmark.report.summarise(tuple(items), self._rating(), self.benchmark.name, self.part, options)
+        options, rating = config.current().statistics.options(), as_rated(self.judge, self._rating(), items)
+        summary = self.benchmark.report.summarise(tuple(items), rating, self.benchmark.name, self.part, options)
         return metrics.take(summary, name)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from vlmeval.config import supported_VLM
 from vlmeval.smp import LMUDataRoot, get_rank_and_world_size
 
-from vieval_plugin import config, registry
+from vieval_plugin import config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.ending import one_line, tell
 from vieval_plugin.hosts.vlmevalkit import leftovers, names
@@ -204,5 +204,5 @@ def _require_answerable(prepared: PreparedJudge, own: OwnModel | None) -> None:
     spec = prepared.spec
     if spec.scored and not (own and own.has_scorers):
         raise VievalError(f"{spec.name} measures with a network: run it with --model VievalScorer")
-    if own and own.measures_only and registry.judge(spec.name).pack is not None:
+    if own and own.measures_only and spec.pack is not None and not spec.scored:
         raise VievalError(ASKS_A_MODEL)

@@ -7,7 +7,7 @@ from typing import Any
 
 from vieval_plugin import registry
 from vieval_plugin.config import Config
-from vieval_plugin.hosts.task_data import rating_of
+from vieval_plugin.hosts.task_data import as_rated, rating_of
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.metrics import combine, higher_is_better, names, value
 from vieval_plugin.meta_evaluation.observations import Summary, observe
@@ -23,22 +23,18 @@ def rows_of(tasks: Sequence[Task], records: Sequence[Record], options: Config) -
 
     `split` names the part; `status_*` count verdicts by how they came out.
     """
-    summaries = {
-        task.part: _summary(task, own, options)
-        for task in tasks
-        if (own := [record for record in records if record.id.part == task.part])
-    }
     benchmark, judge = registry.benchmark(tasks[0].benchmark), registry.judge(tasks[0].judge)
-    wanted = names(benchmark.report, rating_of(judge, options))
+    observed = {task.part: tuple(observe([one]) for one in records if one.id.part == task.part) for task in tasks}
+    rating = as_rated(judge, rating_of(judge, options), [one for several in observed.values() for one in several])
+    summaries = {
+        part: benchmark.report.summarise(own, rating, benchmark.name, part, options.statistics.options())
+        for part, own in observed.items()
+        if own
+    }
+    wanted = names(benchmark.report, rating)
     several = tuple(summaries.values())
     over_all = {OVERALL: combine(several) if len(several) > 1 else several[0]} if several else {}
     return [_row(part, summary, wanted) for part, summary in {**summaries, **over_all}.items()]
-
-
-def _summary(task: Task, records: Sequence[Record], options: Config) -> Summary:
-    benchmark, rating = registry.benchmark(task.benchmark), rating_of(registry.judge(task.judge), options)
-    observations = tuple(observe([record]) for record in records)
-    return benchmark.report.summarise(observations, rating, benchmark.name, task.part, options.statistics.options())
 
 
 def _row(part: str, summary: Summary, wanted: Sequence[str]) -> dict[str, Any]:
