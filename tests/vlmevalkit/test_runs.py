@@ -11,6 +11,7 @@ import vieval_plugin.prompt_templates
 from tests.fake_server import FakeServer, Fault
 from tests.vlmevalkit.conftest import TIE, Run
 from vieval_plugin.cli import main
+from vieval_plugin.hosts.vlmevalkit import hook_files
 from vieval_plugin.results.documents import read_response
 
 pytestmark = pytest.mark.vlmevalkit
@@ -198,7 +199,23 @@ def _lines(out):
     return sum(len(path.read_text().splitlines()) for path in out.rglob("*_part0_*.jsonl"))
 
 
-def test_the_pipeline_for_servers_says_the_same_and_ends(process, tmp_path, host, run, ours, server):
+def test_with_the_hook_plain_vlmevalkit_knows_our_datasets(process, ours, server, host, tmp_path, monkeypatch):
+    site = tmp_path / "site"
+    monkeypatch.setattr(hook_files.sysconfig, "get_path", lambda _: str(site))
+    hook_files.install()
+    few = "--first-n" if host == "nvidia" else "--limit"
+    arguments = ["vlmeval", *map(str, ours(server)), "--work-dir", str(tmp_path / "out"), few, "12"]
+    module = "vlmeval.run" if host == "nvidia" else "vlmeval"
+    begin = f"import runpy, site, sys; site.addsitedir({str(site)!r}); sys.argv = {arguments!r}; "
+    plain = process("-c", begin + f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)")
+    told = plain.communicate(timeout=600)[0]
+    assert plain.returncode == 0, told
+    made = Run(0, "", tmp_path / "out")
+    assert len(made.rows) == 12
+    assert made.table["status_ok"] == 12
+
+
+def test_the_pipeline_for_servers_says_the_same_and_ends(host, run, server):
     if host == "nvidia":
         pytest.skip("nvidia-vlmeval has no --api-mode")
     plain = run("--data", TIE, "--vieval-model", "fake", "--vieval-base-url", server.base_url)
