@@ -13,7 +13,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.vlmevalkit import guard, names, tables
 from vieval_plugin.hosts.vlmevalkit.identity import identity_of
 from vieval_plugin.hosts.vlmevalkit.messages import interleaved
-from vieval_plugin.hosts.vlmevalkit.results import Cell, Row, VerdictFiles, append, cell, finish, read_cell
+from vieval_plugin.hosts.vlmevalkit.results import KeptVerdict, SheetCell, VerdictFiles, append, cell, finish, read_cell
 from vieval_plugin.judges.protocol import Chat, Image, Message, Status, Verdict
 
 # what the host looks for in names, in its --judge tables and its functions for types
@@ -37,17 +37,17 @@ def test_names_of_datasets_are_those_of_the_table_and_as_papers_write_them():
 
 
 def row(index=0, response="{}", by="us"):
-    return Row(index, "target", response, by)
+    return KeptVerdict(index, "target", response, by)
 
 
 def test_a_cell_says_which_verdict_is_meant():
     verdict = Verdict({"SC": 1 / 3, "PQ": 1.0}, Status.OK)
     text = cell(verdict, row())
-    assert read_cell(text) == Cell("us", row().digest, False)
+    assert read_cell(text) == SheetCell("us", row().digest, False)
     assert len(text) < 1000
     failed = cell(Verdict({}, Status.API_ERROR), row())
     assert failed.startswith("Failed to obtain answer via API.")
-    assert read_cell(failed) == Cell("us", row().digest, True)
+    assert read_cell(failed) == SheetCell("us", row().digest, True)
 
 
 @given(st.one_of(st.text(), st.floats(), st.none(), st.integers()))
@@ -62,7 +62,7 @@ def test_verdicts_that_a_sheet_means_come_from_any_run(tmp_path):
     new.part(0).write_text(new.part(0).read_text() + '{"doc_id": 5, "targ')  # killed in the middle of a line
     append(new.part(0), row(0, "again"))
     append(new.part(1), row(2, "third"))
-    wanted = {n: Cell("us", row(n, text).digest, False) for n, text in ((2, "third"), (0, "again"), (1, "old"))}
+    wanted = {n: SheetCell("us", row(n, text).digest, False) for n, text in ((2, "third"), (0, "again"), (1, "old"))}
     assert [found.response for found in finish(new, wanted)] == ["third", "again", "old"]
     lines = [json.loads(line) for line in new.samples.read_text().splitlines()]
     assert [(line["doc_id"], line["filtered_resps"]) for line in lines] == [
@@ -72,7 +72,7 @@ def test_verdicts_that_a_sheet_means_come_from_any_run(tmp_path):
     ]
     assert new.parts() == []
     with pytest.raises(VievalError, match="1 of 2 verdicts that the sheet means are nowhere"):
-        finish(new, {0: wanted[0], 7: Cell("us", "0" * 16, False)})
+        finish(new, {0: wanted[0], 7: SheetCell("us", "0" * 16, False)})
 
 
 def asked(*messages):

@@ -17,7 +17,7 @@ from vieval_plugin.harmless import console
 from vieval_plugin.hosts.ending import one_line
 from vieval_plugin.hosts.task_data import samples_of
 from vieval_plugin.hosts.vlmevalkit import names, tables
-from vieval_plugin.hosts.vlmevalkit.results import Cell, VerdictFiles, finish, read_cell
+from vieval_plugin.hosts.vlmevalkit.results import SheetCell, VerdictFiles, finish, read_cell
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.records import target_json
 from vieval_plugin.results.documents import read_record
@@ -93,7 +93,7 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
         return {"failed": None, "total": None}
 
 
-def _cells(sheet: Path) -> dict[int, Cell]:
+def _cells(sheet: Path) -> dict[int, SheetCell]:
     """What the cells of a sheet say, by row; VievalError for a sheet that is none of a judging run."""
     try:
         table = load(str(sheet))

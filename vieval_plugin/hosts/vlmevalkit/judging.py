@@ -25,7 +25,7 @@ from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
 from vieval_plugin.hosts.vlmevalkit.host_model import HostModel
 from vieval_plugin.hosts.vlmevalkit.identity import identity_of, keep_identity
 from vieval_plugin.hosts.vlmevalkit.models import OwnModel
-from vieval_plugin.hosts.vlmevalkit.results import Row, VerdictFiles, append, cell, is_failed_call, short_hash
+from vieval_plugin.hosts.vlmevalkit.results import KeptVerdict, VerdictFiles, append, cell, is_failed_call, short_hash
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Verdict
 from vieval_plugin.records import fingerprint, response_json, target_json
@@ -58,7 +58,7 @@ def building(original: Callable[..., Any]) -> Callable[..., Any]:
     return build_dataset
 
 
-class Answers:
+class KnownAnswers:
     """The model that the host's loop asks: it knows what to say of each row."""
 
     is_api = False
@@ -97,7 +97,7 @@ def judging(original: Callable[..., Any]) -> Callable[..., Any]:
 @one_line
 def answers_of(
     model: Any, folder: Path, name: str, dataset: JudgedImages, rest: Mapping[str, Any]
-) -> tuple[Answers, Any]:
+) -> tuple[KnownAnswers, Any]:
     """Judge the rows to which the host has no answer yet; the answers, and the model itself for the host's next dataset.
 
     `model` is the host's, built or only named; `rest` are the host's further arguments.
@@ -113,7 +113,7 @@ def answers_of(
     cells = {row.index: cell(verdict, row) for row, verdict in kept}
     wanted = [index for index in mine if index not in held and index not in cells]
     judged = judge.judge(wanted, files.part(rank)) if wanted else []
-    return Answers({**cells, **{row.index: cell(verdict, row) for row, verdict in judged}}), judge.model
+    return KnownAnswers({**cells, **{row.index: cell(verdict, row) for row, verdict in judged}}), judge.model
 
 
 class _Judge:
@@ -138,9 +138,9 @@ class _Judge:
         told = [by.judge, by.settings, by.backbone, by.pack_hash, by.config_hash, self._identity]
         self.by = short_hash(json.dumps(told, sort_keys=True, default=str))
 
-    def kept(self, files: VerdictFiles, wanted: Sequence[int]) -> list[tuple[Row, Verdict]]:
+    def kept(self, files: VerdictFiles, wanted: Sequence[int]) -> list[tuple[KeptVerdict, Verdict]]:
         """Verdicts of a run that was ended before the host noted them, where they are of this judge on this sample."""
-        indices, found = set(wanted), dict[int, tuple[Row, Verdict]]()
+        indices, found = set(wanted), dict[int, tuple[KeptVerdict, Verdict]]()
         for row in files.rows():
             if row.by == self.by and row.index in indices and row.target == target_json(self._sample(row.index)):
                 identity, verdict, _ = read_response(row.response)
@@ -149,16 +149,16 @@ class _Judge:
                     found[row.index] = row, verdict
         return list(found.values())
 
-    def judge(self, wanted: Sequence[int], part: Path) -> list[tuple[Row, Verdict]]:
+    def judge(self, wanted: Sequence[int], part: Path) -> list[tuple[KeptVerdict, Verdict]]:
         """Judge rows, each verdict appended to a file as it comes."""
         judged = [self._sample(index) for index in wanted]
         require_images(judged, "`vieval tasks` says how to get a benchmark's images")
-        progress, rows = Progress(), list[tuple[Row, Verdict]]()
+        progress, rows = Progress(), list[tuple[KeptVerdict, Verdict]]()
 
         def ended(number: int, outcome: Outcome) -> None:
             sample = judged[number]
             response = response_json(sample.id, outcome.verdict, self._provenance, fingerprint(sample))
-            row = Row(wanted[number], target_json(sample), response, self.by)
+            row = KeptVerdict(wanted[number], target_json(sample), response, self.by)
             append(part, row)
             rows.append((row, outcome.verdict))
 

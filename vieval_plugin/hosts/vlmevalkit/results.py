@@ -26,7 +26,7 @@ _CALLS = (Status.API_ERROR, Status.TOOL_ERROR)
 
 
 @dataclass(frozen=True)
-class Row:
+class KeptVerdict:
     """A verdict as it is kept: its row in the dataset, the target and the response as hosts carry them, and by what."""
 
     index: int
@@ -40,7 +40,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Cell:
+class SheetCell:
     """What a cell of a sheet says: by what a verdict was given, which one it is, and whether a call or tool failed."""
 
     by: str
@@ -70,7 +70,7 @@ class VerdictFiles:
         names = sorted(path.name for path in self.folder.glob("*.jsonl"))
         return [self.folder / n for n in names if n.startswith(start) and n[len(start) :].removesuffix(end).isdecimal()]
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[KeptVerdict]:
         """All verdicts in this folder, in the parts first."""
         for path in (*self.parts(), self.samples):
             yield from _rows(path)
@@ -91,7 +91,7 @@ def is_failed_call(verdict: Verdict) -> bool:
     return verdict.status in _CALLS
 
 
-def cell(verdict: Verdict, row: Row) -> str:
+def cell(verdict: Verdict, row: KeptVerdict) -> str:
     """What the host's sheet says of a verdict, in fewer than 1,000 characters."""
     scores = {aspect: round(value, 6) for aspect, value in list(verdict.scores.items())[:8]}
     told = {"vieval": 1, "status": str(verdict.status), "scores": scores, "by": row.by, "digest": row.digest}
@@ -99,18 +99,18 @@ def cell(verdict: Verdict, row: Row) -> str:
     return failed + json.dumps(told)
 
 
-def read_cell(text: Any) -> Cell | None:
+def read_cell(text: Any) -> SheetCell | None:
     """The inverse of `cell`; None for what is none."""
     if not isinstance(text, str):
         return None
     try:
         told = read_json(text.removeprefix(FAILED).strip())
-        return Cell(str(told["by"]), str(told["digest"]), text.startswith(FAILED)) if told["vieval"] == 1 else None
+        return SheetCell(str(told["by"]), str(told["digest"]), text.startswith(FAILED)) if told["vieval"] == 1 else None
     except (ValueError, KeyError, TypeError):
         return None
 
 
-def append(path: Path, row: Row) -> None:
+def append(path: Path, row: KeptVerdict) -> None:
     """Add a verdict to a rank's file; it is there when this returns. VievalError where it cannot be written."""
     line = json.dumps(_document(row))
     try:
@@ -124,13 +124,13 @@ def append(path: Path, row: Row) -> None:
         ) from None
 
 
-def finish(files: VerdictFiles, cells: Mapping[int, Cell]) -> list[Row]:
+def finish(files: VerdictFiles, cells: Mapping[int, SheetCell]) -> list[KeptVerdict]:
     """The verdicts that a sheet means, in its order, written to one file; what ranks wrote is removed.
 
     Those not in this folder are looked for in the runs beside it. VievalError where one is nowhere.
     """
     wanted = {(index, told.digest) for index, told in cells.items()}
-    found: dict[tuple[int, str], Row] = {}
+    found: dict[tuple[int, str], KeptVerdict] = {}
     for place in (files, *files.earlier()):
         if len(found) < len(wanted):
             for row in place.rows():
@@ -148,7 +148,7 @@ def finish(files: VerdictFiles, cells: Mapping[int, Cell]) -> list[Row]:
     return rows
 
 
-def _document(row: Row) -> dict[str, Any]:
+def _document(row: KeptVerdict) -> dict[str, Any]:
     return {"doc_id": row.index, "target": row.target, "filtered_resps": [row.response], "by": row.by}
 
 
@@ -159,13 +159,13 @@ def _ends_midline(path: Path) -> bool:
         return file.read() not in (b"", b"\n")
 
 
-def _rows(path: Path) -> Iterable[Row]:
+def _rows(path: Path) -> Iterable[KeptVerdict]:
     """The verdicts in a file, less a line that a killed process left unfinished."""
     if not path.is_file():
         return
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             told = read_json(line)
-            yield Row(int(told["doc_id"]), str(told["target"]), str(told["filtered_resps"][0]), str(told["by"]))
+            yield KeptVerdict(int(told["doc_id"]), str(told["target"]), str(told["filtered_resps"][0]), str(told["by"]))
         except (ValueError, KeyError, TypeError, IndexError):
             continue
