@@ -12,13 +12,13 @@ VLLM_URL := http://127.0.0.1:$(VLLM_PORT)
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-fast test-vllm test-vlmevalkit test-attack lint docs tasks clean
+.PHONY: demo test test-fast test-vllm test-vlmevalkit test-attack train-adiee-demo lint docs tasks clean
 
 # tokens of what an environment was made from: a second call is quick unless setup.cfg changed
 $(ENV)/ready: setup.cfg pyproject.toml
 	@echo "== making an environment in $(ENV) (lmms-eval brings PyTorch, some 7 GB: a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(ENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[lmms-eval,http,metrics,scorers,video,tools,test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[lmms-eval,http,metrics,scorers,train,video,tools,test]"
 	@touch $@
 
 demo: $(ENV)/ready
@@ -78,6 +78,10 @@ test-vlmevalkit: $(ENV)/ready $(KIT_ENV)/ready
 # a server that fails in a hundred ways, hostile files, kill -9, full disks: a table of what was lost (ten minutes at most)
 test-attack: $(ENV)/ready
 	PYTHONPATH=tests $(BIN)/python -m attack.run $(ATTACK)
+
+# ADIEE's scorer learnt from nothing on drawn edits, beside the same base that learns to say numbers: twenty minutes
+train-adiee-demo: $(ENV)/ready
+	$(BIN)/python bench/train_adiee.py $(OUT)/train-adiee
 
 # the type checker sees the package as installed, where judges/ is vieval_plugin.judges
 lint: $(ENV)/ready

@@ -110,6 +110,7 @@ TABLE: tuple[TaskRow, ...] = (
     TaskRow("vieval_demo", "cigeval"),
     TaskRow("vieval_demo", "t2i_eval", parts=("tig",), grouped=False),
     TaskRow("vieval_demo", "adiee"),
+    TaskRow("vieval_demo_sequences", "adiee", grouped=False),
     TaskRow("vieval_demo_contests", "ssim"),
     TaskRow("vieval_demo_contests", "sharpness"),
     TaskRow("vieval_demo_contests", "pairwise"),

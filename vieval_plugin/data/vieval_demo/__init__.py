@@ -13,6 +13,7 @@ from __future__ import annotations
 from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.data.vieval_demo.contests import CONTESTS
 from vieval_plugin.data.vieval_demo.drawn import load
+from vieval_plugin.data.vieval_demo.edits import EDITS
 from vieval_plugin.data.vieval_demo.plan import IMAGE_MODELS, INSTRUCTIONS, LICENCE, NAME, TASKS, Defects, defects
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 
@@ -31,4 +32,4 @@ BENCHMARK = Benchmark(
     note="Synthetic: images drawn by VIEval with known defects, ratings that follow from them. No human rated these.",
 )
 
-BENCHMARKS = (BENCHMARK, CONTESTS)
+BENCHMARKS = (BENCHMARK, CONTESTS, EDITS)
