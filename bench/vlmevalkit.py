@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from common import Cost, conditions, costs, fake_server, in_own_process, photographs, samples, served, table
+from common import Cost, costs, fake_server, in_own_process, photographs, samples, served, table
 
 DATASET = "vieval_demo_viescore_tig"
 
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--capacity", type=int, default=32)
     parser.add_argument("--side", type=int, default=512)
     given = parser.parse_args()
-    print(conditions())
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}\n")
     rows = []
     with tempfile.TemporaryDirectory() as name, fake_server(latency=given.latency, capacity=given.capacity) as url:
         files = photographs(Path(name), given.samples, given.side)
