@@ -143,6 +143,23 @@ TABLE: tuple[TaskRow, ...] = (
     TaskRow("vieval_demo_contests", "adiee"),
 )
 
+SPELLED = {
+    "imagenhub": "ImagenHub",
+    "t2i_eval_bench": "T2I-Eval-Bench",
+    "winoground": "Winoground",
+    "eqben_mini": "EqBen-Mini",
+    "genai_bench_t2i": "GenAI-Bench",
+    "tifa160": "TIFA160",
+    "seetrue": "SeeTRUE",
+    "pickapic": "Pick-a-Pic",
+    "flickr8k": "Flickr8K",
+    "t2vscore": "T2VScore",
+    "stanfordt23d": "StanfordT23D",
+    "genai_bench_tiger": "GenAI-Bench-TIGER",
+    "mmrb2": "MMRB2",
+}
+"""How benchmarks are written, for hosts whose users expect names of datasets so."""
+
 TOGETHER: tuple[TaskGroup, ...] = (
     TaskGroup(
         "imagenhub",

@@ -13,8 +13,13 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("report", help="tables from results of lmms-eval runs")
-    parser.add_argument("results", nargs="+", type=Path, help="--output_path of runs with --log_samples")
+    parser = commands.add_parser("report", help="tables from results of lmms-eval or VLMEvalKit runs")
+    parser.add_argument(
+        "results",
+        nargs="+",
+        type=Path,
+        help="--output_path of lmms-eval runs with --log_samples, or --work-dir of VLMEvalKit runs",
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for report.md, CSV tables and cells.json")
     parser.add_argument("--expect", type=Path, help="CSV of printed cells to compare with")
     parser.add_argument(

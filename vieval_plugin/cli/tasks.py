@@ -28,12 +28,11 @@ def _run(options: argparse.Namespace) -> int:
 
     groups, singles = tasks.groups(), tasks.tasks()
     say(f"data folder: {config.current().data_folder()}")
-    data = cache(_data)
     rows = [(group.name, f"group of {len(tasks.leaves(group.name, groups))} tasks", "", "", "") for group in groups]
     for task in singles:
         generates = registry.benchmark(task.benchmark).generates
         what = "generator" if generates else "judge"
-        rows.append((task.name, what, _needs(task, generates), _calls(task), data(task.benchmark, task.part)))
+        rows.append((task.name, what, _needs(task, generates), _calls(task), data_of(task)))
     say(*text_table([("task", "of a", "needs", "calls for an image", "data"), *sorted(rows)]))
     return 0
 
@@ -54,6 +53,12 @@ def _calls(task: Task) -> str:
     return spec.calls(config.current().judges.of(spec), task.setting)
 
 
+def data_of(task: Task) -> str:
+    """Whether the data of a task is there, in words."""
+    return _data(task.benchmark, task.part)
+
+
+@cache
 def _data(name: str, part: str) -> str:
     from vieval_plugin import config, registry
     from vieval_plugin.errors import VievalError

@@ -22,7 +22,7 @@ from vieval_plugin.judges.protocol import Choice, SampleId, Status, Step, Verdic
 from vieval_plugin.records import Provenance, lines_of
 from vieval_plugin.results import logs
 from vieval_plugin.results.documents import read_response
-from vieval_plugin.results.lmms_eval import responses_of
+from vieval_plugin.results.host_samples import responses_of
 from vieval_plugin.yaml_json import read_json
 
 Recorded: TypeAlias = tuple[Verdict, Provenance | None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from vieval_plugin.generators.diffusion import Diffusion
 from vieval_plugin.generators.image_api import ImageApi
 from vieval_plugin.generators.made_elsewhere import MadeElsewhere
 from vieval_plugin.generators.wanted import Wanted
+from vieval_plugin.hosts.backbone import given_backbone
 from vieval_plugin.hosts.ending import one_line, tell_usage
 from vieval_plugin.hosts.lmms_eval.answering import is_padding
 from vieval_plugin.hosts.lmms_eval.generate_task import finish
-from vieval_plugin.hosts.lmms_eval.models import backbone_of
+from vieval_plugin.hosts.lmms_eval.models import HOST
 
 
 class _Generating(lmms):  # type: ignore[misc]
@@ -98,7 +100,7 @@ class VievalImageApi(_Generating):
                 "vieval_image_api needs --model_args model=...,base_url=..., and the key in the environment variable "
                 "OPENAI_API_KEY or the one that api_key_env= names"
             )
-        backbone = backbone_of(known, {}, "vieval_image_api")
+        backbone = given_backbone(known, {}, replace(HOST, model="vieval_image_api"))
         folder = self.options.generated_folder() / "images"
         self.api = ImageApi(backbone.model, server_options("judge", backbone), folder, {**backbone.extra, **further})
 
