@@ -8,7 +8,7 @@ from pathlib import Path
 from vieval_plugin.errors import VievalError
 from vieval_plugin.records import lines_of
 from vieval_plugin.results.documents import read_made
-from vieval_plugin.results.lmms_eval import responses_of, samples_files
+from vieval_plugin.results.host_samples import responses_of, samples_files
 from vieval_plugin.run.prepare import unjudged
 from vieval_plugin.run.samples_file import Given
 from vieval_plugin.yaml_json import read_json

@@ -14,10 +14,13 @@ from vieval_plugin.tasks import Task
 @cache
 def datasets() -> Mapping[str, tuple[Task, ...]]:
     """The tasks of each dataset by its name: a task alone, or all of a group that are averaged; then their other names."""
-    singles = {task.name: task for task in tasks.tasks()}
+    # here the host's own generating datasets are judged instead (generation.py)
+    singles = {task.name: task for task in tasks.tasks() if not registry.benchmark(task.benchmark).generates}
     groups = tasks.groups()
     found = {
-        group.name: tuple(singles[n] for n in tasks.leaves(group.name, groups)) for group in groups if group.averaged
+        group.name: tuple(singles[name] for name in leaves)
+        for group in groups
+        if group.averaged and all(name in singles for name in (leaves := tasks.leaves(group.name, groups)))
     }
     found |= {name: (task,) for name, task in singles.items()}
     return found | {spelled: found[name] for name in list(found) if (spelled := _spelled(name, found[name][0])) != name}
