@@ -17,10 +17,9 @@ def datasets() -> Mapping[str, tuple[Task, ...]]:
     # here the host's own generating datasets are judged instead (generation.py)
     singles = {task.name: task for task in tasks.tasks() if not registry.benchmark(task.benchmark).generates}
     groups = tasks.groups()
+    below = {group.name: tasks.leaves(group.name, groups) for group in groups if group.averaged}
     found = {
-        group.name: tuple(singles[name] for name in leaves)
-        for group in groups
-        if group.averaged and all(name in singles for name in (leaves := tasks.leaves(group.name, groups)))
+        group: tuple(singles[name] for name in leaves) for group, leaves in below.items() if set(leaves) <= set(singles)
     }
     found |= {name: (task,) for name, task in singles.items()}
     return found | {spelled: found[name] for name in list(found) if (spelled := _spelled(name, found[name][0])) != name}
