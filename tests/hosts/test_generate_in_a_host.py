@@ -13,7 +13,7 @@ from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.registry import benchmark
 from vieval_plugin.results import own
-from vieval_plugin.results.lmms_eval import records_of
+from vieval_plugin.results.host_samples import records_of
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 

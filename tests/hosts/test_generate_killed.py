@@ -12,7 +12,7 @@ import pytest
 from tests import in_process
 from tests.fake_image_server import FakeImageServer
 from tests.fake_server import FakeServer
-from vieval_plugin.results.lmms_eval import records_of
+from vieval_plugin.results.host_samples import records_of
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 

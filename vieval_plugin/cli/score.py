@@ -63,13 +63,10 @@ def _run(options: argparse.Namespace) -> int:
         run = load_unjudged(options.samples)
         given, judge = run.given, options.judge or run.judge
         setting = options.setting or (run.setting if judge == run.judge else None)
+        prepared = prepare(judge, setting, current, backbone)
     else:
-        given, judge, setting = (
-            read_samples(options.samples, options.kind),
-            options.judge or "viescore",
-            options.setting,
-        )
-    prepared = prepare(judge, setting, current, backbone)
+        prepared = prepare(options.judge or "viescore", options.setting, current, backbone)
+        given = read_samples(options.samples, options.kind)
     if options.strict:
         require_good(options.samples, given, prepared.spec)
     require_writable(options.out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -28,11 +29,12 @@ def _run(options: argparse.Namespace) -> int:
 
     groups, singles = tasks.groups(), tasks.tasks()
     say(f"data folder: {config.current().data_folder()}")
+    data = data_told()
     rows = [(group.name, f"group of {len(tasks.leaves(group.name, groups))} tasks", "", "", "") for group in groups]
     for task in singles:
         generates = registry.benchmark(task.benchmark).generates
         what = "generator" if generates else "judge"
-        rows.append((task.name, what, _needs(task, generates), _calls(task), data_of(task)))
+        rows.append((task.name, what, _needs(task, generates), _calls(task), data(task)))
     say(*text_table([("task", "of a", "needs", "calls for an image", "data"), *sorted(rows)]))
     return 0
 
@@ -53,12 +55,12 @@ def _calls(task: Task) -> str:
     return spec.calls(config.current().judges.of(spec), task.setting)
 
 
-def data_of(task: Task) -> str:
-    """Whether the data of a task is there, in words."""
-    return _data(task.benchmark, task.part)
+def data_told() -> Callable[[Task], str]:
+    """What says in words whether the data of a task is there; it looks at each part once."""
+    data = cache(_data)
+    return lambda task: data(task.benchmark, task.part)
 
 
-@cache
 def _data(name: str, part: str) -> str:
     from vieval_plugin import config, registry
     from vieval_plugin.errors import VievalError

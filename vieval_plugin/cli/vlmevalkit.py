@@ -39,13 +39,14 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     if options.list:
         from vieval_plugin import config
-        from vieval_plugin.cli.tasks import data_of
+        from vieval_plugin.cli.tasks import data_told
         from vieval_plugin.hosts.vlmevalkit import names
         from vieval_plugin.text_table import text_table
 
         say(f"data folder: {config.current().data_folder()}")
         found = names.datasets().items()
-        say(*text_table([(name, data_of(held[0]) if len(held) == 1 else f"{len(held)} parts") for name, held in found]))
+        data = data_told()
+        say(*text_table([(name, data(held[0]) if len(held) == 1 else f"{len(held)} parts") for name, held in found]))
         return 0
     from vieval_plugin.hosts.vlmevalkit import command
 

@@ -29,7 +29,7 @@ WhyNot: TypeAlias = Callable[[Task], Why | None]
 
 _REPLAY = ("vieval_replay", "VievalReplay")
 _MEASURE, _SCORER = ("vieval_measure", "VievalMeasure"), ("vieval_scorer", "VievalScorer")
-_told: list[WhyNot] = []
+_told: dict[str, WhyNot] = {}
 _JUDGES_ONLY = (
     *(*_MEASURE, *_SCORER),
     *("vieval_openai", "VievalOpenAI", "vieval_vllm", "VievalVLLM", "vieval_transformers", "VievalTransformers"),
@@ -39,9 +39,9 @@ _GENERATES_ONLY = (
 )
 
 
-def answering(why_not: WhyNot) -> None:
-    """Say what the model of this run can answer, one of ours: hosts make the model before they load its tasks."""
-    _told[:] = [why_not]
+def answering(model: Any, why_not: WhyNot) -> None:
+    """Say what a model of ours, that of this run, can answer: hosts make the model before they load its tasks."""
+    _told[type(model).__name__] = why_not
 
 
 def why_not(model: Any, loaded: bool) -> WhyNot:
@@ -57,8 +57,9 @@ def why_not(model: Any, loaded: bool) -> WhyNot:
 
 
 def _by_name(name: str, loaded: bool) -> WhyNot:
-    if name in (*_REPLAY, *_SCORER) and loaded and _told:
-        return _told[0]
+    for names in (_REPLAY, _SCORER):
+        if name in names and loaded and names[1] in _told:
+            return _told[names[1]]
     if name in _REPLAY:
         return lambda task: None
     return lambda task: _unanswered(task, name in (*_MEASURE, *_SCORER), name in _SCORER)

@@ -85,7 +85,7 @@ class VievalReplay(_JudgingOnly):
             )
         self.name, self.logs = str(name), Path(str(logs)).expanduser()
         self.recordings: dict[str, replay.Recording] = {}
-        answering(self._why_not)
+        answering(self, self._why_not)
 
     def _why_not(self, task: Task) -> Why | None:
         recording = self._recording(task.judge)
@@ -188,7 +188,7 @@ class VievalScorer(_JudgingOnly):
         self.name = str(name)
         self.options = config.current().scored_by({field: value for field, value in told.items() if value})
         self.scorers = Scorers(self.options.scorers)
-        answering(lambda task: by_scorers(task, self.options.scorers))
+        answering(self, lambda task: by_scorers(task, self.options.scorers))
 
     @one_line
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
