@@ -143,6 +143,31 @@ def test_bad_turns_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ("about", "about.json: cannot be read"),
+        ("row", "row 3: images is missing"),
+        ("json", "row 3: Expecting"),
+        ("twice", "sequence drawn/1_00000 comes 2 times"),
+    ],
+)
+def test_bad_sequences_name_the_file_and_the_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: str, said: str
+) -> None:
+    folder = tmp_path / "turns"
+    assert main(["data", "drawn", "--out", str(folder), "--count", "2", "--seed", "1"]) == 0
+    capsys.readouterr()
+    rows = folder / "sequences.jsonl"
+    more = {"row": '{"uid": "x"}', "json": "[[", "twice": rows.read_text().splitlines()[0]}
+    if broken == "about":
+        (folder / "about.json").unlink()
+    else:
+        rows.write_text(f"{rows.read_text()}{more[broken]}\n")
+    assert said in refused(capsys, "data", "adiee", folder, "--out", tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
 @pytest.mark.parametrize("value", [1.5, -0.1, 7, True, "1", None])
 def test_a_label_out_of_range_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], value: object) -> None:
     PIL.Image.new("RGB", (4, 4)).save(tmp_path / "a.png")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,10 +66,16 @@ def _run(options: argparse.Namespace) -> int:
 
 def _of_sequences(options: argparse.Namespace) -> tuple[list[LabelledEdit], list[Terms]]:
     from vieval_plugin.data.sequences import read_sequences
+    from vieval_plugin.errors import VievalError
     from vieval_plugin.training.adiee.dataset import Terms
     from vieval_plugin.training.adiee.labels import from_sequence
 
     held = [read_sequences(folder) for folder in options.folders]
+    times = Counter(sequence.uid for one in held for sequence in one.sequences)
+    if twice := [uid for uid, n in times.items() if n > 1]:
+        raise VievalError(
+            f"sequence {twice[0]} comes {times[twice[0]]} times; give each folder once, each sequence a uid"
+        )
     found = [
         edit
         for one in held

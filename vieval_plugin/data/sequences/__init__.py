@@ -87,7 +87,9 @@ def read_sequences(folder: Path) -> SequenceFolder:
     try:
         held = layout.read(folder)
     except OSError as error:
-        raise VievalError(f"{folder / layout.file}: cannot be read ({error.strerror})") from None
+        raise VievalError(
+            f"{error.filename}: cannot be read ({error.strerror}); docs/training.md has the layouts"
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         what = f"{error.args[0]} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())[:200]
         raise VievalError(f"{folder / layout.file}: not as this layout has it ({what})") from None

@@ -18,12 +18,20 @@ def _read(folder: Path) -> SequenceFolder:
     about = read_json((folder / ABOUT).read_bytes())
     if not isinstance(about["trainable"], bool):
         raise ValueError(f"{ABOUT}: trainable must be true or false")
-    rows = [read_json(line) for line in lines_of((folder / FILE).read_text(encoding="utf-8"))]
-    sequences = tuple(
-        EditingSequence(str(row["uid"]), tuple(folder / name for name in row["images"]), tuple(row["instructions"]))
-        for row in rows
-    )
+    lines = lines_of((folder / FILE).read_text(encoding="utf-8"))
+    sequences = tuple(_sequence(folder, number, line) for number, line in enumerate(lines, start=1))
     return SequenceFolder(str(about["source"]), str(about["licence"]), about["trainable"], sequences)
+
+
+def _sequence(folder: Path, number: int, line: str) -> EditingSequence:
+    try:
+        row = read_json(line)
+        images = tuple(folder / name for name in row["images"])
+        return EditingSequence(str(row["uid"]), images, tuple(row["instructions"]))
+    except KeyError as error:
+        raise ValueError(f"row {number}: {error.args[0]} is missing") from None
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"row {number}: {error}") from None
 
 
 def write(folder: Path, about: SequenceFolder, sequences: Iterable[EditingSequence]) -> None:
