@@ -23,7 +23,6 @@ SEQUENCES, BATCH, SEED = 2500, 32, 1
 
 def main(folder: Path, steps: int = 1500) -> None:
     import tiny_judge
-
     from vieval_plugin.prompts import packs
 
     folder = folder.absolute()
@@ -44,14 +43,14 @@ def main(folder: Path, steps: int = 1500) -> None:
     run("vieval", "compare", folder / "judged_token", folder / "judged_number")
 
 
-def judged(folder: Path, answer: str, model: str, arguments: str) -> None:
+def judged(folder: Path, answer: str, model: str, arguments: str, *further: str) -> None:
     """Judge the drawn edits that are held out, asked as in training."""
     out = folder / f"judged_{answer}"
     if out.exists():
         return
     options = folder / "options.yaml"
     options.write_text("judges: {adiee: {images: joined}}\nstore: {use: false}\n")
-    asked = ["--model", model, "--model_args", arguments, "--tasks", "vieval_demo_sequences_adiee"]
+    asked = ["--model", model, "--model_args", arguments, *further, "--tasks", "vieval_demo_sequences_adiee"]
     run("lmms-eval", *asked, "--output_path", out, "--log_samples", VIEVAL_CONFIG=str(options))
 
 
