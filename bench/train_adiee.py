@@ -23,6 +23,7 @@ SEQUENCES, BATCH, SEED = 2500, 32, 1
 
 def main(folder: Path, steps: int = 1500) -> None:
     import tiny_judge
+
     from vieval_plugin.prompts import packs
 
     folder = folder.absolute()
