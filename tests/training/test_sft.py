@@ -11,6 +11,7 @@ from tests import t2i_eval_run, tiny_model
 from vieval_plugin.cli import main
 from vieval_plugin.errors import VievalError
 from vieval_plugin.results.cards import trained_on
+from vieval_plugin.training import sft
 from vieval_plugin.training.conversations_file import LearntTurn, read
 
 run = t2i_eval_run.run  # a fixture
@@ -75,6 +76,39 @@ def test_bad_conversations_are_one_line_that_names_the_row(
     assert "\n" not in str(found.value)
 
 
+def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path: Path) -> None:
+    checkpoints = tmp_path / "checkpoints"
+    tuning = sft.Tuning("base", seed=0)
+    assert sft._begun(checkpoints, tuning) is None
+    (checkpoints / "checkpoint-3").mkdir()
+    assert sft._begun(checkpoints, tuning) == str(checkpoints / "checkpoint-3")
+    with pytest.raises(VievalError, match=r"another seed \(0\); give that, or another --out"):
+        sft._begun(checkpoints, sft.Tuning("base", seed=1))
+    (checkpoints / "options.json").write_text("[[")
+    with pytest.raises(VievalError, match="remove .*checkpoints"):
+        sft._begun(checkpoints, tuning)
+
+
+@pytest.mark.parametrize(
+    ("tuning", "error", "said"),
+    [
+        (sft.Tuning("b", batch_size=8), MemoryError(), "--batch-size 4 --accumulate 2 learns the same"),
+        (sft.Tuning("b", batch_size=1, tune="full"), MemoryError(), "--tune lora needs less"),
+        (sft.Tuning("b", batch_size=1), RuntimeError("not enough memory"), "take a smaller base"),
+        (sft.Tuning("b"), OSError(28, "No space left on device"), "make room or choose another --out"),
+        (sft.Tuning("b"), RuntimeError("I/O error: No space left on device (os error 28)"), "make room"),
+    ],
+)
+def test_what_runs_out_is_one_line(tuning: sft.Tuning, error: Exception, said: str) -> None:
+    with pytest.raises(VievalError, match=said), sft._one_line(tuning, Path("out")):
+        raise error
+
+
+def test_other_errors_are_not_called_memory_or_room() -> None:
+    with pytest.raises(FileNotFoundError), sft._one_line(sft.Tuning("b"), Path("out")):
+        raise FileNotFoundError(2, "No such file or directory", "a.png")
+
+
 @pytest.mark.slow
 def test_a_tuned_model_has_learnt_and_is_a_model_again(
     exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -91,3 +125,4 @@ def test_a_tuned_model_has_learnt_and_is_a_model_again(
     assert not set(card["uids"]) & set(card["held_out_uids"])
     assert "held out: loss" in capsys.readouterr().out
     assert (tmp_path / "tuned" / "model.safetensors").exists()
+    assert not (tmp_path / "tuned" / "checkpoints").exists()

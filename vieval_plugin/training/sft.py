@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
-from collections.abc import Sequence
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from vieval_plugin import registry
-from vieval_plugin.backends.weights import library
+from vieval_plugin.backends.weights import library, line_of
 from vieval_plugin.errors import VievalError
+from vieval_plugin.files import write_whole
 from vieval_plugin.training.card import write_card
 from vieval_plugin.training.conversations_file import LearntTurn
+from vieval_plugin.yaml_json import read_json
 
+_CHECKPOINTS, _OPTIONS = "checkpoints", "options.json"
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 _LOOKS = 10  # so many times in a training it is measured and kept
 # of the language model alone, whatever its image tower calls its layers
 _TUNED = r"^(?!.*(?:visual|vision)).*_proj$"
@@ -62,7 +71,8 @@ def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: T
         out: a folder for the model, its adapters made part of it.
 
     Raises:
-        VievalError: the base cannot be loaded or asked, or memory runs out.
+        VievalError: the base cannot be loaded, asked or tuned, the folder has checkpoints of a tuning by other options, or
+            memory or room runs out.
     """
     torch, transformers, trl = library("torch"), library("transformers"), library("trl")
     transformers.logging.set_verbosity_error()
@@ -70,7 +80,7 @@ def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: T
     on_gpu = torch.cuda.is_available()
     every = max(1, tuning.steps // _LOOKS)
     settings = trl.SFTConfig(
-        output_dir=str(out / "checkpoints"),
+        output_dir=str(out / _CHECKPOINTS),
         max_steps=tuning.steps,
         per_device_train_batch_size=tuning.batch_size,
         per_device_eval_batch_size=tuning.batch_size,
@@ -91,35 +101,75 @@ def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: T
         disable_tqdm=False,
     )
     network, processor = _base(tuning.base)
+    begun = _begun(out / _CHECKPOINTS, tuning)
     peft_config = library("peft").LoraConfig(r=8, lora_alpha=16, lora_dropout=0.05, target_modules=_TUNED)
-    trainer = trl.SFTTrainer(
-        network,
-        args=settings,
-        train_dataset=_dataset(learnt),
-        eval_dataset=_dataset(held_out) if held_out else None,
-        processing_class=processor,
-        peft_config=peft_config if tuning.tune == "lora" else None,
-    )
-    trainer.remove_callback(transformers.PrinterCallback)
-    begun = transformers.trainer_utils.get_last_checkpoint(str(out / "checkpoints")) if out.is_dir() else None
     try:
+        trainer = trl.SFTTrainer(
+            network,
+            args=settings,
+            train_dataset=_dataset(learnt),
+            eval_dataset=_dataset(held_out) if held_out else None,
+            processing_class=processor,
+            peft_config=peft_config if tuning.tune == "lora" else None,
+        )
+    except ValueError as error:  # such as of a base that has none of the layers that adapters go to
+        raise VievalError(f"--base {tuning.base} cannot be tuned so: {line_of(error)}") from None
+    trainer.remove_callback(transformers.PrinterCallback)
+    with _one_line(tuning, out):
         before = trainer.evaluate()["eval_loss"] if held_out and begun is None else None
         trainer.train(resume_from_checkpoint=begun)
         after = trainer.evaluate()["eval_loss"] if held_out else None
-    except (RuntimeError, MemoryError) as error:
+        curve = [(one["step"], one["loss"]) for one in trainer.state.log_history if "loss" in one]
+        losses = Losses(curve[0][1], curve[-1][1], before, after)
+        tuned = trainer.accelerator.unwrap_model(trainer.model)
+        (tuned.merge_and_unload() if tuning.tune == "lora" else tuned).save_pretrained(out)
+        processor.save_pretrained(out)
+    _card(out, tuning, (learnt, held_out), curve, losses)
+    shutil.rmtree(out / _CHECKPOINTS, ignore_errors=True)
+    return losses
+
+
+def _begun(checkpoints: Path, tuning: Tuning) -> str | None:
+    """The last checkpoint, if there is one; VievalError if it is of a tuning by other options. Keeps those of this one."""
+    kept = checkpoints / _OPTIONS
+    options = asdict(tuning)
+    last = library("transformers").trainer_utils.get_last_checkpoint(str(checkpoints)) if kept.is_file() else None
+    if last is None:
+        shutil.rmtree(checkpoints, ignore_errors=True)
+        write_whole(kept, [json.dumps(options)])
+        return None
+    try:
+        before = dict(read_json(kept.read_bytes()))
+    except (ValueError, TypeError, OSError) as error:
+        raise VievalError(f"{kept}: cannot be read ({line_of(error)}); remove {checkpoints}") from None
+    other = [name for name, value in options.items() if before.get(name) != value]
+    if other:
+        raise VievalError(
+            f"{checkpoints} are of a tuning with another {other[0]} ({before.get(other[0])}); give that, or another --out"
+        )
+    return str(last)
+
+
+@contextlib.contextmanager
+def _one_line(tuning: Tuning, out: Path) -> Iterator[None]:
+    """Memory or room that runs out is one line with what to change."""
+    try:
+        yield
+    except Exception as error:
         if type(error).__name__ in ("OutOfMemoryError", "MemoryError") or "not enough memory" in str(error):
+            raise VievalError(f"not enough memory for {tuning.batch_size} turns at once: {_less(tuning)}") from None
+        # what writes weights raises errors of its own when a disk is full
+        if getattr(error, "errno", None) in _UNWRITABLE or os.strerror(errno.ENOSPC) in str(error):
             raise VievalError(
-                f"not enough memory for {tuning.batch_size} turns at once: --batch-size "
-                f"{max(1, tuning.batch_size // 2)} --accumulate {2 * tuning.accumulate} learns the same"
+                f"{out}: cannot be written ({line_of(error)}); make room or choose another --out"
             ) from None
         raise
-    curve = [(one["step"], one["loss"]) for one in trainer.state.log_history if "loss" in one]
-    losses = Losses(curve[0][1], curve[-1][1], before, after)
-    tuned = trainer.accelerator.unwrap_model(trainer.model)
-    (tuned.merge_and_unload() if tuning.tune == "lora" else tuned).save_pretrained(out)
-    processor.save_pretrained(out)
-    _card(out, tuning, (learnt, held_out), curve, losses)
-    return losses
+
+
+def _less(tuning: Tuning) -> str:
+    if tuning.batch_size > 1:
+        return f"--batch-size {tuning.batch_size // 2} --accumulate {2 * tuning.accumulate} learns the same"
+    return "--tune lora needs less" if tuning.tune == "full" else "take a smaller base, or a larger device"
 
 
 def _base(base: str) -> tuple[Any, Any]:
@@ -130,8 +180,7 @@ def _base(base: str) -> tuple[Any, Any]:
             base, dtype="float32", trust_remote_code=False
         )
     except Exception as error:  # of files that others wrote
-        said = " ".join(str(error).split())[:300]
-        raise VievalError(f"--base {base} cannot be loaded as an image-text model: {said}") from None
+        raise VievalError(f"--base {base} cannot be loaded as an image-text model: {line_of(error)}") from None
     if not getattr(processor, "chat_template", None):
         raise VievalError(f"--base {base} has no chat template, so it cannot be asked; choose another")
     return network, processor
