@@ -109,6 +109,15 @@ def test_other_errors_are_not_called_memory_or_room() -> None:
         raise FileNotFoundError(2, "No such file or directory", "a.png")
 
 
+@pytest.mark.parametrize("options", [["--steps", "0"], ["--held-out", "1"], ["--learning-rate", "-1"]])
+def test_bad_options_are_one_line(
+    exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    assert main(["train", "sft", str(exported), "--base", "none", "--out", str(tmp_path / "out"), *options]) == 1
+    assert f"{' '.join(options)}: give" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.slow
 def test_a_tuned_model_has_learnt_and_is_a_model_again(
     exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

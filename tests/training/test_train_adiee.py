@@ -243,6 +243,7 @@ def test_adapters_train_with_embeddings_and_leave_the_rest_alone(
         (("--base", "/nowhere"), "cannot be loaded"),
         (("--steps", "0"), "--steps 0"),
         (("--held-out", "1"), "--held-out 1"),
+        (("--learning-rate", "nan"), "--learning-rate nan: give a number above 0"),
         (("--pack", "viescore/v1"), "is for viescore; give one for adiee"),
     ],
 )

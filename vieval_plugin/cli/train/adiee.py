@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,8 @@ def _run(options: argparse.Namespace) -> int:
     for name in ("steps", "batch_size", "accumulate"):
         if getattr(options, name) < 1:
             raise VievalError(f"--{name.replace('_', '-')} {getattr(options, name)}: give 1 or more")
+    if not 0 < options.learning_rate < math.inf:
+        raise VievalError(f"--learning-rate {options.learning_rate:g}: give a number above 0")
     if not 0 <= options.held_out < 1:
         raise VievalError(f"--held-out {options.held_out:g}: give a share from 0 on and below 1")
     edits, manifest = dataset.read(options.data)
