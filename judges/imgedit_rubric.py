@@ -26,7 +26,9 @@ class ImgEditOptions:
     """What can be set."""
 
     pack: str = option(
-        "installed/imgedit_rubric", "prompt pack: that of the installed lmms-eval, or a folder (`vieval prompts`)", folder=True
+        "installed/imgedit_rubric",
+        "prompt pack: that of the installed lmms-eval, or a folder (`vieval prompts`)",
+        folder=True,
     )
     reminders: int = option(1, "how often a reply that cannot be read is asked again, with the error", ge=0)
 
@@ -59,7 +61,11 @@ def _reader(names: Sequence[str]) -> Callable[[str], Read[tuple[float, ...]]]:
         said = without_thinking(text)
         lines = [re.sub(r"[*_`#|]", "", line).strip() for line in said.splitlines()]
         found = [
-            [match[1] for line in lines if (match := re.match(rf"(?:[-\u2022]\s*)?{re.escape(name)}\s*:{_NUMBER}", line))]
+            [
+                match[1]
+                for line in lines
+                if (match := re.match(rf"(?:[-\u2022]\s*)?{re.escape(name)}\s*:{_NUMBER}", line))
+            ]
             for name in names
         ]
         for name, numbers in zip(names, found, strict=True):

@@ -8,6 +8,7 @@ import PIL.Image
 import pytest
 
 from tests import in_process
+from tests.hosts.local_rows import local_rows, parquet
 from vieval_plugin.cli import main
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image
@@ -266,8 +267,6 @@ def test_generators_of_three_qualities_are_in_order_and_told_apart(tmp_path):
 @pytest.fixture
 def gedit(tmp_path):
     """Eight rows in the columns of the host's data set, in a Parquet file."""
-    import datasets
-
     rows = [
         {
             "key": f"k{n // 2}",
@@ -280,9 +279,7 @@ def gedit(tmp_path):
         for n in range(8)
     ]
     data = tmp_path / "data"
-    (data / "gedit_bench").mkdir(parents=True)
-    table = datasets.Dataset.from_list(rows).cast_column("input_image", datasets.Image())
-    table.to_parquet(str(data / "gedit_bench" / "rows.parquet"))
+    parquet(data / "gedit_bench" / "rows.parquet", rows, "input_image")
     return data
 
 
@@ -308,6 +305,67 @@ def test_a_benchmark_of_the_hosts_own_is_judged_by_ours_and_prose_is_no_random_n
     metrics = in_process.read(out)[0]["results"]["generate_gedit_bench_viescore"]
     assert metrics["status_parse_failure_share,none"] == 1
     assert metrics["SC_mean_value,none"] is None
+
+
+def test_the_hosts_own_task_makes_numbers_up_of_the_same_prose(host_generator, gedit, tmp_path, monkeypatch):
+    from tests.fake_server import FakeServer
+
+    local_rows(monkeypatch, {"stepfun-ai/GEdit-Bench": gedit / "gedit_bench" / "rows.parquet"})
+    out = tmp_path / "theirs"
+    with FakeServer(reply=lambda body: "What a lovely edit, I like it.") as server:
+        monkeypatch.setenv("VIESCORE_API_BASE", server.base_url)
+        monkeypatch.setenv("VIESCORE_API_KEY", "none")
+        more = ("--process_with_media", "--output_path", out)
+        in_process.run(*in_process.command(host_generator("json"), "gedit_bench", 8)[1:], *more)
+        asked = server.stats()["requests"]
+    metrics = in_process.read(out)[0]["results"]["gedit_bench"]
+    names = ("semantics", "quality", "overall")
+    means = {name: metrics[f"gedit_bench_{name}_score,none"] for name in names}
+    assert asked == 32  # two questions, asked once more before a number is made up
+    assert means["overall"] > 0
+
+
+def test_imgedits_own_rubric_is_asked_by_type_and_read(host_generator, tmp_path, monkeypatch):
+    from lmms_eval.tasks.imgedit.prompt import IMGEDIT_PROMPTS
+
+    from tests.fake_server import FakeServer
+
+    kinds = [*IMGEDIT_PROMPTS]
+    rows = [
+        {
+            "key": f"k{n}",
+            "edit_type": kind,
+            "prompt": f"do it {n}",
+            "image": PIL.Image.new("RGB", (64, 48), (20 * n, 0, 0)),
+        }
+        for n, kind in enumerate(kinds)
+    ]
+    data = tmp_path / "data"
+    parquet(data / "imgedit" / "rows.parquet", rows, "image")
+    asked = []
+
+    def reply(body):
+        [text] = [part["text"] for part in body["messages"][0]["content"] if part["type"] == "text"]
+        asked.append(text)
+        names = [line.partition(":")[0] for line in text.splitlines() if line.endswith("A number from 1 to 5.")]
+        return "Brief reasoning: fine.\n" + "\n".join(
+            f"{name}: {score}" for name, score in zip(names, (5, 4, 3), strict=True)
+        )
+
+    with FakeServer(reply=reply) as server:
+        backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
+        file = in_process.options_file(
+            tmp_path / "o.yaml", backbones=backbones, generate={"folder": str(tmp_path / "kept")}
+        )
+        arguments = in_process.command(host_generator("json"), "generate_imgedit_imgedit_rubric", 9)[1:]
+        in_process.run(*arguments, "--output_path", tmp_path / "out", data=data, options=file)
+    words = [IMGEDIT_PROMPTS[kind].replace("<edit_prompt>", f"do it {n}").strip() for n, kind in enumerate(kinds)]
+    assert sorted(asked) == sorted(words)
+    assert {(r.category, r.verdict.scores["O"], r.provenance.pack) for r in records(tmp_path / "out")} == {
+        (kind, 0.75, "imgedit_rubric/lmms-eval") for kind in kinds
+    }
+    metrics = in_process.read(tmp_path / "out")[0]["results"]["generate_imgedit_imgedit_rubric"]
+    assert metrics["O_mean_value,none"] == 0.75
 
 
 def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(host_generator, tmp_path, monkeypatch):

@@ -28,7 +28,9 @@ def installed() -> Path:
     for folder in (found.submodule_search_locations or ()) if found else ():
         if (Path(folder) / _FILE).is_file():
             return Path(folder) / _FILE
-    raise VievalError(f"ImgEdit's rubric is read from lmms-eval's {_FILE}, which is not installed: pip install lmms-eval")
+    raise VievalError(
+        f"ImgEdit's rubric is read from lmms-eval's {_FILE}, which is not installed: pip install lmms-eval"
+    )
 
 
 def import_wording(source: Path, to: Path, context: str | None = None) -> list[Path]:
@@ -47,7 +49,12 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     for kind, text in texts.items():
         if text.count(_PLACE) != 1 or len(set(questions[kind]["scores"])) != 3 or not re.fullmatch(r"\w+", kind):
             raise _unexpected(path, f"the text of {kind[:40]!r} has not one {_PLACE} and three scores from 1 to 5")
-    manifest = {"judge": "imgedit_rubric", "name": "imgedit_rubric/lmms-eval", "replies": "lines", "questions": questions}
+    manifest = {
+        "judge": "imgedit_rubric",
+        "name": "imgedit_rubric/lmms-eval",
+        "replies": "lines",
+        "questions": questions,
+    }
     templates = {kind: raw(text.strip()).replace(_PLACE, "{{ instruction }}") for kind, text in texts.items()}
     return [write_pack(to / "lmms-eval", manifest, {**templates, "reminder": _REMINDER})]
 
@@ -70,4 +77,6 @@ def _texts(path: Path) -> dict[str, str]:
 
 
 def _unexpected(path: Path, what: str) -> VievalError:
-    return VievalError(f"{path}: {what}; this lmms-eval is not known here, name a pack of yours (judges.imgedit_rubric.pack)")
+    return VievalError(
+        f"{path}: {what}; this lmms-eval is not known here, name a pack of yours (judges.imgedit_rubric.pack)"
+    )
