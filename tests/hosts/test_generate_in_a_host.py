@@ -1,7 +1,11 @@
 """Generators judged inside lmms-eval: from a prompt to a judged image in one run, or in two."""
 
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import PIL.Image
@@ -55,24 +59,32 @@ def records(out):
     return [record for together in records_of(path) for record in together]
 
 
+def by_vieval_score(found, judge, tmp_path):
+    """What `vieval score` gives the images of a run, by uid."""
+    rows = [
+        {
+            "uid": one.id.uid,
+            "kind": one.sample.kind,
+            "images": {
+                **{role: str(image.source) for role, image in one.sample.images.items() if role != "output"},
+                "output": one.made.image,
+            },
+            "texts": dict(one.sample.texts),
+        }
+        for one in found
+    ]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    verdicts = tmp_path / "v.jsonl"
+    assert main(["score", str(tmp_path / "s.jsonl"), "--judge", judge, "--out", str(verdicts)]) == 0
+    return {record.id.uid: dict(record.verdict.scores) for record in own.records_of(verdicts)}
+
+
 def test_images_made_elsewhere_are_judged_and_equal_vieval_score_digit_for_digit(folder, tmp_path):
     out = run(tmp_path, images(folder))
     document, _ = in_process.read(out)
     found = {record.id.uid: record for record in records(out)}
     assert {record.id.image_model for record in found.values()} == {"mine"}
-    rows = [
-        {
-            "uid": uid,
-            "kind": "tie",
-            "images": {"source": str(one.sample.images["source"].source), "output": str(folder / f"{uid}.png")},
-            "texts": dict(one.sample.texts),
-        }
-        for uid, one in found.items()
-    ]
-    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    verdicts = tmp_path / "v.jsonl"
-    assert main(["score", str(tmp_path / "s.jsonl"), "--judge", "ssim", "--out", str(verdicts)]) == 0
-    scored = {record.id.uid: dict(record.verdict.scores) for record in own.records_of(verdicts)}
+    scored = by_vieval_score(found.values(), "ssim", tmp_path)
     assert {uid: dict(record.verdict.scores) for uid, record in found.items()} == scored
     metrics = document["results"][SSIM]
     mean = np.mean([scores["SC"] for scores in scored.values()])
@@ -404,6 +416,8 @@ def test_an_image_api_is_a_generator_and_its_failed_call_is_no_missing_image(tmp
         assert len(server.requests) == asked + 1  # what is there is not asked for again
     assert {str(record.verdict.status) for record in again} == {"ok"}
     assert {record.id.image_model for record in found} == {"painter"}
+    scored = by_vieval_score(again, "sharpness", tmp_path)
+    assert {record.id.uid: dict(record.verdict.scores) for record in again} == scored
 
 
 @pytest.mark.parametrize("editing", [False, True])
@@ -419,3 +433,40 @@ def test_a_diffusers_pipeline_is_a_generator(tmp_path, editing):
     found = records(out)
     assert {str(record.verdict.status) for record in found} == {"ok"}
     assert in_process.read(out)[0]["results"][task]["generation_seconds_value,none"] > 0
+    scored = by_vieval_score(found, "ssim" if editing else "sharpness", tmp_path)
+    assert {record.id.uid: dict(record.verdict.scores) for record in found} == scored
+
+
+@pytest.mark.slow
+def test_a_generator_that_another_package_registers_is_judged(tmp_path):
+    """The host's own kind of generator under its entry point, in a process of its own."""
+    site = tmp_path / "site"
+    (site / "theirs-1.dist-info").mkdir(parents=True)
+    (site / "theirs-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
+    (site / "theirs-1.dist-info" / "entry_points.txt").write_text("[lmms_eval.models]\ntheirs = theirs:manifest\n")
+    (site / "theirs.py").write_text(
+        "from lmms_eval.models.registry_v2 import ModelManifest\n"
+        "def manifest():\n"
+        "    return ModelManifest('their_generator', simple_class_path='tests.fake_generator.FakeGenerator')\n"
+    )
+    root = Path(__file__).parents[2]
+    file = in_process.options_file(tmp_path / "o.yaml", generate={"folder": str(tmp_path / "kept")})
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(site), str(root)]),
+        "VIEVAL_CONFIG": str(file),
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+    model = ("--model", "their_generator", "--model_args", f"form=json,out={tmp_path / 'saved'}")
+    command = [sys.executable, "-m", "lmms_eval", "eval", *map(str, in_process.command(model, SSIM, 3)[1:])]
+    done = subprocess.run(
+        [*command, "--output_path", str(tmp_path / "out")],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = records(tmp_path / "out")
+    assert {record.id.image_model for record in found} == {"their_generator"}
+    assert {record.id.uid: dict(record.verdict.scores) for record in found} == by_vieval_score(found, "ssim", tmp_path)

@@ -94,7 +94,7 @@ def test_without_a_backbone_it_says_where_to_name_one(monkeypatch):
 
 K12 = [{"question": f"what is {n} and {n}?", "answer": str(2 * n), "image": None} for n in range(6)]
 MMVET = [
-    {"question_id": f"v1_{n}", "question": "what is it?", "answer": "a cat", "image": None, "capability": "rec"}
+    {"question_id": f"v1_{n}", "question": f"what is {n}?", "answer": "a cat", "image": None, "capability": "rec"}
     for n in range(6)
 ]
 
