@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -447,16 +448,11 @@ def test_a_generator_that_another_package_registers_is_judged(tmp_path):
     (site / "theirs.py").write_text(
         "from lmms_eval.models.registry_v2 import ModelManifest\n"
         "def manifest():\n"
-        "    return ModelManifest('their_generator', simple_class_path='tests.fake_generator.FakeGenerator')\n"
+        "    return ModelManifest('their_generator', simple_class_path='theirs_drawn.FakeGenerator')\n"
     )
-    root = Path(__file__).parents[2]
+    shutil.copy(Path(__file__).parents[1] / "fake_generator.py", site / "theirs_drawn.py")
     file = in_process.options_file(tmp_path / "o.yaml", generate={"folder": str(tmp_path / "kept")})
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(site), str(root)]),
-        "VIEVAL_CONFIG": str(file),
-        "CUDA_VISIBLE_DEVICES": "",
-    }
+    environment = {**os.environ, "PYTHONPATH": str(site), "VIEVAL_CONFIG": str(file), "CUDA_VISIBLE_DEVICES": ""}
     model = ("--model", "their_generator", "--model_args", f"form=json,out={tmp_path / 'saved'}")
     command = [sys.executable, "-m", "lmms_eval", "eval", *map(str, in_process.command(model, SSIM, 3)[1:])]
     done = subprocess.run(
