@@ -129,6 +129,7 @@ TABLE: tuple[TaskRow, ...] = (
     TaskRow("generate_gedit_bench", "viescore"),
     TaskRow("generate_gedit_bench", "sharpness"),
     TaskRow("generate_imgedit", "viescore"),
+    TaskRow("generate_imgedit", "imgedit_rubric"),
     TaskRow("generate_prompts", "viescore"),
     TaskRow("generate_prompts", "vqascore"),
     TaskRow("generate_prompts", "cigeval"),

@@ -1,13 +1,19 @@
 """Generators judged inside lmms-eval: from a prompt to a judged image in one run, or in two."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import PIL.Image
 import pytest
 
 from tests import in_process
+from tests.hosts.local_rows import local_rows, parquet
 from vieval_plugin.cli import main
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image
@@ -54,24 +60,32 @@ def records(out):
     return [record for together in records_of(path) for record in together]
 
 
+def by_vieval_score(found, judge, tmp_path):
+    """What `vieval score` gives the images of a run, by uid."""
+    rows = [
+        {
+            "uid": one.id.uid,
+            "kind": one.sample.kind,
+            "images": {
+                **{role: str(image.source) for role, image in one.sample.images.items() if role != "output"},
+                "output": one.made.image,
+            },
+            "texts": dict(one.sample.texts),
+        }
+        for one in found
+    ]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    verdicts = tmp_path / "v.jsonl"
+    assert main(["score", str(tmp_path / "s.jsonl"), "--judge", judge, "--out", str(verdicts)]) == 0
+    return {record.id.uid: dict(record.verdict.scores) for record in own.records_of(verdicts)}
+
+
 def test_images_made_elsewhere_are_judged_and_equal_vieval_score_digit_for_digit(folder, tmp_path):
     out = run(tmp_path, images(folder))
     document, _ = in_process.read(out)
     found = {record.id.uid: record for record in records(out)}
     assert {record.id.image_model for record in found.values()} == {"mine"}
-    rows = [
-        {
-            "uid": uid,
-            "kind": "tie",
-            "images": {"source": str(one.sample.images["source"].source), "output": str(folder / f"{uid}.png")},
-            "texts": dict(one.sample.texts),
-        }
-        for uid, one in found.items()
-    ]
-    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    verdicts = tmp_path / "v.jsonl"
-    assert main(["score", str(tmp_path / "s.jsonl"), "--judge", "ssim", "--out", str(verdicts)]) == 0
-    scored = {record.id.uid: dict(record.verdict.scores) for record in own.records_of(verdicts)}
+    scored = by_vieval_score(found.values(), "ssim", tmp_path)
     assert {uid: dict(record.verdict.scores) for uid, record in found.items()} == scored
     metrics = document["results"][SSIM]
     mean = np.mean([scores["SC"] for scores in scored.values()])
@@ -266,8 +280,6 @@ def test_generators_of_three_qualities_are_in_order_and_told_apart(tmp_path):
 @pytest.fixture
 def gedit(tmp_path):
     """Eight rows in the columns of the host's data set, in a Parquet file."""
-    import datasets
-
     rows = [
         {
             "key": f"k{n // 2}",
@@ -280,9 +292,7 @@ def gedit(tmp_path):
         for n in range(8)
     ]
     data = tmp_path / "data"
-    (data / "gedit_bench").mkdir(parents=True)
-    table = datasets.Dataset.from_list(rows).cast_column("input_image", datasets.Image())
-    table.to_parquet(str(data / "gedit_bench" / "rows.parquet"))
+    parquet(data / "gedit_bench" / "rows.parquet", rows, "input_image")
     return data
 
 
@@ -308,6 +318,67 @@ def test_a_benchmark_of_the_hosts_own_is_judged_by_ours_and_prose_is_no_random_n
     metrics = in_process.read(out)[0]["results"]["generate_gedit_bench_viescore"]
     assert metrics["status_parse_failure_share,none"] == 1
     assert metrics["SC_mean_value,none"] is None
+
+
+def test_the_hosts_own_task_makes_numbers_up_of_the_same_prose(host_generator, gedit, tmp_path, monkeypatch):
+    from tests.fake_server import FakeServer
+
+    local_rows(monkeypatch, {"stepfun-ai/GEdit-Bench": gedit / "gedit_bench" / "rows.parquet"})
+    out = tmp_path / "theirs"
+    with FakeServer(reply=lambda body: "What a lovely edit, I like it.") as server:
+        monkeypatch.setenv("VIESCORE_API_BASE", server.base_url)
+        monkeypatch.setenv("VIESCORE_API_KEY", "none")
+        more = ("--process_with_media", "--output_path", out)
+        in_process.run(*in_process.command(host_generator("json"), "gedit_bench", 8)[1:], *more)
+        asked = server.stats()["requests"]
+    metrics = in_process.read(out)[0]["results"]["gedit_bench"]
+    names = ("semantics", "quality", "overall")
+    means = {name: metrics[f"gedit_bench_{name}_score,none"] for name in names}
+    assert asked == 32  # two questions, asked once more before a number is made up
+    assert means["overall"] > 0
+
+
+def test_imgedits_own_rubric_is_asked_by_type_and_read(host_generator, tmp_path, monkeypatch):
+    from lmms_eval.tasks.imgedit.prompt import IMGEDIT_PROMPTS
+
+    from tests.fake_server import FakeServer
+
+    kinds = [*IMGEDIT_PROMPTS]
+    rows = [
+        {
+            "key": f"k{n}",
+            "edit_type": kind,
+            "prompt": f"do it {n}",
+            "image": PIL.Image.new("RGB", (64, 48), (20 * n, 0, 0)),
+        }
+        for n, kind in enumerate(kinds)
+    ]
+    data = tmp_path / "data"
+    parquet(data / "imgedit" / "rows.parquet", rows, "image")
+    asked = []
+
+    def reply(body):
+        [text] = [part["text"] for part in body["messages"][0]["content"] if part["type"] == "text"]
+        asked.append(text)
+        names = [line.partition(":")[0] for line in text.splitlines() if line.endswith("A number from 1 to 5.")]
+        return "Brief reasoning: fine.\n" + "\n".join(
+            f"{name}: {score}" for name, score in zip(names, (5, 4, 3), strict=True)
+        )
+
+    with FakeServer(reply=reply) as server:
+        backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
+        file = in_process.options_file(
+            tmp_path / "o.yaml", backbones=backbones, generate={"folder": str(tmp_path / "kept")}
+        )
+        arguments = in_process.command(host_generator("json"), "generate_imgedit_imgedit_rubric", 9)[1:]
+        in_process.run(*arguments, "--output_path", tmp_path / "out", data=data, options=file)
+    words = [IMGEDIT_PROMPTS[kind].replace("<edit_prompt>", f"do it {n}").strip() for n, kind in enumerate(kinds)]
+    assert sorted(asked) == sorted(words)
+    assert {(r.category, r.verdict.scores["O"], r.provenance.pack) for r in records(tmp_path / "out")} == {
+        (kind, 0.75, "imgedit_rubric/lmms-eval") for kind in kinds
+    }
+    metrics = in_process.read(tmp_path / "out")[0]["results"]["generate_imgedit_imgedit_rubric"]
+    assert metrics["O_mean_value,none"] == 0.75
 
 
 def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(host_generator, tmp_path, monkeypatch):
@@ -346,6 +417,8 @@ def test_an_image_api_is_a_generator_and_its_failed_call_is_no_missing_image(tmp
         assert len(server.requests) == asked + 1  # what is there is not asked for again
     assert {str(record.verdict.status) for record in again} == {"ok"}
     assert {record.id.image_model for record in found} == {"painter"}
+    scored = by_vieval_score(again, "sharpness", tmp_path)
+    assert {record.id.uid: dict(record.verdict.scores) for record in again} == scored
 
 
 @pytest.mark.parametrize("editing", [False, True])
@@ -361,3 +434,35 @@ def test_a_diffusers_pipeline_is_a_generator(tmp_path, editing):
     found = records(out)
     assert {str(record.verdict.status) for record in found} == {"ok"}
     assert in_process.read(out)[0]["results"][task]["generation_seconds_value,none"] > 0
+    scored = by_vieval_score(found, "ssim" if editing else "sharpness", tmp_path)
+    assert {record.id.uid: dict(record.verdict.scores) for record in found} == scored
+
+
+@pytest.mark.slow
+def test_a_generator_that_another_package_registers_is_judged(tmp_path):
+    """The host's own kind of generator under its entry point, in a process of its own."""
+    site = tmp_path / "site"
+    (site / "theirs-1.dist-info").mkdir(parents=True)
+    (site / "theirs-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
+    (site / "theirs-1.dist-info" / "entry_points.txt").write_text("[lmms_eval.models]\ntheirs = theirs:manifest\n")
+    (site / "theirs.py").write_text(
+        "from lmms_eval.models.registry_v2 import ModelManifest\n"
+        "def manifest():\n"
+        "    return ModelManifest('their_generator', simple_class_path='theirs_drawn.FakeGenerator')\n"
+    )
+    shutil.copy(Path(__file__).parents[1] / "fake_generator.py", site / "theirs_drawn.py")
+    file = in_process.options_file(tmp_path / "o.yaml", generate={"folder": str(tmp_path / "kept")})
+    environment = {**os.environ, "PYTHONPATH": str(site), "VIEVAL_CONFIG": str(file), "CUDA_VISIBLE_DEVICES": ""}
+    model = ("--model", "their_generator", "--model_args", f"form=json,out={tmp_path / 'saved'}")
+    command = [sys.executable, "-m", "lmms_eval", "eval", *map(str, in_process.command(model, SSIM, 3)[1:])]
+    done = subprocess.run(
+        [*command, "--output_path", str(tmp_path / "out")],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = records(tmp_path / "out")
+    assert {record.id.image_model for record in found} == {"their_generator"}
+    assert {record.id.uid: dict(record.verdict.scores) for record in found} == by_vieval_score(found, "ssim", tmp_path)

@@ -14,6 +14,7 @@ from lmms_eval.llm_judge.protocol import Request, ServerConfig
 from tests import in_process
 from tests.fake_image_server import picture
 from tests.fake_server import FakeServer, Fault
+from tests.hosts.local_rows import local_rows, parquet
 from vieval_plugin import config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval import provider
@@ -89,3 +90,49 @@ def test_without_a_backbone_it_says_where_to_name_one(monkeypatch):
     assert not client.is_available()
     with pytest.raises(VievalError, match=r"names? none: put judge"):
         client.evaluate(ask("x"))
+
+
+K12 = [{"question": f"what is {n} and {n}?", "answer": str(2 * n), "image": None} for n in range(6)]
+MMVET = [
+    {"question_id": f"v1_{n}", "question": f"what is {n}?", "answer": "a cat", "image": None, "capability": "rec"}
+    for n in range(6)
+]
+
+
+def test_the_hosts_own_text_tasks_are_judged_through_it_and_a_second_run_asks_nothing(tmp_path, monkeypatch):
+    from lmms_eval.models import MODEL_REGISTRY_V2
+    from lmms_eval.models.registry_v2 import ModelManifest
+
+    manifest = ModelManifest("fake_generator", simple_class_path="tests.fake_generator.FakeGenerator")
+    MODEL_REGISTRY_V2.register_manifest(manifest, overwrite=True)
+    parquet(tmp_path / "k12.parquet", K12)
+    parquet(tmp_path / "mmvet.parquet", MMVET)
+    local_rows(
+        monkeypatch,
+        {"lmms-lab-encoder/k12": tmp_path / "k12.parquet", "lmms-lab-encoder/MMVet": tmp_path / "mmvet.parquet"},
+    )
+    monkeypatch.setenv("API_TYPE", "vieval")
+    model = ("--model", "fake_generator", "--model_args", f"form=text,out={tmp_path / 'saved'}")
+    asked, said = [], []
+
+    def reply(body):
+        text = str(body["messages"])
+        said.append(text)
+        return "0.5" if "Ground truth" in text else "1"
+
+    with FakeServer(reply=reply) as server:
+        backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
+        file = in_process.options_file(tmp_path / "o.yaml", tmp_path / "s.sqlite", backbones=backbones)
+        for turn in range(2):
+            config.read.cache_clear()
+            provider._made.cache_clear()
+            out = tmp_path / f"out{turn}"
+            in_process.run(*in_process.command(model, "k12,mmvet", 6)[1:], "--output_path", out, options=file)
+            results = in_process.read(out)[0]["results"]
+            assert results["k12"]["llm_as_judge_eval,none"] == 1
+            assert results["mmvet"]["gpt_eval_score,none"] == 50
+            asked.append(server.stats()["requests"])
+            provider._client().close()
+    provider._made.cache_clear()
+    assert asked == [12, 12]  # a call a row, and none in the second run
+    assert sum("I cannot draw that." in text for text in said) == 12
