@@ -112,6 +112,9 @@ def test_the_hosts_own_text_tasks_are_judged_through_it_and_a_second_run_asks_no
         {"lmms-lab-encoder/k12": tmp_path / "k12.parquet", "lmms-lab-encoder/MMVet": tmp_path / "mmvet.parquet"},
     )
     monkeypatch.setenv("API_TYPE", "vieval")
+    # the plugin does so where it is loaded with API_TYPE set, and this process may have loaded it before
+    monkeypatch.setattr(ProviderFactory, "_provider_classes", dict(ProviderFactory._provider_classes))
+    ProviderFactory.register_provider("vieval", provider.VievalProvider)
     model = ("--model", "fake_generator", "--model_args", f"form=text,out={tmp_path / 'saved'}")
     asked, said = [], []
 

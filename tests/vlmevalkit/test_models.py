@@ -29,7 +29,7 @@ def test_transformers_in_this_process_knows_likelihoods(run, configured, tiny):
     assert len({verdict["scores"].get("SC") for verdict in asked}) > 1
 
 
-def test_a_model_that_the_host_loads_itself(run, configured, tiny, monkeypatch):
+def test_a_model_that_the_host_loads_itself(run, configured, tiny, monkeypatch, tmp_path):
     """Qwen2VLChat wants a GPU, flash attention and CUDA: three patches let it run here, and all else is the host's."""
     import transformers
     import vlmeval.vlm.qwen2_vl.model as module
@@ -43,7 +43,9 @@ def test_a_model_that_the_host_loads_itself(run, configured, tiny, monkeypatch):
     monkeypatch.setattr(
         transformers.feature_extraction_utils.BatchFeature, "to", lambda batch, *_, **__: move(batch, "cpu")
     )
-    arguments = {"model_path": str(tiny), "max_new_tokens": 24, "use_custom_prompt": False}
+    folder = tmp_path / "qwen2.5"  # nvidia-vlmeval tells the architecture by the name
+    folder.symlink_to(tiny)
+    arguments = {"model_path": str(folder), "max_new_tokens": 24, "use_custom_prompt": False}
     made = run(*configured("Qwen2VLChat", **arguments), limit=4)
     assert made.line == ""
     assert len(made.verdicts) == 4
