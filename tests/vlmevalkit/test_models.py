@@ -30,7 +30,8 @@ def test_transformers_in_this_process_knows_likelihoods(run, configured, tiny):
 
 
 def test_a_model_that_the_host_loads_itself(run, configured, tiny, monkeypatch, tmp_path):
-    """Qwen2VLChat wants a GPU, flash attention and CUDA: three patches let it run here, and all else is the host's."""
+    """Qwen2VLChat wants a GPU, flash attention and CUDA: four patches let it run here, and all else is the host's."""
+    import torch
     import transformers
     import vlmeval.vlm.qwen2_vl.model as module
 
@@ -45,6 +46,7 @@ def test_a_model_that_the_host_loads_itself(run, configured, tiny, monkeypatch, 
     )
     folder = tmp_path / "qwen2.5"  # nvidia-vlmeval tells the architecture by the name
     folder.symlink_to(tiny)
+    monkeypatch.setattr(torch.nn.Module, "cuda", lambda network, *_: network)
     arguments = {"model_path": str(folder), "max_new_tokens": 24, "use_custom_prompt": False}
     made = run(*configured("Qwen2VLChat", **arguments), limit=4)
     assert made.line == ""
