@@ -72,7 +72,7 @@ class Scoring:
         # the same digits on a GPU as on a CPU, as far as single precision goes
         with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
             # what is beyond depends on which others were in the batch
-            return [float(f"{value:.6g}") for value in self._metric.values(self._network, batch).double().cpu()]
+            return [float(f"{value:.5g}") for value in self._metric.values(self._network, batch).double().cpu()]
 
 
 class Scorers:
