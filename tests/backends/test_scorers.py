@@ -277,8 +277,10 @@ def test_out_of_memory_halves_the_batch_for_good(models, monkeypatch, error):
     monkeypatch.setitem(metrics(), "clip_i", replace(metric, values=at_most_three))
     found = measure(scorers(models), asks)
     assert [reply.value for reply in found] == pytest.approx(wanted, abs=1e-5)
-    assert sum(size > 3 for size in sizes) <= 3
-    assert max(sizes[8:]) <= 3
+    # how many wait when a batch is taken is a matter of pace
+    failed = [place for place, size in enumerate(sizes) if size > 3]
+    assert failed
+    assert all(later <= sizes[place] // 2 for place in failed for later in sizes[place + 1 :])
 
 
 def test_out_of_memory_with_one_says_what_to_do(models, monkeypatch):

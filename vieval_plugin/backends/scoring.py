@@ -45,8 +45,10 @@ class Scoring:
         return Ready(key_of(parts), shown.tensors, shapes, shown.notes)
 
     def compute(self, contents: Sequence[Mapping[str, Any]]) -> list[Reply]:
-        starts = range(0, len(contents), self.batch)
-        return [reply for start in starts for reply in self._tried(contents[start : start + self.batch])]
+        replies: list[Reply] = []
+        while len(replies) < len(contents):
+            replies += self._tried(contents[len(replies) : len(replies) + self.batch])
+        return replies
 
     def close(self) -> None:
         """Networks stay loaded for the next run."""
@@ -63,7 +65,8 @@ class Scoring:
         half = len(rows) // 2
         if full:
             library("torch").cuda.empty_cache()
-            self.batch = max(1, min(self.batch, half))
+            self.batch = min(self.batch, half)
+            return self.compute(rows)
         return self._tried(rows[:half]) + self._tried(rows[half:])
 
     def _values(self, rows: Sequence[Mapping[str, Any]]) -> list[float]:
