@@ -59,7 +59,8 @@ class Record:
 
     `ratings` maps an aspect to one value a rater, NaN where a rater gave none; `tags`, `kind`, `group`, `place` and
     `category` are the sample's. `made` is there for images that a generator made in the run, and then `sample` is what was
-    judged. `fingerprint` is that of the sample as it was judged. A contest has `votes` and `candidates`, and no ratings.
+    judged. `fingerprint` is that of the sample as it was judged. `tokens` is what the host says that the verdict took, in and
+    out, None where it says nothing. A contest has `votes` and `candidates`, and no ratings.
     """
 
     id: SampleId
@@ -76,6 +77,7 @@ class Record:
     category: str = ""
     made: Made | None = None
     sample: Sample | None = None
+    tokens: int | None = None
 
 
 @dataclass(frozen=True)

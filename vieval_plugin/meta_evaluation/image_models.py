@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from vieval_plugin.meta_evaluation.image_model_agreement import agreement_by_image_model
 from vieval_plugin.meta_evaluation.image_model_cells import numbers_by_image_model
 from vieval_plugin.meta_evaluation.image_model_comparison import compared_by_image_model
+from vieval_plugin.meta_evaluation.image_model_headline import image_model_headlines
 from vieval_plugin.meta_evaluation.image_model_tables import agreement_document, image_model_tables
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary
@@ -64,7 +65,8 @@ class ByImageModel:
             *same_samples_tables(benchmark, tuple(held), runs, self.added_last, options),
         ]
         document = {"agreement": agreement_document(numbers.agreement)}
-        return Tables(tuple(made), numbers.cells, document, numbers.reasons)
+        headlines = image_model_headlines(numbers, runs, options, self.rated)
+        return Tables(tuple(made), numbers.cells, document, numbers.reasons, headlines)
 
     def compared(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions

@@ -19,9 +19,13 @@ from vieval_plugin.records import Run
 from vieval_plugin.report.expect import PrintedComparison, compare
 from vieval_plugin.report.findings import findings_tables
 from vieval_plugin.report.order import read_order
+from vieval_plugin.report.page import PageSection, page
+from vieval_plugin.report.page.durations import durations
 from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.report.trained_on import trained_on_tables
 from vieval_plugin.results.runs import load_runs
+
+PAGE = "report.html"
 
 
 def write_report(
@@ -31,8 +35,9 @@ def write_report(
     expected: Path | None = None,
     order: Path | None = None,
     cards: Sequence[Path] = (),
+    samples: Path | None = None,
 ) -> PrintedComparison | None:
-    """Write `report.md`, a CSV for each table and `cells.json` to the folder `out`; compare with printed cells if asked.
+    """Write `report.html`, `report.md`, a CSV for each table and `cells.json` to the folder `out`; compare with printed cells if asked.
 
     Args:
         results: folders or files that runs left behind.
@@ -41,6 +46,7 @@ def write_report(
         expected: a CSV of printed cells, in the form that `expect` reads.
         order: a file with an image model a line, the best first, that rankings are compared with.
         cards: of trained models that answered, whose folders the results do not name.
+        samples: the samples file of what `vieval score` judged, for its images.
 
     Returns:
         How the cells compare with the printed ones, None where none were given.
@@ -78,10 +84,22 @@ def write_report(
         {"benchmark": benchmark.name, "cells": _listed(section), **section.document} for benchmark, section in sections
     ]
     files["report.md"] = "\n".join(parts)
+    files[PAGE] = _page(runs, sections, results, options, samples)
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     for name, text in files.items():
         write_whole(out / name, [text])
     return comparison
+
+
+def _page(
+    runs: Sequence[Run],
+    sections: Sequence[tuple[Benchmark, Tables]],
+    results: Sequence[Path],
+    options: StatisticsOptions,
+    samples: Path | None,
+) -> str:
+    shown = [PageSection(one, [run for run in runs if run.benchmark == one.name], made) for one, made in sections]
+    return page(shown, options, _protocol(options), durations(results, runs), samples)
 
 
 def known_benchmark(name: str) -> Benchmark:

@@ -1,0 +1,80 @@
+"""Headlines of benchmarks in which people rated the outputs of several image models: agreement by aspect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from vieval_plugin.meta_evaluation.headline import WHY_PREFERRED, Headline, HeadlineNumber, preferred
+from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, HUMAN, Numbers
+from vieval_plugin.meta_evaluation.image_model_comparison import compared_by_image_model
+from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
+from vieval_plugin.meta_evaluation.observations import Agreement, StatisticsOptions
+from vieval_plugin.meta_evaluation.tables import because
+from vieval_plugin.records import Run
+
+
+def image_model_headlines(
+    numbers: Numbers, runs: Sequence[Run], options: StatisticsOptions, rated: tuple[str, ...]
+) -> tuple[Headline, ...]:
+    """One an aspect that any judge rates, the default first.
+
+    Args:
+        numbers: what `numbers_by_image_model` found of these runs.
+        runs: one a judge.
+        options: what failed verdicts are.
+        rated: what people rated.
+    """
+    judges = [run.label for run in runs]
+    held = [aspect for label, part, aspect in numbers.agreement if part == ALL_PARTS and label in judges]
+    aspects = preferred(list(dict.fromkeys(held)), {aspect: held.count(aspect) for aspect in held})
+    return tuple(_headline(aspect, judges, numbers, runs, options, rated) for aspect in aspects)
+
+
+def _headline(
+    aspect: str,
+    judges: Sequence[str],
+    numbers: Numbers,
+    runs: Sequence[Run],
+    options: StatisticsOptions,
+    rated: tuple[str, ...],
+) -> Headline:
+    by_kind = {part: _of(part, aspect, (*judges, HUMAN), numbers) for part in numbers.parts}
+    nothing = HeadlineNumber("best constant: the same score for all", 0.0, math.nan, math.nan, 0)
+    people = [_renamed(one) for one in _of(ALL_PARTS, aspect, [HUMAN], numbers)]
+    return Headline(
+        aspect,
+        f"Spearman's correlation with people on {aspect}, averaged over image models and kinds (Fisher)",
+        WHY_PREFERRED,
+        "samples",
+        (-1.0, 1.0),
+        _of(ALL_PARTS, aspect, judges, numbers),
+        _comparing(aspect, numbers.parts, runs, options, rated),
+        (*people, nothing),
+        {"kind": {part: found for part, found in by_kind.items() if found}},
+    )
+
+
+def _of(part: str, aspect: str, labels: Sequence[str], numbers: Numbers) -> tuple[HeadlineNumber, ...]:
+    found = {label: numbers.agreement.get((label, part, aspect)) for label in labels}
+    return tuple(_number(label, one) for label, one in found.items() if one)
+
+
+def _number(label: str, found: Agreement) -> HeadlineNumber:
+    reason = because(found.reasons) if math.isnan(found.fisher) else ""
+    return HeadlineNumber(label, found.fisher, found.low, found.high, found.count, reason)
+
+
+def _renamed(people: HeadlineNumber) -> HeadlineNumber:
+    label = "human ceiling: each rater with the others"
+    return HeadlineNumber(label, people.value, people.low, people.high, people.n, people.reason)
+
+
+def _comparing(
+    aspect: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions, rated: tuple[str, ...]
+) -> Callable[[Sequence[str]], ComparedStatistic]:
+    def compared(labels: Sequence[str]) -> ComparedStatistic:
+        among = [run for run in runs if run.label in labels]
+        return next(one for one in compared_by_image_model(parts, among, options, rated) if one.aspect == aspect)
+
+    return compared

@@ -1,0 +1,80 @@
+"""What a board says, in sentences: which is best, whether that is significant, where it fails, what it cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from vieval_plugin.meta_evaluation.headline import HeadlineNumber
+from vieval_plugin.report.page.boards import Board, BoardRow
+
+
+def sentences(board: Board) -> list[str]:
+    """A board in words, some sentences.
+
+    Args:
+        board: with one row or more.
+    """
+    rows = [row for row in board.rows if not math.isnan(row.number.value)]
+    if not rows:
+        return [f"No {board.headline.entrant} has a number here."]
+    told = [_best(board, rows)]
+    told += _beside(board, rows[0])
+    told += _weakest(board, rows[0])
+    told += [f"{row.number.label}: {row.cost.warning}." for row in rows if row.cost.warning]
+    return told
+
+
+def _best(board: Board, rows: Sequence[BoardRow]) -> str:
+    first = rows[0]
+    if first.rank is None:
+        return f"{first.number.label} has {shown(first.number)}. {board.how}"
+    equal = [row.number.label for row in rows[1:] if row.rank == first.rank]
+    worse = [row.number.label for row in rows[1:] if row.rank is not None and row.rank > first.rank]
+    if equal:
+        told = f"{first.number.label} has the highest number ({shown(first.number)}), but it is not significantly better than {_and(equal)}"
+    else:
+        told = f"{first.number.label} is best ({shown(first.number)}), significantly better than all others"
+        return f"{told}."
+    return f"{told}; all of these are ahead of {_and(worse)}." if worse else f"{told}."
+
+
+def _beside(board: Board, first: BoardRow) -> list[str]:
+    """The best beside what it has to reach, and what it has to be above."""
+    told = []
+    for one in board.headline.references:
+        if math.isnan(one.value) or math.isnan(first.number.value):
+            continue
+        how = "above" if _above(first.number, one) else "not shown to be above"
+        told.append(f"It is {how} the {one.label.split(':')[0]} ({one.value:.3f}).")
+    return told
+
+
+def _above(number: HeadlineNumber, reference: HeadlineNumber) -> bool:
+    return number.low > (reference.value if math.isnan(reference.high) else reference.high)
+
+
+def _weakest(board: Board, first: BoardRow) -> list[str]:
+    told = []
+    for heading, words in board.headline.breakdowns.items():
+        found = [(one, word) for word, several in words.items() for one in several if one.label == first.number.label]
+        known = [(one.value, word, one.n) for one, word in found if not math.isnan(one.value)]
+        if len(known) > 1:
+            (low, worst, n), (high, best, m) = min(known), max(known)
+            told.append(
+                f"By {heading} it is lowest on {worst} ({low:.3f}, n {n}) and highest on {best} ({high:.3f}, n {m})."
+            )
+    return told
+
+
+def shown(number: HeadlineNumber) -> str:
+    """A number with its interval in text."""
+    if math.isnan(number.value):
+        return f"undefined ({number.reason})" if number.reason else "undefined"
+    if math.isnan(number.low):
+        return f"{number.value:.3f}"
+    return f"{number.value:.3f} [{number.low:.3f}, {number.high:.3f}]"
+
+
+def _and(labels: Sequence[str]) -> str:
+    return labels[0] if len(labels) == 1 else f"{', '.join(labels[:-1])} and {labels[-1]}"
