@@ -20,7 +20,9 @@ def add(commands: Commands) -> None:
         type=Path,
         help="--output_path of lmms-eval runs with --log_samples, or --work-dir of VLMEvalKit runs",
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder for report.html, report.md, CSV tables and cells.json")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder for report.html, report.md, CSV tables and cells.json"
+    )
     parser.add_argument("--expect", type=Path, help="CSV of printed cells to compare with")
     parser.add_argument(
         "--card",
@@ -47,9 +49,10 @@ def _run(options: argparse.Namespace) -> int:
 
     require_writable(options.out / "report.md")
     statistics = config.current().statistics.options()
-    comparison = write_report(
+    written = write_report(
         options.results, options.out, statistics, options.expect, options.order, options.card, options.samples
     )
+    say(*written.headlines)
     say(f"wrote {options.out / PAGE} (open it in a browser) and {options.out / 'report.md'}")
     if options.traces:
         from vieval_plugin.report.traces import write_pages
@@ -57,7 +60,7 @@ def _run(options: argparse.Namespace) -> int:
 
         for page in write_pages(open_results(options.results), options.out):
             say(f"wrote {page}")
-    if comparison is None:
+    if written.comparison is None:
         return 0
-    say(*comparison.lines())
-    return 1 if comparison.failed else 0
+    say(*written.comparison.lines())
+    return 1 if written.comparison.failed else 0

@@ -24,6 +24,10 @@ from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, number, wit
 from vieval_plugin.records import Run
 
 WITH_ALL, WITH_OTHERS = "annotators, with the mean of all", "annotators, with the mean of the others"
+PAPER = (
+    "Table 1 has the shape of that table in Tu et al., Automatic Evaluation for Text-to-Image Generation (2024); the numbers are "
+    "computed here, from these runs."
+)
 HIGHEST_GRADE = 5.0
 """Grades are shown as Tu et al. ask for them, from 0 to 5; a verdict has them in [0, 1]."""
 
@@ -68,7 +72,7 @@ def annotator_tables(benchmark: str, annotated: Annotated, runs: Sequence[Run], 
                 key = Key("statistics", part, "", row.label, str(one), one.dimension)
                 cells[key] = found.value
                 reasons |= {key: found.reason} if found.reason else {}
-    return Tables(tuple(made), cells, reasons=reasons, headlines=tuple(headlines))
+    return Tables(tuple(made), cells, reasons=reasons, headlines=tuple(headlines), paper=PAPER)
 
 
 def _headline(

@@ -17,6 +17,12 @@ from vieval_plugin.meta_evaluation.same_samples import same_samples_tables
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
 
+PAPER = (
+    "Tables that are called by a number have the shape of that table in Ku et al., VIEScore: Towards Explainable Metrics for "
+    "Conditional Image Synthesis Evaluation (ACL 2024), or of its like for image metrics, so that both can be laid side by "
+    "side; the numbers are computed here, from these runs."
+)
+
 _NUMBERS = ("fisher", "ci_low", "ci_high", "paper", "count")
 
 
@@ -66,7 +72,7 @@ class ByImageModel:
         ]
         document = {"agreement": agreement_document(numbers.agreement)}
         headlines = image_model_headlines(numbers, runs, options, self.rated)
-        return Tables(tuple(made), numbers.cells, document, numbers.reasons, headlines)
+        return Tables(tuple(made), numbers.cells, document, numbers.reasons, headlines, PAPER)
 
     def compared(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions

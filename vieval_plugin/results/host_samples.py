@@ -68,7 +68,9 @@ def _tokens(row: Mapping[str, Any]) -> list[int | None]:
     """What each response of a row took, as far as the host says."""
     held = row.get("token_counts")
     counts = [one if isinstance(one, dict) else {} for one in held] if isinstance(held, list) else []
-    told = [[one[name] for name in ("input_tokens", "output_tokens") if isinstance(one.get(name), int)] for one in counts]
+    told = [
+        [one[name] for name in ("input_tokens", "output_tokens") if isinstance(one.get(name), int)] for one in counts
+    ]
     return [sum(several) if several else None for several in told]
 
 

@@ -25,12 +25,13 @@ from vieval_plugin.meta_evaluation.headline import Breakdown, HeadlineNumber
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.tables import Table, Tables
 from vieval_plugin.records import Run
-from vieval_plugin.report.page.boards import Board, board_of
+from vieval_plugin.report.headlines.boards import Board
+from vieval_plugin.report.headlines.tables import headline_table
+from vieval_plugin.report.headlines.words import sentences
 from vieval_plugin.report.page.cards import Card, Samples, ShownVerdict, card_of
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.page.disagreement import Item, answer, items_of
-from vieval_plugin.report.page.findings_in_words import sentences
-from vieval_plugin.report.page.gallery import MOST, SAMPLED, chosen
+from vieval_plugin.report.page.gallery import SAMPLED, chosen, order
 from vieval_plugin.report.page.glossary import GLOSSARY
 from vieval_plugin.report.page.scatters import ScatterRow, scatter_rows
 from vieval_plugin.report.page.thumbnails import Thumbnails
@@ -39,16 +40,21 @@ MOST_ROWS = 10_000
 """Of the samples without a card, how many a page lists."""
 
 _HERE = Path(__file__).parent
-_UNFOLDED = 0
 
 
 @dataclass(frozen=True)
 class PageSection:
-    """A benchmark with the runs on it and what its report made of them."""
+    """A benchmark with the runs on it, what its report made of them, and its headlines with ranks, the default first."""
 
     benchmark: Benchmark
     runs: Sequence[Run]
     tables: Tables
+    boards: Sequence[Board]
+
+    @property
+    def headlines(self) -> list[Table]:
+        """The boards as tables of text."""
+        return [headline_table(one, f"headline_{number}") for number, one in enumerate(self.boards, start=1)]
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,6 @@ class _Section:
     scatters: tuple[ScatterRow, ...]
     tables: tuple[Table, ...]
     paper: str
-    unfolded: int = _UNFOLDED
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,6 @@ def page(
     sections: Sequence[PageSection],
     options: StatisticsOptions,
     protocol: str,
-    seconds: Mapping[tuple[str, str], str],
     samples: Path | None = None,
 ) -> str:
     """The page as HTML.
@@ -85,14 +89,13 @@ def page(
         sections: one a benchmark.
         options: how many draws, the seed, which also decides the cards that are drawn at random.
         protocol: how the numbers came about, in words.
-        seconds: by benchmark and judge, how long its runs took, in words.
         samples: the samples file of what `vieval score` judged.
     """
-    shown = [_section(one, options, seconds) for one in sections]
+    shown = [_section(one) for one in sections]
     items = [item for one in sections for item in items_of(one.runs)]
     cards, thumbnails = _cards(chosen(items, options.seed), Samples(samples))
     kept = {card.id for card in cards}
-    rest = sorted((item for item in items if item.id not in kept), key=lambda item: (-item.apart, str(item.id)))
+    rest = sorted((item for item in items if item.id not in kept), key=order)
     words = _Words(cards)
     style, script = (_HERE.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_harmless)
@@ -123,12 +126,11 @@ def page(
     )
 
 
-def _section(one: PageSection, options: StatisticsOptions, seconds: Mapping[tuple[str, str], str]) -> _Section:
-    name = one.benchmark.name
-    took = {run.label: seconds.get((name, run.label), "") for run in one.runs}
-    boards = tuple(board_of(headline, name, one.runs, options, took) for headline in one.tables.headlines)
-    scatters = tuple(scatter_rows(boards[0], one.runs)) if boards else ()
-    return _Section(name, one.benchmark.note, boards, scatters, one.tables.tables, one.tables.paper)
+def _section(one: PageSection) -> _Section:
+    scatters = tuple(scatter_rows(one.boards[0], one.runs)) if one.boards else ()
+    return _Section(
+        one.benchmark.name, one.benchmark.note, tuple(one.boards), scatters, one.tables.tables, one.tables.paper
+    )
 
 
 def _cards(items: Sequence[Item], samples: Samples) -> tuple[list[Card], Thumbnails]:
@@ -152,7 +154,9 @@ def _harmless(value: object) -> Markup:
 
 def _chart(board: Board) -> Markup:
     headline = board.headline
-    return forest([row.number for row in board.rows], headline.references, headline.ends, f"Intervals: {headline.number}")
+    return forest(
+        [row.number for row in board.rows], headline.references, headline.ends, f"Intervals: {headline.number}"
+    )
 
 
 def _labels(words: Breakdown) -> list[str]:
@@ -178,7 +182,7 @@ def _told(items: int, cards: int, rest: int, seed: int) -> Mapping[str, Any]:
     else:
         told = f"All {items} samples and contests, those on which judges and people are furthest apart first."
     cut = f"Of these the {MOST_ROWS} furthest apart are listed." if rest > MOST_ROWS else ""
-    return {"cards": told, "rest": rest, "cut": cut, "most": MOST}
+    return {"cards": told, "rest": rest, "cut": cut}
 
 
 def _row(item: Item) -> _Row:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vieval_plugin import config, images, registry
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.contests import Contest, Judged, candidates_of
+from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Choice, Image, SampleId
 from vieval_plugin.records import Record, fingerprint
 from vieval_plugin.report.page.disagreement import Item, Judgement, answer
@@ -183,12 +183,19 @@ def _fingerprint(judged: Judged) -> str:
 def _people(record: Record) -> str:
     if record.votes is None or not (record.votes.vote or any(record.votes.annotators)):
         return ""
-    each = f" (annotators: {', '.join(vote or '-' for vote in record.votes.annotators)})" if record.votes.annotators else ""
-    return f"{_worded(record.votes.vote) or 'no vote'}{each}"
+    each = (
+        f" (annotators: {', '.join(vote or '-' for vote in record.votes.annotators)})"
+        if record.votes.annotators
+        else ""
+    )
+    return f"{_worded(record.votes.vote, record) or 'no vote'}{each}"
 
 
-def _worded(vote: str) -> str:
-    return vote.replace("_", " ")
+def _worded(vote: str, record: Record) -> str:
+    """A vote in words, with the image model that it is for."""
+    place = {FIRST: 0, SECOND: 1}.get(vote)
+    named = f" ({record.candidates[place].image_model})" if place is not None and place < len(record.candidates) else ""
+    return vote.replace("_", " ") + named
 
 
 def _verdict(one: Judgement, record: Record) -> ShownVerdict:
@@ -221,13 +228,13 @@ def _said(record: Record) -> str:
     if record.votes is None:
         return ""
     choice = record.verdict.choice or Choice()
-    parts = [f"{order} {_worded(vote)}" for order, vote in choice.votes.items()]
+    parts = [f"{order} {_worded(vote, record)}" for order, vote in choice.votes.items()]
     parts += [f"{order} prefers 1 by {value:.3g}" for order, value in choice.preferences.items()]
     parts += [
         f"{n}: {', '.join(f'{aspect} {value:.3g}' for aspect, value in scores.items()) or 'no score'}"
         for n, scores in enumerate(choice.scores, start=1)
     ]
-    return f"{_worded(answer(record)) or 'no answer'}" + (f" ({'; '.join(parts)})" if parts else "")
+    return f"{_worded(answer(record), record) or 'no answer'}" + (f" ({'; '.join(parts)})" if parts else "")
 
 
 def _apart(one: Judgement) -> str:
@@ -246,4 +253,3 @@ def _listed(values: Sequence[float]) -> str:
 
 def _cut(text: str, most: int = _MOST_TEXT) -> str:
     return text if len(text) <= most else f"{text[:most]}… (cut: {len(text)} characters)"
-

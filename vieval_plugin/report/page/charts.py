@@ -40,15 +40,22 @@ def forest(
         return _NAMES + (_WIDTH - _NAMES - 20) * (min(max(value, low), high) - low) / (high - low)
 
     height = _LINE * len(lines) + 30
-    parts = [f'<line class="axis" x1="{x(t):.1f}" x2="{x(t):.1f}" y1="4" y2="{height - 24}"/>' for t in _ticks(low, high)]
+    parts = [
+        f'<line class="axis" x1="{x(t):.1f}" x2="{x(t):.1f}" y1="4" y2="{height - 24}"/>' for t in _ticks(low, high)
+    ]
     parts += [
-        f'<text class="tick" x="{x(t):.1f}" y="{height - 8}" text-anchor="middle">{t:g}</text>' for t in _ticks(low, high)
+        f'<text class="tick" x="{x(t):.1f}" y="{height - 8}" text-anchor="middle">{t:g}</text>'
+        for t in _ticks(low, high)
     ]
     for number, (one, kind) in enumerate(lines):
         y = _LINE * number + _LINE / 2 + 4
-        parts.append(f'<text class="name" x="{_NAMES - 10}" y="{y + 4:.1f}" text-anchor="end">{_short(one.label)}</text>')
+        parts.append(
+            f'<text class="name" x="{_NAMES - 10}" y="{y + 4:.1f}" text-anchor="end">{_short(one.label)}</text>'
+        )
         if not math.isnan(one.low):
-            parts.append(f'<line class="{kind} bar" x1="{x(one.low):.1f}" x2="{x(one.high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            parts.append(
+                f'<line class="{kind} bar" x1="{x(one.low):.1f}" x2="{x(one.high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            )
         parts.append(f'<circle class="{kind}" cx="{x(one.value):.1f}" cy="{y:.1f}" r="5"/>')
     return _svg(_WIDTH, height, "forest", title, parts)
 

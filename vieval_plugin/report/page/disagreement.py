@@ -6,6 +6,7 @@ hundred where people put it at the 10th is 0.85 away, whatever the two scores ar
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -89,7 +90,9 @@ def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
         for aspect in (rated or scored)[:1]:
             own[number] = aspect, record.verdict.scores[aspect]
     places = _places({number: value for number, (_, value) in own.items()})
-    people = _places({number: value for number, (aspect, _) in own.items() if (value := _rated(records[number], aspect))})
+    people = _places(
+        {number: value for number, (aspect, _) in own.items() if (value := _rated(records[number], aspect))}
+    )
     for number, record in enumerate(records):
         place, others = places.get(number, math.nan), people.get(number, math.nan)
         found.append(Judgement(label, record, own.get(number, ("", 0.0))[0], place, others, abs(place - others)))
@@ -152,7 +155,7 @@ def answer(record: Record) -> str:
         return FIRST if values[0] > values[1] else SECOND if values[0] < values[1] else "tie"
     places = sorted(range(len(values)), key=lambda place: -values[place])
     told = str(places[0] + 1)
-    for before, place in zip(places, places[1:], strict=False):
+    for before, place in itertools.pairwise(places):
         told += f"{'=' if values[before] == values[place] else '>'}{place + 1}"
     return told
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -34,7 +35,7 @@ def chosen(items: Sequence[Item], seed: int, most: int = MOST, sampled: int = SA
     []
     """
     if len(items) <= most:
-        return sorted(items, key=_first)
+        return sorted(items, key=order)
     groups: dict[tuple[str, str, str], list[Item]] = defaultdict(list)
     for item in items:
         groups[_prompt(item)].append(item)
@@ -50,11 +51,12 @@ def chosen(items: Sequence[Item], seed: int, most: int = MOST, sampled: int = SA
             beside += len(others)
     rest = [item for item in items if item.id not in found]
     found |= {item.id: item for item in random.Random(seed).sample(rest, most - len(found))}
-    return sorted(found.values(), key=_first)
+    return sorted(found.values(), key=order)
 
 
-def _first(item: Item) -> tuple[float, str]:
-    return -item.apart, str(item.id)
+def order(item: Item) -> tuple[float, int, str]:
+    """The furthest apart first; of equals no benchmark or kind before others."""
+    return -item.apart, zlib.crc32(str(item.id).encode()), str(item.id)
 
 
 def _prompt(item: Item) -> tuple[str, str, str]:
@@ -75,7 +77,7 @@ def _queues(items: Sequence[Item]) -> list[list[Item]]:
                 apart[key].append((one.apart if one.apart == one.apart else item.apart, item))
     queues = []
     for key in dict.fromkeys((*apart, *failed)):
-        ordered = [item for _, item in sorted(apart[key], key=lambda pair: (-pair[0], str(pair[1].id)))]
+        ordered = [item for _, item in sorted(apart[key], key=lambda pair: (-pair[0], *order(pair[1])))]
         queues.append(_mixed(ordered, sorted(failed[key], key=lambda item: str(item.id))))
     return queues
 

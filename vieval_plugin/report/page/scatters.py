@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.records import Record, Run
-from vieval_plugin.report.page.boards import Board
+from vieval_plugin.report.headlines.boards import Board
 from vieval_plugin.report.page.charts import Point, scatter
 
 MOST_JUDGES = 6
@@ -38,11 +38,18 @@ def scatter_rows(board: Board, runs: Sequence[Run]) -> list[ScatterRow]:
     if not rated:
         return []
     ends = (min(0.0, *rated), max(1.0, *rated))
+    kinds = list(dict.fromkeys(kind for points in held.values() for kind in points))
     rows = []
     for label, points in held.items():
         charts = [
-            scatter(several, ends, f"{kind} · {len(several)}{_number(headline, label, kind)}", f"{label} against people on {kind}", n)
-            for n, (kind, several) in enumerate(points.items())
+            scatter(
+                several,
+                ends,
+                f"{kind} · {len(several)}{_number(headline, label, kind)}",
+                f"{label} against people on {kind}",
+                kinds.index(kind),
+            )
+            for kind, several in points.items()
         ]
         rows.append(ScatterRow(label, tuple(charts)))
     return [row for row in rows if row.charts]

@@ -20,13 +20,14 @@ class Cost:
     """How verdicts came out, and what was spent on them.
 
     `asked` counts verdicts on samples that the judge applies to and that a replay holds, `failed` those of them without a
-    score, by `statuses`. `calls` are the steps behind all verdicts, reminders included. `tokens` is None where no host wrote
+    score, by `statuses`; `missing` are those that a replay does not hold. `calls` are the steps behind all verdicts, reminders included. `tokens` is None where no host wrote
     them down. `recorded` says that nothing was spent now: verdicts were replayed.
     """
 
     asked: int
     failed: int
     statuses: tuple[tuple[str, int], ...]
+    missing: int
     calls: int
     tokens: int | None
     recorded: bool
@@ -44,10 +45,13 @@ class Cost:
     @property
     def warning(self) -> str:
         """What a row must say beside its number; empty where nearly all verdicts have a score."""
-        if self.share <= WARNED:
-            return ""
-        apart = "; too few of the samples to be ranked" if self.share > SET_APART else ""
-        return f"{self.failed} of {self.asked} verdicts have no score ({self.told}){apart}"
+        told = []
+        if self.share > WARNED:
+            apart = "; too few of the samples to be ranked" if self.share > SET_APART else ""
+            told.append(f"{self.failed} of {self.asked} verdicts have no score ({self.told}){apart}")
+        if self.missing > WARNED * (self.asked + self.missing):
+            told.append(f"the replay holds no verdict on {self.missing} of {self.asked + self.missing} samples")
+        return "; ".join(told)
 
 
 def cost_of(records: Sequence[Record]) -> Cost:
@@ -63,7 +67,8 @@ def cost_of(records: Sequence[Record]) -> Cost:
         sum(n for status, n in counted.items() if status not in _NOT_ASKED),
         sum(n for _, n in failed),
         tuple(failed),
-        sum(len(record.verdict.trace) for record in records),
+        counted[Status.MISSING],
+        sum(len(record.verdict.trace) for record in records if record.verdict.status not in _NOT_ASKED),
         sum(spent) if spent else None,
-        any(record.provenance.recorded for record in records),
+        any(record.provenance.recorded for record in records) or Status.MISSING in counted,
     )

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber
+from vieval_plugin.meta_evaluation.headline import Breakdown, Headline, HeadlineNumber
 from vieval_plugin.meta_evaluation.judge_comparison import LEVEL, ComparedPair, compare_judges
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import Record, Run
-from vieval_plugin.report.page.costs import SET_APART, Cost, cost_of
+from vieval_plugin.report.headlines.costs import SET_APART, Cost, cost_of
 from vieval_plugin.stats.comparison import PairedComparison
 from vieval_plugin.stats.ranking import holm
 
@@ -47,6 +47,16 @@ class Board:
         """Whether all rows' numbers are of the same samples, so that one column says all."""
         return all(row.number.n == self.common for row in self.rows)
 
+    def kinds_of(self, label: str) -> list[str]:
+        """The kinds, or parts, of which an entrant has a number, where the headline is broken down by them."""
+        words: Breakdown = next(iter(self.headline.breakdowns.values()), {})
+        return [word for word, several in words.items() if any(one.label == label for one in several)]
+
+    @property
+    def kinds_differ(self) -> bool:
+        """Whether some rows are of other kinds than others, so that their numbers are no order."""
+        return len({tuple(self.kinds_of(row.number.label)) for row in self.rows}) > 1
+
 
 @dataclass(frozen=True)
 class _Ranking:
@@ -58,22 +68,33 @@ class _Ranking:
     notes: tuple[str, ...] = ()
 
 
-def board_of(
+def boards_of(
+    headlines: Sequence[Headline],
+    benchmark: str,
+    runs: Sequence[Run],
+    options: StatisticsOptions,
+    seconds: Mapping[tuple[str, str], str],
+) -> list[Board]:
+    """The boards of a benchmark, the default first.
+
+    Args:
+        headlines: what its report made.
+        benchmark: its name.
+        runs: one a judge.
+        options: how many draws, the seed.
+        seconds: by benchmark and judge, how long its runs took, in words.
+    """
+    took = {run.label: seconds.get((benchmark, run.label), "") for run in runs}
+    return [_board(headline, benchmark, runs, options, took) for headline in headlines]
+
+
+def _board(
     headline: Headline,
     benchmark: str,
     runs: Sequence[Run],
     options: StatisticsOptions,
     seconds: Mapping[str, str],
 ) -> Board:
-    """The board of a headline.
-
-    Args:
-        headline: what the benchmark's report made.
-        benchmark: its name, which joins the seed of the tests.
-        runs: one a judge.
-        options: how many draws, the seed.
-        seconds: by judge, how long its run took, in words.
-    """
     costs = {one.label: cost_of(_records(headline, runs, one.label)) for one in headline.numbers}
     able = [o.label for o in headline.numbers if not math.isnan(o.value) and costs[o.label].share <= SET_APART]
     ranking = _ranked(headline, able, benchmark, options)

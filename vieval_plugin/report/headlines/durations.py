@@ -44,7 +44,7 @@ def durations(results: Sequence[Path], runs: Sequence[Run]) -> dict[tuple[str, s
 def _words(several: Sequence[tuple[float, int]]) -> str:
     total, others = sum(seconds for seconds, _ in several), max(n for _, n in several)
     told = f"{total:.0f}" if total >= 10 else f"{total:.1f}"
-    return f"{told}, {others} other judge{'s' * (others > 1)} in it" if others else told
+    return f"{told} (with {others} other judge{'s' * (others > 1)})" if others else told
 
 
 def _seconds(summary: Path) -> float:

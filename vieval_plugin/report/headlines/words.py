@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from vieval_plugin.meta_evaluation.headline import HeadlineNumber
-from vieval_plugin.report.page.boards import Board, BoardRow
+from vieval_plugin.report.headlines.boards import Board, BoardRow
 
 
 def sentences(board: Board) -> list[str]:
@@ -27,6 +27,8 @@ def sentences(board: Board) -> list[str]:
 
 def _best(board: Board, rows: Sequence[BoardRow]) -> str:
     first = rows[0]
+    if board.common is None and board.pairs:
+        return _two_by_two(board)
     if first.rank is None:
         return f"{first.number.label} has {shown(first.number)}. {board.how}"
     equal = [row.number.label for row in rows[1:] if row.rank == first.rank]
@@ -39,14 +41,25 @@ def _best(board: Board, rows: Sequence[BoardRow]) -> str:
     return f"{told}; all of these are ahead of {_and(worse)}." if worse else f"{told}."
 
 
+def _two_by_two(board: Board) -> str:
+    """Of judges of different samples none is best: which is better than which, on what both scored."""
+    told = []
+    for pair in (pair for pair in board.pairs if pair.different):
+        better, worse = (pair.first, pair.second) if pair.found.difference > 0 else (pair.second, pair.first)
+        told.append(f"{better} is better than {worse}")
+    found = "; ".join(told) if told else f"no {board.headline.entrant} is significantly better than another"
+    return f"These judge different kinds, so that no one number puts all in order. On what both scored, {found}."
+
+
 def _beside(board: Board, first: BoardRow) -> list[str]:
     """The best beside what it has to reach, and what it has to be above."""
     told = []
+    who = "It is" if board.common is not None or not board.pairs else f"{first.number.label} is"
     for one in board.headline.references:
         if math.isnan(one.value) or math.isnan(first.number.value):
             continue
         how = "above" if _above(first.number, one) else "not shown to be above"
-        told.append(f"It is {how} the {one.label.split(':')[0]} ({one.value:.3f}).")
+        told.append(f"{who} {how} the {one.label.split(':')[0]} ({one.value:.3f}).")
     return told
 
 
@@ -62,7 +75,7 @@ def _weakest(board: Board, first: BoardRow) -> list[str]:
         if len(known) > 1:
             (low, worst, n), (high, best, m) = min(known), max(known)
             told.append(
-                f"By {heading} it is lowest on {worst} ({low:.3f}, n {n}) and highest on {best} ({high:.3f}, n {m})."
+                f"By {heading}, {first.number.label} is lowest on {worst} ({low:.3f}, n {n}) and highest on {best} ({high:.3f}, n {m})."
             )
     return told
 
