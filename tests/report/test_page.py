@@ -97,7 +97,10 @@ def test_judges_of_different_samples_are_compared_on_what_each_two_scored(tmp_pa
 def test_the_page_loads_nothing_and_its_policy_allows_its_own_style_and_script_alone(tmp_path):
     page, _ = report(tmp_path, judged("mine", 0.5))
     for tag, name, value in page.attributes():
-        assert name not in ("src", "srcset", "action", "style", "background", "poster", "ping", "formaction"), (tag, name)
+        assert name not in ("src", "srcset", "action", "style", "background", "poster", "ping", "formaction"), (
+            tag,
+            name,
+        )
         if name in ("href", "xlink:href"):
             assert value.startswith(("#", "data:")), value
     assert not re.search(r"https?://", page.text)
@@ -120,11 +123,15 @@ def test_what_others_wrote_is_shown_and_never_active(tmp_path):
     }
     rows = [row(f"{EVIL}{n}{{{{ 7*7 }}}}", {"O": n / 9}, [n / 9], **evil) for n in range(10)]
     page, _ = report(tmp_path, rows)
-    plain, _ = report(tmp_path / "plain", [row(f"u{n}", {"O": n / 9}, [n / 9], judge="j", model="m") for n in range(10)])
+    plain, _ = report(
+        tmp_path / "plain", [row(f"u{n}", {"O": n / 9}, [n / 9], judge="j", model="m") for n in range(10)]
+    )
     assert len(page.all("script")) == len(plain.all("script")) == 1
     assert page.raw["script"] == plain.raw["script"]
     assert page.all("img") == page.all("iframe") == page.all("b ") == []
-    assert not [one for one in page.attributes() if one[1].startswith("on") or "javascript:" in one[2] and one[1] == "href"]
+    assert not [
+        one for one in page.attributes() if one[1].startswith("on") or "javascript:" in one[2] and one[1] == "href"
+    ]
     assert f"{EVIL}3{{{{ 7*7 }}}}" in page.said
     assert "javascript:alert(1)" in page.said
     assert "49" not in [word for word in page.said.split() if word.startswith(EVIL)]
@@ -172,7 +179,9 @@ def test_a_card_has_all_images_of_its_sample_and_says_which_are_gone_or_others_t
     source, output = drawn(tmp_path, "red"), drawn(tmp_path, "blue")
     sample = Sample(SampleId("b", "tie", "model", "1"), {"output": output, "source": source}, {"instruction": "add"})
     verdict = Verdict({"O": 0.5}, Status.OK, "because")
-    record = Record(sample.id, verdict, Provenance("viescore", (), ("O",)), {"O": (0.5,)}, fingerprint=fingerprint(sample))
+    record = Record(
+        sample.id, verdict, Provenance("viescore", (), ("O",)), {"O": (0.5,)}, fingerprint=fingerprint(sample)
+    )
     item = Item(sample.id, (Judgement("judge", record),))
     card = card_of(item, Held(sample), Thumbnails())
     assert [one.role for one in card.pictures] == ["source", "output"]

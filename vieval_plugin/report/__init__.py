@@ -20,7 +20,7 @@ from vieval_plugin.report.expect import PrintedComparison, compare
 from vieval_plugin.report.findings import findings_tables
 from vieval_plugin.report.headlines.boards import boards_of
 from vieval_plugin.report.headlines.durations import durations
-from vieval_plugin.report.headlines.words import sentences
+from vieval_plugin.report.headlines.words import sentences, shown
 from vieval_plugin.report.order import read_order
 from vieval_plugin.report.page import PageSection, page
 from vieval_plugin.report.rendering import csv_text, markdown
@@ -104,18 +104,17 @@ def write_report(
 
 
 def _first_lines(section: PageSection) -> list[str]:
-    """What a terminal shows of a benchmark: its first headline, in words and as a table."""
+    """What a terminal shows of a benchmark: its first headline as a table and in words, and the others in a line each."""
     if not section.boards:
         return []
     board, [table, *_] = section.boards[0], section.headlines
-    return [
-        f"{section.benchmark.name}: {board.headline.number}",
-        "",
-        *text_table([table.header, *table.rows]),
-        "",
-        *sentences(board),
-        "",
+    rows = [table.header, *table.rows]
+    others = [
+        f"{other.headline.aspect}: {', '.join(f'{row.number.label} {shown(row.number)}' for row in other.rows)}"
+        for other in section.boards[1:]
     ]
+    named = f"{section.benchmark.name}: {board.headline.number}"
+    return [named, "", *text_table(rows), "", *sentences(board), *others, ""]
 
 
 def known_benchmark(name: str) -> Benchmark:

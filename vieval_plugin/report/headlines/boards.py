@@ -52,6 +52,12 @@ class Board:
         words: Breakdown = next(iter(self.headline.breakdowns.values()), {})
         return [word for word, several in words.items() if any(one.label == label for one in several)]
 
+    def kinds_told(self, label: str) -> str:
+        """`kinds_of` in words."""
+        of_all = len(next(iter(self.headline.breakdowns.values()), {}))
+        kinds = self.kinds_of(label)
+        return f"all {of_all}" if len(kinds) == of_all > 1 else " ".join(kinds)
+
     @property
     def kinds_differ(self) -> bool:
         """Whether some rows are of other kinds than others, so that their numbers are no order."""

@@ -27,7 +27,7 @@ def headline_table(board: Board, name: str) -> Table:
 def _row(board: Board, row: BoardRow, beside: bool) -> tuple[str, ...]:
     cost = row.cost
     rank = str(row.rank or "")
-    kinds = (", ".join(board.kinds_of(row.number.label)),) if board.kinds_differ else ()
+    kinds = (board.kinds_told(row.number.label),) if board.kinds_differ else ()
     common = ("" if math.isnan(row.common) else f"{row.common:.3f}",) if beside else ()
     failures = f"{cost.failed} of {cost.asked}: {cost.told}" if cost.failed else "0"
     failures += " (!)" if cost.warning else ""
