@@ -84,7 +84,7 @@ def test_a_judge_that_refused_much_is_marked_and_never_stands_on_top_unmarked(tm
 
 
 def test_judges_of_different_samples_are_compared_on_what_each_two_scored(tmp_path):
-    first = [one for one in judged("first", 0.9, 80)][:50]
+    first = judged("first", 0.9, 80)[:50]
     both = judged("both", 0.2, 80)
     last = judged("last", 0.9, 80)[50:]
     page, _ = report(tmp_path, [*first, *both, *last])
@@ -130,7 +130,7 @@ def test_what_others_wrote_is_shown_and_never_active(tmp_path):
     assert page.raw["script"] == plain.raw["script"]
     assert page.all("img") == page.all("iframe") == page.all("b ") == []
     assert not [
-        one for one in page.attributes() if one[1].startswith("on") or "javascript:" in one[2] and one[1] == "href"
+        one for one in page.attributes() if one[1].startswith("on") or ("javascript:" in one[2] and one[1] == "href")
     ]
     assert f"{EVIL}3{{{{ 7*7 }}}}" in page.said
     assert "javascript:alert(1)" in page.said
@@ -198,9 +198,8 @@ def test_a_card_has_all_images_of_its_sample_and_says_which_are_gone_or_others_t
 
 def test_a_replay_without_data_has_cards_that_say_so(tmp_path, monkeypatch):
     monkeypatch.setenv("VIEVAL_DATA", str(tmp_path / "nothing"))
-    rows = [
-        {key: text.replace(BENCHMARK, "imagenhub") for key, text in one.items()} for one in judged("replayed", 0.5, 8)
-    ]
+    rows = [row(f"u{n}", {"O": n / 8}, [n / 8] * 3) for n in range(8)]
+    rows = [{key: text.replace(BENCHMARK, "imagenhub") for key, text in one.items()} for one in rows]
     page, _ = report(tmp_path, rows)
     assert page.said.count("The data of this benchmark is not here") == 8
     assert page.all("image") == []
