@@ -15,6 +15,9 @@ from vieval_plugin.report.headlines.costs import SET_APART, Cost, cost_of
 from vieval_plugin.stats.comparison import PairedComparison
 from vieval_plugin.stats.ranking import holm
 
+MOST_RANKED = 6
+"""With more rows than these, only the first headline of a benchmark is tested: pairs grow with the square of rows."""
+
 
 @dataclass(frozen=True)
 class BoardRow:
@@ -91,7 +94,10 @@ def boards_of(
         seconds: by benchmark and judge, how long its runs took, in words.
     """
     took = {run.label: seconds.get((benchmark, run.label), "") for run in runs}
-    return [_board(headline, benchmark, runs, options, took) for headline in headlines]
+    return [
+        _board(headline, benchmark, runs, options, took, number == 0 or len(headline.numbers) <= MOST_RANKED)
+        for number, headline in enumerate(headlines)
+    ]
 
 
 def _board(
@@ -100,10 +106,14 @@ def _board(
     runs: Sequence[Run],
     options: StatisticsOptions,
     seconds: Mapping[str, str],
+    tested: bool,
 ) -> Board:
     costs = {one.label: cost_of(_records(headline, runs, one.label)) for one in headline.numbers}
     able = [o.label for o in headline.numbers if not math.isnan(o.value) and costs[o.label].share <= SET_APART]
-    ranking = _ranked(headline, able, benchmark, options)
+    untested = (
+        f"Ranks are tested on the first number alone where there are more than {MOST_RANKED} rows: see vieval compare."
+    )
+    ranking = _ranked(headline, able, benchmark, options) if tested else _Ranking({}, (), None, untested)
     rows = [
         BoardRow(
             one,

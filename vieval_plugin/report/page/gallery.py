@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.report.page.disagreement import Item
@@ -21,7 +21,7 @@ _BESIDE = 75
 
 
 def chosen(items: Sequence[Item], seed: int, most: int = MOST, sampled: int = SAMPLED) -> list[Item]:
-    """The cards of a page, those furthest apart first.
+    """The cards of a page, those furthest apart first, those of each benchmark in turn.
 
     Every judge has its own among them, and failures have, in turn: what one judge of many gets wrong is not crowded out.
 
@@ -35,7 +35,7 @@ def chosen(items: Sequence[Item], seed: int, most: int = MOST, sampled: int = SA
     []
     """
     if len(items) <= most:
-        return sorted(items, key=order)
+        return _ordered(items)
     groups: dict[tuple[str, str, str], list[Item]] = defaultdict(list)
     for item in items:
         groups[_prompt(item)].append(item)
@@ -51,7 +51,14 @@ def chosen(items: Sequence[Item], seed: int, most: int = MOST, sampled: int = SA
             beside += len(others)
     rest = [item for item in items if item.id not in found]
     found |= {item.id: item for item in random.Random(seed).sample(rest, most - len(found))}
-    return sorted(found.values(), key=order)
+    return _ordered(found.values())
+
+
+def _ordered(items: Iterable[Item]) -> list[Item]:
+    by_benchmark: dict[str, list[Item]] = defaultdict(list)
+    for item in sorted(items, key=order):
+        by_benchmark[item.id.benchmark].append(item)
+    return list(_in_turn(list(by_benchmark.values())))
 
 
 def order(item: Item) -> tuple[float, int, str]:
