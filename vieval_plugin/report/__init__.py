@@ -66,7 +66,7 @@ def write_report(
         VievalError: for results that cannot be read or whose benchmark is not known, before anything is written.
     """
     runs = load_runs(results)
-    seconds = durations(results, runs)
+    seconds = durations(runs)
     benchmarks = [known_benchmark(name) for name in dict.fromkeys(run.benchmark for run in runs)]
     given = read_order(order) if order else ()
     sections = []

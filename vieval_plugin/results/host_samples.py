@@ -49,19 +49,22 @@ def _newest(same: Sequence[Path]) -> Path:
 def records_of(path: Path) -> list[tuple[Record, ...]]:
     """The records of a samples file, each sample's together; VievalError names a malformed row."""
     records = []
+    summary = _summary(path)
     for number, line in enumerate(lines_of(path.read_text(encoding="utf-8")), start=1):
         try:
             row = read_json(line)
-            tokens = _tokens(row)
-            records.append(
-                tuple(
-                    replace(read_record(response, row["target"]), tokens=spent)
-                    for response, spent in zip_longest(responses_of(row), tokens[: len(responses_of(row))])
-                )
-            )
+            judged = [read_record(response, row["target"]) for response in responses_of(row)]
+            spent = zip_longest(judged, _tokens(row)[: len(judged)])
+            records.append(tuple(replace(one, tokens=tokens, summary=summary) for one, tokens in spent))
         except (ValueError, KeyError, TypeError, VievalError) as error:
             raise VievalError(f"{path}: line {number} is no result of VIEval ({error})") from None
     return records
+
+
+def _summary(path: Path) -> Path | None:
+    """What the host wrote of the whole run, beside its samples."""
+    summary = path.with_name(path.name.split("_samples_")[0] + "_results.json")
+    return summary if summary.is_file() else None
 
 
 def _tokens(row: Mapping[str, Any]) -> list[int | None]:
