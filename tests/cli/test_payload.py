@@ -291,6 +291,12 @@ def test_a_report_holds_nothing_that_steers_links_or_computes(results, folder, c
     harmless_console(said.out)
     harmless_console(said.err)
     harmless_markdown((out / "report.md").read_text())
+    page = (out / "report.html").read_text()
+    harmless_console(page)
+    assert page.count("<script") == page.count("</script") == 1
+    assert not re.search(
+        r"""<(img|iframe|object|embed|base|form\s[^>]*action)|<[^>]*\s(on\w+|src)=|href="?(?!#|data:)""", page
+    )
     tables = {path.name: harmless_csv(path) for path in out.glob("*.csv")}
     assert tables
     assert any("'=1+1" in cell for rows in tables.values() for row in rows for cell in row)
