@@ -16,7 +16,7 @@ from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import Provenance, Record, fingerprint
 from vieval_plugin.report import write_report
 from vieval_plugin.report.page.cards import card_of
-from vieval_plugin.report.page.disagreement import Item, Judgement, answer, items_of
+from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer, items_of
 from vieval_plugin.report.page.gallery import chosen
 from vieval_plugin.report.page.thumbnails import SIDE, Thumbnail, Thumbnails
 
@@ -182,7 +182,7 @@ def test_a_card_has_all_images_of_its_sample_and_says_which_are_gone_or_others_t
     record = Record(
         sample.id, verdict, Provenance("viescore", (), ("O",)), {"O": (0.5,)}, fingerprint=fingerprint(sample)
     )
-    item = Item(sample.id, (Judgement("judge", record),))
+    item = GalleryItem(sample.id, (Judgement("judge", record),))
     card = card_of(item, Held(sample), Thumbnails())
     assert [one.role for one in card.pictures] == ["source", "output"]
     assert card.note == ""
@@ -209,7 +209,7 @@ def test_a_replay_without_data_has_cards_that_say_so(tmp_path, monkeypatch):
 def item(number, apart, judge="j", status=Status.OK):
     identity = SampleId("b", "tie", f"m{number % 3}", f"u{number}")
     record = Record(identity, Verdict({"O": 0.5}, status), Provenance(judge, (), ("O",)), {}, group=f"g{number}")
-    return Item(identity, (Judgement(judge, record, "O", 0.5, 0.5, apart),), apart)
+    return GalleryItem(identity, (Judgement(judge, record, "O", 0.5, 0.5, apart),), apart)
 
 
 def test_there_are_400_cards_at_most_the_furthest_apart_and_a_seeded_sample():

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TypeAlias
 
 from vieval_plugin.meta_evaluation.headline import WHY_PREFERRED, Headline, HeadlineNumber, preferred
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, HUMAN, Numbers
-from vieval_plugin.meta_evaluation.image_model_comparison import compared_by_image_model
+from vieval_plugin.meta_evaluation.image_model_comparison import Cell, compared_on, scored_cells
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import Agreement, StatisticsOptions
+from vieval_plugin.meta_evaluation.observations import Agreement, Observation, StatisticsOptions
 from vieval_plugin.meta_evaluation.tables import because
 from vieval_plugin.records import Run
+
+Scored: TypeAlias = Mapping[str, Mapping[str, Mapping[Cell, Observation]]]
+"""By judge and aspect, the samples that count."""
 
 
 def image_model_headlines(
@@ -28,17 +33,15 @@ def image_model_headlines(
     judges = [run.label for run in runs]
     held = [aspect for label, part, aspect in numbers.agreement if part == ALL_PARTS and label in judges]
     aspects = preferred(list(dict.fromkeys(held)), {aspect: held.count(aspect) for aspect in held})
-    return tuple(_headline(aspect, judges, numbers, runs, options, rated) for aspect in aspects)
+
+    @cache
+    def scored() -> Scored:
+        return {run.label: scored_cells(run, numbers.parts, rated, options) for run in runs}
+
+    return tuple(_headline(aspect, judges, numbers, scored) for aspect in aspects)
 
 
-def _headline(
-    aspect: str,
-    judges: Sequence[str],
-    numbers: Numbers,
-    runs: Sequence[Run],
-    options: StatisticsOptions,
-    rated: tuple[str, ...],
-) -> Headline:
+def _headline(aspect: str, judges: Sequence[str], numbers: Numbers, scored: Callable[[], Scored]) -> Headline:
     by_kind = {part: _of(part, aspect, (*judges, HUMAN), numbers) for part in numbers.parts}
     nothing = HeadlineNumber("best constant: the same score for all", 0.0, math.nan, math.nan, 0)
     people = [_renamed(one) for one in _of(ALL_PARTS, aspect, [HUMAN], numbers)]
@@ -49,7 +52,7 @@ def _headline(
         "samples",
         (-1.0, 1.0),
         _of(ALL_PARTS, aspect, judges, numbers),
-        _comparing(aspect, numbers.parts, runs, options, rated),
+        _comparing(aspect, scored),
         (*people, nothing),
         {"kind": {part: found for part, found in by_kind.items() if found}},
     )
@@ -70,11 +73,11 @@ def _renamed(people: HeadlineNumber) -> HeadlineNumber:
     return HeadlineNumber(label, people.value, people.low, people.high, people.n, people.reason)
 
 
-def _comparing(
-    aspect: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions, rated: tuple[str, ...]
-) -> Callable[[Sequence[str]], ComparedStatistic]:
+def _comparing(aspect: str, scored: Callable[[], Scored]) -> Callable[[Sequence[str]], ComparedStatistic]:
+    """Which samples count is found out when it is asked for, once for all aspects."""
+
     def compared(labels: Sequence[str]) -> ComparedStatistic:
-        among = [run for run in runs if run.label in labels]
-        return next(one for one in compared_by_image_model(parts, among, options, rated) if one.aspect == aspect)
+        rating = [label for label in labels if aspect in scored()[label]]
+        return compared_on(aspect, rating, [scored()[label][aspect] for label in rating])
 
     return compared

@@ -30,7 +30,7 @@ from vieval_plugin.report.headlines.tables import headline_table
 from vieval_plugin.report.headlines.words import sentences
 from vieval_plugin.report.page.cards import Card, Samples, ShownVerdict, card_of
 from vieval_plugin.report.page.charts import forest
-from vieval_plugin.report.page.disagreement import Item, answer, items_of
+from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
 from vieval_plugin.report.page.gallery import SAMPLED, chosen, order
 from vieval_plugin.report.page.glossary import GLOSSARY
 from vieval_plugin.report.page.scatters import ScatterRow, scatter_rows
@@ -133,7 +133,7 @@ def _section(one: PageSection) -> _Section:
     )
 
 
-def _cards(items: Sequence[Item], samples: Samples) -> tuple[list[Card], Thumbnails]:
+def _cards(items: Sequence[GalleryItem], samples: Samples) -> tuple[list[Card], Thumbnails]:
     thumbnails = Thumbnails()
     told = tqdm(items, desc="cards of the page", unit="card", disable=None)
     return [card_of(item, samples, thumbnails) for item in told], thumbnails
@@ -185,7 +185,7 @@ def _told(items: int, cards: int, rest: int, seed: int) -> Mapping[str, Any]:
     return {"cards": told, "rest": rest, "cut": cut}
 
 
-def _row(item: Item) -> _Row:
+def _row(item: GalleryItem) -> _Row:
     record = item.record
     vote = record.votes.vote if record.votes else ""
     given = {a: [v for v in values if not math.isnan(v)] for a, values in record.ratings.items()}

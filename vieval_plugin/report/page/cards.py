@@ -13,7 +13,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Choice, Image, SampleId
 from vieval_plugin.records import Record, fingerprint
-from vieval_plugin.report.page.disagreement import Item, Judgement, answer
+from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
 from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.run.samples_file import read_samples
@@ -108,7 +108,7 @@ class Samples:
         return read_samples(self._own, part).samples
 
 
-def card_of(item: Item, samples: Samples, thumbnails: Thumbnails) -> Card:
+def card_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Card:
     """A card, with its pictures made.
 
     Args:

@@ -37,7 +37,7 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class Item:
+class GalleryItem:
     """A sample or contest with the verdicts of all judges on it; `apart` is how far it is worth a look, in [0, 1]."""
 
     id: SampleId
@@ -50,7 +50,7 @@ class Item:
         return self.judgements[0].record
 
 
-def items_of(runs: Sequence[Run]) -> list[Item]:
+def items_of(runs: Sequence[Run]) -> list[GalleryItem]:
     """All samples and contests of a benchmark's runs, each once; of several verdicts by one judge the first.
 
     Where people said nothing, judges are compared with one another, and one judge alone with nobody: then the lowest scores
@@ -65,7 +65,7 @@ def items_of(runs: Sequence[Run]) -> list[Item]:
             records = [together[0] for together in judged]
             for one in _judgements(run.label, records):
                 held[one.record.id].append(one)
-    return [Item(identity, tuple(several), _worth(several)) for identity, several in held.items()]
+    return [GalleryItem(identity, tuple(several), _worth(several)) for identity, several in held.items()]
 
 
 def _worth(judgements: Sequence[Judgement]) -> float:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.report.page.disagreement import Item
+from vieval_plugin.report.page.disagreement import GalleryItem
 
 MOST = 400
 SAMPLED = 100
@@ -20,7 +20,7 @@ _BESIDE = 75
 """How many cards may be there for being beside another."""
 
 
-def chosen(items: Sequence[Item], seed: int, most: int = MOST, sampled: int = SAMPLED) -> list[Item]:
+def chosen(items: Sequence[GalleryItem], seed: int, most: int = MOST, sampled: int = SAMPLED) -> list[GalleryItem]:
     """The cards of a page, those furthest apart first, those of each benchmark in turn.
 
     Every judge has its own among them, and failures have, in turn: what one judge of many gets wrong is not crowded out.
@@ -36,10 +36,10 @@ def chosen(items: Sequence[Item], seed: int, most: int = MOST, sampled: int = SA
     """
     if len(items) <= most:
         return _ordered(items)
-    groups: dict[tuple[str, str, str], list[Item]] = defaultdict(list)
+    groups: dict[tuple[str, str, str], list[GalleryItem]] = defaultdict(list)
     for item in items:
         groups[_prompt(item)].append(item)
-    found: dict[object, Item] = {}
+    found: dict[object, GalleryItem] = {}
     beside = 0
     for item in _in_turn(_queues(items)):
         if len(found) >= most - sampled:
@@ -54,26 +54,26 @@ def chosen(items: Sequence[Item], seed: int, most: int = MOST, sampled: int = SA
     return _ordered(found.values())
 
 
-def _ordered(items: Iterable[Item]) -> list[Item]:
-    by_benchmark: dict[str, list[Item]] = defaultdict(list)
+def _ordered(items: Iterable[GalleryItem]) -> list[GalleryItem]:
+    by_benchmark: dict[str, list[GalleryItem]] = defaultdict(list)
     for item in sorted(items, key=order):
         by_benchmark[item.id.benchmark].append(item)
     return list(_in_turn(list(by_benchmark.values())))
 
 
-def order(item: Item) -> tuple[float, int, str]:
+def order(item: GalleryItem) -> tuple[float, int, str]:
     """The furthest apart first; of equals no benchmark or kind before others."""
     return -item.apart, zlib.crc32(str(item.id).encode()), str(item.id)
 
 
-def _prompt(item: Item) -> tuple[str, str, str]:
+def _prompt(item: GalleryItem) -> tuple[str, str, str]:
     return item.id.benchmark, item.id.part, item.record.group or item.id.uid
 
 
-def _queues(items: Sequence[Item]) -> list[list[Item]]:
+def _queues(items: Sequence[GalleryItem]) -> list[list[GalleryItem]]:
     """For each benchmark and judge: its items by how far apart they are, and a quarter as many of its failures."""
-    apart: dict[tuple[str, str], list[tuple[float, Item]]] = defaultdict(list)
-    failed: dict[tuple[str, str], list[Item]] = defaultdict(list)
+    apart: dict[tuple[str, str], list[tuple[float, GalleryItem]]] = defaultdict(list)
+    failed: dict[tuple[str, str], list[GalleryItem]] = defaultdict(list)
     for item in items:
         for one in item.judgements:
             key = item.id.benchmark, one.label
@@ -89,8 +89,8 @@ def _queues(items: Sequence[Item]) -> list[list[Item]]:
     return queues
 
 
-def _mixed(many: Sequence[Item], few: Sequence[Item]) -> list[Item]:
-    mixed: list[Item] = []
+def _mixed(many: Sequence[GalleryItem], few: Sequence[GalleryItem]) -> list[GalleryItem]:
+    mixed: list[GalleryItem] = []
     rest = iter(few)
     for number, item in enumerate(many):
         mixed.append(item)
@@ -99,7 +99,7 @@ def _mixed(many: Sequence[Item], few: Sequence[Item]) -> list[Item]:
     return [*mixed, *rest]
 
 
-def _in_turn(queues: Sequence[Sequence[Item]]) -> Iterator[Item]:
+def _in_turn(queues: Sequence[Sequence[GalleryItem]]) -> Iterator[GalleryItem]:
     """One of each queue after another, each item once."""
     seen = set()
     for place in range(max(map(len, queues), default=0)):
