@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from vieval_plugin.meta_evaluation.headline import HeadlineNumber
 from vieval_plugin.report.headlines.boards import Board, BoardRow
 
+_NAMED = 3
+"""So many rows are named in a sentence, and of more their number is said."""
+
 
 def sentences(board: Board) -> list[str]:
     """A board in words, some sentences.
@@ -31,14 +34,29 @@ def _best(board: Board, rows: Sequence[BoardRow]) -> str:
         return _two_by_two(board)
     if first.rank is None:
         return f"{first.number.label} has {shown(first.number)}. {board.how}"
-    equal = [row.number.label for row in rows[1:] if row.rank == first.rank]
-    worse = [row.number.label for row in rows[1:] if row.rank is not None and row.rank > first.rank]
-    if equal:
-        told = f"{first.number.label} has the highest number ({shown(first.number)}), but it is not significantly better than {_and(equal)}"
-    else:
-        told = f"{first.number.label} is best ({shown(first.number)}), significantly better than all others"
-        return f"{told}."
-    return f"{told}; all of these are ahead of {_and(worse)}." if worse else f"{told}."
+    told_apart = {frozenset((pair.first, pair.second)) for pair in board.pairs if pair.different}
+    others = [row.number.label for row in rows[1:] if row.rank is not None]
+    worse = [one for one in others if frozenset((one, first.number.label)) in told_apart]
+    equal = [one for one in others if one not in worse]
+    number = f"{first.number.label} is best ({shown(first.number)}), significantly better than"
+    if not equal:
+        return f"{number} {_some(worse)}{_by(board, first, rows[1])}."
+    number = (
+        f"{first.number.label} has the highest number ({shown(first.number)}), but it is not significantly better than"
+    )
+    return f"{number} {_some(equal)}{f'; it is better than {_some(worse)}' if worse else ''}."
+
+
+def _by(board: Board, first: BoardRow, second: BoardRow) -> str:
+    """How far the best is from the next, on what both scored."""
+    labels = first.number.label, second.number.label
+    for pair in board.pairs:
+        if {pair.first, pair.second} == {*labels}:
+            sign = 1 if pair.first == labels[0] else -1
+            low, high = sorted((sign * pair.found.low, sign * pair.found.high))
+            told = f"{sign * pair.found.difference:.3f} [{low:.3f}, {high:.3f}], p {pair.adjusted:.3g}"
+            return f" (than {labels[1]} by {told})"
+    return ""
 
 
 def _two_by_two(board: Board) -> str:
@@ -87,6 +105,10 @@ def shown(number: HeadlineNumber) -> str:
     if math.isnan(number.low):
         return f"{number.value:.3f}"
     return f"{number.value:.3f} [{number.low:.3f}, {number.high:.3f}]"
+
+
+def _some(labels: Sequence[str]) -> str:
+    return _and(labels) if len(labels) <= _NAMED else f"{len(labels)} others"
 
 
 def _and(labels: Sequence[str]) -> str:

@@ -50,7 +50,7 @@ def forest(
     for number, (one, kind) in enumerate(lines):
         y = _LINE * number + _LINE / 2 + 4
         parts.append(
-            f'<text class="name" x="{_NAMES - 10}" y="{y + 4:.1f}" text-anchor="end">{_short(one.label)}</text>'
+            f'<text class="name" x="{_NAMES - 10}" y="{y + 4:.1f}" text-anchor="end">{_short(one.label.split(": ")[0])}</text>'
         )
         if not math.isnan(one.low):
             parts.append(
