@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from vieval_plugin.meta_evaluation.annotator_agreement import (
     WHOLE,
     Annotated,
-    RankCoefficient,
     overall_items,
 )
 from vieval_plugin.meta_evaluation.common_items import compared_correlations
@@ -18,7 +18,7 @@ from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.observations import Estimate, StatisticsOptions, observe
 from vieval_plugin.records import Run
 
-SHOWN: RankCoefficient = "spearman"
+SHOWN: Final = "spearman"
 
 
 def annotator_headline(
