@@ -145,10 +145,10 @@ def _ranked(headline: Headline, able: Sequence[str], benchmark: str, options: St
     if len(able) < 2:
         return _Ranking({}, (), None, f"There is no second {headline.entrant} to compare with.")
     whole = headline.compared(able)
-    if whole.why and whole.used:
+    if whole.why:
         return _Ranking({}, (), None, f"Without ranks: {whole.why}.")
     own = [judge.own for judge in whole.judges if not judge.reason]
-    if own and 2 * whole.used >= min(own) and not whole.why:
+    if own and 2 * whole.used >= min(own):
         found = compare_judges(whole, benchmark, options)
         ranks = {one.judge.label: one.rank for one in found.standings if one.rank is not None}
         values = {one.judge.label: one.estimate for one in found.standings if one.rank is not None}
