@@ -7,12 +7,14 @@ VLLM_ENV := .venv-vllm
 KIT_ENV := .venv-vlmevalkit
 VLLM_PORT ?= 8765
 VLLM_URL := http://127.0.0.1:$(VLLM_PORT)
+# what the demo judges: tasks, or groups of them in vieval_plugin/tasks.py
+DEMO_TASKS ?= vieval_demo
 
 # a test file stays in one process, and those that take longest begin first (see tests/conftest.py)
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-fast test-vllm test-vlmevalkit test-attack train-adiee-demo lint docs tasks clean
+.PHONY: demo demo-page test test-fast test-vllm test-vlmevalkit test-attack train-adiee-demo lint docs tasks clean
 
 # tokens of what an environment was made from: a second call is quick unless setup.cfg changed
 $(ENV)/ready: setup.cfg pyproject.toml
@@ -22,14 +24,18 @@ $(ENV)/ready: setup.cfg pyproject.toml
 	@touch $@
 
 demo: $(ENV)/ready
-	@echo "== judging drawn images with known defects (task group vieval_demo, synthetic ratings)"
+	@echo "== judging drawn images with known defects (tasks $(DEMO_TASKS), synthetic ratings)"
 	rm -rf $(OUT)/demo
-	$(BIN)/lmms-eval --model vieval_measure --tasks vieval_demo --output_path $(OUT)/demo --log_samples > $(OUT)-demo.log 2>&1 \
+	$(BIN)/lmms-eval --model vieval_measure --tasks $(DEMO_TASKS) --output_path $(OUT)/demo --log_samples > $(OUT)-demo.log 2>&1 \
 	  || { tail -n 20 $(OUT)-demo.log; exit 1; }
 	@mkdir -p $(OUT) && mv $(OUT)-demo.log $(OUT)/demo.log
+	@echo "== which judge finds the defects? 1 is the same order as the known defects give, 0 is chance"
 	$(BIN)/vieval report $(OUT)/demo --out $(OUT)/demo-report
-	@sed -n '/^### Over all tasks/,/^### By task/p' $(OUT)/demo-report/report.md | sed '$$d'
-	@echo "== report: $(OUT)/demo-report/report.md   log of the run: $(OUT)/demo.log"
+	@echo "== open this page in a browser: $(abspath $(OUT))/demo-report/report.html   (log of the run: $(OUT)/demo.log)"
+
+# the page of the demo and its picture for the README, which are part of the documentation; the picture needs chromium
+demo-page: demo
+	$(BIN)/python docs/make_demo_page.py $(OUT)/demo-report/report.html
 
 test: $(ENV)/ready lint
 	@echo "== tests (those on public data need ../shared/data beside this checkout)"

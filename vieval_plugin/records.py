@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from vieval_plugin.judges.contests import Contest, Judged, Votes
@@ -59,7 +60,8 @@ class Record:
 
     `ratings` maps an aspect to one value a rater, NaN where a rater gave none; `tags`, `kind`, `group`, `place` and
     `category` are the sample's. `made` is there for images that a generator made in the run, and then `sample` is what was
-    judged. `fingerprint` is that of the sample as it was judged. A contest has `votes` and `candidates`, and no ratings.
+    judged. `fingerprint` is that of the sample as it was judged. `tokens` is what the host says that the verdict took, in and
+    out, None where it says nothing; `summary` the file in which it says how long the run took. A contest has `votes` and `candidates`, and no ratings.
     """
 
     id: SampleId
@@ -76,6 +78,8 @@ class Record:
     category: str = ""
     made: Made | None = None
     sample: Sample | None = None
+    tokens: int | None = None
+    summary: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import PIL.Image
 import pytest
 from markdown_it import MarkdownIt
 
+from tests.report.pages import Page
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.records import Provenance, response_json, target_json
@@ -291,6 +292,15 @@ def test_a_report_holds_nothing_that_steers_links_or_computes(results, folder, c
     harmless_console(said.out)
     harmless_console(said.err)
     harmless_markdown((out / "report.md").read_text())
+    page = (out / "report.html").read_text()
+    harmless_console(page)
+    seen = Page(page)
+    assert not [name for name, _ in seen.elements if name in ("img", "iframe", "object", "embed", "base")]
+    assert len(seen.all("script")) == 1
+    for tag, name, value in seen.attributes():
+        assert not name.startswith("on"), tag
+        assert name not in ("src", "action", "style", "srcset"), tag
+        assert name != "href" or value.startswith(("#", "data:")), value
     tables = {path.name: harmless_csv(path) for path in out.glob("*.csv")}
     assert tables
     assert any("'=1+1" in cell for rows in tables.values() for row in rows for cell in row)

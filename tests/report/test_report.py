@@ -41,7 +41,7 @@ def results(folder: Path, benchmark: str = BENCHMARK, lacking: int = 0) -> Path:
 
 
 def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path: Path) -> None:
-    assert write_report([results(tmp_path / "run")], tmp_path / "out", OPTIONS) is None
+    assert write_report([results(tmp_path / "run")], tmp_path / "out", OPTIONS).comparison is None
     text = (tmp_path / "out" / "report.md").read_text()
     note = registry.benchmark(BENCHMARK).note
     assert "Synthetic" in note

@@ -1,4 +1,4 @@
-"""`vieval report`: tables from results."""
+"""`vieval report`: a page and tables from results."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("report", help="tables from results of lmms-eval or VLMEvalKit runs")
+    parser = commands.add_parser("report", help="a page and tables from results of lmms-eval or VLMEvalKit runs")
     parser.add_argument(
         "results",
         nargs="+",
         type=Path,
         help="--output_path of lmms-eval runs with --log_samples, or --work-dir of VLMEvalKit runs",
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder for report.md, CSV tables and cells.json")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder for report.html, report.md, CSV tables and cells.json"
+    )
     parser.add_argument("--expect", type=Path, help="CSV of printed cells to compare with")
     parser.add_argument(
         "--card",
@@ -32,6 +34,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--order", type=Path, help="file with an image model a line, the best first, to compare rankings with"
     )
+    parser.add_argument("--samples", type=Path, help="samples file of what vieval score judged, for its images")
     parser.add_argument(
         "--traces", action="store_true", help="pages that show the verdicts of judges of many steps, step by step"
     )
@@ -42,19 +45,22 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.files import require_writable
     from vieval_plugin.harmless import say
-    from vieval_plugin.report import write_report
+    from vieval_plugin.report import PAGE, write_report
 
     require_writable(options.out / "report.md")
     statistics = config.current().statistics.options()
-    comparison = write_report(options.results, options.out, statistics, options.expect, options.order, options.card)
-    say(f"wrote {options.out / 'report.md'}")
+    written = write_report(
+        options.results, options.out, statistics, options.expect, options.order, options.card, options.samples
+    )
+    say(*written.headlines)
+    say(f"wrote {options.out / PAGE} (open it in a browser) and {options.out / 'report.md'}")
     if options.traces:
         from vieval_plugin.report.traces import write_pages
         from vieval_plugin.results.lookup import open_results
 
         for page in write_pages(open_results(options.results), options.out):
             say(f"wrote {page}")
-    if comparison is None:
+    if written.comparison is None:
         return 0
-    say(*comparison.lines())
-    return 1 if comparison.failed else 0
+    say(*written.comparison.lines())
+    return 1 if written.comparison.failed else 0

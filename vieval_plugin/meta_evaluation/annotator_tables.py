@@ -16,11 +16,18 @@ from vieval_plugin.meta_evaluation.annotator_agreement import (
     annotator_agreement,
     comparisons,
 )
+from vieval_plugin.meta_evaluation.annotator_headline import SHOWN, annotator_headline, compared_overall
+from vieval_plugin.meta_evaluation.headline import Headline
+from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.observations import Estimate, Observation, StatisticsOptions, observe
 from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, number, with_interval
 from vieval_plugin.records import Run
 
 WITH_ALL, WITH_OTHERS = "annotators, with the mean of all", "annotators, with the mean of the others"
+PAPER = (
+    "Table 1 has the shape of that table in Tu et al., Automatic Evaluation for Text-to-Image Generation (2024); the numbers are "
+    "computed here, from these runs."
+)
 HIGHEST_GRADE = 5.0
 """Grades are shown as Tu et al. ask for them, from 0 to 5; a verdict has them in [0, 1]."""
 
@@ -49,6 +56,7 @@ def annotator_tables(benchmark: str, annotated: Annotated, runs: Sequence[Run], 
     made: list[Table] = []
     cells: dict[Key, float] = {}
     reasons: dict[Key, str] = {}
+    headlines: list[Headline] = []
     for part in dict.fromkeys(part for run in runs for part in run.records):
         name, judging = f"{benchmark}/{part}", [run for run in runs if part in run.records]
         rows = _rows(name, annotated, judging, part, options)
@@ -58,12 +66,37 @@ def annotator_tables(benchmark: str, annotated: Annotated, runs: Sequence[Run], 
                 made.append(_like_table_1(annotated, dimension, shown))
         made.append(_intervals(rows))
         made += _grades(name, annotated, judging, part, options)
+        headlines.append(_headline(part, annotated, rows, judging, options))
         for row in rows:
             for one, found in row.estimates.items():
                 key = Key("statistics", part, "", row.label, str(one), one.dimension)
                 cells[key] = found.value
                 reasons |= {key: found.reason} if found.reason else {}
-    return Tables(tuple(made), cells, reasons=reasons)
+    return Tables(tuple(made), cells, reasons=reasons, headlines=tuple(headlines), paper=PAPER)
+
+
+def _headline(
+    part: str, annotated: Annotated, rows: Sequence[Compared], judging: Sequence[Run], options: StatisticsOptions
+) -> Headline:
+    """The overall scores of all judges beside the annotators with one another, and those of each dimension."""
+    judges = [row for row in rows if row.failed is not None]
+    [people] = [row for row in rows if row.label == WITH_OTHERS]
+    of_dimension = {
+        dimension: {
+            row.label: (row.estimates[one], row.counts[dimension])
+            for row in judges
+            for one in [Comparison(dimension, MEAN, SHOWN)]
+            if one in row.estimates
+        }
+        for dimension in (WHOLE, *annotated.dimensions)
+    }
+    alone = [people.estimates[Comparison(WHOLE, a, SHOWN)] for a in annotated.annotators if a != MEAN]
+
+    def compared(labels: Sequence[str]) -> ComparedStatistic:
+        return compared_overall(part, annotated, [run for run in judging if run.label in labels], options)
+
+    overall = of_dimension.pop(WHOLE)
+    return annotator_headline(part, overall, alone, people.counts[WHOLE], of_dimension, compared)
 
 
 def _rows(

@@ -13,12 +13,11 @@ from vieval_plugin.meta_evaluation.annotator_agreement import (
     Wanted,
     annotator_agreement,
     comparisons,
-    overall_items,
 )
+from vieval_plugin.meta_evaluation.annotator_headline import compared_overall
 from vieval_plugin.meta_evaluation.annotator_tables import annotator_tables
-from vieval_plugin.meta_evaluation.common_items import compared_correlations
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary, observe
+from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
@@ -77,10 +76,6 @@ class WithAnnotators(Annotated):
         """Overall scores with the mean of all annotators, by Spearman's coefficient, each part for itself."""
         found = []
         for part in dict.fromkeys((*parts, *(part for run in runs for part in run.records))):
-            judged = {
-                run.label: overall_items([observe(one) for one in run.records[part]], run.aspects, self, options)
-                for run in runs
-                if part in run.records
-            }
-            found += [compared_correlations(part, WHOLE, "spearman", judged)] if judged else []
+            judging = [run for run in runs if part in run.records]
+            found += [compared_overall(part, self, judging, options)] if judging else []
         return found

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.generator_headline import generator_headline
 from vieval_plugin.meta_evaluation.generator_means import by_prompt, over_prompts
+from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, fill, observe
 from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, with_interval
 from vieval_plugin.records import Run
@@ -58,7 +60,17 @@ def generator_tables(benchmark: str, parts: Sequence[str], runs: Sequence[Run], 
             made.append(table)
     if differences := _differences(benchmark, judged, options):
         made.append(differences)
-    return Tables(tuple(made), cells)
+    return Tables(tuple(made), cells, headlines=_headlines(benchmark, judged, options))
+
+
+def _headlines(benchmark: str, judged: Sequence[_Judged], options: StatisticsOptions) -> tuple[Headline, ...]:
+    found = []
+    for judge in dict.fromkeys(one.judge for one in judged):
+        own = [one for one in judged if one.judge == judge]
+        images = {one.image_model: _uniquely_grouped(one) for one in own}
+        if own[0].aspects:
+            found.append(generator_headline(benchmark, judge, own[0].aspects, images, options))
+    return tuple(found)
 
 
 def _generators(run: Run, options: StatisticsOptions) -> list[_Judged]:

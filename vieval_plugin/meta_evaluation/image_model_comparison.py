@@ -61,20 +61,25 @@ def compared_by_image_model(
         options: what failed verdicts are.
         rated: what people rated.
     """
-    scored = [_scored(run, parts, rated, options) for run in runs]
+    scored = [scored_cells(run, parts, rated, options) for run in runs]
     aspects = dict.fromkeys([*rated, *(aspect for of_run in scored for aspect in of_run)])
     rating = {aspect: [place for place, of_run in enumerate(scored) if aspect in of_run] for aspect in aspects}
     return [
-        _compared(aspect, [runs[place].label for place in places], [scored[place][aspect] for place in places])
+        compared_on(aspect, [runs[place].label for place in places], [scored[place][aspect] for place in places])
         for aspect, places in rating.items()
         if places
     ]
 
 
-def _scored(
+def scored_cells(
     run: Run, parts: Sequence[str], rated: tuple[str, ...], options: StatisticsOptions
 ) -> dict[str, dict[Cell, Observation]]:
-    """By aspect that the judge rates, the samples that count for it."""
+    """By aspect that the judge rates, the samples that count for it.
+
+    Args:
+        run: the judge's.
+        parts, rated, options: as for `compared_by_image_model`.
+    """
     found: dict[str, dict[Cell, Observation]] = {}
     for part in (part for part in dict.fromkeys((*parts, *run.records)) if part in run.records):
         observed = [observe(judged) for judged in run.records[part]]
@@ -86,7 +91,14 @@ def _scored(
     return found
 
 
-def _compared(aspect: str, labels: Sequence[str], scored: Sequence[Mapping[Cell, Observation]]) -> ComparedStatistic:
+def compared_on(aspect: str, labels: Sequence[str], scored: Sequence[Mapping[Cell, Observation]]) -> ComparedStatistic:
+    """Judges compared on one aspect.
+
+    Args:
+        aspect: which, that all of them rate.
+        labels: theirs.
+        scored: the samples that count for each, as `scored_cells` has them.
+    """
     cells = sorted(common(scored))
     columns = sorted({(cell.part, cell.image_model) for cell in cells})
     table = _table(aspect, cells, columns, scored)

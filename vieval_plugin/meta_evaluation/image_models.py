@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from vieval_plugin.meta_evaluation.image_model_agreement import agreement_by_image_model
 from vieval_plugin.meta_evaluation.image_model_cells import numbers_by_image_model
 from vieval_plugin.meta_evaluation.image_model_comparison import compared_by_image_model
+from vieval_plugin.meta_evaluation.image_model_headline import image_model_headlines
 from vieval_plugin.meta_evaluation.image_model_tables import agreement_document, image_model_tables
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary
@@ -15,6 +16,12 @@ from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.same_samples import same_samples_tables
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
+
+PAPER = (
+    "Tables that are called by a number have the shape of that table in Ku et al., VIEScore: Towards Explainable Metrics for "
+    "Conditional Image Synthesis Evaluation (ACL 2024), or of its like for image metrics, so that both can be laid side by "
+    "side; the numbers are computed here, from these runs."
+)
 
 _NUMBERS = ("fisher", "ci_low", "ci_high", "paper", "count")
 
@@ -64,7 +71,8 @@ class ByImageModel:
             *same_samples_tables(benchmark, tuple(held), runs, self.added_last, options),
         ]
         document = {"agreement": agreement_document(numbers.agreement)}
-        return Tables(tuple(made), numbers.cells, document, numbers.reasons)
+        headlines = image_model_headlines(numbers, runs, options, self.rated)
+        return Tables(tuple(made), numbers.cells, document, numbers.reasons, headlines, PAPER)
 
     def compared(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions

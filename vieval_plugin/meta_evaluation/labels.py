@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.label_comparison import compared_with_labels
+from vieval_plugin.meta_evaluation.label_headline import label_headlines
 from vieval_plugin.meta_evaluation.label_statistics import (
     ASPECT,
     STATISTICS,
@@ -60,24 +61,27 @@ class WithLabels:
         by_skill: list[tuple[str, ...]] = []
         cells: dict[Key, float] = {}
         reasons: dict[Key, str] = {}
+        summaries: dict[tuple[str, str], Summary] = {}
+        by_tag: dict[tuple[str, str], dict[str, Summary]] = {}
         for run in runs:
             for part, judged in run.records.items():
                 observed = tuple(observe(records) for records in judged)
                 name = f"{benchmark}/{part}"
-                summary = label_statistics(observed, self.statistics, name, options)
+                summaries[part, run.label] = summary = label_statistics(observed, self.statistics, name, options)
                 rows.append((part, run.label, *_cells(summary)))
                 for statistic, estimate in summary.estimates.items():
                     key = Key("statistics", part, "", run.label, statistic, ASPECT)
                     cells[key] = estimate.value
                     reasons |= {key: estimate.reason} if estimate.reason else {}
-                tagged = label_statistics_by_tag(observed, self.statistics, name, options)
+                by_tag[part, run.label] = tagged = label_statistics_by_tag(observed, self.statistics, name, options)
                 by_skill += [(part, run.label, tag, *_cells(of_tag)) for tag, of_tag in tagged.items()]
         header = ("scored", "exact", *self.statistics)
         made = (
             Table("statistics", "Statistics [95% interval]", ("task", "judge", *header), tuple(rows)),
             Table("skills", "By skill", ("task", "judge", "skill", *header), tuple(by_skill)),
         )
-        return Tables(tuple(table for table in made if table.rows), cells, reasons=reasons)
+        headlines = label_headlines(self.statistics, summaries, by_tag, runs, options)
+        return Tables(tuple(table for table in made if table.rows), cells, reasons=reasons, headlines=headlines)
 
     def compared(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions

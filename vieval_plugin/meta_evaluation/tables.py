@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from vieval_plugin.meta_evaluation.headline import Headline
+
 _NAMED = 3
 
 
@@ -35,13 +37,16 @@ class Key:
 class Tables:
     """What a benchmark's results show: tables to read, cells to compare, and more for programs, as JSON values.
 
-    `reasons` says of undefined cells why they are.
+    `reasons` says of undefined cells why they are. `headlines` are the numbers that come before all tables, the default first;
+    `paper` says whose tables those with numbers are.
     """
 
     tables: tuple[Table, ...]
     cells: Mapping[Key, float]
     document: Mapping[str, object] = field(default_factory=dict)
     reasons: Mapping[Key, str] = field(default_factory=dict)
+    headlines: tuple[Headline, ...] = ()
+    paper: str = ""
 
 
 def number(value: float | None, digits: int = 4, reason: str = "") -> str:

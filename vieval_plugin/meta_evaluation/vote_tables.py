@@ -12,6 +12,7 @@ from vieval_plugin.meta_evaluation.tables import Key, Table, Tables
 from vieval_plugin.meta_evaluation.vote_answers import COUNTED
 from vieval_plugin.meta_evaluation.vote_breakdowns import breakdowns, in_percent
 from vieval_plugin.meta_evaluation.vote_entrants import Entrant, JudgedPart, entrants_of
+from vieval_plugin.meta_evaluation.vote_headline import vote_headlines
 from vieval_plugin.meta_evaluation.vote_statistics import Drawing, Share, has_paper, of_answers, of_orders, of_paper
 from vieval_plugin.records import Run
 
@@ -77,7 +78,10 @@ def vote_tables(
         for line in lines
         for counted in line.not_above
     ]
-    return Tables(tuple(table for table in made if table.rows), cells, {"not_above_best_constant": below}, reasons)
+    headlines = vote_headlines(benchmark, judged, scheme, options)
+    return Tables(
+        tuple(table for table in made if table.rows), cells, {"not_above_best_constant": below}, reasons, headlines
+    )
 
 
 def _lines(judged: JudgedPart, scheme: str) -> list[Line]:

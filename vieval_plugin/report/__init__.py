@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from vieval_plugin import harmless, registry
@@ -18,10 +18,25 @@ from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
 from vieval_plugin.report.expect import PrintedComparison, compare
 from vieval_plugin.report.findings import findings_tables
+from vieval_plugin.report.headlines.boards import boards_of
+from vieval_plugin.report.headlines.durations import durations
+from vieval_plugin.report.headlines.words import sentences, shown
 from vieval_plugin.report.order import read_order
+from vieval_plugin.report.page import PageSection, page
 from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.report.trained_on import trained_on_tables
 from vieval_plugin.results.runs import load_runs
+from vieval_plugin.text_table import text_table
+
+PAGE = "report.html"
+
+
+@dataclass(frozen=True)
+class WrittenReport:
+    """What a report came to: how its cells compare with printed ones, None where none were given, and its headlines in lines."""
+
+    comparison: PrintedComparison | None
+    headlines: tuple[str, ...]
 
 
 def write_report(
@@ -31,8 +46,9 @@ def write_report(
     expected: Path | None = None,
     order: Path | None = None,
     cards: Sequence[Path] = (),
-) -> PrintedComparison | None:
-    """Write `report.md`, a CSV for each table and `cells.json` to the folder `out`; compare with printed cells if asked.
+    samples: Path | None = None,
+) -> WrittenReport:
+    """Write `report.html`, `report.md`, a CSV for each table and `cells.json` to the folder `out`; compare with printed cells if asked.
 
     Args:
         results: folders or files that runs left behind.
@@ -41,47 +57,64 @@ def write_report(
         expected: a CSV of printed cells, in the form that `expect` reads.
         order: a file with an image model a line, the best first, that rankings are compared with.
         cards: of trained models that answered, whose folders the results do not name.
+        samples: the samples file of what `vieval score` judged, for its images.
 
     Returns:
-        How the cells compare with the printed ones, None where none were given.
+        What is to be said of it in a terminal.
 
     Raises:
         VievalError: for results that cannot be read or whose benchmark is not known, before anything is written.
     """
     runs = load_runs(results)
+    seconds = durations(runs)
     benchmarks = [known_benchmark(name) for name in dict.fromkeys(run.benchmark for run in runs)]
     given = read_order(order) if order else ()
-    sections = [
-        (
-            benchmark,
-            _section(benchmark, [run for run in runs if run.benchmark == benchmark.name], options, given, cards),
-        )
-        for benchmark in benchmarks
-    ]
-    if order and not any(key.table == ORDER for _, section in sections for key in section.cells):
+    sections = []
+    for benchmark in benchmarks:
+        own = [run for run in runs if run.benchmark == benchmark.name]
+        made = _section(benchmark, own, options, given, cards)
+        boards = boards_of(made.headlines, benchmark.name, own, options, seconds)
+        sections.append(PageSection(benchmark, own, made, boards))
+    if order and not any(key.table == ORDER for section in sections for key in section.tables.cells):
         raise VievalError(
             f"{order}: no results have scores of two of its image models; it names {', '.join(given[:5])}"
         )
-    cells = {key: value for _, section in sections for key, value in section.cells.items()}
+    cells = {key: value for section in sections for key, value in section.tables.cells.items()}
     comparison = compare(expected, cells) if expected else None
     parts = [f"# Agreement of judges with human ratings\n\n{_protocol(options)}\n"]
     files: dict[str, str] = {}
-    for benchmark, section in sections:
-        parts.append(f"## {benchmark.name}\n\n{benchmark.note}\n")
-        for table in section.tables:
+    for section in sections:
+        name = section.benchmark.name
+        parts.append(f"## {name}\n\n{section.benchmark.note}\n")
+        for table in (*section.headlines, *section.tables.tables):
             parts.append(markdown(table))
-            files[f"{benchmark.name}_{table.name}.csv"] = csv_text(table)
+            files[f"{name}_{table.name}.csv"] = csv_text(table)
     if comparison:
         # a line of its own begins with our words, so that none can end the fence
         parts += ["## Compared with printed cells\n", "```", *map(harmless.console, comparison.lines()), "```", ""]
     documents = [
-        {"benchmark": benchmark.name, "cells": _listed(section), **section.document} for benchmark, section in sections
+        {"benchmark": one.benchmark.name, "cells": _listed(one.tables), **one.tables.document} for one in sections
     ]
     files["report.md"] = "\n".join(parts)
+    files[PAGE] = page(sections, options, _protocol(options).replace("`", ""), samples)
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     for name, text in files.items():
         write_whole(out / name, [text])
-    return comparison
+    return WrittenReport(comparison, tuple(line for section in sections for line in _first_lines(section)))
+
+
+def _first_lines(section: PageSection) -> list[str]:
+    """What a terminal shows of a benchmark: its first headline as a table and in words, and the others in a line each."""
+    if not section.boards:
+        return []
+    board, [table, *_] = section.boards[0], section.headlines
+    rows = [table.header, *table.rows]
+    others = [
+        f"{other.headline.aspect}: {', '.join(f'{row.number.label} {shown(row.number)}' for row in other.rows)}"
+        for other in section.boards[1:]
+    ]
+    named = f"{section.benchmark.name}: {board.headline.number}"
+    return [named, "", *text_table(rows), "", *sentences(board), *others, ""]
 
 
 def known_benchmark(name: str) -> Benchmark:

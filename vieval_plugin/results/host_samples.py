@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +49,32 @@ def _newest(same: Sequence[Path]) -> Path:
 def records_of(path: Path) -> list[tuple[Record, ...]]:
     """The records of a samples file, each sample's together; VievalError names a malformed row."""
     records = []
+    summary = _summary(path)
     for number, line in enumerate(lines_of(path.read_text(encoding="utf-8")), start=1):
         try:
             row = read_json(line)
-            records.append(tuple(read_record(response, row["target"]) for response in responses_of(row)))
+            judged = [read_record(response, row["target"]) for response in responses_of(row)]
+            spent = zip_longest(judged, _tokens(row)[: len(judged)])
+            records.append(tuple(replace(one, tokens=tokens, summary=summary) for one, tokens in spent))
         except (ValueError, KeyError, TypeError, VievalError) as error:
             raise VievalError(f"{path}: line {number} is no result of VIEval ({error})") from None
     return records
+
+
+def _summary(path: Path) -> Path | None:
+    """What the host wrote of the whole run, beside its samples."""
+    summary = path.with_name(path.name.split("_samples_")[0] + "_results.json")
+    return summary if summary.is_file() else None
+
+
+def _tokens(row: Mapping[str, Any]) -> list[int | None]:
+    """What each response of a row took, as far as the host says."""
+    held = row.get("token_counts")
+    counts = [one if isinstance(one, dict) else {} for one in held] if isinstance(held, list) else []
+    told = [
+        [one[name] for name in ("input_tokens", "output_tokens") if isinstance(one.get(name), int)] for one in counts
+    ]
+    return [sum(several) if several else None for several in told]
 
 
 def responses_of(sample: Mapping[str, Any]) -> list[str]:

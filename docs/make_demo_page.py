@@ -1,0 +1,58 @@
+"""Puts the demo's page and a picture of it beside this file: `make demo-page`.
+
+The page shows drawn images alone. The picture is taken by chromium; where that is not installed, the one that is there stays.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from PIL import Image
+
+from vieval_plugin.files import write_whole
+
+HERE = Path(__file__).parent
+PAGE, PICTURE = HERE / "demo.html", HERE / "demo.webp"
+MOST_BYTES = 300_000
+_SIZE = (1180, 1180)
+
+
+def main(report: Path) -> None:
+    """Copy a report's page, and take a picture of its beginning beside one of its gallery."""
+    write_whole(PAGE, report.read_bytes())
+    print(f"wrote {PAGE}")
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        print(f"chromium is not installed, so {PICTURE} is as it was")
+        return
+    shots = [_shot(browser, f"{PAGE.absolute().as_uri()}{place}") for place in ("", "#gallery")]
+    both = Image.new("RGB", (sum(shot.width for shot in shots) + 20, _SIZE[1]), "white")
+    both.paste(shots[0], (0, 0))
+    both.paste(shots[1], (shots[0].width + 20, 0))
+    both.thumbnail((1600, 1600), Image.Resampling.LANCZOS)
+    for quality in range(90, 20, -10):
+        written = io.BytesIO()
+        both.save(written, "WEBP", quality=quality, method=6)
+        if written.tell() <= MOST_BYTES:
+            break
+    write_whole(PICTURE, written.getvalue())
+    print(f"wrote {PICTURE} ({written.tell()} bytes)")
+
+
+def _shot(browser: str, address: str) -> Image.Image:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "shot.png"
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking"]
+        size = f"--window-size={_SIZE[0]},{_SIZE[1]}"
+        command = [browser, *flags, size, f"--user-data-dir={folder}/profile", f"--screenshot={file}", address]
+        subprocess.run(command, check=True, capture_output=True, timeout=600)
+        return Image.open(io.BytesIO(file.read_bytes())).convert("RGB")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,138 @@
+"""What each report object puts first: the number that its tables have, beside people and answers that never look."""
+
+import math
+
+import pytest
+
+from vieval_plugin.judges.contests import Votes
+from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
+from vieval_plugin.meta_evaluation.annotators import WithAnnotators
+from vieval_plugin.meta_evaluation.generators import OfGenerators
+from vieval_plugin.meta_evaluation.image_models import ByImageModel
+from vieval_plugin.meta_evaluation.labels import WithLabels
+from vieval_plugin.meta_evaluation.observations import StatisticsOptions
+from vieval_plugin.meta_evaluation.tables import Key
+from vieval_plugin.meta_evaluation.votes import ByVotes
+from vieval_plugin.records import Provenance, Record, Run
+
+OPTIONS = StatisticsOptions(draws=50)
+
+
+def run(label, rows, aspects=("O",)):
+    """A run of rows (part, model, uid, scores, ratings)."""
+    records = {}
+    for part, model, uid, scores, ratings in rows:
+        verdict = Verdict(scores, Status.OK if scores else Status.REFUSAL)
+        identity = SampleId("b", part, model, uid)
+        record = Record(identity, verdict, Provenance("mine", (), aspects, label), ratings, kind=part, group=uid)
+        records.setdefault(part, []).append((record,))
+    return Run(label, "b", "mine", aspects, records)
+
+
+def contests(label, answers, votes, part="p"):
+    """A run on contests with a vote of people and a judge's vote each."""
+    records = []
+    for number, (said, vote) in enumerate(zip(answers, votes, strict=True)):
+        verdict = Verdict({}, Status.OK if said else Status.REFUSAL, choice=Choice({"forward": said} if said else {}))
+        both = tuple(SampleId("b", part, model, str(number)) for model in "xy")
+        identity, source = SampleId("b", part, "", str(number)), Provenance("mine", (), (), label)
+        records.append(
+            (Record(identity, verdict, source, {}, group=str(number), votes=Votes("four_way", vote), candidates=both),)
+        )
+    return Run(label, "b", "mine", (), {part: records})
+
+
+def of(headline, label):
+    [found] = [one for one in headline.numbers if one.label == label]
+    return found
+
+
+def test_of_rated_images_it_is_what_the_tables_have_by_the_aspect_that_most_judges_rate():
+    people = {str(n): (n % 4 / 4, n % 3 / 4, n % 5 / 4) for n in range(20)}
+    both = run(
+        "both",
+        [("tie", "m", u, {"SC": sum(p) / 3, "O": 1 - sum(p) / 3}, {"SC": p, "O": p}) for u, p in people.items()],
+        ("SC", "O"),
+    )
+    one = run("one", [("tie", "m", u, {"SC": p[0]}, {"SC": p, "O": p}) for u, p in people.items()], ("SC",))
+    made = ByImageModel().tables("b", ("tie",), [both, one], OPTIONS)
+    first, second = made.headlines
+    assert (first.aspect, second.aspect) == ("SC", "O")
+    assert [number.label for number in first.numbers] == ["both", "one"]
+    assert [number.label for number in second.numbers] == ["both"]
+    assert of(first, "both").value == pytest.approx(0.9999)
+    assert of(second, "both").value == pytest.approx(-0.9999)
+    assert of(first, "one").n == 20
+    assert [label.label.split(":")[0] for label in first.references] == ["human ceiling", "best constant"]
+    assert first.references[0].value < 0.9
+    assert first.references[1].value == 0
+    assert first.breakdowns["kind"]["tie"][0].value == of(first, "both").value
+    compared = first.compared(["one", "both"])
+    assert compared.aspect == "SC"
+    assert compared.used == 20
+
+
+def test_of_votes_it_is_the_accuracy_over_all_parts_beside_the_best_constant():
+    votes = ["first", "first", "first", "second", "both_bad", "both_good"]
+    judge = contests("judge", ["first", "first", "second", "second", "both_bad", ""], votes)
+    other = contests("judge", ["first", "second"], ["first", "first"], "q")
+    whole = Run("judge", "b", "mine", (), {**judge.records, **other.records})
+    [headline] = ByVotes("four_way").tables("b", ("p", "q"), [whole], OPTIONS).headlines
+    number = of(headline, "judge")
+    assert number.value == pytest.approx(5 / 8)
+    assert number.n == 8
+    [constant] = headline.references
+    assert constant.label == "best constant: always first"
+    assert constant.value == pytest.approx(5 / 8)
+    assert {word: several[0].value for word, several in headline.breakdowns["part"].items()} == pytest.approx(
+        {"p": 4 / 6, "q": 1 / 2}
+    )
+
+
+def test_of_labels_it_is_the_first_statistic_and_one_without_a_test_says_so():
+    rows = [("p", "m", str(n), {"SC": n / 10}, {"SC": (float(n > 4),)}) for n in range(10)]
+    made = WithLabels(("auroc", "pearson")).tables("b", ("p",), [run("judge", rows, ("SC",))], OPTIONS)
+    [headline] = made.headlines
+    assert of(headline, "judge").value == made.cells[Key("statistics", "p", "", "judge", "auroc", "SC")] == 1
+    assert headline.references[0].value == 0.5
+    assert "no paired test" in headline.compared(["judge"]).why
+
+
+def test_of_annotators_it_is_the_correlation_with_their_mean_beside_what_they_reach_themselves():
+    people = {str(n): (n % 4 / 4, n % 3 / 4, n % 5 / 4) for n in range(20)}
+    rows = [("p", "m", uid, {"O": sum(given)}, {"O": given}) for uid, given in people.items()]
+    made = WithAnnotators((), "O", 3).tables("b", ("p",), [run("judge", rows)], OPTIONS)
+    [headline] = made.headlines
+    assert of(headline, "judge").value == pytest.approx(1)
+    ceiling = headline.references[0]
+    each = [
+        made.cells[
+            Key(
+                "statistics",
+                "p",
+                "",
+                "annotators, with the mean of the others",
+                f"overall_manual_{n}_spearman",
+                "overall",
+            )
+        ]
+        for n in (1, 2, 3)
+    ]
+    assert ceiling.value == pytest.approx(sum(each) / 3)
+    assert headline.compared(["judge"]).used == 20
+
+
+def test_of_generators_it_is_the_mean_over_prompts_of_what_each_judge_says():
+    rows = [
+        ("tig", model, str(n), {"SC": 0.1, "O": value + n % 2 / 10}, {})
+        for model, value in (("good", 0.8), ("bad", 0.2))
+        for n in range(8)
+    ]
+    made = OfGenerators().tables("b", ("tig",), [run("judge", rows, ("SC", "O"))], OPTIONS)
+    [headline] = made.headlines
+    assert (headline.aspect, headline.entrant, headline.judge) == ("O", "generator", "judge")
+    assert {one.label: one.value for one in headline.numbers} == pytest.approx({"good": 0.85, "bad": 0.25})
+    pair = headline.compared(["good", "bad"]).pair(0, 1)
+    assert pair.estimates() == pytest.approx((0.85, 0.25))
+    assert not headline.references
+    assert not any(math.isnan(one.low) for one in headline.numbers)

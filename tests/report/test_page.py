@@ -1,0 +1,274 @@
+"""`report.html`: one file that loads nothing, says what is true, and shows what others wrote as text alone."""
+
+import base64
+import csv
+import hashlib
+import random
+import re
+
+import pytest
+from PIL import Image as Pillow
+
+from tests.report.pages import BENCHMARK, Page, row, write
+from vieval_plugin.judges.contests import Votes
+from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Step, Verdict
+from vieval_plugin.meta_evaluation.observations import StatisticsOptions
+from vieval_plugin.records import Provenance, Record, fingerprint
+from vieval_plugin.report import write_report
+from vieval_plugin.report.page.cards import card_of
+from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer, items_of
+from vieval_plugin.report.page.gallery import chosen
+from vieval_plugin.report.page.thumbnails import SIDE, Thumbnail, Thumbnails
+
+OPTIONS = StatisticsOptions(draws=200)
+EVIL = "<script>alert(1)</script>"
+
+
+def report(tmp_path, rows, options=OPTIONS):
+    written = write_report([write(tmp_path / "run", rows)], tmp_path / "out", options)
+    return Page((tmp_path / "out" / "report.html").read_text()), written
+
+
+def judged(judge, quality, n=60, failing=0, seed=0):
+    """Rows of a judge on the same samples as all others: `quality` says how much of its score is what people said."""
+    people, noise = random.Random(1), random.Random(f"{judge}{seed}")
+    rows = []
+    for number in range(n):
+        rating = people.choice([0.0, 0.25, 0.5, 0.75, 1.0])
+        score = quality * rating + (1 - quality) * noise.random()
+        failed = number < failing
+        rows.append(
+            row(
+                f"u{number}",
+                {} if failed else {"O": score},
+                [rating],
+                judge=judge,
+                status=Status.REFUSAL if failed else Status.OK,
+            )
+        )
+    return rows
+
+
+def headline(tmp_path):
+    with (tmp_path / "out" / f"{BENCHMARK}_headline_1.csv").open(newline="") as file:
+        return [*csv.DictReader(file)]
+
+
+def test_the_headline_is_in_order_and_judges_that_cannot_be_told_apart_share_a_rank(tmp_path):
+    good, as_good, bad = judged("good", 0.8), judged("as good", 0.8, seed=3), judged("bad", 0.1)
+    page, written = report(tmp_path, [*bad, *as_good, *good])
+    rows = headline(tmp_path)
+    judges = [one["judge"] for one in rows if one["rank"]]
+    assert {*judges[:2]} == {"good", "as good"}
+    assert judges[2] == "bad"
+    assert [one["rank"] for one in rows][:3] == ["1", "1", "3"]
+    values = [float(one["O [95%]"].split()[0]) for one in rows[:3]]
+    assert values == sorted(values, reverse=True)
+    assert [one["judge"] for one in rows[3:]] == ["best constant: the same score for all"]
+    assert f"{judges[0]} has the highest number" in page.said
+    assert f"it is not significantly better than {judges[1]}; it is better than bad." in page.said
+    assert any(line.startswith("1 ") and judges[0] in line for line in written.headlines)
+
+
+def test_a_judge_that_refused_much_is_marked_and_never_stands_on_top_unmarked(tmp_path):
+    page, _ = report(tmp_path, [*judged("all", 0.6), *judged("some", 0.8, failing=9), *judged("few", 1.0, failing=40)])
+    rows = {one["judge"]: one for one in headline(tmp_path)}
+    assert [*rows][:3] == ["some", "all", "few"]
+    assert rows["few"]["rank"] == ""
+    assert rows["some"]["failures"] == "9 of 60: 9 refusal (!)"
+    assert rows["all"]["on the 51 common"] != ""
+    assert (rows["all"]["n"], rows["some"]["n"], rows["few"]["n"]) == ("60", "51", "20")
+    warned = [one for one in page.all("tr") if one.get("class") == "warned"]
+    assert len(warned) == 2
+    assert "40 of 60 verdicts have no score (40 refusal); too few of the samples to be ranked" in page.said
+
+
+def test_judges_of_different_samples_are_compared_on_what_each_two_scored(tmp_path):
+    first = judged("first", 0.9, 80)[:50]
+    both = judged("both", 0.2, 80)
+    last = judged("last", 0.9, 80)[50:]
+    page, _ = report(tmp_path, [*first, *both, *last])
+    assert "each two are compared on what both scored" in page.said
+    assert "first is better than both" in page.said
+    assert "last is better than both" in page.said
+    assert {one["judge"]: one["rank"] for one in headline(tmp_path)[:3]} == {"first": "1", "last": "1", "both": "3"}
+
+
+def test_the_page_loads_nothing_and_its_policy_allows_its_own_style_and_script_alone(tmp_path):
+    page, _ = report(tmp_path, judged("mine", 0.5))
+    for tag, name, value in page.attributes():
+        assert name not in ("src", "srcset", "action", "style", "background", "poster", "ping", "formaction"), (
+            tag,
+            name,
+        )
+        if name in ("href", "xlink:href"):
+            assert value.startswith(("#", "data:")), value
+    assert not re.search(r"https?://", page.text)
+    assert "url(" not in page.raw["style"]
+    assert "@import" not in page.raw["style"]
+    [policy] = [one["content"] for one in page.all("meta") if one.get("http-equiv") == "Content-Security-Policy"]
+    for kind in ("style", "script"):
+        digest = base64.b64encode(hashlib.sha256(page.raw[kind].encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}';" in policy
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert "unsafe" not in policy
+
+
+def test_what_others_wrote_is_shown_and_never_active(tmp_path):
+    evil = {
+        "judge": 'j"><img src=x onerror=alert(1)>',
+        "model": "</title></style></script><svg onload=alert(1)>",
+        "rationale": f"</p>{EVIL}]]><!--",
+        "trace": (Step(("<b>", EVIL), Status.OK, (1.0,), f"javascript:alert(1) {EVIL}"),),
+    }
+    rows = [row(f"{EVIL}{n}{{{{ 7*7 }}}}", {"O": n / 9}, [n / 9], **evil) for n in range(10)]
+    page, _ = report(tmp_path, rows)
+    plain, _ = report(
+        tmp_path / "plain", [row(f"u{n}", {"O": n / 9}, [n / 9], judge="j", model="m") for n in range(10)]
+    )
+    assert len(page.all("script")) == len(plain.all("script")) == 1
+    assert page.raw["script"] == plain.raw["script"]
+    assert page.all("img") == page.all("iframe") == page.all("b ") == []
+    assert not [
+        one for one in page.attributes() if one[1].startswith("on") or ("javascript:" in one[2] and one[1] == "href")
+    ]
+    assert f"{EVIL}3{{{{ 7*7 }}}}" in page.said
+    assert "javascript:alert(1)" in page.said
+    assert "49" not in [word for word in page.said.split() if word.startswith(EVIL)]
+
+
+def drawn(folder, colour, size=(300, 200)):
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{colour}.png"
+    Pillow.new("RGB", size, colour).save(path)
+    return Image(path)
+
+
+def test_a_picture_is_small_and_made_once_whatever_its_file_is_called(tmp_path):
+    image = drawn(tmp_path, "red")
+    (tmp_path / "copy.png").write_bytes(image.source.read_bytes())
+    thumbnails = Thumbnails()
+    first, again = thumbnails.of(image), thumbnails.of(Image(tmp_path / "copy.png"))
+    assert first is again
+    assert thumbnails.made == [first]
+    assert (first.width, first.height) == (SIDE, 128)
+    assert first.address.startswith("data:image/webp;base64,UklGR")
+    (tmp_path / "broken.png").write_bytes(image.source.read_bytes()[:60])
+    assert thumbnails.of(Image(tmp_path / "broken.png")) == "cannot be read"
+    assert thumbnails.of(Image(tmp_path / "none.png")) == "not there"
+
+
+def test_a_page_does_not_grow_beyond_its_size(tmp_path):
+    thumbnails = Thumbnails(most_bytes=1)
+    assert isinstance(thumbnails.of(drawn(tmp_path, "red")), Thumbnail)
+    assert thumbnails.of(drawn(tmp_path, "blue")) == "left out, for the page's size"
+    assert isinstance(thumbnails.of(drawn(tmp_path, "red")), Thumbnail)
+
+
+class Held:
+    """Samples at hand."""
+
+    def __init__(self, *samples):
+        self.samples = {one.id: one for one in samples}
+
+    def find(self, record):
+        return self.samples.get(record.id, "not here")
+
+
+def test_a_card_has_all_images_of_its_sample_and_says_which_are_gone_or_others_than_those_judged(tmp_path):
+    source, output = drawn(tmp_path, "red"), drawn(tmp_path, "blue")
+    sample = Sample(SampleId("b", "tie", "model", "1"), {"output": output, "source": source}, {"instruction": "add"})
+    verdict = Verdict({"O": 0.5}, Status.OK, "because")
+    record = Record(
+        sample.id, verdict, Provenance("viescore", (), ("O",)), {"O": (0.5,)}, fingerprint=fingerprint(sample)
+    )
+    item = GalleryItem(sample.id, (Judgement("judge", record),))
+    card = card_of(item, Held(sample), Thumbnails())
+    assert [one.role for one in card.pictures] == ["source", "output"]
+    assert card.note == ""
+    assert card.texts == (("instruction", "add"),)
+    drawn(tmp_path, "blue", (30, 20))
+    assert "changed since" in card_of(item, Held(sample), Thumbnails()).note
+    output.source.unlink()
+    gone = card_of(item, Held(sample), Thumbnails())
+    assert gone.pictures[1].shown == "not there"
+    assert gone.note == ""
+    assert card_of(item, Held(), Thumbnails()).note == "not here"
+
+
+def test_a_replay_without_data_has_cards_that_say_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("VIEVAL_DATA", str(tmp_path / "nothing"))
+    rows = [row(f"u{n}", {"O": n / 8}, [n / 8] * 3) for n in range(8)]
+    rows = [{key: text.replace(BENCHMARK, "imagenhub") for key, text in one.items()} for one in rows]
+    page, _ = report(tmp_path, rows)
+    assert page.said.count("The data of this benchmark is not here") == 8
+    assert page.all("image") == []
+    assert "All 8 samples and contests" in page.said
+
+
+def item(number, apart, judge="j", status=Status.OK):
+    identity = SampleId("b", "tie", f"m{number % 3}", f"u{number}")
+    record = Record(identity, Verdict({"O": 0.5}, status), Provenance(judge, (), ("O",)), {}, group=f"g{number}")
+    return GalleryItem(identity, (Judgement(judge, record, "O", 0.5, 0.5, apart),), apart)
+
+
+def test_there_are_400_cards_at_most_the_furthest_apart_and_a_seeded_sample():
+    items = [item(n, n / 1000) for n in range(1000)]
+    random.Random(0).shuffle(items)
+    cards = chosen(items, seed=7)
+    assert len(cards) == len({one.id for one in cards}) == 400
+    assert [one.apart for one in cards[:300]] == [n / 1000 for n in range(999, 699, -1)]
+    assert chosen(items, seed=7) == cards
+    assert {one.id for one in chosen(items, seed=8)[:300]} == {one.id for one in cards[:300]}
+    assert chosen(items, seed=8) != cards
+    assert len(chosen(items[:400], seed=7)) == 400
+
+
+def test_every_judge_and_its_failures_have_a_place_in_the_gallery():
+    loud = [item(n, 1.0) for n in range(2000)]
+    quiet = [item(5000 + n, 0.01 * n, "quiet") for n in range(50)]
+    failing = [item(6000 + n, 0.0, "quiet", Status.REFUSAL) for n in range(50)]
+    cards = chosen([*loud, *quiet, *failing], seed=0)
+    of_quiet = [one for one in cards if one.judgements[0].label == "quiet"]
+    assert len(of_quiet) >= 100
+    assert any(one.record.verdict.status is Status.REFUSAL for one in of_quiet)
+
+
+def test_the_other_outputs_of_a_prompt_stand_beside_the_one_worth_a_look():
+    items = [item(n, 0.5) for n in range(1000)]
+    top = item(2000, 0.9)
+    beside = [item(3000 + n, 0.0) for n in range(3)]
+    for one in beside:
+        object.__setattr__(one.judgements[0].record, "group", "g2000")
+    held = {one.id for one in chosen([*items, top, *beside], seed=0, sampled=0)}
+    assert {one.id for one in (top, *beside)} <= held
+
+
+def test_disagreement_is_between_places_and_not_between_scales(tmp_path):
+    scores = {"a": 0.90, "b": 0.91, "c": 0.92}
+    people = {"a": 0.0, "b": 1.0, "c": 0.5}
+    rows = [row(uid, {"O": score}, [people[uid]]) for uid, score in scores.items()]
+    from vieval_plugin.results.runs import load_runs
+
+    found = {one.id.uid: one.apart for one in items_of(load_runs([write(tmp_path, rows)]))}
+    assert found == {"a": 0.0, "b": 0.5, "c": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        (Choice({"forward": "first", "reverse": "first"}), "first"),
+        (Choice({"forward": "first", "reverse": "second"}), "tie"),
+        (Choice(preferences={"forward": -0.5, "reverse": 0.1}), "second"),
+        (Choice(scores=({"O": 0.5}, {"O": 0.25})), "first"),
+        (Choice(scores=({"O": 0.5}, {"O": 0.5})), "tie"),
+        (Choice(scores=({"O": 0.1}, {"O": 0.5}, {"O": 0.1})), "2>1=3"),
+        (Choice(scores=({"O": 0.5}, {})), ""),
+        (Choice(), ""),
+    ],
+)
+def test_a_judge_of_a_contest_says(choice, said):
+    record = Record(
+        SampleId("b", "p", "", "1"), Verdict({}, Status.OK, choice=choice), Provenance("j", (), ()), {}, votes=Votes()
+    )
+    assert answer(record) == said

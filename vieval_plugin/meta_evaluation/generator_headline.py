@@ -1,0 +1,76 @@
+"""Headlines of benchmarks on which generators are judged: for each judge, the mean score of each generator over prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
+from vieval_plugin.meta_evaluation.generator_means import by_prompt, over_prompts
+from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber, preferred
+from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
+from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions
+
+
+def generator_headline(
+    benchmark: str,
+    judge: str,
+    aspects: Sequence[str],
+    images: Mapping[str, Sequence[Observation]],
+    options: StatisticsOptions,
+) -> Headline:
+    """The headline of a judge: O where it rates that, else SC, else what it rates.
+
+    Args:
+        benchmark: its name, which joins the seed.
+        judge: its label.
+        aspects: what it rates; not none.
+        images: of each generator, failures already filled, groups named with their part.
+        options: how many draws, the seed.
+    """
+    aspect = preferred(aspects, dict.fromkeys(aspects, 1))[0]
+    name = f"{benchmark}/all"
+
+    def number(model: str, some: Sequence[Observation]) -> HeadlineNumber:
+        found = over_prompts(some, aspect, name, options)
+        return HeadlineNumber(model, found.value, found.low, found.high, len(by_prompt(some, aspect)), found.reason)
+
+    headings: Mapping[str, Callable[[Observation], Sequence[str]]] = {
+        "kind": lambda one: (one.kind,),
+        "category": lambda one: (one.category,) if one.category else (),
+        "tag": lambda one: one.tags,
+    }
+    broken = {}
+    for heading, words in headings.items():
+        held = dict.fromkeys(word for several in images.values() for one in several for word in words(one))
+        if len(held) > 1:
+            broken[heading] = {
+                word: [
+                    number(model, [one for one in several if word in words(one)]) for model, several in images.items()
+                ]
+                for word in held
+            }
+    return Headline(
+        aspect,
+        f"Mean {aspect} over prompts, by {judge}",
+        "O is what SC and PQ are together. It is the judge's opinion: nobody rated these images.",
+        "prompts",
+        (0.0, 1.0),
+        tuple(number(model, several) for model, several in images.items()),
+        _comparing(aspect, images),
+        breakdowns=broken,
+        entrant="generator",
+        judge=judge,
+    )
+
+
+def _comparing(
+    aspect: str, images: Mapping[str, Sequence[Observation]]
+) -> Callable[[Sequence[str]], ComparedStatistic]:
+    def compared(labels: Sequence[str]) -> ComparedStatistic:
+        items = {
+            label: {prompt: JudgedItem(prompt, score) for prompt, score in by_prompt(images[label], aspect).items()}
+            for label in labels
+        }
+        return compared_means("all", aspect, f"mean {aspect} over prompts", items, "prompts")
+
+    return compared

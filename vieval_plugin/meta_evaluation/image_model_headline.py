@@ -1,0 +1,83 @@
+"""Headlines of benchmarks in which people rated the outputs of several image models: agreement by aspect."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TypeAlias
+
+from vieval_plugin.meta_evaluation.headline import WHY_PREFERRED, Headline, HeadlineNumber, preferred
+from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, HUMAN, Numbers
+from vieval_plugin.meta_evaluation.image_model_comparison import Cell, compared_on, scored_cells
+from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
+from vieval_plugin.meta_evaluation.observations import Agreement, Observation, StatisticsOptions
+from vieval_plugin.meta_evaluation.tables import because
+from vieval_plugin.records import Run
+
+Scored: TypeAlias = Mapping[str, Mapping[str, Mapping[Cell, Observation]]]
+"""By judge and aspect, the samples that count."""
+
+
+def image_model_headlines(
+    numbers: Numbers, runs: Sequence[Run], options: StatisticsOptions, rated: tuple[str, ...]
+) -> tuple[Headline, ...]:
+    """One an aspect that any judge rates, the default first.
+
+    Args:
+        numbers: what `numbers_by_image_model` found of these runs.
+        runs: one a judge.
+        options: what failed verdicts are.
+        rated: what people rated.
+    """
+    judges = [run.label for run in runs]
+    held = [aspect for label, part, aspect in numbers.agreement if part == ALL_PARTS and label in judges]
+    aspects = preferred(list(dict.fromkeys(held)), {aspect: held.count(aspect) for aspect in held})
+
+    @cache
+    def scored() -> Scored:
+        return {run.label: scored_cells(run, numbers.parts, rated, options) for run in runs}
+
+    return tuple(_headline(aspect, judges, numbers, scored) for aspect in aspects)
+
+
+def _headline(aspect: str, judges: Sequence[str], numbers: Numbers, scored: Callable[[], Scored]) -> Headline:
+    by_kind = {part: _of(part, aspect, (*judges, HUMAN), numbers) for part in numbers.parts}
+    nothing = HeadlineNumber("best constant: the same score for all", 0.0, math.nan, math.nan, 0)
+    people = [_renamed(one) for one in _of(ALL_PARTS, aspect, [HUMAN], numbers)]
+    return Headline(
+        aspect,
+        f"Spearman's correlation with people on {aspect}, averaged over image models and kinds (Fisher)",
+        WHY_PREFERRED,
+        "samples",
+        (-1.0, 1.0),
+        _of(ALL_PARTS, aspect, judges, numbers),
+        _comparing(aspect, scored),
+        (*people, nothing),
+        {"kind": {part: found for part, found in by_kind.items() if found}},
+    )
+
+
+def _of(part: str, aspect: str, labels: Sequence[str], numbers: Numbers) -> tuple[HeadlineNumber, ...]:
+    found = {label: numbers.agreement.get((label, part, aspect)) for label in labels}
+    return tuple(_number(label, one) for label, one in found.items() if one)
+
+
+def _number(label: str, found: Agreement) -> HeadlineNumber:
+    reason = because(found.reasons) if math.isnan(found.fisher) else ""
+    return HeadlineNumber(label, found.fisher, found.low, found.high, found.count, reason)
+
+
+def _renamed(people: HeadlineNumber) -> HeadlineNumber:
+    label = "human ceiling: each rater with the others"
+    return HeadlineNumber(label, people.value, people.low, people.high, people.n, people.reason)
+
+
+def _comparing(aspect: str, scored: Callable[[], Scored]) -> Callable[[Sequence[str]], ComparedStatistic]:
+    """Which samples count is found out when it is asked for, once for all aspects."""
+
+    def compared(labels: Sequence[str]) -> ComparedStatistic:
+        rating = [label for label in labels if aspect in scored()[label]]
+        return compared_on(aspect, rating, [scored()[label][aspect] for label in rating])
+
+    return compared

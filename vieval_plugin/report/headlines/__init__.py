@@ -1,0 +1,1 @@
+"""What a report says first: headlines with the ranks that the data supports, and what each row cost."""

@@ -1,0 +1,57 @@
+"""The words of a page, each in a sentence or two."""
+
+from __future__ import annotations
+
+GLOSSARY = (
+    ("judge", "A way to rate generated images: a method and, mostly, the model that answers its questions."),
+    (
+        "SC, PQ, O",
+        "Semantic consistency (is it what was asked for), perceptual quality (does it look right), and overall.",
+    ),
+    (
+        "kind",
+        "What the image model was asked: tig text to image, tie edit by text, mie edit in a mask, sdig and sdie with a given subject, mcic several concepts, cig with a control image.",
+    ),
+    (
+        "Spearman's correlation",
+        "Whether two sides put things in the same order: 1 for the same, 0 for no relation, -1 for the reverse. The scale that either uses does not matter.",
+    ),
+    (
+        "averaged over image models and kinds (Fisher)",
+        "The correlation is computed for each image model and kind alone, so that a judge earns nothing by knowing which model is good, and averaged by Fisher's z.",
+    ),
+    (
+        "accuracy",
+        "Of pairs that people voted on, the share in which the judge says the same. What it does not answer is wrong.",
+    ),
+    (
+        "95% interval",
+        "In square brackets: where the number would be expected with other samples of the same sort, from drawing groups of samples anew (bootstrap).",
+    ),
+    (
+        "rank",
+        "1 and how many are significantly better. Rows that share a rank are not told apart by these data, whatever their numbers say.",
+    ),
+    ("n", "How many samples the number is of: those for which the judge scored every aspect that it rates."),
+    (
+        "failures",
+        "Verdicts without a score: the reply could not be read, the model declined, a call failed. No score is ever made up for them.",
+    ),
+    ("calls", "Questions behind all verdicts, reminders included; of an image metric, measurements."),
+    (
+        "human ceiling",
+        "What people reach among themselves, computed like the judges' numbers. Hardly any judge can be expected above it.",
+    ),
+    (
+        "best constant",
+        "The answer that never looks and does best, such as the same score for all images or always the first. What is not above it is no judge.",
+    ),
+    (
+        "disagreement",
+        "How far a judge's place for an image is from people's: 0 where both put it at the same place among all images of its kind, 1 where one puts it first and the other last. For contests: 1 for the opposite, half for a tie against a preference.",
+    ),
+    (
+        "status",
+        "How a verdict came out: ok; repaired (read after a reminder); parse_failure; refusal; api_error; tool_error; not_applicable; no_image (the generator made none); in a replay missing and guessed.",
+    ),
+)

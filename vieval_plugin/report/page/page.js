@@ -1,0 +1,44 @@
+"use strict";
+(function () {
+  const form = document.getElementById("filters");
+  const place = document.getElementById("cards");
+  const count = document.getElementById("count");
+  const cards = Array.from(place.children);
+  const selects = Array.from(form.querySelectorAll("select[data-filter]"));
+  const order = form.querySelector("select[data-order]");
+  const apart = (card, judge) => Number(card.dataset.apart.split(" ")[judge] || -1);
+  const first = new Map();
+  for (const card of cards) {
+    if (!first.has(card.dataset.prompt)) first.set(card.dataset.prompt, first.size);
+  }
+  function show() {
+    const wanted = selects.filter((one) => one.value !== "");
+    const judge = (selects.find((one) => one.dataset.filter === "judge") || {}).value;
+    const byPrompt = order.value === "prompt";
+    let shown = 0;
+    for (const card of cards) {
+      card.hidden = !wanted.every((one) => card.dataset[one.dataset.filter].split(" ").includes(one.value));
+      shown += card.hidden ? 0 : 1;
+      for (const verdict of card.querySelectorAll(".verdict")) {
+        verdict.hidden = Boolean(judge) && verdict.dataset.j !== judge;
+      }
+    }
+    const sorted = cards.slice().sort((a, b) => {
+      if (byPrompt) return first.get(a.dataset.prompt) - first.get(b.dataset.prompt) || a.dataset.i - b.dataset.i;
+      if (judge) return apart(b, judge) - apart(a, judge) || a.dataset.i - b.dataset.i;
+      return a.dataset.i - b.dataset.i;
+    });
+    let last = null;
+    for (const card of sorted) {
+      const begins = byPrompt && !card.hidden && card.dataset.prompt !== last;
+      card.classList.toggle("first-of-prompt", begins);
+      if (!card.hidden) last = card.dataset.prompt;
+    }
+    place.replaceChildren(...sorted);
+    count.textContent = shown + " of " + cards.length + " cards";
+  }
+  form.addEventListener("change", show);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("reset", () => setTimeout(show, 0));
+  show();
+})();
