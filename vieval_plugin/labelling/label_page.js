@@ -64,6 +64,7 @@ function answer (question, key) {
 
 function show (n, question) {
   if (n < 0 || n >= keys.length) return
+  if (n !== at) scrollTo(0, 0)
   at = n
   marked = question ?? Math.max(0, aspects.findIndex(aspect => !(aspect in pressed[n])))
   cards.forEach((card, number) => { card.hidden = number !== n })
@@ -94,7 +95,7 @@ function nextOpen () {
   else show(open)
 }
 
-/* The file */
+/* The file: what it names is matched as it stands, so a text is quoted as CSV asks and not otherwise changed. */
 
 const cell = value => /[",\r\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : String(value)
 
