@@ -27,7 +27,6 @@ function keep () {
   } catch {
     kept = false
   }
-  element('unkept').hidden = kept
 }
 
 function recall () {
@@ -40,7 +39,12 @@ function recall () {
 }
 
 function lastRater () {
-  try { return localStorage.getItem(`vieval-label/${page.name}`) ?? '' } catch { return '' }
+  try {
+    return localStorage.getItem(`vieval-label/${page.name}`) ?? ''
+  } catch {
+    kept = false
+    return ''
+  }
 }
 
 /* Answers */
@@ -152,13 +156,13 @@ questions.forEach((one, number) => one.addEventListener('click', event => {
 document.addEventListener('keydown', event => {
   if (element('work').hidden || event.ctrlKey || event.altKey || event.metaKey) return
   const letter = event.key.toLowerCase()
-  const byLetter = { s: 0, p: 1 }
+  const named = questions.findIndex(one => one.dataset.letter === letter)
   if (event.key === 'ArrowLeft') show(at - 1)
   else if (event.key === 'ArrowRight') show(at + 1)
   else if (letter === 'u') nextOpen()
   else if (letter === 'd') download()
   else if (letter === 'z') document.body.classList.toggle('full')
-  else if (byLetter[letter] < questions.length && questions.length > 1) show(at, byLetter[letter])
+  else if (named >= 0) show(at, named)
   else if (/^[0-9]$/.test(event.key)) answer(marked, event.key)
   else return
   event.preventDefault()
@@ -178,3 +182,4 @@ addEventListener('beforeunload', event => {
 })
 
 element('rater').value = lastRater()
+element('unkept').hidden = kept

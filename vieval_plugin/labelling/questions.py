@@ -18,13 +18,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class Question:
-    """A question: the aspect that the CSV file names, the letter that leads to it, its title, what is meant, its answers."""
+    """A question: the aspect that the CSV file names, its title, what is meant, its answers.
+
+    `letter` is the key that leads to it, where there are several.
+    """
 
     aspect: str
-    letter: str
     title: str
     meant: str
     answers: tuple[Answer, ...]
+    letter: str = ""
 
 
 def _steps(*words: str) -> tuple[Answer, ...]:
@@ -36,17 +39,17 @@ def _steps(*words: str) -> tuple[Answer, ...]:
 RATINGS = (
     Question(
         "SC",
-        "s",
         "Semantic consistency",
         "Does the output do what was asked, and leave alone what was not to change?",
         _steps("not at all", "little", "partly", "mostly", "fully"),
+        "s",
     ),
     Question(
         "PQ",
-        "p",
         "Perceptual quality",
         "Does it look sound and natural, whatever was asked: no artefacts, nothing distorted?",
         _steps("very poor", "poor", "fair", "good", "flawless"),
+        "p",
     ),
 )
 _BETTER = (Answer("1", FIRST, "the first"), Answer("2", SECOND, "the second"))
@@ -64,7 +67,7 @@ def vote(scheme: str) -> Question:
     """The question about a contest; without a scheme, three answers."""
     meant = "Think of both: what was asked, and how sound the image looks."
     answers = _BETTER + _ALIKE[scheme or "three_way"]
-    return Question("vote", "v", "Which output is better?", meant, answers)
+    return Question("vote", "Which output is better?", meant, answers)
 
 
 TASKS = {
