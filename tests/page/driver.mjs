@@ -11,7 +11,7 @@ const FLAGS = [
   '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync',
 ]
-const PATIENCE = 20_000  // milliseconds: a machine may be busy
+const PATIENCE = 60_000  // milliseconds: a machine may be busy
 
 // Playwright gives the browser a new, empty user-data-dir and removes it
 const browser = await chromium.launch({ executablePath: chromiumPath, headless: true, args: FLAGS, timeout: 120_000 })
