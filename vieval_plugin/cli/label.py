@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def add(commands: Commands) -> None:
     parser = commands.add_parser("label", help="a page on which people rate images or vote on pairs of them, blind")
     parser.add_argument(
-        "samples", help="JSONL of samples as score takes it, or of contests; or BENCHMARK/PART, such as vieval_demo/tie"
+        "samples", help="JSONL of samples as score takes it, or of contests; or BENCHMARK/PART of one that is there"
     )
     parser.add_argument("--out", type=Path, required=True, help="the page, an HTML file with everything in it")
     parser.add_argument("--n", type=int, default=100, help="how many are to be labelled (default: 100)")

@@ -20,7 +20,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.labelling.choice import swapped
-from vieval_plugin.labelling.questions import RATINGS, TASKS, Question, vote
+from vieval_plugin.labelling.questions import RATINGS, TASKS, PageQuestion, vote
 from vieval_plugin.labelling.sources import ToLabel
 from vieval_plugin.records import fingerprint
 
@@ -33,7 +33,7 @@ _MADE = ("output", "frame_", "view_")  # the roles of what an image model made b
 
 
 @dataclass(frozen=True)
-class Picture:
+class LabelPicture:
     """An image on the page: what it is, and its number among the embedded ones."""
 
     role: str
@@ -41,13 +41,13 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Card:
+class LabelCard:
     """What is shown of a sample or contest: the task, its texts, the conditions, and the outputs of each side."""
 
     task: str
     texts: tuple[tuple[str, str], ...]
-    conditions: tuple[Picture, ...]
-    sides: tuple[tuple[Picture, ...], ...]
+    conditions: tuple[LabelPicture, ...]
+    sides: tuple[tuple[LabelPicture, ...], ...]
 
 
 def label_page(chosen: Sequence[ToLabel], seed: int) -> bytes:
@@ -104,7 +104,7 @@ class _Embedded:
         """How many bytes of the page they take."""
         return sum(map(len, self.images))
 
-    def picture(self, role: str, image: Image) -> Picture:
+    def picture(self, role: str, image: Image) -> LabelPicture:
         digest = images.digest(image)
         if digest not in self.numbers:
             small = images.decode(image)
@@ -113,10 +113,10 @@ class _Embedded:
             small.save(written, "WEBP", quality=_QUALITY, icc_profile=small.info.get("icc_profile", b""))
             self.numbers[digest] = len(self.images)
             self.images.append(base64.b64encode(written.getvalue()).decode())
-        return Picture(role.replace("_", " "), self.numbers[digest])
+        return LabelPicture(role.replace("_", " "), self.numbers[digest])
 
 
-def _card(one: ToLabel, swap: bool, embedded: _Embedded) -> Card:
+def _card(one: ToLabel, swap: bool, embedded: _Embedded) -> LabelCard:
     judged = one.judged
     samples = list(judged.candidates) if isinstance(judged, Contest) else [judged]
     if len(samples) > 2:
@@ -129,10 +129,10 @@ def _card(one: ToLabel, swap: bool, embedded: _Embedded) -> Card:
     if not all(sides):
         raise VievalError(f"{one.where}: no output image; leave it out, or have the image made")
     texts = tuple((name.replace("_", " "), text) for name, text in samples[0].texts.items())
-    return Card(TASKS.get(judged.kind, ""), texts, conditions, tuple(reversed(sides) if swap else sides))
+    return LabelCard(TASKS.get(judged.kind, ""), texts, conditions, tuple(reversed(sides) if swap else sides))
 
 
-def _pictures(sample: Sample, embedded: _Embedded, made: bool) -> tuple[Picture, ...]:
+def _pictures(sample: Sample, embedded: _Embedded, made: bool) -> tuple[LabelPicture, ...]:
     """The images that an image model made, or those that it was given."""
     shown = sample.images.items()
     return tuple(embedded.picture(role, image) for role, image in shown if role.startswith(_MADE) is made)
@@ -144,7 +144,7 @@ def _key(one: ToLabel, swap: bool) -> list[Any]:
     return [of.benchmark, of.part, of.uid, of.image_model, "" if contest else of.draw, contest and swap]
 
 
-def _questions(chosen: Sequence[ToLabel]) -> tuple[Question, ...]:
+def _questions(chosen: Sequence[ToLabel]) -> tuple[PageQuestion, ...]:
     schemes = {one.judged.votes.scheme for one in chosen if isinstance(one.judged, Contest)}
     return (vote(schemes.pop()),) if schemes else RATINGS
 

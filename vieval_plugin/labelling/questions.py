@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, TIE
 
 
 @dataclass(frozen=True)
-class Answer:
+class PageAnswer:
     """An answer: the key that gives it, what the CSV file says for it, and what the page says."""
 
     key: str
@@ -17,7 +18,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Question:
+class PageQuestion:
     """A question: the aspect that the CSV file names, its title, what is meant, its answers.
 
     `letter` is the key that leads to it, where there are several.
@@ -26,25 +27,25 @@ class Question:
     aspect: str
     title: str
     meant: str
-    answers: tuple[Answer, ...]
+    answers: tuple[PageAnswer, ...]
     letter: str = ""
 
 
-def _steps(*words: str) -> tuple[Answer, ...]:
+def _steps(*words: str) -> tuple[PageAnswer, ...]:
     """Steps of a rating from 0 to 1, the worst first."""
     last = len(words) - 1
-    return tuple(Answer(str(n), f"{n / last:g}", said) for n, said in enumerate(words))
+    return tuple(PageAnswer(str(n), f"{n / last:g}", said) for n, said in enumerate(words))
 
 
 RATINGS = (
-    Question(
+    PageQuestion(
         "SC",
         "Semantic consistency",
         "Does the output do what was asked, and leave alone what was not to change?",
         _steps("not at all", "little", "partly", "mostly", "fully"),
         "s",
     ),
-    Question(
+    PageQuestion(
         "PQ",
         "Perceptual quality",
         "Does it look sound and natural, whatever was asked: no artefacts, nothing distorted?",
@@ -52,22 +53,22 @@ RATINGS = (
         "p",
     ),
 )
-_BETTER = (Answer("1", FIRST, "the first"), Answer("2", SECOND, "the second"))
-_ALIKE = {
+_BETTER = (PageAnswer("1", FIRST, "the first"), PageAnswer("2", SECOND, "the second"))
+_ALIKE: Mapping[str, tuple[PageAnswer, ...]] = {
     "two_way": (),
-    "three_way": (Answer("3", TIE, "neither, they are alike"),),
+    "three_way": (PageAnswer("3", TIE, "neither, they are alike"),),
     "four_way": (
-        Answer("3", BOTH_GOOD.replace("_", " "), "both are good"),
-        Answer("4", BOTH_BAD.replace("_", " "), "both are bad"),
+        PageAnswer("3", BOTH_GOOD.replace("_", " "), "both are good"),
+        PageAnswer("4", BOTH_BAD.replace("_", " "), "both are bad"),
     ),
 }
 
 
-def vote(scheme: str) -> Question:
+def vote(scheme: str) -> PageQuestion:
     """The question about a contest; without a scheme, three answers."""
     meant = "Think of both: what was asked, and how sound the image looks."
     answers = _BETTER + _ALIKE[scheme or "three_way"]
-    return Question("vote", "Which output is better?", meant, answers)
+    return PageQuestion("vote", "Which output is better?", meant, answers)
 
 
 TASKS = {
