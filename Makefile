@@ -14,7 +14,7 @@ DEMO_TASKS ?= vieval_demo
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo demo-page test test-fast test-vllm test-vlmevalkit test-attack train-adiee-demo lint docs tasks clean
+.PHONY: demo demo-page test test-fast test-page test-vllm test-vlmevalkit test-attack train-adiee-demo lint docs tasks clean
 
 # tokens of what an environment was made from: a second call is quick unless setup.cfg changed
 $(ENV)/ready: setup.cfg pyproject.toml
@@ -45,7 +45,20 @@ test: $(ENV)/ready lint
 
 # without what takes long (marker `slow`): under two minutes on two cores
 test-fast: $(ENV)/ready
-	$(BIN)/python -m pytest -rs $(PARALLEL) -m "not slow and not vllm and not attack and not vlmevalkit"
+	$(BIN)/python -m pytest -rs $(PARALLEL) -m "not slow and not page and not vllm and not attack and not vlmevalkit"
+
+# Debian's chromium and node where they are not installed yet (that needs root), and two packages of npm
+$(ENV)/page/ready: tests/page/package.json
+	@echo "== a browser for tests of pages: chromium, and axe-core and playwright-core in $(ENV)/page (a minute the first time)"
+	@command -v chromium && command -v npm || { apt-get update -qq && apt-get install -y -qq --no-install-recommends \
+	  $$(command -v chromium > /dev/null || echo chromium) $$(command -v npm > /dev/null || echo nodejs npm); }
+	@mkdir -p $(ENV)/page && cp tests/page/package.json $(ENV)/page
+	npm install --prefix $(ENV)/page --silent --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+# the tests marked page: pages opened in a real browser
+test-page: $(ENV)/ready $(ENV)/page/ready
+	$(BIN)/python -m pytest -rs -m page tests/page --durations=5
 
 $(VLLM_ENV)/ready: setup.cfg tests/vllm_server.sh
 	@echo "== making an environment with vLLM for CPUs in $(VLLM_ENV) (5 minutes and 3.5 GB the first time)"

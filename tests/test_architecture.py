@@ -27,7 +27,7 @@ LAYERS = (  # from below; docs/architecture.md says why in this order
     {"generators"},
     {"run"},
     {"results"},
-    {"report", "training"},
+    {"labelling", "report", "training"},
     {"hosts"},
     {"doctor"},
     {"cli"},

@@ -1,0 +1,204 @@
+"""The labelling page without a browser: who made what is not to be seen, and nothing in it is active but its own script."""
+
+import base64
+import hashlib
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import PIL.Image
+import PIL.PngImagePlugin
+import pytest
+
+from vieval_plugin.cli import main
+from vieval_plugin.data import vieval_demo
+from vieval_plugin.data.vieval_demo.contests import contests
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Contest, Votes
+from vieval_plugin.judges.protocol import Image, Sample, SampleId
+from vieval_plugin.labelling.page import label_page
+from vieval_plugin.labelling.sources import ToLabel
+
+
+def png(size=(8, 8), colour="red", **told):
+    info = PIL.PngImagePlugin.PngInfo()
+    for key, value in told.items():
+        info.add_text(key, value)
+    written = io.BytesIO()
+    PIL.Image.new("RGB", size, colour).save(written, "PNG", pnginfo=info)
+    return written.getvalue()
+
+
+def page_of(*judged, seed=0):
+    return label_page([ToLabel(one, f"line {n}") for n, one in enumerate(judged, start=1)], seed).decode()
+
+
+def data_of(page):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def keys_of(page):
+    return json.loads(base64.b64decode(data_of(page)["keys"]))
+
+
+def test_nobody_is_named_and_what_people_or_judges_said_is_not_in_it():
+    samples = vieval_demo.load(Path(), "tie")[:6]
+    page = page_of(*samples)
+    assert [key[:5] for key in keys_of(page)] == [
+        [one.id.benchmark, one.id.part, one.id.uid, one.id.image_model, 0] for one in samples
+    ]
+    assert not re.search(r"demo_[abc]|vieval_demo|\.png", page)
+    assert page_of(*(replace(one, ratings={}) for one in samples)) == page
+    pairs = contests("tie")[:4]
+    page = page_of(*pairs)
+    assert not re.search(r"demo_[abc]|vieval_demo|\.png", page)
+    assert page_of(*(replace(one, votes=Votes("four_way")) for one in pairs)) == page
+
+
+def test_sides_are_shown_as_the_key_says():
+    pairs = contests("tie")[:6]
+    page = page_of(*pairs)
+    assert sorted(key[5] for key in keys_of(page)) == [False] * 3 + [True] * 3
+    embedded = data_of(page)["images"]
+    articles = re.findall(r"<article hidden>(.*?)</article>", page, re.DOTALL)
+    for pair, key, article in zip(pairs, keys_of(page), articles, strict=True):
+        shown = re.findall(r'data-image="(\d+)" alt="(First|Second)"', article)
+        assert [which for _, which in shown] == ["First", "Second"]
+        candidates = pair.candidates[::-1] if key[5] else pair.candidates
+        for (number, _), candidate in zip(shown, candidates, strict=True):
+            alone = data_of(page_of(candidate))["images"]
+            assert embedded[int(number)] in alone
+
+
+HOSTILE = "</script><script>alert(1)</script>\"'><img src=http://evil.example/x onerror=alert(2)>"
+
+
+def test_texts_are_texts_wherever_they_come_from():
+    given = Sample(
+        SampleId(HOSTILE, HOSTILE, HOSTILE, HOSTILE),
+        {"output": Image(png()), HOSTILE: Image(png(colour="blue"))},
+        {"prompt": HOSTILE, HOSTILE: "\u202eback"},
+        kind=HOSTILE,
+    )
+    page = page_of(given)
+    assert len(re.findall("<script", page)) == len(re.findall("</script", page)) == 2
+    assert "<img src" not in page
+    assert "\u202e" not in page
+    assert keys_of(page) == [[HOSTILE, HOSTILE, HOSTILE, HOSTILE, 0, False]]
+
+
+def test_the_policy_allows_the_pages_own_script_and_style_alone():
+    page = page_of(Sample(SampleId("own", "tig", "m", "1"), {"output": Image(png())}))
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    assert rules["img-src"] == "data:"
+    for name, tag in (("script-src", "script"), ("style-src", "style")):
+        [text] = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        assert rules[name] == f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    assert not re.search(r"https?://|\bon[a-z]+=|style=", page)
+
+
+def test_images_are_small_once_and_without_what_their_files_say():
+    large = png((1600, 400), Software="secret-generator")
+    source = Image(png(colour="blue"))
+    samples = [
+        Sample(SampleId("own", "tie", model, "1"), {"source": source, "output": Image(output)})
+        for model, output in (("a", large), ("b", png(colour="green")))
+    ]
+    embedded = [base64.b64decode(one) for one in data_of(page_of(*samples))["images"]]
+    assert len(embedded) == 3
+    assert sorted(PIL.Image.open(io.BytesIO(one)).size for one in embedded) == [(8, 8), (8, 8), (768, 192)]
+    assert not any(b"secret" in one for one in embedded)
+
+
+def write(folder, *rows):
+    path = folder / "samples.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def row(uid, **changed):
+    return {"uid": uid, "image_model": "m", "kind": "tig", "images": {"output": "a.png"}, **changed}
+
+
+def candidates(*files):
+    return [{"image_model": f"m{n}", "images": {"output": file}} for n, file in enumerate(files)]
+
+
+def run(*arguments):
+    return main(["label", *map(str, arguments)])
+
+
+def test_the_command_makes_the_same_page_for_the_same_seed_and_prints_it(samples_file, tmp_path, capsys):
+    pages = [tmp_path / name for name in ("a.html", "b.html", "c.html")]
+    for page, seed in zip(pages, (7, 7, 8), strict=True):
+        assert run(samples_file, "--n", 3, "--seed", seed, "--out", page) == 0
+    first, second, third = (page.read_text() for page in pages)
+    assert first == second
+    assert keys_of(first) != keys_of(third)
+    assert "seed 7." in first
+    assert "seed 7: 3 of 6, drawn from 3 of 3 groups (kind and generator), 1 to 1 from each" in capsys.readouterr().out
+    assert sorted({key[3] for key in keys_of(first)}) == ["demo_a", "demo_b", "demo_c"]
+
+
+def test_own_contests_and_benchmarks_are_labelled(tmp_path):
+    (tmp_path / "a.png").write_bytes(png())
+    (tmp_path / "b.png").write_bytes(png(colour="blue"))
+    path = write(tmp_path, {"id": "x", "texts": {"prompt": "a cube"}, "candidates": candidates("a.png", "b.png")})
+    out = tmp_path / "page.html"
+    assert run(path, "--kind", "tig", "--out", out) == 0
+    assert [key[:5] for key in keys_of(out.read_text())] == [["own", "tig", "x", "", ""]]
+    assert data_of(out.read_text())["answers"] == {"vote": {"1": "first", "2": "second", "3": "tie"}}
+    assert run("vieval_demo_contests/tie", "--n", 3, "--out", out) == 0
+    four_way = {"1": "first", "2": "second", "3": "both good", "4": "both bad"}
+    assert data_of(out.read_text())["answers"] == {"vote": four_way}
+    assert run("vieval_demo/tie", "--n", 7, "--out", out) == 0
+    assert {tuple(key[:2]) for key in keys_of(out.read_text())} == {("vieval_demo", "tie")}
+    steps = {"0": "0", "1": "0.25", "2": "0.5", "3": "0.75", "4": "1"}
+    assert data_of(out.read_text())["answers"] == {"SC": steps, "PQ": steps}
+
+
+BAD = {
+    "no such file": ([row("1"), row("2", images={"output": "gone.png"})], r"line 2: .*gone\.png"),
+    "no image": ([row("1"), row("2", images={"output": "text.png"})], r"line 2: .*text\.png is not an image"),
+    "no output": ([row("1"), row("2", images={"source": "a.png"})], "line 2: no output image"),
+    "no kind": ([row("1"), row("2", kind="")], "line 2: it names no kind"),
+    "no object": ([row("1"), 5], "line 2: not a JSON object"),
+    "two of one name": ([row("1"), row("1")], "lines 1 and 2 are both '1'"),
+    "a contest of three": (
+        [{"id": "x", "candidates": candidates("a.png", "a.png", "a.png")}],
+        "line 1: .* and it has 3",
+    ),
+    "a contest without images": ([{"id": "x", "candidates": candidates("", "a.png")}], "line 1: no output image"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_labelled_is_one_line_that_says_which_row_and_no_page(tmp_path, capsys, case):
+    (tmp_path / "a.png").write_bytes(png())
+    (tmp_path / "text.png").write_text("text")
+    rows, told = BAD[case]
+    kind = ["--kind", "tig"] if "contest" in case else []
+    assert run(write(tmp_path, *rows), *kind, "--out", tmp_path / "page.html") == 1
+    printed = capsys.readouterr().err
+    assert re.search(told, printed)
+    assert printed.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "samples.jsonl", "text.png"]
+
+
+def test_a_ranking_of_three_is_no_question_that_the_page_asks():
+    three = tuple(Sample(SampleId("own", "tig", model, "1"), {"output": Image(png())}) for model in "abc")
+    with pytest.raises(VievalError, match="line 1: 3 candidates, and the page shows two"):
+        page_of(Contest(SampleId("own", "tig", "", "1"), three))
+
+
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [("nowhere.jsonl", "no such file, and no such benchmark"), ("vieval_demo/tix", "no vieval_demo part")],
+)
+def test_a_name_of_nothing_is_one_line(tmp_path, capsys, named, told):
+    assert run(named, "--out", tmp_path / "page.html") == 1
+    assert told in capsys.readouterr().err

@@ -1,0 +1,80 @@
+// Drives one chromium for browser.py: a JSON object a line in, and for each a line out, {"found": ...} or {"error": "..."}.
+import { createRequire } from 'node:module'
+import { readFile } from 'node:fs/promises'
+import { createInterface } from 'node:readline'
+
+const [tools, chromiumPath] = process.argv.slice(2)
+const require = createRequire(`${tools}/`)
+const { chromium } = require('playwright-core')
+
+const FLAGS = [
+  '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync',
+]
+const PATIENCE = 60_000  // milliseconds: a machine may be busy
+
+// Playwright gives the browser a new, empty user-data-dir and removes it
+const browser = await chromium.launch({ executablePath: chromiumPath, headless: true, args: FLAGS, timeout: 120_000 })
+let context, page, requested, complaints
+
+function listen (one) {
+  one.setDefaultTimeout(PATIENCE)
+  one.on('request', request => { if (!/^(data|blob):/.test(request.url())) requested.push(request.url()) })
+  one.on('console', message => { if (['error', 'warning'].includes(message.type())) complaints.push(message.text()) })
+  one.on('pageerror', error => complaints.push(String(error)))
+}
+
+const can = {
+  async open ({ address, width, height, scheme, touch }) {
+    await context?.close()
+    requested = []
+    complaints = []
+    context = await browser.newContext({
+      viewport: { width, height }, colorScheme: scheme, hasTouch: touch, isMobile: touch, offline: true, acceptDownloads: true,
+      reducedMotion: 'reduce',
+    })
+    page = await context.newPage()
+    listen(page)
+    await page.goto(address)
+  },
+  async reopen ({ address }) {
+    await page.close()
+    page = await context.newPage()
+    listen(page)
+    await page.goto(address)
+  },
+  async press ({ keys }) { for (const key of keys) await page.keyboard.press(key) },
+  async type ({ text }) { await page.keyboard.type(text) },
+  async click ({ selector }) { await page.locator(selector).first().click() },
+  async text ({ selector }) { return await page.locator(selector).first().innerText() },
+  async visible ({ selector }) { return await page.locator(selector).first().isVisible() },
+  async evaluate ({ expression }) { return (await page.evaluate(expression)) ?? null },
+  async download ({ selector, keys }) {
+    const begun = page.waitForEvent('download', { timeout: PATIENCE })
+    if (selector) await can.click({ selector })
+    else await can.press({ keys })
+    const download = await begun
+    return { name: download.suggestedFilename(), text: await readFile(await download.path(), 'utf8') }
+  },
+  async violations () {
+    await page.evaluate(await readFile(require.resolve('axe-core/axe.min.js'), 'utf8'))
+    const { violations } = await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')
+    return violations.map(({ id, impact, help, nodes }) => ({ id, impact, help, where: nodes.map(node => node.target.join(' ')) }))
+  },
+  async screenshot ({ file, whole }) { await page.screenshot({ path: file, fullPage: whole }) },
+  async print ({ file }) { await page.pdf({ path: file }) },
+  async requested () { return requested },
+  async complaints () { return complaints },
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { command, ...given } = JSON.parse(line)
+  let answer
+  try {
+    answer = { found: (await can[command](given)) ?? null }
+  } catch (error) {
+    answer = { error: String(error) }
+  }
+  process.stdout.write(`${JSON.stringify(answer)}\n`)
+}
+await browser.close()

@@ -1,0 +1,65 @@
+"""The browser of these tests sees what it is asked to see: what is wrong with a page, and not only that nothing is."""
+
+import pytest
+
+PAGE = """<!doctype html><html lang="en"><title>t</title><meta name="viewport" content="width=device-width">
+<main><h1>Kept</h1><p id="kept">none</p><button id="keep">Keep</button> <button id="save">Save</button>{more}</main>
+<script>
+kept.textContent = localStorage.kept ?? 'none'
+keep.onclick = () => {{ localStorage.kept = 'yes' }}
+save.onclick = () => Object.assign(document.createElement('a'), {{
+  href: URL.createObjectURL(new Blob(['\\u00e9,1\\n'])), download: 'a.csv' }}).click()
+</script></html>"""
+
+
+@pytest.fixture
+def page(tmp_path):
+    def write(more=""):
+        file = tmp_path / "page.html"
+        file.write_text(PAGE.format(more=more))
+        return file
+
+    return write
+
+
+def test_a_quiet_page_asks_for_nothing_and_a_loud_one_is_heard(browser, page):
+    browser.open(page())
+    assert (browser.requested(), browser.complaints(), browser.violations()) == ([], [], [])
+    browser.open(page('<img src="https://example.invalid/a.png"><img src="beside.png" alt=""><script>oops()</script>'))
+    assert [address.rsplit("/", 1)[-1] for address in browser.requested()] == ["a.png", "beside.png"]
+    assert any("oops" in complaint for complaint in browser.complaints())
+    assert [line.split(":")[0] for line in browser.violations()] == ["critical image-alt"]
+
+
+def test_what_a_page_keeps_is_there_when_it_is_opened_again_and_gone_when_it_is_opened_anew(browser, page):
+    file = page()
+    browser.open(file)
+    browser.press("Tab", "Enter")
+    browser.reopen()
+    assert browser.text("#kept") == "yes"
+    browser.open(file)
+    assert browser.text("#kept") == "none"
+
+
+def test_a_download_is_caught(browser, page):
+    browser.open(page())
+    found = browser.download("#save")
+    assert (found.name, found.text) == ("a.csv", "é,1\n")
+
+
+def test_windows_have_the_size_and_the_colours_that_are_asked_for(browser, page, tmp_path):
+    told = "[innerWidth, matchMedia('(prefers-color-scheme: dark)').matches]"
+    browser.open(page(), scheme="dark")
+    assert browser.evaluate(told) == [1280, True]
+    browser.open_on_phone(page())
+    assert browser.evaluate(told) == [390, False]
+    browser.screenshot(tmp_path / "page.png")
+    browser.print(tmp_path / "page.pdf")
+    assert (tmp_path / "page.png").read_bytes()[:4] == b"\x89PNG"
+    assert (tmp_path / "page.pdf").read_bytes()[:4] == b"%PDF"
+
+
+def test_what_cannot_be_done_is_said(browser, page):
+    browser.open(page())
+    with pytest.raises(AssertionError, match="evaluate.*no_such_name"):
+        browser.evaluate("no_such_name")

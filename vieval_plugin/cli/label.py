@@ -1,0 +1,50 @@
+"""`vieval label`: a page on which people rate images or vote on pairs of them, blind."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    Commands = _SubParsersAction[argparse.ArgumentParser]
+
+
+def add(commands: Commands) -> None:
+    parser = commands.add_parser("label", help="a page on which people rate images or vote on pairs of them, blind")
+    parser.add_argument(
+        "samples", help="JSONL of samples as score takes it, or of contests; or BENCHMARK/PART of one that is there"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="the page, an HTML file with everything in it")
+    parser.add_argument("--n", type=int, default=100, help="how many are to be labelled (default: 100)")
+    parser.add_argument("--seed", type=int, help="of the choice and its order (default: statistics.seed)")
+    parser.add_argument("--kind", help="the kind of samples whose line names none, and of contests, such as tig")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from vieval_plugin import config
+    from vieval_plugin.files import require_writable, write_whole
+    from vieval_plugin.harmless import say
+    from vieval_plugin.labelling.choice import choose, strata
+    from vieval_plugin.labelling.page import LARGE, label_page
+    from vieval_plugin.labelling.sources import read_to_label
+
+    require_writable(options.out)
+    held = read_to_label(options.samples, options.kind)
+    seed = config.current().statistics.options().seed if options.seed is None else options.seed
+    chosen = [held[number] for number in choose([one.judged for one in held], options.n, seed)]
+    page = label_page(chosen, seed)
+    write_whole(options.out, page)
+    counts = strata([one.judged for one in chosen]).values()
+    total = len(strata([one.judged for one in held]))
+    say(
+        f"seed {seed}: {len(chosen)} of {len(held)}, drawn from {len(counts)} of {total} groups (kind and generator), "
+        f"{min(counts)} to {max(counts)} from each"
+    )
+    if len(page) > LARGE:
+        say(f"the page has {len(page) >> 20} MB and opens slowly; a smaller --n makes a smaller one")
+    say(f"wrote {options.out} ({len(page) / 2**20:.1f} MB)")
+    return 0

@@ -1,0 +1,90 @@
+"""Which samples or contests are labelled, and in which order: a stratified random choice, the same for the same seed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Hashable, Mapping, Sequence
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Judged, candidates_of
+
+
+def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
+    """The numbers of those to be labelled, in a random order.
+
+    Each image model, or pair of them in contests, gets as many labels as the others, where it has as many outputs. Within
+    one, kinds are drawn in proportion to their numbers, so that the mean over its labels is an unbiased estimate of the
+    mean over its outputs. Which outputs are drawn depends on their uid and draw alone: image models that made images
+    under the same conditions are labelled on the same ones, as far as their numbers allow, which makes differences
+    between them paired.
+
+    Args:
+        judged: samples, or contests, in any order.
+        count: how many are wanted, from 1; all are chosen where there are no more.
+        seed: of everything random; the order of `judged` has no influence.
+
+    Raises:
+        VievalError: nothing is wanted, or there is nothing.
+    """
+    if count < 1:
+        raise VievalError(f"--n is {count}; a whole number from 1 is needed")
+    if not judged:
+        raise VievalError("there is nothing to label in it")
+    by_makers: dict[tuple[str, ...], dict[str, list[int]]] = {}
+    for number, one in enumerate(judged):
+        by_makers.setdefault(_makers(one), {}).setdefault(one.kind, []).append(number)
+    sizes = {makers: sum(map(len, kinds.values())) for makers, kinds in by_makers.items()}
+    found = []
+    for makers, wanted in _evenly(sizes, count, seed).items():
+        kinds = by_makers[makers]
+        for kind, several in _in_proportion({k: len(held) for k, held in kinds.items()}, wanted, seed).items():
+            drawn = sorted(kinds[kind], key=lambda n: _chance(seed, "drawn", judged[n].id.uid, judged[n].id.draw))
+            found += drawn[:several]
+    return sorted(found, key=lambda n: _chance(seed, "shown", str(judged[n].id)))
+
+
+def strata(judged: Sequence[Judged]) -> dict[tuple[str, tuple[str, ...]], int]:
+    """How many there are of each kind and image model, or pair of them."""
+    counted: dict[tuple[str, tuple[str, ...]], int] = {}
+    for one in judged:
+        key = one.kind, _makers(one)
+        counted[key] = counted.get(key, 0) + 1
+    return counted
+
+
+def swapped(judged: Sequence[Judged], seed: int) -> list[bool]:
+    """Whether the second candidate of each is shown first: half of them, or all but one of these, drawn by the seed."""
+    order = sorted(range(len(judged)), key=lambda n: _chance(seed, "side", str(judged[n].id)))
+    shown_first = set(order[: len(order) // 2])
+    return [number in shown_first for number in range(len(judged))]
+
+
+def _makers(judged: Judged) -> tuple[str, ...]:
+    return tuple(sorted(candidate.id.image_model for candidate in candidates_of(judged)))
+
+
+def _evenly(sizes: Mapping[tuple[str, ...], int], count: int, seed: int) -> dict[tuple[str, ...], int]:
+    """So many in all, as even as the sizes allow; who gets one more is drawn."""
+    shares, left = {}, count
+    names = sorted(sizes, key=lambda name: (sizes[name], _chance(seed, "evenly", *name)))
+    for number, name in enumerate(names):
+        shares[name] = min(sizes[name], left // (len(names) - number))
+        left -= shares[name]
+    return shares
+
+
+def _in_proportion(sizes: Mapping[str, int], count: int, seed: int) -> dict[str, int]:
+    """So many in all, in proportion to the sizes by largest remainders; equal ones are drawn."""
+    exact = {name: count * size / sum(sizes.values()) for name, size in sizes.items()}
+    shares = {name: math.floor(share) for name, share in exact.items()}
+    order = sorted(sizes, key=lambda name: (shares[name] - exact[name], _chance(seed, "in proportion", name)))
+    for name in order[: count - sum(shares.values())]:
+        shares[name] += 1
+    return shares
+
+
+def _chance(seed: int, *names: Hashable) -> str:
+    """A random place in an order, the same for the same names."""
+    return hashlib.sha256(json.dumps([seed, *names]).encode()).hexdigest()

@@ -1,0 +1,171 @@
+"""The labelling page: one HTML file with everything in it, which asks for nothing and names nobody."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment
+from markupsafe import Markup
+from tqdm import tqdm
+
+from vieval_plugin import harmless, images
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Contest
+from vieval_plugin.judges.protocol import Image, Sample
+from vieval_plugin.labelling.choice import swapped
+from vieval_plugin.labelling.questions import RATINGS, TASKS, PageQuestion, vote
+from vieval_plugin.labelling.sources import ToLabel
+from vieval_plugin.records import fingerprint
+
+LARGE = 64 << 20
+"""From this many bytes on a page takes long to open, and says so."""
+
+_HOME = Path(__file__).parent
+_SIDE, _QUALITY = 768, 90
+_MADE = ("output", "frame_", "view_")  # the roles of what an image model made begin so
+
+
+@dataclass(frozen=True)
+class LabelPicture:
+    """An image on the page: what it is, and its number among the embedded ones."""
+
+    role: str
+    number: int
+
+
+@dataclass(frozen=True)
+class LabelCard:
+    """What is shown of a sample or contest: the task, its texts, the conditions, and the outputs of each side."""
+
+    task: str
+    texts: tuple[tuple[str, str], ...]
+    conditions: tuple[LabelPicture, ...]
+    sides: tuple[tuple[LabelPicture, ...], ...]
+
+
+def label_page(chosen: Sequence[ToLabel], seed: int) -> bytes:
+    """The page for these samples or contests, in their order.
+
+    Who made an output is in the page as the answer file needs it, encoded, and nowhere else. Of a contest either side may
+    be shown first, which the answer file puts right. Images are at most 768 pixels wide and high, each once. Every text is
+    escaped, and the page's own policy lets the browser load nothing and run no script but the page's.
+
+    Args:
+        chosen: all samples, or all contests with votes of one scheme.
+        seed: what they were chosen with, which the page shows; it also draws the sides.
+
+    Raises:
+        VievalError: in one line with the row, for a sample without an output, a contest of more than two, and an image
+            that cannot be read.
+    """
+    sides = swapped([one.judged for one in chosen], seed)
+    embedded = _Embedded()
+    bar = tqdm(list(zip(chosen, sides, strict=True)), desc="images", unit="sample", disable=None)
+    cards = [_card(one, swap, embedded) for one, swap in bar]
+    keys = [_key(one, swap) for one, swap in zip(chosen, sides, strict=True)]
+    questions = _questions(chosen)
+    told = json.dumps([seed, keys, [fingerprint(one.judged) for one in chosen]])
+    name = hashlib.sha256(told.encode()).hexdigest()[:12]
+    answers = {one.aspect: {answer.key: answer.value for answer in one.answers} for one in questions}
+    script, style = ((_HOME / f"label_page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown)
+    template = environment.from_string((_HOME / "label_page.html.jinja").read_text(encoding="utf-8"))
+    page = template.render(
+        name=name,
+        seed=seed,
+        cards=cards,
+        contests=isinstance(chosen[0].judged, Contest),
+        questions=questions,
+        large=embedded.size > LARGE and f"{embedded.size >> 20} MB",
+        script=Markup(script),
+        style=Markup(style),
+        policy=_policy(script, style),
+        data=_json({"name": name, "keys": _hidden(keys), "answers": answers, "images": embedded.images}),
+    )
+    return page.encode(errors="replace")
+
+
+@dataclass
+class _Embedded:
+    """The images of a page, each once."""
+
+    images: list[str] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """How many bytes of the page they take."""
+        return sum(map(len, self.images))
+
+    def picture(self, role: str, image: Image) -> LabelPicture:
+        digest = images.digest(image)
+        if digest not in self.numbers:
+            small = images.decode(image)
+            small.thumbnail((_SIDE, _SIDE))
+            written = io.BytesIO()
+            small.save(written, "WEBP", quality=_QUALITY, icc_profile=small.info.get("icc_profile", b""))
+            self.numbers[digest] = len(self.images)
+            self.images.append(base64.b64encode(written.getvalue()).decode())
+        return LabelPicture(role.replace("_", " "), self.numbers[digest])
+
+
+def _card(one: ToLabel, swap: bool, embedded: _Embedded) -> LabelCard:
+    judged = one.judged
+    samples = list(judged.candidates) if isinstance(judged, Contest) else [judged]
+    if len(samples) > 2:
+        raise VievalError(f"{one.where}: {len(samples)} candidates, and the page shows two; leave it out")
+    try:
+        conditions, *_ = (_pictures(sample, embedded, made=False) for sample in samples)
+        sides = [_pictures(sample, embedded, made=True) for sample in samples]
+    except VievalError as error:
+        raise VievalError(f"{one.where}: {error}") from None
+    if not all(sides):
+        raise VievalError(f"{one.where}: no output image; leave it out, or have the image made")
+    texts = tuple((name.replace("_", " "), text) for name, text in samples[0].texts.items())
+    return LabelCard(TASKS.get(judged.kind, ""), texts, conditions, tuple(reversed(sides) if swap else sides))
+
+
+def _pictures(sample: Sample, embedded: _Embedded, made: bool) -> tuple[LabelPicture, ...]:
+    """The images that an image model made, or those that it was given."""
+    shown = sample.images.items()
+    return tuple(embedded.picture(role, image) for role, image in shown if role.startswith(_MADE) is made)
+
+
+def _key(one: ToLabel, swap: bool) -> list[Any]:
+    """What the answer file says of a sample or contest, in its columns' order, and whether its sides are swapped."""
+    of, contest = one.judged.id, isinstance(one.judged, Contest)
+    return [of.benchmark, of.part, of.uid, of.image_model, "" if contest else of.draw, contest and swap]
+
+
+def _questions(chosen: Sequence[ToLabel]) -> tuple[PageQuestion, ...]:
+    schemes = {one.judged.votes.scheme for one in chosen if isinstance(one.judged, Contest)}
+    return (vote(schemes.pop()),) if schemes else RATINGS
+
+
+def _hidden(keys: object) -> str:
+    """Not to be read by who glances at the page's source, or searches it for a name."""
+    return base64.b64encode(json.dumps(keys).encode()).decode()
+
+
+def _json(data: Mapping[str, Any]) -> Markup:
+    """JSON within a script element, which a text cannot end."""
+    return Markup(json.dumps(data).replace("<", "\\u003c"))
+
+
+def _policy(script: str, style: str) -> str:
+    hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style))
+    return "default-src 'none'; img-src data:; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'".format(
+        *hashes
+    )
+
+
+def _shown(value: object) -> Markup:
+    """What the template shows: markup of our own as it is, all else made harmless."""
+    return value if isinstance(value, Markup) else harmless.html(str(value))

@@ -1,0 +1,83 @@
+"""What a labelling page asks: two ratings of a sample, or a vote on a contest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, TIE
+
+
+@dataclass(frozen=True)
+class PageAnswer:
+    """An answer: the key that gives it, what the CSV file says for it, and what the page says."""
+
+    key: str
+    value: str
+    words: str
+
+
+@dataclass(frozen=True)
+class PageQuestion:
+    """A question: the aspect that the CSV file names, its title, what is meant, its answers.
+
+    `letter` is the key that leads to it, where there are several.
+    """
+
+    aspect: str
+    title: str
+    meant: str
+    answers: tuple[PageAnswer, ...]
+    letter: str = ""
+
+
+def _steps(*words: str) -> tuple[PageAnswer, ...]:
+    """Steps of a rating from 0 to 1, the worst first."""
+    last = len(words) - 1
+    return tuple(PageAnswer(str(n), f"{n / last:g}", said) for n, said in enumerate(words))
+
+
+RATINGS = (
+    PageQuestion(
+        "SC",
+        "Semantic consistency",
+        "Does the output do what was asked, and leave alone what was not to change?",
+        _steps("not at all", "little", "partly", "mostly", "fully"),
+        "s",
+    ),
+    PageQuestion(
+        "PQ",
+        "Perceptual quality",
+        "Does it look sound and natural, whatever was asked: no artefacts, nothing distorted?",
+        _steps("very poor", "poor", "fair", "good", "flawless"),
+        "p",
+    ),
+)
+_BETTER = (PageAnswer("1", FIRST, "the first"), PageAnswer("2", SECOND, "the second"))
+_ALIKE: Mapping[str, tuple[PageAnswer, ...]] = {
+    "two_way": (),
+    "three_way": (PageAnswer("3", TIE, "neither, they are alike"),),
+    "four_way": (
+        PageAnswer("3", BOTH_GOOD.replace("_", " "), "both are good"),
+        PageAnswer("4", BOTH_BAD.replace("_", " "), "both are bad"),
+    ),
+}
+
+
+def vote(scheme: str) -> PageQuestion:
+    """The question about a contest; without a scheme, three answers."""
+    meant = "Think of both: what was asked, and how sound the image looks."
+    answers = _BETTER + _ALIKE[scheme or "three_way"]
+    return PageQuestion("vote", "Which output is better?", meant, answers)
+
+
+TASKS = {
+    "tig": "The output was made from the text.",
+    "tie": "The output is the source image, edited by the instruction.",
+    "mie": "The output is the source image, edited by the instruction within a region.",
+    "cig": "The output was made from the text, and should follow the control image.",
+    "sdig": "The output was made from the text, and should show the given subject.",
+    "sdie": "The output is the source image, into which the given subject was put.",
+    "mcic": "The output was made from the text, and should combine the given concepts.",
+}
+"""What an image model was asked to do, by kind of sample."""

@@ -1,0 +1,99 @@
+"""What can be labelled: a samples file, a file of contests, a run of image models, or a benchmark's part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vieval_plugin import config, registry
+from vieval_plugin.data.reading.contest_rows import ContestRows, read_contests
+from vieval_plugin.data.reading.rows import Row, read_lines
+from vieval_plugin.data.reading.sample_rows import lines_of_file
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import SCHEMES, Judged
+from vieval_plugin.results.unjudged import is_run, load_unjudged
+from vieval_plugin.run.evaluate import OWN
+from vieval_plugin.run.samples_file import read_samples
+from vieval_plugin.yaml_json import read_json
+
+
+@dataclass(frozen=True)
+class ToLabel:
+    """A sample or contest, and where it stands: the file and line, or its id."""
+
+    judged: Judged
+    where: str
+
+
+def read_to_label(named: str, kind: str | None = None) -> list[ToLabel]:
+    """All samples or contests that a user names.
+
+    Args:
+        named: a JSONL file of samples (as `vieval score` takes it) or of contests (`data/reading/contest_rows.py`), what a
+            run of `generate_*` tasks with `--predict_only` left, or `BENCHMARK` or `BENCHMARK/PART`.
+        kind: that of samples whose line names none, and of contests.
+
+    Raises:
+        VievalError: there is nothing of that name, a line of the file is bad or names an image that is not there, a
+            kind is lacking, or the benchmark's data is absent.
+    """
+    path = Path(named)
+    if not path.exists():
+        return _of_benchmark(named)
+    if is_run(path):
+        given = load_unjudged(path).given
+        return [ToLabel(one, str(one.id)) for n, one in enumerate(given.samples) if n not in given.decided]
+    if _holds_contests(path):
+        return _contests(path, kind)
+    given = read_samples(path, kind)
+    found = [ToLabel(one, f"{path}: line {line}") for one, line in zip(given.samples, given.lines, strict=True)]
+    for number, one in enumerate(found):
+        if number in given.decided:
+            raise VievalError(f"{one.where}: {given.decided[number].reason}; correct the line")
+        _require_kind(one)
+    return found
+
+
+def _of_benchmark(named: str) -> list[ToLabel]:
+    name, _, part = named.partition("/")
+    if name not in registry.benchmarks():
+        raise VievalError(f"{named}: no such file, and no such benchmark; pass a samples file, or BENCHMARK/PART")
+    folder = config.current().data_folder()
+    parts: Sequence[str] = [part] if part else list(registry.benchmark(name).parts)
+    return [ToLabel(one, str(one.id)) for each in parts for one in registry.samples(name, each, folder)]
+
+
+def _holds_contests(path: Path) -> bool:
+    for _, line in lines_of_file(path):
+        try:
+            row = read_json(line.decode())
+        except ValueError:
+            return False
+        return isinstance(row, dict) and "candidates" in row
+    return False
+
+
+def _contests(path: Path, kind: str | None) -> list[ToLabel]:
+    rows = read_lines(path, "pass a file of contests")
+    common = ContestRows(OWN, kind or "", kind or "", _scheme(rows))
+    contests = read_contests(rows, path.parent, common)
+    found = [ToLabel(one, row.where) for one, row in zip(contests, rows, strict=True)]
+    for one in found:
+        _require_kind(one)
+    return found
+
+
+def _scheme(rows: Sequence[Row]) -> str:
+    """The scheme of votes that are there already: four-way where one of them says so."""
+    said = {vote for row in rows for vote in (row.cells.get("vote"), *_listed(row.cells.get("annotators")))}
+    return "three_way" if said <= {*SCHEMES["three_way"], None, ""} else "four_way"
+
+
+def _listed(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def _require_kind(one: ToLabel) -> None:
+    if not one.judged.kind:
+        raise VievalError(f"{one.where}: it names no kind, such as tig; name that of all with --kind")
