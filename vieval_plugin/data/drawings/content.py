@@ -78,7 +78,7 @@ def slid(picture: Picture, s: float, other: Picture, rng: np.random.RandomState)
 
 def painted(picture: Picture, s: float, other: Picture, rng: np.random.RandomState) -> Picture:
     """Painted over with a broad brush: the commonest of neighbouring colours, laid on by the strength."""
-    brushed = picture.quantize(10).convert("RGB").filter(PIL.ImageFilter.ModeFilter(13))
+    brushed = picture.quantize(10).convert("RGB").filter(PIL.ImageFilter.ModeFilter(9))
     return PIL.Image.blend(picture, brushed, s)
 
 

@@ -16,6 +16,7 @@ import PIL.Image
 import PIL.ImageDraw
 import PIL.ImageOps
 from scipy.ndimage import gaussian_filter
+from scipy.spatial import KDTree
 
 from vieval_plugin.data.vieval_demo.drawing import SIZE, Picture
 from vieval_plugin.errors import VievalError
@@ -24,7 +25,9 @@ Ground: TypeAlias = Callable[[np.random.RandomState], Picture]
 
 
 def _colour(rng: np.random.RandomState) -> tuple[int, int, int]:
-    red, green, blue = rng.randint(0, 256, 3)
+    # half of them pale or greyish, as most surfaces are
+    vivid, grey = rng.uniform(0.2, 1), rng.uniform(40, 230)
+    red, green, blue = grey + (rng.randint(0, 256, 3) - grey) * vivid
     return int(red), int(green), int(blue)
 
 
@@ -132,10 +135,9 @@ def cells(rng: np.random.RandomState) -> Picture:
     """Cells around random points, each of one colour, as of a stained window."""
     points, colours = rng.uniform(0, SIZE, (60, 2)), rng.randint(20, 236, (60, 3)).astype(float)
     y, x = np.mgrid[0:SIZE, 0:SIZE]
-    away = (y[..., None] - points[:, 0]) ** 2 + (x[..., None] - points[:, 1]) ** 2
-    near = np.sort(np.sqrt(away), axis=-1)
+    near, which = KDTree(points).query(np.stack([y, x], -1), k=2)
     seam = (near[..., 1] - near[..., 0] < 3)[..., None]
-    return _picture(np.where(seam, 25, colours[away.argmin(-1)]))
+    return _picture(np.where(seam, 25, colours[which[..., 0]]))
 
 
 def rings(rng: np.random.RandomState) -> Picture:

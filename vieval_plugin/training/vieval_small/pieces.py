@@ -1,0 +1,98 @@
+"""Drawings on disk: a file a piece, each drawn from its own seed, so that an interrupted run draws what is missing only."""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from vieval_plugin.backends.vieval_small_views import KINDS, conditions, full, small, words
+from vieval_plugin.data.drawings.cases import Case
+from vieval_plugin.data.drawings.samples import several
+from vieval_plugin.data.drawings.worlds import TRAINED
+from vieval_plugin.data.vieval_demo.drawing import COLOURS, HUES, Rgb
+from vieval_plugin.data.vieval_demo.toys import Toy
+
+CASES, EACH = 200, 4
+"""Instructions in a piece, and outputs of each."""
+CROP = 192
+"""Pixels of a side of the crop of an output that quality is learnt from; one output of each instruction gives one."""
+CONTENT = tuple(sorted({name for kinds in TRAINED.defects.values() for name in kinds}))
+QUALITY = tuple(TRAINED.quality)
+LOOKS = len(TRAINED.animals) + len(TRAINED.patterns) + len(TRAINED.garments) + 9
+
+Piece = dict[str, "np.ndarray[Any, Any]"]
+
+
+def draw(folder: Path, pieces: int, workers: int = 2, seed: int = 0) -> None:
+    """All pieces of all kinds in a folder, those that are there left alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = [(folder, kind, number, seed) for number in range(pieces) for kind in KINDS]
+    absent = [one for one in wanted if not path(*one[:3]).exists()]
+    if not absent:
+        return
+    bar = tqdm(total=len(absent) * CASES * EACH, desc="drawing", unit=" outputs")
+    with bar, ProcessPoolExecutor(workers) as pool:
+        for _ in pool.map(_drawn, absent):
+            bar.update(CASES * EACH)
+
+
+def path(folder: Path, kind: str, number: int) -> Path:
+    """The file of a piece."""
+    return folder / f"{kind}_{number:03d}.npz"
+
+
+def _drawn(what: tuple[Path, str, int, int]) -> None:
+    folder, kind, number, seed = what
+    held = piece(kind, seed + number)
+    whole = path(folder, kind, number)
+    part = whole.with_suffix(".part.npz")
+    np.savez(part, **held)
+    part.replace(whole)
+
+
+def piece(kind: str, number: int, cases: int = CASES) -> Piece:
+    """Instructions of a kind with their outputs, as arrays; the seed is the kind's and the piece's number."""
+    found: dict[str, list[Any]] = {}
+    seed = number * len(KINDS) + KINDS.index(kind)
+    for place, (asked, outputs) in enumerate(several(TRAINED, kind, seed, cases, EACH)):
+        rng = np.random.RandomState([seed, place, 1])
+        top, left = rng.randint(0, 256 - CROP + 1, 2)
+        shown = full(outputs[0].picture)[top : top + CROP, left : left + CROP]
+        row = {
+            "condition": conditions(kind, asked.conditions),
+            "words": " ".join(words(kind, asked.texts)),
+            "asked": _facts(asked),
+            "output": np.stack([small(one.picture) for one in outputs]),
+            "sc": [1 - one.content_strength for one in outputs],
+            "shown": np.stack([_facts(one.drawn) for one in outputs]),
+            "wrong": [CONTENT.index(one.content) for one in outputs],
+            "full": shown,
+            "pq": 1 - outputs[0].quality_strength,
+            "spoilt": QUALITY.index(outputs[0].quality),
+        }
+        for name, value in row.items():
+            found.setdefault(name, []).append(value)
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def _facts(of: Case | Any) -> Any:
+    """What is asked for, or shown: how many things of each hue, or what up to two toys look like; zeros for the rest."""
+    hues = sum((_hues(one) for one in of.colours), np.zeros(len(HUES))) / 4
+    looks = [*map(_looks, of.toys), np.zeros(LOOKS), np.zeros(LOOKS)][:2]
+    return np.concatenate([hues, *looks]).astype(np.float32)
+
+
+def _hues(ink: Rgb) -> Any:
+    away = np.array([sum((a - b) ** 2 for a, b in zip(ink, COLOURS[hue], strict=True)) for hue in HUES], float)
+    near = np.exp(-away / (2 * 40.0**2)) + 1e-9
+    return near / near.sum()
+
+
+def _looks(toy: Toy) -> Any:
+    features = ((toy.animal, TRAINED.animals), (toy.belly, TRAINED.patterns), (toy.wear, TRAINED.garments))
+    chosen = [np.array([one == name for one in names], float) for name, names in features]
+    return np.concatenate([*chosen, np.array([*toy.body, *toy.belly_colour, *toy.wear_colour]) / 255])
