@@ -55,15 +55,15 @@ def judge(metric: AutoMetric, scorer: str = "") -> Judge:
     """
 
     def program(sample: Sample) -> Program:
-        images = _filled(metric.images, sample.images)
-        texts = _filled(metric.texts, {name: text for name, text in sample.texts.items() if text.strip()})
+        images = filled(metric.images, sample.images)
+        texts = filled(metric.texts, {name: text for name, text in sample.texts.items() if text.strip()})
         [reply] = yield [Measure(metric.name, images, (metric.name,), texts, scorer)]
-        return _verdict(metric, reply)
+        return verdict_of(metric, reply)
 
     return program
 
 
-def _filled(roles: Mapping[str, tuple[str, ...]], held: Mapping[str, T]) -> dict[str, T]:
+def filled(roles: Mapping[str, tuple[str, ...]], held: Mapping[str, T]) -> dict[str, T]:
     """Each role with the first of what can fill it."""
     return {role: next(held[one] for one in candidates if one in held) for role, candidates in roles.items()}
 
@@ -82,7 +82,8 @@ def spec(metric: AutoMetric, scored: bool = False) -> JudgeSpec:
     )
 
 
-def _verdict(metric: AutoMetric, reply: Reply) -> Verdict:
+def verdict_of(metric: AutoMetric, reply: Reply) -> Verdict:
+    """The verdict of a measurement, or of its failure."""
     if isinstance(reply, Failure):
         return unrated(metric, reply.status, reply.reason)
     if not isinstance(reply, Measurement) or not math.isfinite(reply.value):

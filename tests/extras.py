@@ -13,6 +13,7 @@ EXTRAS = {
     "cv2": "tools",
     "datasets": "hub",
     "lmms_eval": "lmms-eval",
+    "peft": "scorers",
     "rapidocr": "tools",
     "skimage": "metrics",
     "torch": "tools",

@@ -128,10 +128,10 @@ def described_in(name):
 
 
 def may_name(path, name):
-    """Its own description, modules of its name in other rooms, and the backend module that computes a metric."""
+    """Its own description, modules of its name in other rooms, and the module that computes a metric."""
     own = any(path == home or home in path.parents for home in described_in(name))
     namesake = path.stem == name or name in (parent.name for parent in path.parents)
-    computes = path.parent.name == "backends" and re.search(rf"^def {name}\(", path.read_text(), re.M)
+    computes = path.parent.name in ("backends", "networks") and re.search(rf"^def {name}\(", path.read_text(), re.M)
     return own or namesake or bool(computes) or path == PACKAGE / "tasks.py"
 
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import vieval_plugin.data
 import vieval_plugin.judges
@@ -28,19 +28,26 @@ from vieval_plugin.judges.spec import JudgeSpec
 JUDGES, BENCHMARKS = "vieval.judges", "vieval.benchmarks"
 
 K = TypeVar("K")
-T = TypeVar("T", JudgeSpec, Benchmark)
+T = TypeVar("T", bound="Named")
+
+
+class Named(Protocol):
+    """A description with a name."""
+
+    @property
+    def name(self) -> str: ...
 
 
 @cache
 def judges() -> Mapping[str, JudgeSpec]:
     """All judges by name, ours first."""
-    return _found(vieval_plugin.judges, ("SPEC", "SPECS"), JUDGES, JudgeSpec)
+    return found(vieval_plugin.judges, ("SPEC", "SPECS"), JUDGES, JudgeSpec)
 
 
 @cache
 def benchmarks() -> Mapping[str, Benchmark]:
     """All benchmarks by name, ours first."""
-    return _found(vieval_plugin.data, ("BENCHMARK", "BENCHMARKS"), BENCHMARKS, Benchmark)
+    return found(vieval_plugin.data, ("BENCHMARK", "BENCHMARKS"), BENCHMARKS, Benchmark)
 
 
 def judge(name: str) -> JudgeSpec:
@@ -89,14 +96,18 @@ def _brought(group: str, names: tuple[str, ...], kind: type[K]) -> Iterator[tupl
         yield from ((origin, one) for one in held)
 
 
-def _found(package: ModuleType, names: tuple[str, ...], group: str, kind: type[T]) -> Mapping[str, T]:
-    found = {one.name: one for module in _modules(package) for one in _described(module, names, kind)}
+def found(package: ModuleType, names: tuple[str, ...], group: str, kind: type[T]) -> Mapping[str, T]:
+    """The descriptions of a kind by name: those in the modules of a package, and those that other packages bring.
+
+    One that cannot be loaded, or whose name is taken, is left out with one line.
+    """
+    held = {one.name: one for module in _modules(package) for one in _described(module, names, kind)}
     for origin, one in _brought(group, names, kind):
-        if one.name in found:
+        if one.name in held:
             _warn(f"{origin} brings {one.name!r}, a name that is taken, and is left out")
         else:
-            found[one.name] = one
-    return found
+            held[one.name] = one
+    return held
 
 
 def _modules(package: ModuleType) -> Iterator[ModuleType]:

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import PIL.Image
@@ -15,7 +16,7 @@ from tests import tiny_scorers
 from tests.extras import needs
 from vieval_plugin.backends import scoring, weights
 from vieval_plugin.backends.measuring import Measuring
-from vieval_plugin.backends.scorers import METRICS
+from vieval_plugin.backends.scorers import metrics
 from vieval_plugin.backends.scoring import Scorers
 from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.store import Store
@@ -27,6 +28,7 @@ from vieval_plugin.judges.protocol import Failure, Image, Measure, Measurement, 
 
 pytestmark = needs("torch", "transformers", "torchvision", "torchmetrics")
 
+METRICS = ("clip_score", "clip_i", "dino", "lpips")
 TEXTS = ("a red toy on the table", "photo of a dog", "a cat", "xyz 12, on the red table!")
 
 
@@ -262,7 +264,7 @@ def test_out_of_memory_halves_the_batch_for_good(models, monkeypatch, error):
     import torch
 
     kind = torch.OutOfMemoryError if "CUDA" in error else RuntimeError
-    metric, sizes = METRICS["clip_i"], []
+    metric, sizes = metrics()["clip_i"], []
 
     def at_most_three(network, batch):
         sizes.append(len(batch["image"]))
@@ -272,7 +274,7 @@ def test_out_of_memory_halves_the_batch_for_good(models, monkeypatch, error):
 
     asks = [ask("clip_i", n) for n in range(48)]
     wanted = [reply.value for reply in measure(scorers(models), asks)]
-    monkeypatch.setitem(METRICS, "clip_i", type(metric)(metric.load, metric.model, metric.show, at_most_three))
+    monkeypatch.setitem(metrics(), "clip_i", replace(metric, values=at_most_three))
     found = measure(scorers(models), asks)
     assert [reply.value for reply in found] == pytest.approx(wanted, abs=1e-5)
     assert sum(size > 3 for size in sizes) <= 3
@@ -280,12 +282,12 @@ def test_out_of_memory_halves_the_batch_for_good(models, monkeypatch, error):
 
 
 def test_out_of_memory_with_one_says_what_to_do(models, monkeypatch):
-    metric = METRICS["clip_i"]
+    metric = metrics()["clip_i"]
 
     def never(network, batch):
         raise MemoryError("not enough memory")
 
-    monkeypatch.setitem(METRICS, "clip_i", type(metric)(metric.load, metric.model, metric.show, never))
+    monkeypatch.setitem(metrics(), "clip_i", replace(metric, values=never))
     [found] = measure(scorers(models), [ask("clip_i", 1)])
     assert found.status is Status.TOOL_ERROR
     assert "set device to cpu" in found.reason

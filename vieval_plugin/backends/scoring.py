@@ -9,9 +9,9 @@ from typing import Any
 import PIL.Image
 
 from vieval_plugin.backends.measuring import Ready
-from vieval_plugin.backends.scorers import METRICS, NetworkMetric
+from vieval_plugin.backends.scorers import NetworkMetric, metrics
 from vieval_plugin.backends.store import key_of
-from vieval_plugin.backends.weights import Origin, library
+from vieval_plugin.backends.weights import Origin, library, line_of
 from vieval_plugin.config import Scorer
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
@@ -33,7 +33,7 @@ class Scoring:
         except VievalError:
             raise
         except Exception as error:  # libraries raise anything on images made to break them
-            raise VievalError(f"{self._name} cannot be computed: {_line(error)}") from None
+            raise VievalError(f"{self._name} cannot be computed: {line_of(error)}") from None
         parts = {
             "metric": self._name,
             "weights": self._network.identity,
@@ -55,7 +55,7 @@ class Scoring:
             full = _is_out_of_memory(error)
             if len(rows) == 1:
                 remedy = "; set device to cpu, or make the image smaller" if full else ""
-                return [Failure(Status.TOOL_ERROR, f"{self._name} cannot be computed: {_line(error)}{remedy}")]
+                return [Failure(Status.TOOL_ERROR, f"{self._name} cannot be computed: {line_of(error)}{remedy}")]
         half = len(rows) // 2
         if full:
             library("torch").cuda.empty_cache()
@@ -83,9 +83,10 @@ class Scorers:
         Raises:
             VievalError: there is no such metric, or its weights cannot be loaded.
         """
-        if ask.metric not in METRICS:
-            raise VievalError(f"no scorer knows the metric {ask.metric!r}; known are {', '.join(METRICS)}")
-        metric = METRICS[ask.metric]
+        known = metrics()
+        if ask.metric not in known:
+            raise VievalError(f"no scorer knows the metric {ask.metric!r}; known are {', '.join(known)}")
+        metric = known[ask.metric]
         options = self._named.get(ask.backbone, Scorer())
         origin = Origin(options.model or metric.model, options.revision, options.device)
         key = metric.load, origin
@@ -102,7 +103,3 @@ def _digest(image: PIL.Image.Image) -> str:
 def _is_out_of_memory(error: Exception) -> bool:
     # of a GPU a type of its own, of this machine's memory words
     return type(error).__name__ in ("OutOfMemoryError", "MemoryError") or "not enough memory" in str(error)
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

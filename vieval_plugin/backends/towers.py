@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import PIL.Image
 
-from vieval_plugin.backends.weights import Origin, identity, library, named, pretrained
+from vieval_plugin.backends.scorers import Picture, Shown
+from vieval_plugin.backends.weights import library
 from vieval_plugin.errors import VievalError
 
 TRUNCATED = "text truncated to the length that the scorer reads"
@@ -60,42 +61,16 @@ class Tower:
         return _unit(self.embed_texts(padded.to(self.device)))
 
 
-def load_clip(origin: Origin) -> Tower:
-    """A CLIP of transformers (Radford et al., 2021) with both of its towers; VievalError as `weights.pretrained`."""
-    network, processor = pretrained("CLIPModel", "clip", origin)
-    try:
-        tokenizer = library("transformers").AutoTokenizer.from_pretrained(
-            network.name_or_path, revision=origin.revision, trust_remote_code=False
-        )
-    except Exception as error:
-        said = " ".join(str(error).split())[:200]
-        raise VievalError(f"{origin.model} has no tokenizer that can be loaded: {said}") from None
-    preparing = processor.to_json_string(), tokenizer.backend_tokenizer.to_str()
-    digest = identity(network, *preparing)
-    return Tower(
-        named(origin, network, digest),
-        digest,
-        processor,
-        lambda pixels: network.visual_projection(network.vision_model(pixel_values=pixels).pooler_output),
-        network.device,
-        tokenizer,
-        network.config.text_config.max_position_embeddings,
-        lambda padded: network.text_projection(network.text_model(**padded).pooler_output),
-    )
+def pair(tower: Tower, images: Mapping[str, Picture], texts: Mapping[str, str]) -> Shown:
+    """`image` and `reference` as a tower takes them."""
+    return Shown({role: tower.pixels(images[role]) for role in ("image", "reference")})
 
 
-def load_dino(origin: Origin) -> Tower:
-    """A vision transformer of DINO, whose vector is its class token; VievalError as `weights.pretrained`."""
-    # without the pooler, of which DINO has no weights
-    network, processor = pretrained("ViTModel", "vit", origin, add_pooling_layer=False)
-    digest = identity(network, processor.to_json_string())
-    return Tower(
-        named(origin, network, digest),
-        digest,
-        processor,
-        lambda pixels: network(pixel_values=pixels).last_hidden_state[:, 0],
-        network.device,
-    )
+def alike(tower: Tower, batch: Mapping[str, Sequence[Any]]) -> Any:
+    """Cosines of the vectors of `image` and `reference`, a tensor (asks,)."""
+    both = tower.images([*batch["image"], *batch["reference"]])
+    half = len(batch["image"])
+    return (both[:half] * both[half:]).sum(-1)
 
 
 def _unit(vectors: Any) -> Any:

@@ -41,7 +41,7 @@ def device(wanted: str) -> Any:
     try:
         return torch.empty(0, device=wanted).device
     except (RuntimeError, AssertionError) as error:
-        raise VievalError(f"device {wanted!r} cannot be used ({_line(error)}); give another, such as cpu") from None
+        raise VievalError(f"device {wanted!r} cannot be used ({line_of(error)}); give another, such as cpu") from None
 
 
 def pretrained(architecture: str, kind: str, origin: Origin, **arguments: Any) -> tuple[Any, Any]:
@@ -57,7 +57,7 @@ def pretrained(architecture: str, kind: str, origin: Origin, **arguments: Any) -
         VievalError: the weights are not there, lack some of the network, are of another architecture, or hold more than
             tensors.
     """
-    where = _hub_name_or_folder(origin.model)
+    where = hub_name_or_folder(origin.model)
     on = device(origin.device)
     transformers = library("transformers")
     given = {"revision": origin.revision} if origin.revision else {}
@@ -74,14 +74,14 @@ def pretrained(architecture: str, kind: str, origin: Origin, **arguments: Any) -
     except VievalError:
         raise
     except Exception as error:  # of files that others wrote
-        raise VievalError(_why(where, origin.revision, error)) from None
+        raise VievalError(why_not(where, origin.revision, error)) from None
     if told["missing_keys"]:  # which transformers fills with random numbers
         raise VievalError(f"{where} lacks weights of {architecture}, such as {min(told['missing_keys'])}")
     return network.to(on).eval(), processor
 
 
-def state_dict(path: Path) -> dict[str, Any]:
-    """The tensors of a file by name: safetensors, or what `torch.save` wrote of a state dict.
+def state_dict(path: Path, prefix: str = "") -> dict[str, Any]:
+    """The tensors of a file whose names begin with `prefix`: safetensors, or what `torch.save` wrote of a state dict.
 
     Raises:
         VievalError: there is no such file, it cannot be read, or it holds more than tensors.
@@ -89,7 +89,8 @@ def state_dict(path: Path) -> dict[str, Any]:
     torch = library("torch")
     try:
         if path.suffix == ".safetensors":
-            found = library("safetensors.torch").load_file(path)
+            with library("safetensors").safe_open(path, framework="pt") as held:
+                found = {name: held.get_tensor(name) for name in held.keys() if name.startswith(prefix)}  # noqa: SIM118
         else:
             found = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
@@ -100,7 +101,7 @@ def state_dict(path: Path) -> dict[str, Any]:
         raise VievalError(f"{path} {_unreadable(error)}") from None
     if not isinstance(found, Mapping) or not all(isinstance(value, torch.Tensor) for value in found.values()):
         raise VievalError(f"{path} is no state dict: tensors by name are needed, and nothing else")
-    return dict(found)
+    return {name: tensor for name, tensor in found.items() if str(name).startswith(prefix)}
 
 
 def identity(network: Any, *preparing: str) -> str:
@@ -121,7 +122,8 @@ def named(origin: Origin, network: Any, digest: str) -> str:
     return f"{origin.model}@{commit or f'sha256:{digest[:16]}'}"
 
 
-def _hub_name_or_folder(model: str) -> str:
+def hub_name_or_folder(model: str) -> str:
+    """A name on the hub, or the path of a folder that is there; VievalError for a file and for what is neither."""
     path = Path(model).expanduser()
     if path.is_dir():
         return str(path)
@@ -133,7 +135,8 @@ def _hub_name_or_folder(model: str) -> str:
     return model
 
 
-def _why(where: str, revision: str | None, error: Exception) -> str:
+def why_not(where: str, revision: str | None, error: Exception) -> str:
+    """Why weights cannot be loaded, in one line that says what to do."""
     if not Path(where).is_dir() and isinstance(error, OSError):
         version = f" in revision {revision}" if revision else ""
         return (
@@ -146,8 +149,9 @@ def _why(where: str, revision: str | None, error: Exception) -> str:
 def _unreadable(error: Exception) -> str:
     if type(error).__name__ == "UnpicklingError" or "weights_only" in str(error) or "Weights only" in str(error):
         return "holds more than tensors, or is no file of weights; save it as safetensors"
-    return f"cannot be loaded: {_line(error)}"
+    return f"cannot be loaded: {line_of(error)}"
 
 
-def _line(error: BaseException) -> str:
+def line_of(error: BaseException) -> str:
+    """What an error says, in one line of at most 300 characters."""
     return " ".join(str(error).split())[:300] or type(error).__name__

@@ -12,7 +12,9 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, by_candidate, fault
 from vieval_plugin.judges.protocol import Judge, Program, Status, Step, Verdict
 from vieval_plugin.judges.spec import JudgeSpec, lacking
-from vieval_plugin.prompts import packs
+from vieval_plugin.prompts import descriptions, packs
+from vieval_plugin.prompts.descriptions import Description
+from vieval_plugin.prompts.packs import Pack
 from vieval_plugin.records import Provenance
 
 UNJUDGED = ("sample",)
@@ -59,15 +61,26 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
         known = f"known: {', '.join(spec.settings)}" if spec.settings else "it has no settings"
         raise VievalError(f"{name} has no setting {setting!r}; {known}")
     own = options.judges.of(spec)
-    pack = _pack(spec.pack(own, setting)) if spec.pack else None
-    if pack is not None and pack.judge != name:
-        raise VievalError(f"prompt pack {pack.name} is for {pack.judge}, not for {name} (option judges.{name}.pack)")
+    pack: Pack | Description | None = None
+    if spec.described:
+        pack = _description(name, options)
+        spec = replace(spec, aspects=(pack.aspect,), needs=spec.described(pack))
+    elif spec.pack:
+        pack = _pack(spec.pack(own, setting))
+        if pack.judge != name:
+            raise VievalError(
+                f"prompt pack {pack.name} is for {pack.judge}, not for {name} (option judges.{name}.pack)"
+            )
     named = (pack.name, pack.hash) if pack else ("", "")
     resolved = options.resolved(spec, backbone)
     provenance = Provenance(
         name, tuple(spec.told(own, setting)), spec.aspects, "", *named, options.hash, options=resolved
     )
     return PreparedJudge(spec, spec.build(own, pack, setting), provenance)
+
+
+def _description(name: str, options: Config) -> Description:
+    return descriptions.load(options.scorers[name].model if name in options.scorers else "")
 
 
 def setting_of(source: Provenance) -> str:

@@ -6,6 +6,7 @@ What differs between tasks stands in their YAML under `metadata`: benchmark, par
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -126,8 +127,11 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
 
     @one_line
     def _aggregate(self, name: str, items: list[Observation]) -> metrics.Value:
-        options = config.current().statistics.options()
-        summary = self.benchmark.report.summarise(tuple(items), self._rating(), self.benchmark.name, self.part, options)
+        options, rating = config.current().statistics.options(), self._rating()
+        if self.judge.described:  # which aspect it is stands in the description, which the model was given
+            rated = dict.fromkeys(aspect for item in items for aspect, _ in item.scores)
+            rating = replace(rating, aspects=tuple(rated) or rating.aspects)
+        summary = self.benchmark.report.summarise(tuple(items), rating, self.benchmark.name, self.part, options)
         return metrics.take(summary, name)
 
 

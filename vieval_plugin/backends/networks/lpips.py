@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import PIL.Image
 
 from vieval_plugin.backends.measure import pair, working_pixels
+from vieval_plugin.backends.scorers import NetworkMetric, Picture, Shown
 from vieval_plugin.backends.weights import Origin, device, identity, library, named, state_dict
 from vieval_plugin.errors import VievalError
 
@@ -72,14 +72,23 @@ def _without_download() -> Any:
     return lpips._LPIPS(net="alex", pnet_rand=True)
 
 
-def shown_to(images: Mapping[str, PIL.Image.Image]) -> dict[str, Any]:
+def show(network: PerceptualDistance, images: Mapping[str, Picture], texts: Mapping[str, str]) -> Shown:
     """An image and its reference at the image's size, tensors (3, height, width) of 0 to 255.
 
     An image of more than 2048 pixels at its longer side is reduced to that, as for metrics of pixels.
     """
     both = pair({role: working_pixels(image) for role, image in images.items()})
     torch = library("torch")
-    return {
-        role: torch.from_numpy(np.array(pixels)).permute(2, 0, 1)
-        for role, pixels in zip(("image", "reference"), both, strict=True)
-    }
+    tensors = (torch.from_numpy(np.array(pixels)).permute(2, 0, 1) for pixels in both)
+    return Shown(dict(zip(("image", "reference"), tensors, strict=True)))
+
+
+def lpips(network: PerceptualDistance, batch: Mapping[str, Sequence[Any]]) -> Any:
+    """How far apart AlexNet's features of `image` and `reference` are, from 0; a distance: the less, the more alike.
+
+    Zhang et al., The unreasonable effectiveness of deep features as a perceptual metric (CVPR 2018), version 0.1.
+    """
+    return network(batch["image"], batch["reference"])
+
+
+METRIC = NetworkMetric("lpips", load, "", show, lpips)

@@ -1,0 +1,159 @@
+"""Image-text models of transformers as reward models build on them: with an adapter, and with tokens of their own."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+
+from vieval_plugin.backends.weights import device, hub_name_or_folder, library, line_of, why_not
+from vieval_plugin.errors import VievalError
+
+
+@dataclass(frozen=True)
+class ImageTextModel:
+    """A loaded model with its processor; `network` gives hidden states, for its language head is left alone."""
+
+    network: Any
+    processor: Any
+    device: Any
+
+    @property
+    def tokenizer(self) -> Any:
+        return self.processor.tokenizer
+
+    @property
+    def size(self) -> int:
+        """How long a hidden state is."""
+        return int(self.network.config.get_text_config().hidden_size)
+
+    def token(self, text: str) -> int:
+        """The id of a token; VievalError where the text is not one token."""
+        found = self.tokenizer(text, add_special_tokens=False).input_ids
+        if len(found) != 1:
+            raise VievalError(f"{text!r} is {len(found)} tokens of this model and not one; list it under added_tokens")
+        return int(found[0])
+
+    def prompt(self, system: str, words: str, images: int, answer: str) -> str:
+        """A conversation in the model's own template: images, then words, then what the answer begins with."""
+        content = [*({"type": "image"} for _ in range(images)), {"type": "text", "text": words}]
+        turns = [{"role": "system", "content": [{"type": "text", "text": system}]}] if system else []
+        turns.append({"role": "user", "content": content})
+        return str(self.processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)) + answer
+
+    def inputs(self, prompt: str, images: Sequence[PIL.Image.Image]) -> dict[str, Any]:
+        """What the network takes of one conversation: tensors whose first axis can be put together."""
+        begin = self.tokenizer.bos_token
+        given = self.processor(
+            text=[prompt],
+            images=[list(images)],
+            return_tensors="pt",
+            add_special_tokens=not (begin and prompt.startswith(begin)),
+        )
+        return dict(given)
+
+    def hidden(self, inputs: dict[str, Any]) -> Any:
+        """The last hidden states, a tensor (asks, tokens, size)."""
+        torch = library("torch")
+        # token ids stay whole numbers
+        moved = {
+            name: value.to(self.device, self.network.dtype if torch.is_floating_point(value) else None)
+            for name, value in inputs.items()
+        }
+        return self.network.base_model(**moved, use_cache=False).last_hidden_state
+
+
+def load(
+    base: str,
+    revision: str | None,
+    processor: str,
+    added_tokens: Sequence[str],
+    adapter: str,
+    pixels: dict[str, int],
+    dtype: str,
+    wanted: str,
+) -> ImageTextModel:
+    """An image-text model with its processor.
+
+    Args:
+        base: a name on the hub or a folder.
+        revision: of the base on the hub.
+        processor: where the processor is, if not with the base.
+        added_tokens: special tokens that the tokenizer gets, in this order.
+        adapter: a folder that peft wrote, or its name on the hub; its weights are added to the base's.
+        pixels: bounds of an image's pixels (`min_pixels`, `max_pixels`), for processors that have them.
+        dtype: float32 or bfloat16.
+        wanted: the device.
+
+    Raises:
+        VievalError: something of it is not there, lacks weights, is no image-text model, or holds more than tensors.
+    """
+    where, on = hub_name_or_folder(base), device(wanted)
+    transformers = library("transformers")
+    origin = {"trust_remote_code": False, **({"revision": revision} if revision else {})}
+    try:
+        made = _processor(transformers, hub_name_or_folder(processor), pixels, {} if processor != base else origin)
+        network, told = transformers.AutoModelForImageTextToText.from_pretrained(
+            where, dtype=dtype, output_loading_info=True, **origin
+        )
+    except VievalError:
+        raise
+    except Exception as error:  # of files that others wrote
+        if "Unrecognized configuration class" in str(error):
+            raise VievalError(f"{where} is of another architecture: an image-text model is needed") from None
+        raise VievalError(why_not(where, revision, error)) from None
+    # the language head gives no hidden state, and reward models may be kept without it
+    if missing := sorted(name for name in told["missing_keys"] if not name.endswith("lm_head.weight")):
+        raise VievalError(f"{where} lacks weights of {type(network).__name__}, such as {missing[0]}")
+    if not getattr(made, "chat_template", None):
+        raise VievalError(f"{processor} has no chat template, so there is no telling how to ask it")
+    _add_tokens(network, made.tokenizer, added_tokens)
+    if adapter:
+        network = _adapted(network, adapter)
+    if bool(network.get_input_embeddings().weight.isnan().any()):
+        raise VievalError(f"neither {where} nor an adapter has embeddings of {', '.join(added_tokens)}")
+    return ImageTextModel(network.to(on).eval(), made, on)
+
+
+def _processor(transformers: Any, where: str, pixels: dict[str, int], origin: dict[str, Any]) -> Any:
+    made = transformers.AutoProcessor.from_pretrained(where, **pixels, **origin)
+    images = getattr(made, "image_processor", None)
+    if images is None or getattr(made, "tokenizer", None) is None:
+        raise VievalError(f"{where} has no processor of images and texts together")
+    known = getattr(getattr(images, "valid_kwargs", None), "__annotations__", {})
+    if unknown := sorted(set(pixels) - set(known)):
+        raise VievalError(f"the processor of {where} knows no {unknown[0]}")
+    return made
+
+
+def _add_tokens(network: Any, tokenizer: Any, added: Sequence[str]) -> None:
+    """Tokens that the network does not know yet; embeddings that it has no room for are no numbers until they are loaded."""
+    tokenizer.add_tokens(list(added), special_tokens=True)
+    known = network.get_input_embeddings().weight.shape[0]
+    if len(tokenizer) > known:
+        network.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+        network.get_input_embeddings().weight.data[known:] = math.nan
+
+
+def _adapted(network: Any, adapter: str) -> Any:
+    """The network with the adapter's weights added to its own, and those saved whole in place of its own."""
+    peft, where = library("peft"), hub_name_or_folder(adapter)
+    try:
+        config = peft.PeftConfig.from_pretrained(where)
+        if str(getattr(config.peft_type, "value", config.peft_type)) != "LORA":
+            raise VievalError(f"{where} is a {config.peft_type} adapter, and LoRA is what is known here")
+        with warnings.catch_warnings():
+            # peft goes on with random numbers
+            warnings.filterwarnings("error", message=".*missing adapter keys.*")
+            return peft.PeftModel.from_pretrained(network, where).merge_and_unload()
+    except VievalError:
+        raise
+    except Exception as error:  # of files that others wrote
+        if Path(where).is_dir() and not (Path(where) / "adapter_config.json").exists():
+            raise VievalError(f"{where} holds no adapter of peft (adapter_config.json)") from None
+        raise VievalError(f"the adapter {where} does not fit: {line_of(error)}") from None

@@ -1,0 +1,1 @@
+"""Networks that measure, one a module: its metrics, its loading, its preparing."""
