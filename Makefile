@@ -11,7 +11,7 @@ VLLM_URL := http://127.0.0.1:$(VLLM_PORT)
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-fast test-vllm test-attack lint docs tasks clean
+.PHONY: demo test test-fast test-vllm test-attack train-small lint docs tasks clean
 
 # tokens of what an environment was made from: a second call is quick unless setup.cfg changed
 $(ENV)/ready: setup.cfg pyproject.toml
@@ -23,11 +23,12 @@ $(ENV)/ready: setup.cfg pyproject.toml
 demo: $(ENV)/ready
 	@echo "== judging drawn images with known defects (task group vieval_demo, synthetic ratings)"
 	rm -rf $(OUT)/demo
-	$(BIN)/lmms-eval --model vieval_measure --tasks vieval_demo --output_path $(OUT)/demo --log_samples > $(OUT)-demo.log 2>&1 \
+	$(BIN)/lmms-eval --model vieval_scorer --tasks vieval_demo --output_path $(OUT)/demo --log_samples > $(OUT)-demo.log 2>&1 \
 	  || { tail -n 20 $(OUT)-demo.log; exit 1; }
 	@mkdir -p $(OUT) && mv $(OUT)-demo.log $(OUT)/demo.log
 	$(BIN)/vieval report $(OUT)/demo --out $(OUT)/demo-report
-	@sed -n '/^### Over all tasks/,/^### By task/p' $(OUT)/demo-report/report.md | sed '$$d'
+	@echo "== which judge agrees best with what is known to be wrong with the images (vieval_small was trained on drawings only)"
+	@$(BIN)/vieval compare $(OUT)/demo --best
 	@echo "== report: $(OUT)/demo-report/report.md   log of the run: $(OUT)/demo.log"
 
 test: $(ENV)/ready lint
@@ -74,6 +75,10 @@ lint: $(ENV)/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(ENV)/typed .
 	cd $(ENV)/typed && MYPYPATH=. ../bin/mypy --config-file ../../setup.cfg --python-executable ../bin/python -p vieval_plugin
 	rm -rf build
+
+# the weights of vieval_small, at most an hour on two cores; interrupted, it goes on where it stopped
+train-small: $(ENV)/ready
+	$(BIN)/python -m vieval_plugin.training.vieval_small $(OUT)/train-small
 
 # the API page, from the docstrings
 docs: $(ENV)/ready

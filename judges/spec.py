@@ -67,6 +67,7 @@ class JudgeSpec:
     - `against_all` says that it gives one value, of one aspect, which is compared with every aspect that people rated;
       `table` is the table whose name its correlations by image model have, that of the paper which prints them;
     - `scored` says that it measures with a network, by the scorer of its own name;
+    - `drawings_only` says that it knows nothing but our drawings, which is said wherever it judges something else;
     - `described`, where that scorer is one that users describe, gives from the description what each kind must have;
     - `titles(trace)` gives the words that belong to the paths of a trace; `export` makes training examples.
     """
@@ -88,6 +89,7 @@ class JudgeSpec:
     against_all: bool = False
     table: str = ""
     scored: bool = False
+    drawings_only: bool = False
     described: Callable[[Any], Mapping[str, Needs]] | None = None
     titles: Callable[[Sequence[Step]], Mapping[Path, str]] = lambda trace: {}
     export: Export | None = None

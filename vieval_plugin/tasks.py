@@ -97,6 +97,13 @@ TABLE: tuple[TaskRow, ...] = (
     TaskRow("vieval_demo", "edge_f1"),
     TaskRow("vieval_demo", "histogram"),
     TaskRow("vieval_demo", "sharpness"),
+    TaskRow("vieval_demo", "vieval_small"),
+    TaskRow("vieval_demo_unseen", "vieval_small"),
+    TaskRow("vieval_demo_unseen", "ssim"),
+    TaskRow("vieval_demo_unseen", "psnr"),
+    TaskRow("vieval_demo_unseen", "edge_f1"),
+    TaskRow("vieval_demo_unseen", "histogram"),
+    TaskRow("vieval_demo_unseen", "sharpness"),
     TaskRow("vieval_demo", "clip_score", parts=("tig",), grouped=False),
     TaskRow("vieval_demo", "lpips", parts=("mie", "tie", "cig")),
     TaskRow("vieval_demo", "clip_i", parts=("sdig", "sdie", "mcic")),
@@ -107,6 +114,7 @@ TABLE: tuple[TaskRow, ...] = (
     TaskRow("vieval_demo", "t2i_eval", parts=("tig",), grouped=False),
     TaskRow("vieval_demo_contests", "ssim"),
     TaskRow("vieval_demo_contests", "sharpness"),
+    TaskRow("vieval_demo_contests", "vieval_small"),
     TaskRow("vieval_demo_contests", "pairwise"),
     TaskRow("vieval_demo_contests", "viescore"),
 )
@@ -127,10 +135,22 @@ TOGETHER: tuple[TaskGroup, ...] = (
     TaskGroup(
         "vieval_demo",
         (
-            *(f"vieval_demo_{metric}" for metric in ("ssim", "psnr", "edge_f1", "histogram", "sharpness")),
-            *(f"vieval_demo_contests_{metric}" for metric in ("ssim", "sharpness")),
+            *(
+                f"vieval_demo_{judge}"
+                for judge in ("ssim", "psnr", "edge_f1", "histogram", "sharpness", "vieval_small")
+            ),
+            *(f"vieval_demo_contests_{judge}" for judge in ("ssim", "sharpness", "vieval_small")),
         ),
         "vieval_demo",
+        averaged=False,
+    ),
+    TaskGroup(
+        "vieval_demo_unseen",
+        tuple(
+            f"vieval_demo_unseen_{judge}"
+            for judge in ("ssim", "psnr", "edge_f1", "histogram", "sharpness", "vieval_small")
+        ),
+        "vieval_demo_unseen",
         averaged=False,
     ),
 )

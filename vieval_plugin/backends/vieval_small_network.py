@@ -109,20 +109,23 @@ def _over_words(states: Tensor, there: Tensor) -> Tensor:
 
 
 class Generation(nn.Module):
-    """SC of `tig`: how many things of each hue the words ask for, and how many there are."""
+    """SC of `tig`: how many things of each hue the words ask for, and how many there are, summed over the places."""
 
     def __init__(self, vocabulary: int, defects: int, facts: int) -> None:
         super().__init__()
         self.trunk, self.words = _trunk(3), _Words(vocabulary)
-        self.asked, self.shown = _head(2 * WORDS, facts), _head(3 * WIDE, facts)
-        self.head = _head(3 * WIDE + 2 * STATE + 2 * WORDS + 3 * facts, 1 + defects, 192)
+        self.asked = _head(2 * WORDS, facts)
+        self.places = nn.Sequential(_block(WIDE, 64, 1, 1), nn.Conv2d(64, facts, 1))
+        self.head = _head(3 * WIDE + 2 * STATE + 2 * WORDS + 3 * facts + 1, 1 + defects, 192)
 
     def forward(self, kind: str, held: Mapping[str, Tensor]) -> Told:
         features = self.trunk(held["output"])
         seen = torch.cat([_pooled(features), _spread(features)], 1)
         read, found = self.words(held["words"], features)
-        asked, shown = self.asked(read), self.shown(seen)
-        numbers = self.head(torch.cat([seen, read, found, asked, shown, (asked - shown).abs()], 1))
+        asked = self.asked(read).float()
+        shown = F.softplus(self.places(features).float() - 3).sum((2, 3)) / 4
+        lacking = (asked - shown).sum(1, keepdim=True)
+        numbers = self.head(torch.cat([seen, read, found, asked, shown, (asked - shown).abs(), lacking.abs()], 1))
         return {**_scored(numbers), "asked": asked, "shown": shown}
 
 

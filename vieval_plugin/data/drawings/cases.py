@@ -6,7 +6,7 @@ What can only be wrong in whole things goes by quarters of the strength, which i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import PIL.Image
@@ -15,7 +15,16 @@ import PIL.ImageDraw
 from vieval_plugin.data.drawings import content
 from vieval_plugin.data.drawings.grounds import crop
 from vieval_plugin.data.drawings.worlds import World, pick
-from vieval_plugin.data.vieval_demo.drawing import COLOURS, HUES, SIZE, Picture, Rgb, blend, draw_parts, draw_thing, place
+from vieval_plugin.data.vieval_demo.drawing import (
+    COLOURS,
+    HUES,
+    SIZE,
+    Picture,
+    Rgb,
+    blend,
+    draw_thing,
+    place,
+)
 from vieval_plugin.data.vieval_demo.plan import quarters
 from vieval_plugin.data.vieval_demo.spoiling import line_drawing
 from vieval_plugin.data.vieval_demo.toys import Toy, altered, draw_toy, portrait
@@ -100,13 +109,20 @@ def _some(world: World, rng: Random, number: int) -> tuple[list[tuple[str, str]]
 
 
 def _quadrants(rng: Random) -> list[tuple[int, int]]:
-    spots = [(66, 66), (190, 66), (66, 190), (190, 190)] if rng.random_sample() < 0.5 else [(66, 92), (190, 92), (66, 192), (190, 192)]
+    spots = (
+        [(66, 66), (190, 66), (66, 190), (190, 190)]
+        if rng.random_sample() < 0.5
+        else [(66, 92), (190, 92), (66, 192), (190, 192)]
+    )
     return [(int(x + rng.randint(-8, 9)), int(y + rng.randint(-8, 9))) for x, y in spots]
 
 
 def _four(world: World, rng: Random) -> Case:
     pairs, names = _some(world, rng, 4)
-    wrong, others = [_far(colour, rng) for _, colour in pairs], rng.permutation([t for t in world.things if t not in dict(pairs)])
+    wrong, others = (
+        [_far(colour, rng) for _, colour in pairs],
+        rng.permutation([t for t in world.things if t not in dict(pairs)]),
+    )
     ground, centres, size = world.ground(rng, 0.15), _quadrants(rng), int(rng.randint(92, 116))
     if len(others) < 4:
         others = np.array(list(others) * 4)
@@ -152,7 +168,9 @@ def _adding(world: World, rng: Random) -> Case:
     centre = tuple(int((208 if side else 48) + rng.randint(-6, 7)) for side in (across, down))
     text = pick(forms, rng).format(f"{_a(colour)} {thing}", corner)
     source = world.ground(rng, 0.5)
-    return _inserting(world, "adding", text, {"source": source}, (thing, colour), int(rng.randint(76, 100)), centre, rng)
+    return _inserting(
+        world, "adding", text, {"source": source}, (thing, colour), int(rng.randint(76, 100)), centre, rng
+    )
 
 
 def _mie(world: World, rng: Random) -> Case:
@@ -216,7 +234,12 @@ def _recolouring(world: World, rng: Random) -> Case:
     (thing, colour), centres = pairs[0], rng.permutation(_quadrants(rng))
     target, size = _far(colour, rng), int(rng.randint(92, 116))
     wrong = pick([one for one in HUES if one not in (colour, target)], rng)
-    forms = ("Make that {0} {1} look {2}.", "Turn the {0} {1} {2}.", "Change the {0} {1} to {2}.", "Paint the {1} {2}, not {0}.")
+    forms = (
+        "Make that {0} {1} look {2}.",
+        "Turn the {0} {1} {2}.",
+        "Change the {0} {1} to {2}.",
+        "Paint the {1} {2}, not {0}.",
+    )
     empty, other = world.ground(rng, 0.3), world.ground(rng, 0.4)
 
     def arranged(ground: Picture, some: list[tuple[str, str]], spots: np.ndarray) -> Picture:

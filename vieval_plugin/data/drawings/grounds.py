@@ -85,7 +85,9 @@ def clouds(rng: np.random.RandomState) -> Picture:
 
 def _grown(small: np.ndarray) -> np.ndarray:
     channels = [
-        np.asarray(PIL.Image.fromarray(small[..., i].astype(np.float32)).resize((SIZE, SIZE), PIL.Image.Resampling.BICUBIC))
+        np.asarray(
+            PIL.Image.fromarray(small[..., i].astype(np.float32)).resize((SIZE, SIZE), PIL.Image.Resampling.BICUBIC)
+        )
         for i in range(small.shape[-1])
     ]
     return np.stack(channels, -1)
@@ -170,7 +172,9 @@ def _opened(file: str) -> Picture:
     package = importlib.util.find_spec("skimage")
     path = Path(package.origin or "").parent / "data" / file if package else Path(file)
     if not path.is_file():
-        raise VievalError(f'{file} of scikit-image is missing, whose photographs are drawn on: pip install "vieval[metrics]"')
+        raise VievalError(
+            f'{file} of scikit-image is missing, whose photographs are drawn on: pip install "vieval[metrics]"'
+        )
     with PIL.Image.open(path) as opened:
         return opened.convert("RGB")
 

@@ -208,7 +208,9 @@ def fringed(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:
     far, turn = 12 * s, rng.uniform(0, 2 * np.pi)
     y, c = np.mgrid[0 : x.shape[0], 0 : x.shape[1]].astype(np.float32)
     moved = [
-        map_coordinates(x[..., i], [y + way * far * np.sin(turn), c + way * far * np.cos(turn)], order=1, mode="nearest")
+        map_coordinates(
+            x[..., i], [y + way * far * np.sin(turn), c + way * far * np.cos(turn)], order=1, mode="nearest"
+        )
         for i, way in ((0, 1), (1, 0), (2, -1))
     ]
     return np.stack(moved, -1)
@@ -251,9 +253,7 @@ TRAINED: dict[str, Defect] = {
         + (shrunk, watermark, ruled, patched, faded, cast, posterised, banded, ghosted, waved, oversharp, overexposed)
     )
 }
-HELD_OUT: dict[str, Defect] = {
-    one.__name__: one for one in (zoom_blur, frosted, fringed, scratched, halftone, torn)
-}
+HELD_OUT: dict[str, Defect] = {one.__name__: one for one in (zoom_blur, frosted, fringed, scratched, halftone, torn)}
 
 
 def spoil(picture: PIL.Image.Image, defect: Defect, strength: float, rng: np.random.RandomState) -> PIL.Image.Image:

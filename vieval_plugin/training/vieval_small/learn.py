@@ -27,17 +27,32 @@ from vieval_plugin.training.vieval_small.pieces import CONTENT, LOOKS, QUALITY, 
 
 KEPT = 50
 """Steps after which the state is written to disk."""
-_FACTS = {"generation": len(HUES), "edits": len(HUES), "subjects": LOOKS, "control": 0, "quality": 0}
+FACTS = {"generation": len(HUES), "edits": len(HUES), "subjects": LOOKS, "control": 0, "quality": 0}
+"""How many numbers each part learns of what is asked for, and of what is shown."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a part is trained: steps, samples of each kind in a step, highest learning rate, and the seed."""
+    """How a part is trained: steps of each cycle of the learning rate, samples of each kind in a step, the highest
+    learning rate, and the seed."""
 
-    steps: int
+    cycles: tuple[int, ...]
     batch: int = 24
     rate: float = 2e-3
     seed: int = 0
+
+    @property
+    def steps(self) -> int:
+        return sum(self.cycles)
+
+    def rate_of(self, step: int) -> float:
+        """Up over the first twentieth of a cycle, then down to nothing along a cosine."""
+        cycle = 0
+        while step >= self.cycles[cycle]:
+            step, cycle = step - self.cycles[cycle], cycle + 1
+        done = step / self.cycles[cycle]
+        height = min(1.0, done / 0.05 + 0.02) * 0.5 * (1 + np.cos(np.pi * done))
+        return float(self.rate * height)
 
 
 @dataclass(frozen=True)
@@ -54,8 +69,12 @@ class Drawings:
 
 def build(part: str, vocabulary: int) -> nn.Module:
     """A part with random weights of the current seed."""
-    defects = len(QUALITY) if part == "quality" else len(CONTENT)
-    return PARTS[part][0](vocabulary, defects, _FACTS[part])
+    return PARTS[part][0](vocabulary, defects_of(part), FACTS[part])
+
+
+def defects_of(part: str) -> int:
+    """How many kinds of defects a part tells apart."""
+    return len(QUALITY) if part == "quality" else len(CONTENT)
 
 
 def loaded(folder: Path, part: str, numbers: Sequence[int]) -> dict[str, list[Piece]]:
@@ -88,7 +107,9 @@ def joined(several: Sequence[Piece], known: Mapping[str, int]) -> Drawings:
     return Drawings(arrays, *as_numbers)
 
 
-def train(part: str, pieces: Mapping[str, Sequence[Piece]], held_back: Mapping[str, Sequence[Piece]], plan: Plan, folder: Path) -> Path:
+def train(
+    part: str, pieces: Mapping[str, Sequence[Piece]], held_back: Mapping[str, Sequence[Piece]], plan: Plan, folder: Path
+) -> Path:
     """All steps of a part that are not done yet.
 
     Args:
@@ -131,7 +152,7 @@ def _step(
 ) -> float:
     rng = np.random.RandomState([plan.seed, zlib.crc32(part.encode()) % 2**16, step])
     for group in optimiser.param_groups:
-        group["lr"] = plan.rate * _rate(step / plan.steps)
+        group["lr"] = plan.rate_of(step)
     network.train()
     optimiser.zero_grad()
     total = 0.0
@@ -140,15 +161,10 @@ def _step(
             told = network(kind, held)
         loss = _loss({name: numbers.float() for name, numbers in told.items()}, truth)
         loss.backward()
-        total += float(loss)
+        total += loss.item()
     nn.utils.clip_grad_norm_(network.parameters(), 2.0)
     optimiser.step()
     return total
-
-
-def _rate(done: float) -> float:
-    """Of the highest learning rate: up over the first twentieth of the steps, then down to nothing along a cosine."""
-    return min(1.0, done / 0.05 + 0.02) * 0.5 * (1 + np.cos(np.pi * done))
 
 
 def _batches(
@@ -195,12 +211,19 @@ def _of_consistency(
     other_condition = looks & (turn > 0.1) & (turn < 0.16)
     other_words &= (words != words[following]).any(1)
     words, condition = words.copy(), condition.copy()
-    words[other_words], condition[other_condition] = words[following][other_words], condition[following][other_condition]
+    words[other_words], condition[other_condition] = (
+        words[following][other_words],
+        condition[following][other_condition],
+    )
     words[no_words] = 0
     words[(rng.random_sample(words.shape) < 0.06) & (words > 0)] = 1
     strange = other_words | no_words | other_condition
     score[strange], own[strange] = 0, 0
-    facts = slice(0, len(HUES)) if kind in ("tig", "mie", "tie") else slice(len(HUES), len(HUES) + LOOKS * (1 + (kind == "mcic")))
+    facts = (
+        slice(0, len(HUES))
+        if kind in ("tig", "mie", "tie")
+        else slice(len(HUES), len(HUES) + LOOKS * (1 + (kind == "mcic")))
+    )
     given = {"output": _shown(output), "condition": _shown(condition), "words": torch.from_numpy(words)}
     strength = torch.from_numpy(1 - arrays["sc"][cases, which]).float()
     return given, {

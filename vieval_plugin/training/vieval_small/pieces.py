@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +29,15 @@ LOOKS = len(TRAINED.animals) + len(TRAINED.patterns) + len(TRAINED.garments) + 9
 Piece = dict[str, "np.ndarray[Any, Any]"]
 
 
-def draw(folder: Path, pieces: int, workers: int = 2, seed: int = 0) -> None:
-    """All pieces of all kinds in a folder, those that are there left alone."""
+def draw(folder: Path, numbers: Sequence[int], workers: int = 2, cases: int = CASES) -> None:
+    """Pieces of all kinds in a folder, those that are there left alone."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = [(folder, kind, number, seed) for number in range(pieces) for kind in KINDS]
-    absent = [one for one in wanted if not path(*one[:3]).exists()]
-    if not absent:
-        return
-    bar = tqdm(total=len(absent) * CASES * EACH, desc="drawing", unit=" outputs")
-    with bar, ProcessPoolExecutor(workers) as pool:
+    wanted = [(path(folder, kind, number), kind, number, cases) for number in numbers for kind in KINDS]
+    absent = [one for one in wanted if not one[0].exists()]
+    bar = tqdm(total=len(absent) * cases * EACH, desc="drawing", unit=" outputs", mininterval=10)
+    with bar, ProcessPoolExecutor(workers, get_context("spawn")) as pool:
         for _ in pool.map(_drawn, absent):
-            bar.update(CASES * EACH)
+            bar.update(cases * EACH)
 
 
 def path(folder: Path, kind: str, number: int) -> Path:
@@ -46,11 +46,9 @@ def path(folder: Path, kind: str, number: int) -> Path:
 
 
 def _drawn(what: tuple[Path, str, int, int]) -> None:
-    folder, kind, number, seed = what
-    held = piece(kind, seed + number)
-    whole = path(folder, kind, number)
+    whole, kind, number, cases = what
     part = whole.with_suffix(".part.npz")
-    np.savez(part, **held)
+    np.savez(part, **piece(kind, number, cases))
     part.replace(whole)
 
 
