@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 WIDE, WORDS, STATE = 128, 64, 96
+# red, orange, yellow, blue, green, purple, pink as the drawings have them
+_HUES = ((214, 40, 40), (245, 130, 35), (250, 205, 40), (40, 90, 210), (50, 160, 70), (140, 70, 175), (240, 130, 175))
 Told: TypeAlias = dict[str, Tensor]
 """`score` (n,), `wrong` (n, defects), and where there are such facts `asked` and `shown` (n, facts)."""
 
@@ -108,18 +110,18 @@ def _over_words(states: Tensor, there: Tensor) -> Tensor:
     return torch.cat([mean, (states * mask).amax(1)], 1)
 
 
-class Generation(nn.Module):
+class Prompted(nn.Module):
     """SC of `tig`: how many things of each hue the words ask for, and how many there are, summed over the places."""
 
     def __init__(self, vocabulary: int, defects: int, facts: int) -> None:
         super().__init__()
-        self.trunk, self.words = _trunk(3), _Words(vocabulary)
+        self.trunk, self.words = _trunk(3 + len(_HUES)), _Words(vocabulary)
         self.asked = _head(2 * WORDS, facts)
         self.places = nn.Sequential(_block(WIDE, 64, 1, 1), nn.Conv2d(64, facts, 1))
         self.head = _head(3 * WIDE + 2 * STATE + 2 * WORDS + 3 * facts + 1, 1 + defects, 192)
 
     def forward(self, kind: str, held: Mapping[str, Tensor]) -> Told:
-        features = self.trunk(held["output"])
+        features = self.trunk(torch.cat([held["output"], _near_hues(held["output"])], 1))
         seen = torch.cat([_pooled(features), _spread(features)], 1)
         read, found = self.words(held["words"], features)
         asked = self.asked(read).float()
@@ -127,6 +129,13 @@ class Generation(nn.Module):
         lacking = (asked - shown).sum(1, keepdim=True)
         numbers = self.head(torch.cat([seen, read, found, asked, shown, (asked - shown).abs(), lacking.abs()], 1))
         return {**_scored(numbers), "asked": asked, "shown": shown}
+
+
+def _near_hues(pictures: Tensor) -> Tensor:
+    """How near each pixel is to each of the hues that things are drawn in: (n, 7, 96, 96), 1 at the hue itself."""
+    hues = torch.tensor(_HUES, device=pictures.device) / 255
+    away = (pictures[:, None] - hues[None, :, :, None, None]).square().sum(2)
+    return torch.exp(-away / (2 * 0.15**2))
 
 
 class Edits(nn.Module):
@@ -226,7 +235,7 @@ class Quality(nn.Module):
 
 
 PARTS: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
-    "generation": (Generation, ("tig",)),
+    "generation": (Prompted, ("tig",)),
     "edits": (Edits, ("mie", "tie")),
     "subjects": (Subjects, ("sdig", "sdie", "mcic")),
     "control": (Control, ("cig",)),

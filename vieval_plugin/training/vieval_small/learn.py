@@ -29,6 +29,8 @@ KEPT = 50
 """Steps after which the state is written to disk."""
 FACTS = {"generation": len(HUES), "edits": len(HUES), "subjects": LOOKS, "control": 0, "quality": 0}
 """How many numbers each part learns of what is asked for, and of what is shown."""
+# how much what is shown counts beside the score
+_SHOWN = {"generation": 2.0, "edits": 1.0, "subjects": 1.0, "control": 1.0, "quality": 1.0}
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ def _step(
     for kind, held, truth in _batches(part, drawings, plan.batch, rng):
         with torch.autocast("cpu", dtype=torch.bfloat16):
             told = network(kind, held)
-        loss = _loss({name: numbers.float() for name, numbers in told.items()}, truth)
+        loss = _loss({name: numbers.float() for name, numbers in told.items()}, truth, _SHOWN[part])
         loss.backward()
         total += loss.item()
     nn.utils.clip_grad_norm_(network.parameters(), 2.0)
@@ -175,7 +177,7 @@ def _batches(
         return
     for kind, held in drawings.items():
         cases = rng.permutation(len(held))[:size]
-        yield kind, *_of_consistency(kind, held, cases, rng)
+        yield kind, *samples_of(kind, held, cases, rng)
 
 
 def _of_quality(
@@ -194,7 +196,7 @@ def _of_quality(
     return "", {"full": _shown(pictures)}, {"score": score, "wrong": wrong, "own": torch.ones(size)}
 
 
-def _of_consistency(
+def samples_of(
     kind: str, held: Drawings, cases: Any, rng: np.random.RandomState
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Samples of a kind, one an instruction, a sixth of them with words or conditions that are another's or gone."""
@@ -243,12 +245,12 @@ def _shown(pictures: Any) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(pictures)).permute(0, 3, 1, 2).float().div(255).contiguous()
 
 
-def _loss(told: Mapping[str, Tensor], truth: Mapping[str, Tensor]) -> Tensor:
+def _loss(told: Mapping[str, Tensor], truth: Mapping[str, Tensor], shown: float) -> Tensor:
     own = truth["own"]
     loss = F.binary_cross_entropy_with_logits(told["score"], truth["score"])
     wrong = F.binary_cross_entropy_with_logits(told["wrong"], truth["wrong"], reduction="none").sum(1)
     loss = loss + 0.2 * (wrong * own).mean()
-    for name, weight in (("asked", 0.5), ("shown", 1.0)):
+    for name, weight in (("asked", 0.5), ("shown", shown)):
         if name in told:
             loss = loss + weight * ((told[name] - truth[name]).square().sum(1) * own).mean()
     return loss
