@@ -9,10 +9,10 @@ from tests.extras import needs
 from vieval_plugin.data.drawings import quality
 from vieval_plugin.data.drawings.cases import KINDS, case, drawn
 from vieval_plugin.data.drawings.samples import several
-from vieval_plugin.data.drawings.unseen import SEED
 from vieval_plugin.data.drawings.worlds import HELD_OUT, TRAINED
 from vieval_plugin.data.vieval_demo import INSTRUCTIONS, scenes
 from vieval_plugin.data.vieval_demo.backgrounds import PHOTOGRAPHS, PLACES
+from vieval_plugin.data.vieval_demo.unseen import SEED
 
 needs_photographs = needs("skimage")
 

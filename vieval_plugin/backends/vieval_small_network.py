@@ -7,6 +7,7 @@ score before the sigmoid, and what else they learn beside it (which defect, whic
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import TypeAlias
 
 import torch
@@ -221,7 +222,7 @@ class Quality(nn.Module):
     def __init__(self, vocabulary: int, defects: int, facts: int) -> None:
         super().__init__()
         wide = (3, 24, 32, 48, 64, 96)
-        scales = (_block(a, b, 2, 5 if a == 3 else 3) for a, b in zip(wide, wide[1:], strict=False))
+        scales = (_block(a, b, 2, 5 if a == 3 else 3) for a, b in pairwise(wide))
         self.scales = nn.ModuleList(scales)
         self.head = _head(3 * sum(wide[2:]), 1 + defects, 160)
 

@@ -3,9 +3,3 @@
 `worlds` says which things, toys, backgrounds and defects are trained on and which are held out; `samples` draws. Nothing
 of `vieval_demo` itself is in either: not its scenes, backgrounds, seeds or instructions.
 """
-
-from __future__ import annotations
-
-from vieval_plugin.data.drawings.unseen import BENCHMARK
-
-__all__ = ["BENCHMARK"]

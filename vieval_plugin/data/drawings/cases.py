@@ -13,9 +13,7 @@ import PIL.Image
 import PIL.ImageDraw
 
 from vieval_plugin.data.drawings import content
-from vieval_plugin.data.drawings.grounds import crop
-from vieval_plugin.data.drawings.worlds import World, pick
-from vieval_plugin.data.vieval_demo.drawing import (
+from vieval_plugin.data.drawings.drawing import (
     COLOURS,
     HUES,
     SIZE,
@@ -25,9 +23,11 @@ from vieval_plugin.data.vieval_demo.drawing import (
     draw_thing,
     place,
 )
-from vieval_plugin.data.vieval_demo.plan import quarters
-from vieval_plugin.data.vieval_demo.spoiling import line_drawing
-from vieval_plugin.data.vieval_demo.toys import Toy, altered, draw_toy, portrait
+from vieval_plugin.data.drawings.grounds import crop
+from vieval_plugin.data.drawings.spoiling import line_drawing
+from vieval_plugin.data.drawings.strength import quarters
+from vieval_plugin.data.drawings.toys import Toy, altered, draw_toy, portrait
+from vieval_plugin.data.drawings.worlds import World, pick
 
 BY_QUARTERS = {"wrong_count", "missing_object", "wrong_thing", "extra_thing", "wrong_subject", "twins"}
 """Defects that are there in whole things, or in whole features of a subject, only."""

@@ -14,8 +14,8 @@ import PIL.ImageChops
 import PIL.ImageFilter
 from scipy.ndimage import map_coordinates
 
-from vieval_plugin.data.vieval_demo.drawing import Picture
-from vieval_plugin.data.vieval_demo.spoiling import over_edit
+from vieval_plugin.data.drawings.drawing import Picture
+from vieval_plugin.data.drawings.spoiling import over_edit
 
 Change: TypeAlias = Callable[[Picture, float, Picture, np.random.RandomState], Picture]
 

@@ -18,7 +18,7 @@ import PIL.ImageOps
 from scipy.ndimage import gaussian_filter
 from scipy.spatial import KDTree
 
-from vieval_plugin.data.vieval_demo.drawing import SIZE, Picture
+from vieval_plugin.data.drawings.drawing import SIZE, Picture
 from vieval_plugin.errors import VievalError
 
 Ground: TypeAlias = Callable[[np.random.RandomState], Picture]

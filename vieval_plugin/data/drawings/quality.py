@@ -246,14 +246,34 @@ def torn(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:
     return x
 
 
-TRAINED: dict[str, Defect] = {
-    one.__name__: one
-    for one in (
-        (noise, grey_noise, coarse_noise, speckle, pepper, blur, box_blur, motion_blur, axis_blur, compressed, mosaic)
-        + (shrunk, watermark, ruled, patched, faded, cast, posterised, banded, ghosted, waved, oversharp, overexposed)
-    )
-}
-HELD_OUT: dict[str, Defect] = {one.__name__: one for one in (zoom_blur, frosted, fringed, scratched, halftone, torn)}
+_TRAINED: tuple[Defect, ...] = (
+    noise,
+    grey_noise,
+    coarse_noise,
+    speckle,
+    pepper,
+    blur,
+    box_blur,
+    motion_blur,
+    axis_blur,
+    compressed,
+    mosaic,
+    shrunk,
+    watermark,
+    ruled,
+    patched,
+    faded,
+    cast,
+    posterised,
+    banded,
+    ghosted,
+    waved,
+    oversharp,
+    overexposed,
+)
+_HELD_OUT: tuple[Defect, ...] = (zoom_blur, frosted, fringed, scratched, halftone, torn)
+TRAINED: dict[str, Defect] = {one.__name__: one for one in _TRAINED}
+HELD_OUT: dict[str, Defect] = {one.__name__: one for one in _HELD_OUT}
 
 
 def spoil(picture: PIL.Image.Image, defect: Defect, strength: float, rng: np.random.RandomState) -> PIL.Image.Image:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from vieval_plugin.data.drawings.cases import Asked, Drawn, case, drawn
+from vieval_plugin.data.drawings.drawing import Picture
 from vieval_plugin.data.drawings.quality import spoil
 from vieval_plugin.data.drawings.worlds import World, pick
-from vieval_plugin.data.vieval_demo.drawing import Picture
 
 
 @dataclass(frozen=True)

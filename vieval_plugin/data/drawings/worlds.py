@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from vieval_plugin.data.drawings import content, grounds, quality
-from vieval_plugin.data.vieval_demo.drawing import COLOURS, HUES, THINGS, Picture
-from vieval_plugin.data.vieval_demo.toys import ANIMALS, GARMENTS, PATTERNS, Toy
+from vieval_plugin.data.drawings.drawing import COLOURS, HUES, THINGS, Picture
+from vieval_plugin.data.drawings.toys import ANIMALS, GARMENTS, PATTERNS, Toy
 
 _HELD_OUT_THINGS = ("crown", "bell", "drum", "key", "cactus", "snail")
 _INSERTING = ("faded", "smaller", "displaced", "wrong_colour", "surroundings", "surroundings")

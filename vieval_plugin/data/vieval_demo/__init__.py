@@ -14,6 +14,7 @@ from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.data.vieval_demo.contests import CONTESTS
 from vieval_plugin.data.vieval_demo.drawn import load
 from vieval_plugin.data.vieval_demo.plan import IMAGE_MODELS, INSTRUCTIONS, LICENCE, NAME, TASKS, Defects, defects
+from vieval_plugin.data.vieval_demo.unseen import UNSEEN
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 
 __all__ = ["BENCHMARK", "BENCHMARKS", "IMAGE_MODELS", "INSTRUCTIONS", "NAME", "TASKS", "Defects", "defects", "load"]
@@ -32,4 +33,4 @@ BENCHMARK = Benchmark(
     note="Synthetic: images drawn by VIEval with known defects, ratings that follow from them. No human rated these.",
 )
 
-BENCHMARKS = (BENCHMARK, CONTESTS)
+BENCHMARKS = (BENCHMARK, CONTESTS, UNSEEN)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from vieval_plugin.training.vieval_small import pieces
 from vieval_plugin.training.vieval_small.export import export
+from vieval_plugin.training.vieval_small.heads import refine
 from vieval_plugin.training.vieval_small.learn import Plan, loaded, train
 
 PIECES = 6
@@ -22,11 +23,13 @@ HELD_BACK, CHECKED = 2500, 60
 PLANS = {
     "subjects": Plan((600,)),
     "edits": Plan((1100,)),
-    "quality": Plan((1400,)),
-    "generation": Plan((1900,)),
+    "quality": Plan((1400, 1400)),
+    "generation": Plan((1300,)),
     "control": Plan((800,)),
 }
 """The parts, those that take longest first."""
+REFINED = ("subjects", "edits", "generation")
+"""Parts whose heads are trained once more."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -60,8 +63,10 @@ def _share(plan: Plan, share: float) -> Plan:
 
 
 def _trained(folder: Path, part: str, number: int, plan: Plan) -> None:
-    drawn = folder / "drawn"
-    train(part, loaded(drawn, part, range(number)), loaded(drawn, part, [HELD_BACK]), plan, folder)
+    learnt, checked = (loaded(folder / "drawn", part, some) for some in (range(number), [HELD_BACK]))
+    train(part, learnt, checked, plan, folder)
+    if part in REFINED:
+        refine(part, learnt, checked, folder)
 
 
 if __name__ == "__main__":

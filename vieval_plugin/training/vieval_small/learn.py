@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from vieval_plugin.backends.vieval_small_network import PARTS
 from vieval_plugin.backends.vieval_small_views import LENGTH, numbered
-from vieval_plugin.data.vieval_demo.drawing import HUES
+from vieval_plugin.data.drawings.drawing import HUES
 from vieval_plugin.training.vieval_small.pieces import CONTENT, LOOKS, QUALITY, Piece, path
 
 KEPT = 50

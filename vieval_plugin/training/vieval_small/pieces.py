@@ -13,10 +13,10 @@ from tqdm import tqdm
 
 from vieval_plugin.backends.vieval_small_views import KINDS, conditions, full, small, words
 from vieval_plugin.data.drawings.cases import Asked
+from vieval_plugin.data.drawings.drawing import COLOURS, HUES, Rgb
 from vieval_plugin.data.drawings.samples import several
+from vieval_plugin.data.drawings.toys import Toy
 from vieval_plugin.data.drawings.worlds import TRAINED
-from vieval_plugin.data.vieval_demo.drawing import COLOURS, HUES, Rgb
-from vieval_plugin.data.vieval_demo.toys import Toy
 
 CASES, EACH = 200, 4
 """Instructions in a piece, and outputs of each."""

@@ -47,7 +47,7 @@ def _drawn(part: str) -> tuple[Sample, ...]:
     return tuple(found)
 
 
-BENCHMARK = Benchmark(
+UNSEEN = Benchmark(
     NAME,
     dict.fromkeys(TASKS, INSTRUCTIONS * len(IMAGE_MODELS)),
     load,

@@ -7,8 +7,18 @@ from functools import lru_cache
 
 import PIL.Image
 
-from vieval_plugin.data.vieval_demo.drawing import COLOURS, HUES, SIZE, Part, Picture, Rgb, blend, draw_parts, place
-from vieval_plugin.data.vieval_demo.plan import quarters
+from vieval_plugin.data.drawings.drawing import (
+    COLOURS,
+    HUES,
+    SIZE,
+    Part,
+    Picture,
+    Rgb,
+    blend,
+    draw_parts,
+    place,
+)
+from vieval_plugin.data.drawings.strength import quarters
 
 # "main" is the body's colour, "second" the belly's, "third" the garment's.
 _EARS: dict[str, tuple[Part, ...]] = {
