@@ -19,14 +19,14 @@ from torch.nn import functional as F
 from vieval_plugin.training.vieval_small.learn import Drawings, agreement, build, joined, samples_of
 from vieval_plugin.training.vieval_small.pieces import Piece
 
-PASSES, STEPS, BATCH = 5, 3000, 256
+PASSES, STEPS, BATCH = 4, 1000, 256
 """How often each instruction is looked at, with one of its outputs each time; steps; samples in a step."""
 
 
 def refine(
     part: str, pieces: Mapping[str, Sequence[Piece]], held_back: Mapping[str, Sequence[Piece]], states: Path
 ) -> None:
-    """Train the heads of a part whose steps are done, and write them into its state; nothing if that was done before.
+    """Train the heads of a part whose steps are done, and write those that agree better into its state, once.
 
     Args:
         part: a part of consistency.
@@ -43,14 +43,25 @@ def refine(
     known = {word: number for number, word in enumerate(words, start=2)}
     network = build(part, len(known) + 2)
     network.load_state_dict(state["network"])
-    for kind, several in pieces.items():
-        _fit(_head_of(network, kind), *_features(network, kind, joined(several, known)))
-    curve = json.loads(state["curve"])
     checked = {kind: joined(several, known) for kind, several in held_back.items()}
-    curve.append({"step": "heads", **agreement(part, network, checked)})
+    before = agreement(part, network, checked)
+    for kinds in _sharing_a_head(network, list(pieces)):
+        head = _head_of(network, kinds[0])
+        as_it_was = {name: tensor.clone() for name, tensor in head.state_dict().items()}
+        seen = [_features(network, kind, joined(pieces[kind], known)) for kind in kinds]
+        _fit(head, *(torch.cat(some) for some in zip(*seen, strict=True)))
+        # few instructions can be learnt by heart, which the validation set tells
+        now = agreement(part, network, {kind: checked[kind] for kind in kinds})
+        if sum(now.values()) <= sum(before[kind] for kind in kinds):
+            head.load_state_dict(as_it_was)
+    curve = [*json.loads(state["curve"]), {"step": "heads", **agreement(part, network, checked)}]
     written = kept.with_suffix(".part")
     torch.save({**state, "network": network.state_dict(), "curve": json.dumps(curve), "refined": True}, written)
     written.replace(kept)
+
+
+def _sharing_a_head(network: Any, kinds: Sequence[str]) -> list[list[str]]:
+    return [[kind] for kind in kinds] if hasattr(network, "heads") else [list(kinds)]
 
 
 def _head_of(network: Any, kind: str) -> nn.Sequential:
@@ -91,7 +102,7 @@ def _fit(head: nn.Sequential, features: Tensor, score: Tensor, wrong: Tensor, ow
     for step in range(STEPS):
         optimiser.param_groups[0]["lr"] = 1e-3 * 0.5 * (1 + float(np.cos(np.pi * step / STEPS)))
         rows = torch.from_numpy(rng.randint(0, len(score), BATCH))
-        told = head(F.dropout(scaled[rows], 0.1))
+        told = head(F.dropout(scaled[rows], 0.3))
         loss = F.binary_cross_entropy_with_logits(told[:, 0], score[rows])
         more = F.binary_cross_entropy_with_logits(told[:, 1:], wrong[rows], reduction="none").sum(1)
         optimiser.zero_grad()
