@@ -73,7 +73,7 @@ lint: $(ENV)/ready
 	$(BIN)/ruff format --check .
 	rm -rf build $(ENV)/typed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(ENV)/typed .
-	cd $(ENV)/typed && MYPYPATH=. ../bin/mypy --config-file ../../setup.cfg --python-executable ../bin/python -p vieval_plugin
+	cd $(ENV)/typed && MYPYPATH=. ../bin/mypy --cache-dir ../mypy_cache --config-file ../../setup.cfg --python-executable ../bin/python -p vieval_plugin
 	rm -rf build
 
 # the weights of vieval_small, at most an hour on two cores; interrupted, it goes on where it stopped

@@ -141,14 +141,15 @@ class Likelihood:
     """Asks for the probability of each continuation as the beginning of the next assistant turn.
 
     `first_token`: that the turn's first token is the continuation, which should be one token; one that is not has
-    probability 0. `sequence_mean`: the geometric mean of the probabilities of the continuation's tokens and of the end of
-    the turn after them.
+    probability 0. `beginning`: that the turn begins with the continuation's tokens, however many, and not with those of a
+    longer continuation of the same ask: "1" is none where "10" follows. `sequence_mean`: the geometric mean of the
+    probabilities of the continuation's tokens and of the end of the turn after them.
     """
 
     messages: tuple[Message, ...]
     continuations: tuple[str, ...]
     path: Path
-    definition: Literal["first_token", "sequence_mean"] = "first_token"
+    definition: Literal["first_token", "beginning", "sequence_mean"] = "first_token"
     backbone: str = "judge"
 
 

@@ -25,8 +25,8 @@ class Scale:
     `linear`: from 0 at `low` to 1 at `high`, and no further, so that numbers beyond are alike. `sigmoid`: a half at `low`,
     and 0.73 at `high`; no two numbers are alike. With `better` "lower", less is better.
 
-    >>> Scale("linear", 0, 10)(7), Scale("linear", 0, 10, "lower")(7)
-    (0.7, 0.3)
+    >>> Scale("linear", 0, 8)(6), Scale("linear", 0, 8, "lower")(6)
+    (0.75, 0.25)
     >>> Scale("sigmoid", 0, 1)(0)
     0.5
     """
@@ -41,7 +41,7 @@ class Scale:
         if self.better == "lower":
             place = 1 - place if self.kind == "linear" else -place
         if self.kind == "linear":
-            return round(min(max(place, 0.0), 1.0), 12)
+            return min(max(place, 0.0), 1.0)
         # the same either way, and neither overflows
         return 1 / (1 + math.exp(-place)) if place >= 0 else math.exp(place) / (1 + math.exp(place))
 

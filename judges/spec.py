@@ -69,6 +69,8 @@ class JudgeSpec:
     - `scored` says that it measures with a network, by the scorer of its own name;
     - `drawings_only` says that it knows nothing but our drawings, which is said wherever it judges something else;
     - `described`, where that scorer is one that users describe, gives from the description what each kind must have;
+    - `by_scorer(options, description)`, of a judge that asks a model or else such a scorer, gives the options in force
+      with the scorer of its name, None where none is named; VievalError where the two do not go together;
     - `titles(trace)` gives the words that belong to the paths of a trace; `export` makes training examples.
     """
 
@@ -91,6 +93,7 @@ class JudgeSpec:
     scored: bool = False
     drawings_only: bool = False
     described: Callable[[Any], Mapping[str, Needs]] | None = None
+    by_scorer: Callable[[Any, Any], Any] | None = None
     titles: Callable[[Sequence[Step]], Mapping[Path, str]] = lambda trace: {}
     export: Export | None = None
 

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from vieval_plugin import config, registry
+from vieval_plugin.cli.config import commented
 from vieval_plugin.errors import VievalError
 from vieval_plugin.run.prepare import prepare
 
@@ -28,8 +29,8 @@ def test_without_a_file_the_defaults_hold():
 
 
 def test_the_commented_file_is_the_defaults():
-    assert config.Config.model_validate(yaml.safe_load(config.commented())) == config.Config()
-    assert all(line.lstrip().startswith("#") or ":" in line for line in config.commented().splitlines())
+    assert config.Config.model_validate(yaml.safe_load(commented())) == config.Config()
+    assert all(line.lstrip().startswith("#") or ":" in line for line in commented().splitlines())
 
 
 def test_an_unknown_key_suggests_the_nearest(write):

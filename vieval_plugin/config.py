@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 from urllib.parse import urlsplit, urlunsplit
 
 import platformdirs
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -36,7 +35,8 @@ from vieval_plugin.yaml_json import read_yaml
 
 FILE_VARIABLE = "VIEVAL_CONFIG"
 DATA_VARIABLE = "VIEVAL_DATA"
-_REMINDERS = "reminders"
+REMINDERS = "reminders"
+"""The option of judges that is also said for all of them at once."""
 _SECRET = re.compile("(^|[_-])(api_?key|key|secret|password|authorization|credentials?|token)$", re.IGNORECASE)
 _REMOVED = "[removed]"
 
@@ -126,8 +126,8 @@ class JudgesBase(_Part):
             return given
         told = dict(given)
         for name, spec in registry.judges().items():
-            if _REMINDERS in spec.options.__dataclass_fields__ and isinstance(told.get(name, {}), dict):
-                told[name] = {_REMINDERS: given[_REMINDERS], **told.get(name, {})}
+            if REMINDERS in spec.options.__dataclass_fields__ and isinstance(told.get(name, {}), dict):
+                told[name] = {REMINDERS: given[REMINDERS], **told.get(name, {})}
         return told
 
     def of(self, spec: JudgeSpec) -> Any:
@@ -168,7 +168,7 @@ class Statistics(_Part):
     missing_ratings: MissingRatings = Field(
         "drop", description="a score an annotator did not give (T2I-Eval-Bench): drop, or impute_mean of the others"
     )
-    draws: int = Field(1000, ge=0, description="bootstrap draws of a 95% interval")
+    draws: int = Field(1000, ge=0, le=100_000, description="bootstrap draws of a 95% interval")
     seed: int = Field(0, ge=0, description="seed of everything random")
 
     def options(self) -> StatisticsOptions:
@@ -243,7 +243,7 @@ class Config(_Part):
             base = self.scorers.get(given["model"])
             # a revision belongs to the weights that it was given with
             given = {"revision": None, **given} if base is None else {**asdict(base), **given, "model": base.model}
-        names = [name for name, spec in registry.judges().items() if spec.scored]
+        names = [name for name, spec in registry.judges().items() if spec.scored or spec.by_scorer]
         found = {**self.scorers, **{name: {**asdict(self.scorers.get(name, Scorer())), **given} for name in names}}
         try:
             return self.model_copy(update={"scorers": _adapter(Mapping[str, Scorer]).validate_python(found)})
@@ -307,11 +307,6 @@ def read(path: str) -> Config:
     return anchored
 
 
-def commented() -> str:
-    """An options file with every option at its default and a comment saying what it is for."""
-    return "\n".join([f"# Options of VIEval; name this file in {FILE_VARIABLE}.", *_lines(Config(), 0), ""])
-
-
 _adapters: dict[type[Any], TypeAdapter[Any]] = {}
 
 
@@ -326,26 +321,7 @@ def _content(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else str(path)
 
 
-def as_yaml(document: Mapping[str, Any]) -> str:
-    """Resolved options as the text of an options file."""
-    return str(yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True))
-
-
-def _lines(holder: Any, depth: int) -> list[str]:
-    indent, lines = "  " * depth, []
-    for name, description in _described(type(holder)).items():
-        value = getattr(holder, name)
-        comment = f"{indent}# {description}"
-        if isinstance(value, BaseModel) or is_dataclass(value):
-            within = _lines(value, depth + 1)
-            lines += [comment, f"{indent}{name}:", *within] if within else []
-        # what is said for all judges at once is printed once
-        elif name != _REMINDERS or isinstance(holder, BaseModel):
-            lines += [comment, f"{indent}{name}: {json.dumps(value, default=str)}"]
-    return lines
-
-
-def _described(model: type[Any]) -> dict[str, str]:
+def described(model: type[Any]) -> dict[str, str]:
     """The options of a part by name, with what each is for."""
     if issubclass(model, BaseModel):
         return {name: info.description or "" for name, info in model.model_fields.items()}
@@ -370,7 +346,7 @@ def _fields_at(place: list[str]) -> list[str]:
         model = hint[0] if isinstance(hint, tuple) else hint
         model = Judges if part == "judges" and model is not None else model
     return (
-        list(_described(model))
+        list(described(model))
         if isinstance(model, type) and (is_dataclass(model) or issubclass(model, BaseModel))
         else []
     )

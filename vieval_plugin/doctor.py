@@ -12,13 +12,12 @@ from dataclasses import dataclass
 
 from vieval_plugin import config, registry
 from vieval_plugin.backends.openai import OpenAIBackend
-from vieval_plugin.backends.server import Usage
+from vieval_plugin.backends.server import Usage, server_options
 from vieval_plugin.backends.store import Store
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Chat, Failure, Likelihood, Message, Probabilities
 from vieval_plugin.redaction import redacted
-from vieval_plugin.run.backbones import server_options
 
 _PACKAGES = ("vieval", "lmms-eval", "torch", "transformers", "aiohttp", "scikit-image", "vllm", "numpy", "scipy")
 _SECONDS = 20.0

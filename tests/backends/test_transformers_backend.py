@@ -21,10 +21,12 @@ import PIL.Image
 import pytest
 
 from tests import tiny_model, tiny_more_models
+from vieval_plugin.backends import beginnings, exact
 from vieval_plugin.backends.openai import OpenAIBackend, Sampling
 from vieval_plugin.backends.server import ServerOptions, Usage
 from vieval_plugin.backends.store import Store
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.adiee.expected import SPELLINGS
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Probabilities, Status
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -133,6 +135,19 @@ def test_sequence_mean_takes_in_the_end_of_the_turn(backend, direct, name, answe
     [reply] = ask(backend, likelihood(PICTURES[1], continuations=(answer,), definition="sequence_mean"))
     values = direct(name, PICTURES[1], QUESTION.format("figure"), answer)
     assert reply.low == reply.high == close((math.exp(sum(values) / len(values)),))
+
+
+@pytest.mark.parametrize("image", PICTURES[:2])
+def test_a_beginning_is_all_its_tokens_and_none_of_a_longer_one_asked_for(backend, direct, name, image):
+    """A ten is two tokens, after a third one for the space in Llama's; "Yes this" goes on where "Yes" ends."""
+    texts = ("1", "10", "7", "Yes", "Yes this")
+    [reply] = ask(backend, likelihood(image, continuations=texts, definition="beginning"))
+    whole = {text: math.exp(sum(direct(name, image, QUESTION.format("figure"), text)[:-1])) for text in texts}
+    assert len(direct(name, image, QUESTION.format("figure"), "10")) > 2
+    expected = [whole["1"] - whole["10"], whole["10"], whole["7"], whole["Yes"] - whole["Yes this"], whole["Yes this"]]
+    assert reply.low == reply.high == pytest.approx(tuple(expected), abs=0, rel=1e-4)
+    [again] = ask(backend, likelihood(image, continuations=texts[:1], definition="beginning"))
+    assert again.low == pytest.approx((whole["1"],), abs=0, rel=1e-4)
 
 
 def test_sequence_mean_of_one_token_is_the_root_of_its_and_the_ends_probability(backend, direct, name):
@@ -409,7 +424,8 @@ def from_vllm_in_process(python, folder, asks, tokenizer, work):
                 "question": asked.messages[0].parts[1],
                 "answers": asked.continuations,
                 "definition": asked.definition,
-                "chats": [conversation(asked, answer) for answer in turns],
+                # of beginnings only the backend's own are compared
+                "chats": [conversation(asked, answer) for answer in turns if asked.definition != "beginning"],
                 "ids": [tokenizer(answer, add_special_tokens=False).input_ids for answer in asked.continuations],
             }
         )
@@ -481,6 +497,38 @@ def parity(served):
     return asks, [reply.low for reply in ask(backend, *asks)], backend._tokenizer
 
 
+@pytest.fixture(scope="module")
+def begun(served):
+    """Questions about numbers of one and two tokens, and what transformers makes of them."""
+    asks = [likelihood(image, continuations=SPELLINGS, definition="beginning") for image in PICTURES]
+    backend = TransformersBackend(served[1], usage=Usage())
+    assert len(backend._tokens("10")) == len(backend._tokens("1")) + 1
+    return asks, [reply.low for reply in ask(backend, *asks)]
+
+
+def holds(bounds, values, widest):
+    """Checks that intervals hold exact values, and are no wider than what was not asked for because it hardly counts."""
+    for (low, high), value in zip(bounds, values, strict=True):
+        assert low - 1e-6 <= value <= high + 1e-6
+        assert high - low <= widest
+    return max(high - low for low, high in bounds)
+
+
+@pytest.mark.vllm
+def test_the_same_beginnings_as_from_a_vllm_server(served, begun, monkeypatch):
+    """Random weights say numbers so rarely that hardly any would be asked for."""
+    asks, ours = begun
+    for reply, values in zip(asyncio.run(from_server(served[0], asks)), ours, strict=True):
+        bounds = list(zip(reply.low, reply.high, strict=True))
+        print("widest", holds(bounds, values, 1e-4), "of", sum(values))
+    for module in (beginnings, exact):
+        monkeypatch.setattr(module, "CLOSE_ENOUGH", 0.0)
+    for reply, values in zip(asyncio.run(from_server(served[0], asks)), ours, strict=True):
+        assert reply.low == reply.high == pytest.approx(values, rel=1e-3)
+        one, ten = (SPELLINGS.index(text) for text in ("1", "10"))
+        print("P(1)", reply.low[one], values[one], "P(10)", reply.low[ten], values[ten])
+
+
 @pytest.mark.vllm
 def test_the_same_probabilities_as_from_a_vllm_server(served, parity):
     """The table is printed with -s. A server tells sequence_mean only to requests of our own."""
@@ -491,13 +539,17 @@ def test_the_same_probabilities_as_from_a_vllm_server(served, parity):
 
 
 @pytest.mark.vllm
-def test_the_same_probabilities_as_from_vllm_in_process(served, parity, tmp_path):
+def test_the_same_probabilities_as_from_vllm_in_process(served, parity, begun, tmp_path):
     """The table is printed with -s."""
     python = os.environ.get("VIEVAL_VLLM_PYTHON", "")
     if not Path(python).is_file():
         pytest.skip("set VIEVAL_VLLM_PYTHON to the Python of an environment with vLLM")
     (_, folder), (asks, ours, tokenizer) = served, parity
-    found = from_vllm_in_process(python, folder, asks, tokenizer, tmp_path)
+    found = from_vllm_in_process(python, folder, [*asks, *begun[0]], tokenizer, tmp_path)
+    for bounds, values in zip(found["backend"][len(asks) :], begun[1], strict=True):
+        # the engine lists the likeliest twenty tokens; what else there is is bounded by them
+        print("widest", holds(bounds, values, 0.01))
+    found = {column: values[: len(asks)] for column, values in found.items()}
     # VLLMBackend knows first tokens only
     told = [own if one.definition == "first_token" else None for own, one in zip(found["backend"], asks, strict=True)]
     agree(asks, ours, {"VLLMBackend": told, "raw requests": same(found["raw"])})

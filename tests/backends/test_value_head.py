@@ -209,6 +209,37 @@ def test_images_side_by_side_are_one_image(bases, tmp_path):
     assert found.value == pytest.approx(directly(bases["qwen"], head, one, last, shown=[whole]), abs=1e-5)
 
 
+def test_positions_may_count_tokens_of_images_like_those_of_words(bases, tmp_path):
+    import torch
+    from safetensors.torch import load_file
+    from transformers import AutoModelForImageTextToText, AutoProcessor
+
+    head = tiny_heads.build_head(tmp_path / "head.safetensors", (128, 1))
+    folder = describe(tmp_path, {"base": bases["qwen"], "head": "head.safetensors", "positions": "sequential"})
+    [one] = asks(1)
+    processor = AutoProcessor.from_pretrained(bases["qwen"])
+    content = [{"type": "image"}, {"type": "image"}, {"type": "text", "text": one.texts["text"]}]
+    text = processor.apply_chat_template(
+        [{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
+    )
+    inputs = processor(text=[text], images=[[decode(i) for i in one.images.values()]], return_tensors="pt")
+    network = AutoModelForImageTextToText.from_pretrained(bases["qwen"], dtype="float32").eval()
+    with torch.inference_mode():
+        # what the language model does of itself when it is given vectors and no positions
+        inner = network.model
+        vectors = inner.get_input_embeddings()(inputs["input_ids"])
+        shown = torch.cat(
+            list(inner.get_image_features(inputs["pixel_values"], inputs["image_grid_thw"]).pooler_output)
+        )
+        vectors[inputs["input_ids"] == network.config.image_token_id] = shown
+        state = inner.language_model(inputs_embeds=vectors).last_hidden_state[0, -1]
+    held = load_file(head)
+    wanted = float(state @ held["0.weight"][0] + held["0.bias"])
+    [found] = measure(folder, [one])
+    assert found.value == pytest.approx(wanted, abs=1e-5)
+    assert found.value != pytest.approx(directly(bases["qwen"], head, one, last), abs=1e-2)
+
+
 @pytest.mark.parametrize("base", ["qwen", "llava"])
 def test_neither_the_batch_nor_its_order_matters(bases, base, tmp_path):
     tiny_heads.build_head(tmp_path / "head.safetensors", (size_of(bases[base]), 1))

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from vieval_plugin.cli import main
 from vieval_plugin.data import vieval_demo
 from vieval_plugin.images import read_bytes
@@ -54,3 +56,47 @@ def test_weights_that_are_not_there_end_with_one_line(store, tmp_path, capsys):
     code, verdicts = score(tmp_path, "tig", "--judge", "clip_score", "--scorer", tmp_path / "nothing")
     assert (code, verdicts) == (1, [])
     assert f"vieval: {tmp_path}/nothing: no such folder of weights" in capsys.readouterr().err
+
+
+DESCRIBED = """\
+form: dual_encoder
+aspect: SC
+kinds: [tig]
+images: [output]
+texts: [prompt]
+text: "a photo of {{ prompt }}"
+score: {linear: [-1, 1]}
+network: {base: BASE}
+"""
+
+
+def described(folder, weights):
+    (folder / "mine.yaml").write_text(DESCRIBED.replace("BASE", str(weights)))
+    return folder / "mine.yaml"
+
+
+def test_a_described_scorer_scores_as_its_description_says(store, scorer_weights, tmp_path, capsys):
+    path = described(tmp_path, scorer_weights["clip_score"])
+    code, verdicts = score(tmp_path, "tig", "--judge", "scorer", "--scorer", path)
+    assert code == 0
+    assert [set(verdict["scores"]) for verdict in verdicts] == [{"SC"}] * 6
+    for verdict in verdicts:
+        [step] = verdict["trace"]
+        assert verdict["scores"]["SC"] == pytest.approx((step["scores"][0] + 1) / 2)
+        assert step["reason"].startswith("mine on ")
+        assert verdict["provenance"]["pack"] == "mine"
+    shown = ["show", str(tmp_path / "verdicts.jsonl"), "demo_a/0", "--samples", str(tmp_path / "samples.jsonl")]
+    assert main(shown) == 0
+
+
+def test_kinds_that_a_description_does_not_name_are_not_applicable(store, scorer_weights, tmp_path, capsys):
+    path = described(tmp_path, scorer_weights["clip_score"])
+    code, verdicts = score(tmp_path, "tie", "--judge", "scorer", "--scorer", path)
+    assert code == 1
+    assert {verdict["status"] for verdict in verdicts} == {"not_applicable"}
+
+
+def test_a_scorer_without_a_description_ends_with_one_line(store, tmp_path, capsys):
+    code, verdicts = score(tmp_path, "tig", "--judge", "scorer")
+    assert (code, verdicts) == (1, [])
+    assert "a described scorer needs its description" in capsys.readouterr().err

@@ -193,6 +193,16 @@ def test_numbers_that_differ_by_more_than_a_twentieth_are_a_warning() -> None:
     assert found(2).compared.used == 90
 
 
+def test_too_few_draws_for_so_many_pairs_are_a_warning() -> None:
+    runs = [run(f"judge {n}", noisy(0.3, n), 20) for n in range(3)]
+
+    def warnings(draws: int) -> tuple[str, ...]:
+        return compared(*runs, options=StatisticsOptions(draws=draws))["SC"].warnings
+
+    assert warnings(58) == ("58 draws cannot tell any two of 3 pairs apart: repeat with --draws 60 or more",)
+    assert not warnings(59)
+
+
 def test_failures_count_as_the_policy_has_it() -> None:
     runs = run("one", lacking(noisy(0.3, 1), "u3")), run("other", noisy(0.5, 2))
     assert compared(*runs)["O"].compared.used == 145

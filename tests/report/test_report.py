@@ -53,6 +53,49 @@ def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path: Path) -> None:
         assert [*csv.reader(file)][1:] == [["a backbone | of pipes", "no plan", "10", "10 of 20"]]
 
 
+def test_image_models_are_ranked_against_an_order_given(tmp_path: Path) -> None:
+    order = tmp_path / "order.txt"
+    order.write_text("model 1\n\nunknown\n model 0 \n")
+    run = results(tmp_path / "run")
+    write_report([run], tmp_path / "out", OPTIONS, order=order)
+    with (tmp_path / "out" / f"{BENCHMARK}_order.csv").open(newline="") as file:
+        [row] = csv.DictReader(file)
+    judged = [json.loads(json.loads(line)["filtered_resps"]) for line in next(run.iterdir()).read_text().splitlines()]
+    means = [
+        np.mean([one["verdict"]["scores"]["SC"] for one in judged if one["id"]["image_model"] == f"model {n}"])
+        for n in range(2)
+    ]
+    right = bool(means[1] > means[0])
+    assert (row["task"], row["aspect"], row["image models"]) == ("tie", "SC", "2 of 3")
+    assert row["rank by judge"] == ("model 1:1 model 0:2" if right else "model 0:1 model 1:2")
+    assert row["footrule"].startswith("0.0 [0.0, 2.0]" if right else "2.0 [0.0, 2.0]")
+    [document] = json.loads((tmp_path / "out" / "cells.json").read_text())
+    cells = {cell["statistic"]: cell["value"] for cell in document["cells"] if cell["table"] == "order"}
+    assert cells == pytest.approx(
+        {"footrule": 0, "rho": 1, "tau": 1} if right else {"footrule": 2, "rho": -1, "tau": -1}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("model 0\nmodel 1\nmodel 0\n", "'model 0' twice"),
+        ("model 0\n", "two image models or more"),
+        ("a\nb\n", "no results have scores of two of its image models; it names a, b"),
+        (None, "cannot be read"),
+    ],
+)
+def test_an_order_that_cannot_be_used_is_one_line_and_nothing_is_written(tmp_path: Path, text: str, said: str) -> None:
+    order = tmp_path / "order.txt"
+    if text is not None:
+        order.write_text(text)
+    with pytest.raises(VievalError, match=said) as error:
+        write_report([results(tmp_path / "run")], tmp_path / "out", OPTIONS, order=order)
+    assert str(error.value).startswith(str(order))
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
 def test_samples_that_a_judge_could_not_be_asked_about_have_a_column_of_their_own(tmp_path: Path) -> None:
     write_report([results(tmp_path / "run", lacking=3)], tmp_path / "out", StatisticsOptions("worst", draws=20))
     with (tmp_path / "out" / f"{BENCHMARK}_statuses.csv").open(newline="") as file:

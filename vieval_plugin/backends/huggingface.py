@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from vieval_plugin.backends.batch import answer_in_batches
+from vieval_plugin.backends.beginnings import Ends, Tokens, asked_after, joined
 from vieval_plugin.backends.checks import log_probability
 from vieval_plugin.backends.openai import Sampling
 from vieval_plugin.backends.server import Usage
@@ -150,6 +151,8 @@ class TransformersBackend:
         tokens = [self._tokens(text) for text in ask.continuations]
         if ask.definition == "first_token":
             return [_Row(ask.messages, (), (tuple(t[0] for t in tokens if t is not None and len(t) == 1),))]
+        if ask.definition == "beginning":
+            return _rows_of_beginnings(ask.messages, asked_after(filter(None, tokens)))
         return [_Row(ask.messages, t, tuple((n,) for n in (*t, self._end))) for t in tokens if t is not None]
 
     def _read(self, ask: Likelihood, values: Sequence[Any]) -> Probabilities | Failure:
@@ -160,6 +163,8 @@ class TransformersBackend:
                 [[first]] = values
                 one = [t[0] if t is not None and len(t) == 1 else None for t in tokens]
                 found = [0.0 if token is None else math.exp(log_probability(first[token])) for token in one]
+            elif ask.definition == "beginning":
+                return joined(tokens, _known(self._rows(ask), values))
             else:
                 rest = iter(values)
                 found = [0.0 if t is None else _geometric_mean(next(rest), (*t, self._end)) for t in tokens]
@@ -294,6 +299,22 @@ def _tried(items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Resul
 def _geometric_mean(values: Sequence[Mapping[int, float]], tokens: Sequence[int]) -> float:
     told = [log_probability(value[token]) for value, token in zip(values, tokens, strict=True)]
     return math.exp(math.fsum(told) / len(tokens))
+
+
+def _rows_of_beginnings(messages: tuple[Message, ...], after: Mapping[Tokens, tuple[int, ...]]) -> list[_Row]:
+    """A row for each beginning that no longer one begins with: on its way the model passes through the shorter ones."""
+    longest = [one for one in after if not any(len(other) > len(one) and other[: len(one)] == one for other in after)]
+    return [_Row(messages, one, tuple(after[one[:length]] for length in range(len(one) + 1))) for one in longest]
+
+
+def _known(rows: Sequence[_Row], values: Sequence[Sequence[Mapping[int, float]]]) -> dict[Tokens, dict[int, Ends]]:
+    """The probabilities of single tokens after each beginning that rows pass through."""
+    known: dict[Tokens, dict[int, Ends]] = {}
+    for row, of_row in zip(rows, values, strict=True):
+        for length, logged in enumerate(of_row):
+            told = {token: math.exp(log_probability(value)) for token, value in logged.items()}
+            known.setdefault(row.begun[:length], {token: (value, value) for token, value in told.items()})
+    return known
 
 
 def _turn(role: str, parts: Sequence[str | Image]) -> dict[str, Any]:

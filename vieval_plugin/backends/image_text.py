@@ -57,9 +57,17 @@ class ImageTextModel:
         )
         return dict(given)
 
-    def hidden(self, inputs: dict[str, Any]) -> Any:
-        """The last hidden states, a tensor (asks, tokens, size)."""
+    def hidden(self, inputs: dict[str, Any], sequential: bool = False) -> Any:
+        """The last hidden states, a tensor (asks, tokens, size).
+
+        With `sequential` each token has the position of its place, where a model would give those of an image rows and
+        columns.
+        """
         torch = library("torch")
+        if sequential:
+            places = torch.arange(inputs["input_ids"].shape[1]).expand(*inputs["input_ids"].shape)
+            rows = "mrope_section" in str(self.network.config.get_text_config().to_dict())
+            inputs = {**inputs, "position_ids": places.expand(3, *places.shape) if rows else places}
         # token ids stay whole numbers
         moved = {
             name: value.to(self.device, self.network.dtype if torch.is_floating_point(value) else None)

@@ -11,7 +11,7 @@ import importlib.metadata
 import json
 import os
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Protocol, TypeVar
@@ -27,6 +27,7 @@ from vieval_plugin.images import digest
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status
 
 T = TypeVar("T")
+_CLOSING = 5.0  # seconds; what computes on when a run ends early is not waited for
 _AHEAD = 2  # so many batches are looked at and not yet measured, at most
 
 
@@ -58,6 +59,9 @@ class Instrument(Protocol):
     def compute(self, contents: Sequence[Any]) -> list[Reply]:
         """The measurements of a batch in order, always made in the same thread."""
 
+    def close(self) -> None:
+        """Let go of connections, in that thread."""
+
 
 class OnPixels:
     """Metrics of pixels on this machine's processors."""
@@ -74,6 +78,9 @@ class OnPixels:
     def compute(self, contents: Sequence[Measure]) -> list[Reply]:
         return list(self._pool.map(measure, contents))
 
+    def close(self) -> None:
+        pass
+
 
 class Measuring:
     """Answers asks by the instrument that each names; from the store where it has them.
@@ -86,7 +93,7 @@ class Measuring:
         usage: Usage,
         store: Store | None = None,
         bar: bool = False,
-        find: Callable[[Measure], Instrument] | None = None,
+        find: Callable[[Measure, Usage], Instrument] | None = None,
     ) -> None:
         self._usage, self._store, self._bar, self._find = usage, store, bar, find
         self._pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="measure")
@@ -112,6 +119,8 @@ class Measuring:
     def close(self) -> None:
         """Begin nothing more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        closing = [self._worker.submit(one.close) for one in self._instruments.values()]
+        wait(closing, timeout=_CLOSING)
         self._worker.shutdown(wait=False, cancel_futures=True)
 
     async def _all(self, asks: Sequence[Measure]) -> list[Reply]:
@@ -157,7 +166,7 @@ class Measuring:
         name = ask.metric, ask.backbone
         if name not in self._instruments:
             # loading takes seconds, and one after another what is loaded already is found
-            self._instruments[name] = await _in(self._worker, partial(self._find, ask))
+            self._instruments[name] = await _in(self._worker, partial(self._find, ask, self._usage))
         return self._instruments[name]
 
     def _kept(self, instrument: Instrument, batch: Sequence[Ready], made: Iterable[Reply]) -> list[Reply]:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import Any
 
+from vieval_plugin.backends.beginnings import beginnings
 from vieval_plugin.backends.checks import Answer, checked, final, probabilities
 from vieval_plugin.backends.claims import Claims
 from vieval_plugin.backends.completion import ended, first_token, reply_of, text_of, tokens_of, unusable
@@ -193,7 +194,7 @@ class OpenAIBackend:
             return answer
 
     async def _likelihood(self, ask: Likelihood, images: Mapping[Image, Encoded]) -> Reply:
-        if ask.definition != "first_token":
+        if ask.definition == "sequence_mean":
             reason = f"a server cannot tell {ask.definition}; use the transformers backend (vieval_transformers)"
             return Failure(Status.API_ERROR, reason)
         body = self._body(ask.messages, self._tokens(ask), images) | {"logprobs": True, "top_logprobs": _LISTED}
@@ -204,6 +205,8 @@ class OpenAIBackend:
             return Failure(Status.API_ERROR, f"the server sent {error}")
         if not listed:
             return Failure(Status.API_ERROR, "the server sent no log-probabilities")
+        if ask.definition == "beginning":
+            return await beginnings(answer, listed, ask.continuations, self._ids, body, self._server.post)
         bounds = probabilities(listed, ask.continuations)
         if isinstance(bounds, Failure):
             return bounds

@@ -16,9 +16,11 @@ import PIL.Image
 
 from vieval_plugin import registry
 from vieval_plugin.backends import networks
+from vieval_plugin.backends.measuring import Instrument
+from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.weights import Origin
 
-ENTRY_POINTS = "vieval.networks"
+ENTRY_POINTS, SERVED_ENTRY_POINTS = "vieval.networks", "vieval.served_networks"
 
 Picture: TypeAlias = PIL.Image.Image
 
@@ -55,6 +57,20 @@ class NetworkMetric:
     model: str
     show: Callable[[Any, Mapping[str, Picture], Mapping[str, str]], Shown]
     values: Callable[[Any, Mapping[str, Sequence[Any]]], Any]
+
+
+@dataclass(frozen=True)
+class ServedMetric:
+    """A metric of a network behind a server: `open` makes its instrument of a description and what counts the calls."""
+
+    name: str
+    open: Callable[[str, Usage], Instrument]
+
+
+@cache
+def served() -> Mapping[str, ServedMetric]:
+    """All metrics of networks behind servers by name."""
+    return registry.found(networks, ("METRIC", "METRICS"), SERVED_ENTRY_POINTS, ServedMetric)
 
 
 @cache

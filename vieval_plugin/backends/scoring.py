@@ -8,8 +8,9 @@ from typing import Any
 
 import PIL.Image
 
-from vieval_plugin.backends.measuring import Ready
-from vieval_plugin.backends.scorers import NetworkMetric, metrics
+from vieval_plugin.backends.measuring import Instrument, Ready
+from vieval_plugin.backends.scorers import NetworkMetric, metrics, served
+from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.store import key_of
 from vieval_plugin.backends.weights import Origin, library, line_of
 from vieval_plugin.config import Scorer
@@ -47,6 +48,9 @@ class Scoring:
         starts = range(0, len(contents), self.batch)
         return [reply for start in starts for reply in self._tried(contents[start : start + self.batch])]
 
+    def close(self) -> None:
+        """Networks stay loaded for the next run."""
+
     def _tried(self, rows: Sequence[Mapping[str, Any]]) -> list[Reply]:
         """A batch's values; halves are tried where it fails, so that what cannot be measured fails by itself."""
         try:
@@ -67,7 +71,8 @@ class Scoring:
         batch = {role: [row[role] for row in rows] for role in rows[0]}
         # the same digits on a GPU as on a CPU, as far as single precision goes
         with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            return [float(value) for value in self._metric.values(self._network, batch).double().cpu()]
+            # what is beyond depends on which others were in the batch
+            return [float(f"{value:.6g}") for value in self._metric.values(self._network, batch).double().cpu()]
 
 
 class Scorers:
@@ -77,17 +82,20 @@ class Scorers:
         self._named = named
         self._networks: dict[Hashable, Any] = {}
 
-    def find(self, ask: Measure) -> Scoring:
-        """The scorer that an ask names, loaded if it is not yet.
+    def find(self, ask: Measure, usage: Usage) -> Instrument:
+        """The scorer that an ask names, loaded if it is not yet; `usage` counts the calls of one behind a server.
 
         Raises:
             VievalError: there is no such metric, or its weights cannot be loaded.
         """
-        known = metrics()
-        if ask.metric not in known:
-            raise VievalError(f"no scorer knows the metric {ask.metric!r}; known are {', '.join(known)}")
-        metric = known[ask.metric]
+        known, behind_servers = metrics(), served()
         options = self._named.get(ask.backbone, Scorer())
+        if ask.metric in behind_servers:
+            return behind_servers[ask.metric].open(options.model, usage)
+        if ask.metric not in known:
+            names = ", ".join([*known, *behind_servers])
+            raise VievalError(f"no scorer knows the metric {ask.metric!r}; known are {names}")
+        metric = known[ask.metric]
         origin = Origin(options.model or metric.model, options.revision, options.device)
         key = metric.load, origin
         if key not in self._networks:

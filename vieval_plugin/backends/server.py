@@ -18,6 +18,7 @@ from vieval_plugin.backends.connections import connector
 from vieval_plugin.backends.encoding import as_json
 from vieval_plugin.backends.pacing import AVOIDED, Address, Attempts
 from vieval_plugin.backends.responses import Again, Denied, Refused, answer_of, failure_of
+from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.redaction import redacted, secrets_of
@@ -39,7 +40,8 @@ class ServerOptions:
     `urls` are base addresses that end in /v1; `key` is sent as a bearer token and shown nowhere. `concurrent` bounds
     requests in flight, `timeout` the seconds without a byte, `deadline` those of a try in all (default: twice
     `timeout`), `retries` how often a call is tried again while the server answers others; when nothing at all was
-    answered for `patience` seconds, the run stops.
+    answered for `patience` seconds, the run stops. `path` is what every such server has, and `hello` the shortest of
+    requests to it.
     """
 
     urls: tuple[str, ...]
@@ -49,6 +51,10 @@ class ServerOptions:
     retries: int = 5
     patience: float = 120.0
     deadline: float | None = None
+    path: str = CHAT
+    hello: Mapping[str, Any] = field(
+        default_factory=lambda: {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8}
+    )
 
     @property
     def longest_try(self) -> float:
@@ -224,10 +230,10 @@ class Server:
 
     async def _answers_hello(self, model: Any) -> bool:
         """Asked at once and beside all others: requests that wait for a rest to end would hold it up for ever."""
-        body = {"model": model, "messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8}
+        body = {**self.options.hello, "model": model}
         address = min(self._addresses, key=lambda one: (one.resting_until, one.in_flight))
         try:
-            await self._try(Attempts(0), address, CHAT, body, lambda answer: None)
+            await self._try(Attempts(0), address, self.options.path, body, lambda answer: None)
         except Again:
             return False
         except Refused:
@@ -246,7 +252,7 @@ class Server:
                 raise Again("malformed answer", wrong)
         except Denied as denied:
             # other paths are what not every server has
-            if path == CHAT and address.denies():
+            if path == self.options.path and address.denies():
                 raise VievalError(denied.ending) from None
             self._heard()
             raise
@@ -295,3 +301,16 @@ class Server:
         if code != 200:
             raise failure_of(code, received, told, url, self.secrets)
         return answer_of(received)
+
+
+def server_options(name: str, backbone: Backbone) -> ServerOptions:
+    """How to call a backbone's servers; VievalError if the variable that should hold its key is not set."""
+    return ServerOptions(
+        backbone.base_url,
+        backbone.key(name),
+        backbone.num_concurrent,
+        backbone.timeout,
+        backbone.retries,
+        backbone.patience,
+        backbone.deadline,
+    )

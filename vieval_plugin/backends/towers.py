@@ -25,7 +25,8 @@ class Tower:
     """A loaded network; `by` is what results call it, `identity` tells its weights from all others.
 
     `embed` turns pixels (images, 3, height, width) into vectors (images, size). `embed_texts` does so from token ids and
-    mask (texts, tokens), where the network knows texts, of `longest` tokens each at most.
+    mask (texts, tokens), where the network knows texts, of `longest` tokens each at most; `learnt_scale` is what its cosines were
+    multiplied with in training.
     """
 
     by: str
@@ -36,6 +37,7 @@ class Tower:
     tokenizer: Any = None
     longest: int = 0
     embed_texts: Callable[[Any], Any] | None = None
+    learnt_scale: float = 1.0
 
     def pixels(self, image: PIL.Image.Image) -> Any:
         """An image as the network takes it: a tensor (3, height, width)."""

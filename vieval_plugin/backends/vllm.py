@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from vieval_plugin.backends.batch import Looked, answer_in_batches
+from vieval_plugin.backends.beginnings import UNKNOWN, Ends, Tokens, asked_after, joined
 from vieval_plugin.backends.checks import probabilities
 from vieval_plugin.backends.encoding import encode
+from vieval_plugin.backends.exact import CLOSE_ENOUGH
 from vieval_plugin.backends.openai import Sampling
 from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.store import Store, key_of, question
@@ -39,6 +41,7 @@ class VLLMBackend:
         self.model, self.usage, self.sampling = model, usage, sampling
         self.store, self._max_pixels, self._arguments = store, max_pixels, {k: str(v) for k, v in arguments.items()}
         self._engine = vllm.LLM(model=model, max_logprobs=_LISTED, **arguments)
+        self._tokenizer = self._engine.get_tokenizer()
 
     def answer(self, asked: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]) -> list[Reply]:
         """Replies to asks, in order; each comes with its program's number, an index into `repeats`."""
@@ -69,7 +72,7 @@ class VLLMBackend:
         replies: dict[int, Reply] = {}
         ready, conversations = [], []
         for place, ask in enumerate(asks):
-            if isinstance(ask, Likelihood) and ask.definition != "first_token":
+            if isinstance(ask, Likelihood) and ask.definition == "sequence_mean":
                 reason = f"{ask.definition} is not told by this backend; use vieval_transformers"
                 replies[place] = Failure(Status.API_ERROR, reason)
                 continue
@@ -79,16 +82,59 @@ class VLLMBackend:
             except VievalError as error:
                 replies[place] = Failure(Status.TOOL_ERROR, str(error))
         outputs = self._chat(conversations, [self._parameters(asks[place]) for place in ready])
-        for place, output in zip(ready, outputs, strict=True):
-            replies[place] = output if isinstance(output, Failure) else _reply(asks[place], output)
+        begun: list[tuple[int, Any, Any]] = []
+        for place, conversation, output in zip(ready, conversations, outputs, strict=True):
+            ask = asks[place]
+            if isinstance(ask, Likelihood) and ask.definition == "beginning" and not isinstance(output, Failure):
+                begun.append((place, conversation, output))
+            else:
+                replies[place] = output if isinstance(output, Failure) else _reply(ask, output)
+        told = self._beginnings([(asks[place], conversation, output) for place, conversation, output in begun])
+        replies |= zip([place for place, *_ in begun], told, strict=True)
         return [replies[place] for place in range(len(asks))]
 
-    def _chat(self, conversations: list[Any], parameters: list[Any]) -> list[Any]:
-        """The engine's outputs. One request it refuses makes a whole call raise, so halves are tried until it is alone."""
+    def _beginnings(self, asked: Sequence[tuple[Any, list[Any], Any]]) -> list[Reply]:
+        """Replies to asks for beginnings, each with its conversation and the output that lists its first tokens.
+
+        Turns that go on are all asked for in one further call.
+        """
+        tokens = [[self._tokens(text) for text in ask.continuations] for ask, _, _ in asked]
+        known: list[dict[Tokens, dict[int, Ends]]] = []
+        wanted: list[tuple[int, Tokens, int]] = []
+        for number, ((_, _, output), of_one) in enumerate(zip(asked, tokens, strict=True)):
+            after = asked_after(of_one)
+            known.append({(): _first(output, after[()])})
+            wanted += [
+                (number, beginning, token)
+                for beginning, following in after.items()
+                for token in following
+                if beginning and known[number][()][beginning[0]][1] > CLOSE_ENOUGH
+            ]
+        turns = [
+            [*asked[number][1], {"role": "assistant", "content": self._tokenizer.decode(beginning)}]
+            for number, beginning, _ in wanted
+        ]
+        outputs = self._chat(turns, [_allowed(token) for *_, token in wanted], going_on=True)
+        for (number, beginning, token), output in zip(wanted, outputs, strict=True):
+            # a template may change how the turn begins, and the tokenizer join its first token with what stands before
+            given = [*asked[number][2].prompt_token_ids, *beginning]
+            if not isinstance(output, Failure) and list(output.prompt_token_ids) == given:
+                known[number].setdefault(beginning, {})[token] = _first(output, (token,))[token]
+        return [joined(of_one, of_all) for of_one, of_all in zip(tokens, known, strict=True)]
+
+    def _tokens(self, text: str) -> Tokens:
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False))
+
+    def _chat(self, conversations: list[Any], parameters: list[Any], going_on: bool = False) -> list[Any]:
+        """The engine's outputs. One request it refuses makes a whole call raise, so halves are tried until it is alone.
+
+        `going_on` is for conversations that end with how the turn to be made begins.
+        """
         if not conversations:
             return []
+        turn = {"add_generation_prompt": not going_on, "continue_final_message": going_on}
         try:
-            return list(self._engine.chat(conversations, parameters))
+            return list(self._engine.chat(conversations, parameters, **turn))
         except Exception as error:  # what the engine raises for a bad request has no common type
             if type(error).__name__ == "EngineDeadError":
                 raise VievalError(
@@ -97,8 +143,8 @@ class VLLMBackend:
             if len(conversations) == 1:
                 return [Failure(Status.API_ERROR, " ".join(str(error).split())[:300] or type(error).__name__)]
             half = len(conversations) // 2
-            first = self._chat(conversations[:half], parameters[:half])
-            return first + self._chat(conversations[half:], parameters[half:])
+            first = self._chat(conversations[:half], parameters[:half], going_on)
+            return first + self._chat(conversations[half:], parameters[half:], going_on)
 
     def _message(self, message: Message) -> dict[str, Any]:
         if not any(isinstance(part, Image) for part in message.parts):
@@ -124,6 +170,23 @@ class VLLMBackend:
             structured_outputs=structured,
             **self.sampling.extra,
         )
+
+
+def _allowed(token: int) -> Any:
+    """For a request that tells one token's raw log-probability."""
+    from vllm import SamplingParams
+
+    return SamplingParams(temperature=0, max_tokens=1, logprobs=0, allowed_token_ids=[token])
+
+
+def _first(output: Any, wanted: Sequence[int]) -> dict[int, Ends]:
+    """The lowest and highest that the probability of each first token can be, from those that an output lists."""
+    logprobs = output.outputs[0].logprobs
+    listed = {str(token): max(entry.logprob, _IMPOSSIBLE) for token, entry in (logprobs[0] if logprobs else {}).items()}
+    bounds = probabilities(listed, tuple(map(str, wanted)))
+    if isinstance(bounds, Failure):
+        return dict.fromkeys(wanted, UNKNOWN)
+    return dict(zip(wanted, zip(bounds.low, bounds.high, strict=True), strict=True))
 
 
 def _reply(ask: Chat | Likelihood, output: Any) -> Reply:

@@ -44,13 +44,14 @@ def device(wanted: str) -> Any:
         raise VievalError(f"device {wanted!r} cannot be used ({line_of(error)}); give another, such as cpu") from None
 
 
-def pretrained(architecture: str, kind: str, origin: Origin, **arguments: Any) -> tuple[Any, Any]:
+def pretrained(architecture: str, kind: str, origin: Origin, processor: str = "", **arguments: Any) -> tuple[Any, Any]:
     """A network of transformers in single precision on its device, ready to be used, and its image processor.
 
     Args:
         architecture: the class, such as `CLIPModel`.
         kind: what its configuration calls it, such as `clip`.
         origin: a name on the hub or a folder.
+        processor: where the image processor is, if not there.
         arguments: further ones of the class.
 
     Raises:
@@ -67,7 +68,10 @@ def pretrained(architecture: str, kind: str, origin: Origin, **arguments: Any) -
             raise VievalError(
                 f"{where} is of the architecture {config.model_type}, and {kind} is needed ({architecture})"
             )
-        processor = transformers.AutoImageProcessor.from_pretrained(where, trust_remote_code=False, **given)
+        beside = not processor or processor == origin.model
+        images = transformers.AutoImageProcessor.from_pretrained(
+            where if beside else hub_name_or_folder(processor), trust_remote_code=False, **(given if beside else {})
+        )
         network, told = getattr(transformers, architecture).from_pretrained(
             where, config=config, dtype="float32", output_loading_info=True, **given, **arguments
         )
@@ -77,7 +81,7 @@ def pretrained(architecture: str, kind: str, origin: Origin, **arguments: Any) -
         raise VievalError(why_not(where, origin.revision, error)) from None
     if told["missing_keys"]:  # which transformers fills with random numbers
         raise VievalError(f"{where} lacks weights of {architecture}, such as {min(told['missing_keys'])}")
-    return network.to(on).eval(), processor
+    return network.to(on).eval(), images
 
 
 def state_dict(path: Path, prefix: str = "") -> dict[str, Any]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -21,18 +24,51 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin import config
     from vieval_plugin.harmless import say
     from vieval_plugin.results.lookup import open_results
 
     if options.of is None:
-        say(*config.commented().splitlines())
+        say(*commented().splitlines())
         return 0
     told: dict[str, str] = {}
     for record in open_results([options.of]).records:
         source = record.provenance
         named = " ".join([source.judge, *source.settings, "by", source.backbone or "nobody"])
-        told.setdefault(named, config.as_yaml(source.options) if source.options else "# not recorded (schema 1)\n")
+        told.setdefault(named, _as_yaml(source.options) if source.options else "# not recorded (schema 1)\n")
     for name, text in told.items():
         say(f"# {name}", *text.removesuffix("\n").split("\n"))
     return 0
+
+
+def commented() -> str:
+    """An options file with every option at its default and a comment saying what it is for."""
+    from vieval_plugin import config
+
+    return "\n".join(
+        [f"# Options of VIEval; name this file in {config.FILE_VARIABLE}.", *_lines(config.Config(), 0), ""]
+    )
+
+
+def _lines(holder: Any, depth: int) -> list[str]:
+    from pydantic import BaseModel
+
+    from vieval_plugin import config
+
+    indent, lines = "  " * depth, []
+    for name, description in config.described(type(holder)).items():
+        value = getattr(holder, name)
+        comment = f"{indent}# {description}"
+        if isinstance(value, BaseModel) or is_dataclass(value):
+            within = _lines(value, depth + 1)
+            lines += [comment, f"{indent}{name}:", *within] if within else []
+        # what is said for all judges at once is printed once
+        elif name != config.REMINDERS or isinstance(holder, BaseModel):
+            lines += [comment, f"{indent}{name}: {json.dumps(value, default=str)}"]
+    return lines
+
+
+def _as_yaml(document: Mapping[str, Any]) -> str:
+    """Resolved options as the text of an options file."""
+    import yaml
+
+    return str(yaml.safe_dump(dict(document), sort_keys=False, allow_unicode=True))

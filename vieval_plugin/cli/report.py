@@ -18,6 +18,9 @@ def add(commands: Commands) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for report.md, CSV tables and cells.json")
     parser.add_argument("--expect", type=Path, help="CSV of printed cells to compare with")
     parser.add_argument(
+        "--order", type=Path, help="file with an image model a line, the best first, to compare rankings with"
+    )
+    parser.add_argument(
         "--traces", action="store_true", help="pages that show the verdicts of judges of many steps, step by step"
     )
     parser.set_defaults(run=_run)
@@ -31,7 +34,7 @@ def _run(options: argparse.Namespace) -> int:
 
     require_writable(options.out / "report.md")
     statistics = config.current().statistics.options()
-    comparison = write_report(options.results, options.out, statistics, options.expect)
+    comparison = write_report(options.results, options.out, statistics, options.expect, options.order)
     say(f"wrote {options.out / 'report.md'}")
     if options.traces:
         from vieval_plugin.report.traces import write_pages

@@ -144,7 +144,7 @@ def compare_judges(compared: ComparedStatistic, benchmark: str, options: Statist
         compared,
         tuple(Standing(judge, *standing.get(place, ())) for place, judge in enumerate(judges)),
         pairs,
-        warnings=_warnings(compared, [judges[place] for place in able]),
+        warnings=(*_too_few(len(pairs), options.draws), *_unequal(compared, [judges[place] for place in able])),
     )
 
 
@@ -182,7 +182,15 @@ def _hindrance(compared: ComparedStatistic, judges: Sequence[ComparedJudge]) -> 
     return ""
 
 
-def _warnings(compared: ComparedStatistic, able: Sequence[ComparedJudge]) -> tuple[str, ...]:
+def _too_few(pairs: int, draws: int) -> tuple[str, ...]:
+    """A permutation test has no p below 1 / (1 + draws), which adjusted for many pairs may be above the level."""
+    needed = math.ceil(pairs / LEVEL)
+    if draws + 1 >= needed:
+        return ()
+    return (f"{draws} draws cannot tell any two of {pairs} pairs apart: repeat with --draws {needed} or more",)
+
+
+def _unequal(compared: ComparedStatistic, able: Sequence[ComparedJudge]) -> tuple[str, ...]:
     counts = [judge.own for judge in able]
     if min(counts) >= (1 - _UNEQUAL) * max(counts):
         return ()

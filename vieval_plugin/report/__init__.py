@@ -12,17 +12,23 @@ from vieval_plugin import harmless, registry
 from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import write_whole
+from vieval_plugin.meta_evaluation.given_order import ORDER, ranking_against
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
 from vieval_plugin.report.expect import PrintedComparison, compare
 from vieval_plugin.report.findings import findings_tables
+from vieval_plugin.report.order import read_order
 from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.results.runs import load_runs
 
 
 def write_report(
-    results: Sequence[Path], out: Path, options: StatisticsOptions, expected: Path | None = None
+    results: Sequence[Path],
+    out: Path,
+    options: StatisticsOptions,
+    expected: Path | None = None,
+    order: Path | None = None,
 ) -> PrintedComparison | None:
     """Write `report.md`, a CSV for each table and `cells.json` to the folder `out`; compare with printed cells if asked.
 
@@ -31,6 +37,7 @@ def write_report(
         out: a folder, made where it is not there.
         options: what failed verdicts and ratings not given are, how many draws, the seed.
         expected: a CSV of printed cells, in the form that `expect` reads.
+        order: a file with an image model a line, the best first, that rankings are compared with.
 
     Returns:
         How the cells compare with the printed ones, None where none were given.
@@ -40,10 +47,15 @@ def write_report(
     """
     runs = load_runs(results)
     benchmarks = [known_benchmark(name) for name in dict.fromkeys(run.benchmark for run in runs)]
+    given = read_order(order) if order else ()
     sections = [
-        (benchmark, _section(benchmark, [run for run in runs if run.benchmark == benchmark.name], options))
+        (benchmark, _section(benchmark, [run for run in runs if run.benchmark == benchmark.name], options, given))
         for benchmark in benchmarks
     ]
+    if order and not any(key.table == ORDER for _, section in sections for key in section.cells):
+        raise VievalError(
+            f"{order}: no results have scores of two of its image models; it names {', '.join(given[:5])}"
+        )
     cells = {key: value for _, section in sections for key, value in section.cells.items()}
     comparison = compare(expected, cells) if expected else None
     parts = [f"# Agreement of judges with human ratings\n\n{_protocol(options)}\n"]
@@ -77,10 +89,18 @@ def known_benchmark(name: str) -> Benchmark:
     return known[name]
 
 
-def _section(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions) -> Tables:
-    """What a report says of one benchmark: its own tables, and what verdicts took note of."""
-    made = benchmark.report.tables(benchmark.name, tuple(benchmark.parts), runs, options)
-    return replace(made, tables=(*made.tables, *findings_tables(runs)))
+def _section(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions, order: Sequence[str]) -> Tables:
+    """What a report says of one benchmark: its own tables, the ranking in an order given, what verdicts took note of."""
+    parts = tuple(benchmark.parts)
+    made = benchmark.report.tables(benchmark.name, parts, runs, options)
+    table, cells, reasons = ranking_against(order, parts, runs, options)
+    ranked = (table,) if table.rows else ()
+    return replace(
+        made,
+        tables=(*made.tables, *ranked, *findings_tables(runs)),
+        cells={**made.cells, **cells},
+        reasons={**made.reasons, **reasons},
+    )
 
 
 def _protocol(options: StatisticsOptions) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 from vieval_plugin.backends.openai import OpenAIBackend, Sampling
-from vieval_plugin.backends.server import ServerOptions, Usage
+from vieval_plugin.backends.server import Usage, server_options
 from vieval_plugin.backends.store import Store
 from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
@@ -57,16 +57,3 @@ class Backbones:
             max_pixels=backbone.max_pixels,
             seed=self._seed,
         )
-
-
-def server_options(name: str, backbone: Backbone) -> ServerOptions:
-    """How to call a backbone's servers; VievalError if the variable that should hold its key is not set."""
-    return ServerOptions(
-        backbone.base_url,
-        backbone.key(name),
-        backbone.num_concurrent,
-        backbone.timeout,
-        backbone.retries,
-        backbone.patience,
-        backbone.deadline,
-    )

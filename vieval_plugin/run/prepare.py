@@ -71,6 +71,10 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
             raise VievalError(
                 f"prompt pack {pack.name} is for {pack.judge}, not for {name} (option judges.{name}.pack)"
             )
+    if spec.by_scorer:
+        named_one = name in options.scorers and bool(options.scorers[name].model)
+        own = spec.by_scorer(own, _description(name, options) if named_one else None)
+        spec = replace(spec, scored=named_one)
     named = (pack.name, pack.hash) if pack else ("", "")
     resolved = options.resolved(spec, backbone)
     provenance = Provenance(

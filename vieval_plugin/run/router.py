@@ -14,7 +14,7 @@ from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.store import Store
 from vieval_plugin.backends.tools import Threads, run
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges import tools
+from vieval_plugin.judges import probabilities, tools
 from vieval_plugin.judges.protocol import (
     Ask,
     Chat,
@@ -111,7 +111,7 @@ def recorded_reply(ask: Ask, step: Step) -> Reply:
     """The reply that a step of a trace records; a step without an answer is a call that failed.
 
     A tool that only draws is run again: no trace holds images. Of a probability a trace has the sum over the answer's
-    spellings, not which of them had it.
+    spellings, not which of them had it; of a `beginning` it has all.
     """
     if not step.status.usable and not step.answer and step.status is not Status.PARSE_FAILURE:
         return Failure(step.status, step.reason)
@@ -122,6 +122,8 @@ def recorded_reply(ask: Ask, step: Step) -> Reply:
         return run(ask) if tool is not None and tool.use is None else tools.from_json(step.answer)
     if isinstance(ask, Measure):
         return Measurement(step.scores[0], step.reason)
+    if ask.definition == "beginning":
+        return probabilities.from_json(step.answer, ask.continuations)
     low, high = step.bounds or (0.0, 0.0)
     rest = (0.0,) * (len(ask.continuations) - 1)
     return Probabilities((low, *rest), (high, *rest))

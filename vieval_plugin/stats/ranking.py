@@ -62,6 +62,83 @@ def rank_rho(mean_scores: ArrayLike, others: ArrayLike) -> float:
     return correlation(mean_scores, others)
 
 
+def rank_tau(mean_scores: ArrayLike, others: ArrayLike) -> float:
+    """Kendall's tau-b between two rankings of the same image models.
+
+    Args:
+        mean_scores: mean scores by one rater, shape (models,).
+        others: mean scores by the other, shape (models,), on any scale.
+
+    Returns:
+        The coefficient, in [-1, 1]; NaN for fewer than two models or where all are ranked alike.
+
+    Raises:
+        ValueError: for anything but two vectors of the same length.
+
+    Source: Kendall 1945 (tau-b).
+
+    >>> round(rank_tau([3, 2, 1], [3, 1, 2]), 4)
+    0.3333
+    """
+    return correlation(mean_scores, others, "kendall")
+
+
+def resampled_means(scores: ArrayLike, counts: Ints) -> Floats:
+    """The mean score of each image model in each draw of a bootstrap over what they were given.
+
+    Args:
+        scores: shape (models, items), in any unit; NaN where a model was not given an item or has no score.
+        counts: how often each item occurs in each draw, shape (draws, items); see `bootstrap.cluster_counts`.
+
+    Returns:
+        Shape (draws, models); NaN for a model of which a draw has no item.
+
+    >>> resampled_means([[1.0, 3.0], [2.0, np.nan]], np.array([[1, 1], [0, 2]]))
+    array([[ 2.,  2.],
+           [ 3., nan]])
+    """
+    table = np.asarray(scores, dtype=float)
+    given = ~np.isnan(table)
+    sums, numbers = counts @ np.where(given, table, 0.0).T, counts @ given.T
+    return np.asarray(np.divide(sums, numbers, out=np.full(sums.shape, np.nan), where=numbers > 0))
+
+
+def resampled_rankings(means: ArrayLike, others: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """`footrule`, `rank_rho` and `rank_tau` between the ranking of each draw and one that stays as it is.
+
+    Args:
+        means: mean scores of each draw, shape (draws, models); see `resampled_means`.
+        others: mean scores by the other, shape (models,), on any scale.
+
+    Returns:
+        Each of shape (draws,); NaN for a draw in which a model has no mean, or where the statistic is undefined.
+
+    >>> [found.round(4).tolist() for found in resampled_rankings([[3, 2, 1], [1, 2, np.nan]], [3, 1, 2])]
+    [[2.0, nan], [0.5, nan], [0.3333, nan]]
+    """
+    drawn = np.asarray(means, dtype=float)
+    whole = ~np.isnan(drawn).any(axis=1)
+    of_draws, of_other = np.asarray(stats.rankdata(-drawn[whole], axis=1)), ranks(others)
+    one, other = np.triu_indices(drawn.shape[1], k=1)
+    signs = np.sign(of_draws[:, one] - of_draws[:, other])
+    sign = np.sign(of_other[one] - of_other[other])
+    apart, fixed = of_draws - (drawn.shape[1] + 1) / 2, of_other - (drawn.shape[1] + 1) / 2
+    found = (
+        np.abs(of_draws - of_other).sum(axis=1),
+        _ratio(apart @ fixed, (apart**2).sum(axis=1) * (fixed**2).sum()),
+        _ratio(signs @ sign, (signs**2).sum(axis=1) * (sign**2).sum()),
+    )
+    of_all = np.full((3, len(drawn)), np.nan)
+    of_all[:, whole] = found
+    footrules, rhos, taus = of_all
+    return footrules, rhos, taus
+
+
+def _ratio(products: Floats, squares: Floats) -> Floats:
+    """Products over the roots of products of squares; NaN where one is constant."""
+    return np.asarray(np.divide(products, np.sqrt(squares), out=np.full(len(products), np.nan), where=squares > 0))
+
+
 def holm(p_values: ArrayLike) -> Floats:
     """P-values of a family of tests, adjusted so that the chance of any false rejection stays at the level.
 

@@ -7,31 +7,41 @@ from typing import Any
 
 from vieval_plugin.backends.scorers import NetworkMetric, Picture, Shown
 from vieval_plugin.backends.towers import Tower, alike, pair
-from vieval_plugin.backends.weights import Origin, identity, library, named, pretrained
+from vieval_plugin.backends.weights import Origin, hub_name_or_folder, identity, library, line_of, named, pretrained
 from vieval_plugin.errors import VievalError
 
 
-def load(origin: Origin) -> Tower:
-    """A CLIP of transformers with both of its towers; VievalError as `weights.pretrained`."""
-    network, processor = pretrained("CLIPModel", "clip", origin)
+def load(origin: Origin, processor: str = "") -> Tower:
+    """A CLIP of transformers with both of its towers; VievalError as `weights.pretrained`.
+
+    `processor` is where its image processor and tokenizer are, if not with the weights.
+    """
+    network, images = pretrained("CLIPModel", "clip", origin, processor)
+    beside = not processor or processor == origin.model
     try:
         tokenizer = library("transformers").AutoTokenizer.from_pretrained(
-            network.name_or_path, revision=origin.revision, trust_remote_code=False
+            network.name_or_path if beside else hub_name_or_folder(processor),
+            revision=origin.revision if beside else None,
+            trust_remote_code=False,
         )
+    except VievalError:
+        raise
     except Exception as error:
-        said = " ".join(str(error).split())[:200]
-        raise VievalError(f"{origin.model} has no tokenizer that can be loaded: {said}") from None
-    preparing = processor.to_json_string(), tokenizer.backend_tokenizer.to_str()
+        raise VievalError(
+            f"{processor or origin.model} has no tokenizer that can be loaded: {line_of(error)[:200]}"
+        ) from None
+    preparing = images.to_json_string(), tokenizer.backend_tokenizer.to_str()
     digest = identity(network, *preparing)
     return Tower(
         named(origin, network, digest),
         digest,
-        processor,
+        images,
         lambda pixels: network.visual_projection(network.vision_model(pixel_values=pixels).pooler_output),
         network.device,
         tokenizer,
         network.config.text_config.max_position_embeddings,
         lambda padded: network.text_projection(network.text_model(**padded).pooler_output),
+        float(network.logit_scale.detach().exp()),
     )
 
 

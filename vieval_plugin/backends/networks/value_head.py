@@ -65,6 +65,7 @@ class ValueHead(Part):
     answer: str = ""
     side_by_side: bool = False
     dtype: Literal["float32", "bfloat16"] = "float32"
+    positions: Literal["own", "sequential"] = "own"
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,17 @@ def load(origin: Origin) -> Valued:
     position = written.position
     token = model.token(position.token) if position.token else None
     # whatever else of the description changes a number
-    said = repr((written.activation, written.output, position, written.system, written.answer, written.side_by_side))
+    said = repr(
+        (
+            written.activation,
+            written.output,
+            position,
+            written.system,
+            written.answer,
+            written.side_by_side,
+            written.positions,
+        )
+    )
     prepared = (
         model.processor.to_json_string(),
         str(model.processor.chat_template),
@@ -173,7 +184,7 @@ def value_head(valued: Valued, batch: Mapping[str, Sequence[Any]]) -> Any:
         for name, rows in batch.items()
         if name != "place"
     }
-    hidden = valued.base.hidden(inputs)
+    hidden = valued.base.hidden(inputs, valued.written.positions == "sequential")
     at = hidden[torch.arange(len(places)), places.to(hidden.device)]
     return valued.head(at.float())[:, valued.written.output]
 

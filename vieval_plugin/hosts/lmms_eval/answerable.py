@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from vieval_plugin import registry, tasks
+from vieval_plugin import config, registry, tasks
+from vieval_plugin.config import Scorer
 from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import say
+from vieval_plugin.prompts.descriptions import is_one
 from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.tasks import Task
 
@@ -27,33 +29,55 @@ WhyNot: TypeAlias = Callable[[Task], Why | None]
 
 _REPLAY = ("vieval_replay", "VievalReplay")
 _MEASURE, _SCORER = ("vieval_measure", "VievalMeasure"), ("vieval_scorer", "VievalScorer")
-_recorded: list[WhyNot] = []
+_told: list[WhyNot] = []
 
 
-def replaying(why_not: WhyNot) -> None:
-    """Say what the replay of this run can answer: hosts make the model before they load its tasks."""
-    _recorded[:] = [why_not]
+def answering(why_not: WhyNot) -> None:
+    """Say what the model of this run can answer, one of ours: hosts make the model before they load its tasks."""
+    _told[:] = [why_not]
 
 
 def why_not(model: Any, loaded: bool) -> WhyNot:
-    """What can be said of tasks by the host's model, by its name or as an object; of a replay once it is `loaded`."""
+    """What can be said of tasks by the host's model, by its name or as an object; of a model of ours once it is `loaded`."""
     name = model if isinstance(model, str) else type(model).__name__
+    if name in (*_REPLAY, *_SCORER) and loaded and _told:
+        return _told[0]
     if name in _REPLAY:
-        return _recorded[0] if loaded and _recorded else lambda task: None
+        return lambda task: None
     return lambda task: _unanswered(task, name in (*_MEASURE, *_SCORER), name in _SCORER)
 
 
 def _unanswered(task: Task, measures_only: bool, has_scorers: bool) -> Why | None:
     spec = registry.judge(task.judge)
-    if spec.scored and not has_scorers:
+    named = config.current().scorers.get(task.judge)
+    if (spec.scored or (spec.by_scorer and named and named.model)) and not has_scorers:
         return Why(
             "their judges measure with a network, with --model vieval_scorer",
             f"{task.name}: {task.judge} measures with a network: run it with --model vieval_scorer, or replay recorded "
             "values with --model vieval_replay --model_args logs=FOLDER",
         )
-    if measures_only and spec.pack is not None:
+    if measures_only and spec.pack is not None and not (spec.by_scorer and has_scorers):
         return Why("their judges ask a model, and this run only measures images", f"{ASKS_A_MODEL} ({task.name})")
     return None
+
+
+def by_scorers(task: Task, scorers: Mapping[str, Scorer]) -> Why | None:
+    """What can be said of a task where networks measure: some judges need a described one, others have one of their own."""
+    spec = registry.judge(task.judge)
+    named = scorers.get(task.judge, Scorer()).model
+    needs_one = spec.described is not None or spec.by_scorer is not None
+    if (why := _unanswered(task, True, True)) or needs_one == is_one(named):
+        return why
+    if needs_one:
+        return Why(
+            "their judges measure with a described scorer, and none is named",
+            f"{task.name}: {task.judge} measures with a described scorer: name its YAML file or folder by --model_args "
+            f"name=PATH, or as scorers.{task.judge}.model in the options (docs/scorers.md)",
+        )
+    return Why(
+        "their judges have networks of their own, which a description is not",
+        f"{task.name}: {named} is a description, and {task.judge} has a network of its own: name weights of that",
+    )
 
 
 def require(names: Collection[str], answered: WhyNot) -> None:

@@ -31,7 +31,8 @@ def require_known(model: Any, asks: Sequence[Likelihood]) -> None:
         raise VievalError(f"{name} scores other tokens too with conv_template={template}; use {_ALLOWED[name]}")
     if any(ask.definition != "sequence_mean" for ask in asks):
         raise VievalError(
-            f"{name}'s loglikelihood tells sequence_mean only: set the judge's option `definition` to it, or {served}"
+            f"{name}'s loglikelihood tells sequence_mean only: set the judge's option `definition` to it where it has one, "
+            f"or {served}"
         )
 
 

@@ -26,7 +26,7 @@ from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import say
 from vieval_plugin.hosts.ending import one_line, tell
-from vieval_plugin.hosts.lmms_eval.answerable import Why, replaying
+from vieval_plugin.hosts.lmms_eval.answerable import Why, answering, by_scorers
 from vieval_plugin.hosts.lmms_eval.answering import generation_of, is_padding, jobs, requests_of, results
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.judges.contests import Judged
@@ -77,7 +77,7 @@ class VievalReplay(_JudgingOnly):
             )
         self.name, self.logs = str(name), Path(str(logs)).expanduser()
         self.recordings: dict[str, replay.Recording] = {}
-        replaying(self._why_not)
+        answering(self._why_not)
 
     def _why_not(self, task: Task) -> Why | None:
         recording = self._recording(task.judge)
@@ -180,6 +180,7 @@ class VievalScorer(_JudgingOnly):
         self.name = str(name)
         self.options = config.current().scored_by({field: value for field, value in told.items() if value})
         self.scorers = Scorers(self.options.scorers)
+        answering(lambda task: by_scorers(task, self.options.scorers))
 
     @one_line
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:

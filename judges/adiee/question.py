@@ -1,0 +1,90 @@
+"""What is asked about an edit: one of several questions, and one of several sentences that the answer is to be.
+
+A judge that always heard the same words would learn the words. So both are drawn for each instruction, from a seed; all
+image models are asked about an instruction in the same words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Ask, Image, Message, Reply, Sample, Step, UseTool
+from vieval_plugin.judges.tools import side_by_side, use_tools
+from vieval_plugin.judges.wording import Wording
+
+Images: TypeAlias = Literal["two", "joined"]
+"""Source and edit as two images, or as one in which they stand side by side."""
+Reading: TypeAlias = Literal["sentence", "number", "token"]
+"""How the answer is read: from a sentence with a number in it, from a number alone, or from a trained token."""
+
+QUESTIONS, ANSWERS = "question_", "answer_"
+DOTS = "..."
+
+
+@dataclass(frozen=True)
+class Form:
+    """The words of one sample: the keys of its question and of its answer in the prompt pack."""
+
+    question: str
+    answer: str
+
+
+def form_of(uid: str, wording: Wording, *, seed: int = 0, question: int = 0, answer: int = 0) -> Form:
+    """The question and the answer sentence of an instruction.
+
+    Args:
+        uid: that of the instruction's samples.
+        wording: a prompt pack with questions `question_1`, ... and answers `answer_1`, ...
+        seed: what is drawn depends on it and on `uid` alone.
+        question: the number of the question to ask, from 1; 0 draws one.
+        answer: the same for the answer sentence.
+
+    Raises:
+        VievalError: the pack has no question or answer of that number.
+    """
+    digest = hashlib.sha256(f"{seed}/{uid}".encode()).digest()
+    return Form(_chosen(QUESTIONS, question, digest[:8], wording), _chosen(ANSWERS, answer, digest[8:16], wording))
+
+
+def _chosen(kind: str, number: int, drawn: bytes, wording: Wording) -> str:
+    keys = [key for key in wording.questions if key.startswith(kind)]
+    if not keys or (number and f"{kind}{number}" not in keys):
+        raise VievalError(
+            f"prompt pack {wording.name} has no {kind}{number or 1} (it has {', '.join(keys) or 'none of its kind'}); "
+            f"set judges.adiee.{kind.removesuffix('_')} to another number, or to 0 to draw one for each instruction"
+        )
+    return f"{kind}{number}" if number else keys[int.from_bytes(drawn, "big") % len(keys)]
+
+
+def question_text(instruction: str, form: Form, wording: Wording, images: Images, reading: Reading) -> str:
+    """The question about an edit in words."""
+    answer = answer_text(form.answer, DOTS, wording)
+    variables = {"instruction": instruction.strip(), "joined": images == "joined", "form": reading, "answer": answer}
+    return wording.render(wording.questions[form.question].template, variables)
+
+
+def answer_text(key: str, score: str, wording: Wording) -> str:
+    """An answer sentence with what stands in the score's place; it ends there."""
+    return wording.render(wording.questions[key].template, {"score": score})
+
+
+def question(sample: Sample, shown: tuple[Image, ...], form: Form, wording: Wording, reading: Reading) -> Message:
+    """The question about a sample: what is shown, and then the words."""
+    images: Images = "two" if len(shown) > 1 else "joined"
+    return Message("user", (*shown, question_text(sample.texts["instruction"], form, wording, images, reading)))
+
+
+def pictures(
+    sample: Sample, images: Images
+) -> Generator[list[Ask], list[Reply], tuple[tuple[Image, ...], tuple[Step, ...]]]:
+    """Source and edit as they are shown, and a step for whatever was done for it; nothing is shown where that failed."""
+    source, edit = sample.images["source"], sample.images["output"]
+    if images == "two":
+        return (source, edit), ()
+    name = side_by_side.NAME
+    [made], steps = yield from use_tools([UseTool(name, {"left": source, "right": edit}, (name,))])
+    return (made.image,) if made.image is not None else (), steps

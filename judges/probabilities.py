@@ -1,0 +1,28 @@
+"""Probabilities as a trace keeps them, where what was asked for is more than one spelling of the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from vieval_plugin.judges.protocol import Probabilities
+
+
+def to_json(continuations: Sequence[str], reply: Probabilities) -> str:
+    """The probability of each continuation: a number where it is known, else its lowest and highest.
+
+    >>> to_json(["1", "10"], Probabilities((0.5, 0.0), (0.5, 0.25)))
+    '{"1": 0.5, "10": [0.0, 0.25]}'
+    """
+    ends = zip(reply.low, reply.high, strict=True)
+    told = {text: low if low == high else [low, high] for text, (low, high) in zip(continuations, ends, strict=True)}
+    return json.dumps(told)
+
+
+def from_json(text: str, continuations: Sequence[str]) -> Probabilities:
+    """The inverse of `to_json`; ValueError for what it does not write of these continuations."""
+    kept = json.loads(text)
+    if not isinstance(kept, dict) or list(kept) != list(continuations):
+        raise ValueError("no probabilities of what was asked for")
+    ends = [tuple(told) if isinstance(told, list) else (told, told) for told in kept.values()]
+    return Probabilities(*zip(*ends, strict=True))

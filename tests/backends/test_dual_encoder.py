@@ -1,0 +1,109 @@
+"""Described dual encoders beside transformers' own computation, on a tiny CLIP."""
+
+import pytest
+
+from tests import tiny_scorers
+from tests.backends.test_value_head import measure, picture
+from tests.extras import needs
+from vieval_plugin.backends.towers import TRUNCATED
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Measure
+
+pytestmark = needs("torch", "transformers", "torchvision")
+
+TEXTS = ("a red toy on the table", "photo of a dog", "a cat")
+
+
+def describe(folder, base, images="[output]", **network):
+    folder.mkdir(exist_ok=True)
+    keys = "".join(f"  {key}: {value}\n" for key, value in {"base": base, **network}.items())
+    (folder / "pick.yaml").write_text(
+        f"form: dual_encoder\nimages: {images}\ntexts: [prompt]\ntext: '{{{{ prompt }}}}'\n"
+        f"score: {{sigmoid: [0, 1]}}\nnetwork:\n{keys}"
+    )
+    return folder / "pick.yaml"
+
+
+def asks(texts=TEXTS):
+    return [
+        Measure("dual_encoder", {"image_0": picture(n)}, ("m",), {"text": text}, "scorer")
+        for n, text in enumerate(texts)
+    ]
+
+
+def directly(model, one):
+    """Logits per image as the model gives them: cosine times its learnt scale."""
+    import torch
+    from transformers import CLIPModel, CLIPProcessor
+
+    from vieval_plugin.images import decode
+
+    inputs = CLIPProcessor.from_pretrained(model)(
+        text=[one.texts["text"]],
+        images=[decode(one.images["image_0"])],
+        return_tensors="pt",
+        truncation=True,
+        max_length=16,
+    )
+    with torch.inference_mode():
+        return float(CLIPModel.from_pretrained(model).eval()(**inputs).logits_per_image)
+
+
+def test_the_learnt_scale_and_one_of_the_description(scorer_weights, tmp_path):
+    model = scorer_weights["clip_score"]
+    wanted = [directly(model, one) for one in asks()]
+    learnt = measure(describe(tmp_path, model, scale="learnt"), asks())
+    assert [reply.value for reply in learnt] == pytest.approx(wanted, abs=1e-5)
+    from transformers import CLIPModel
+
+    scale = float(CLIPModel.from_pretrained(model).logit_scale.exp())
+    plain = measure(describe(tmp_path / "plain", model), asks())
+    assert [reply.value for reply in plain] == pytest.approx([value / scale for value in wanted], abs=1e-5)
+    assert all(reply.by.startswith(f"pick on {model}@sha256:") for reply in plain)
+
+
+def test_a_processor_from_elsewhere_and_a_long_text(scorer_weights, tmp_path):
+    import shutil
+
+    model = scorer_weights["clip_score"]
+    (tmp_path / "bare").mkdir()
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(model / name, tmp_path / "bare" / name)
+    asked = asks([" ".join(["a red toy on the table"] * 10)])
+    [found] = measure(describe(tmp_path, "bare", processor=model, scale="learnt"), asked)
+    assert found.value == pytest.approx(directly(model, asked[0]), abs=1e-5)
+    assert found.notes == (TRUNCATED,)
+
+
+def test_neither_the_batch_nor_its_order_matters(scorer_weights, tmp_path):
+    path, asked = describe(tmp_path, scorer_weights["clip_score"], scale=100), asks(TEXTS * 6)
+    together = [reply.value for reply in measure(path, asked, batch_size=16)]
+    back = measure(path, asked[::-1], batch_size=1)
+    assert [reply.value for reply in back][::-1] == pytest.approx(together, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"scala": 2}, "unknown key network.scala; did you mean scale?"),
+        ({"scale": "much"}, "network.scale"),
+        ({"images": "[source, output]"}, "compares a text with one image"),
+        ({"base": "/nowhere"}, "no such folder of weights"),
+        ({"base": "dino"}, "is of the architecture vit, and clip is needed"),
+        ({"processor": "/nowhere"}, "no such folder of weights"),
+    ],
+)
+def test_what_cannot_be_is_one_line(scorer_weights, tmp_path, changed, line):
+    base = {"dino": scorer_weights["dino"]}.get(changed.get("base"), changed.get("base", scorer_weights["clip_score"]))
+    path = describe(tmp_path, base, **{key: value for key, value in changed.items() if key != "base"})
+    with pytest.raises(VievalError) as error:
+        measure(path, asks())
+    assert line in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_another_seed_is_another_scorer(scorer_weights, tmp_path):
+    other = tiny_scorers.build_clip(tmp_path / "other", seed=5)
+    [one] = measure(describe(tmp_path, other), asks(["a cat"]))
+    [same] = measure(describe(tmp_path / "b", scorer_weights["clip_score"]), asks(["a cat"]))
+    assert one.value != same.value

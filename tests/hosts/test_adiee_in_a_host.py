@@ -1,0 +1,231 @@
+"""ADIEE through lmms-eval's command line, on drawn edits whose truth is known and on a tiny model."""
+
+import json
+import math
+import os
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
+pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
+
+from tests import in_process, tiny_heads, tiny_model
+from tests.fake_server import FakeServer
+from tests.in_process import demo, pixels, served, shown
+from tests.playing import first_asks, prepared
+from vieval_plugin.cli import main
+from vieval_plugin.data.vieval_demo.contests import contests
+from vieval_plugin.images import decode
+from vieval_plugin.judges.protocol import Image
+
+TIE, CONTESTS = "vieval_demo_adiee_tie", "vieval_demo_contests_adiee_tie"
+QUESTION = {"adiee": {"question": 3, "answer": 4}}
+
+
+def truthful(request):
+    """What those who drew the last image know of it, in the words asked for."""
+    if not (images := shown(request)):
+        return "yes"
+    known = {pixels(sample.images["output"]): sample.ratings["O"][0] for sample in demo().values()}
+    return f"I rate this edit {round(10 * known[images[-1]])}"
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("transformers", reason="transformers is not installed")
+    return tiny_model.build(tmp_path_factory.mktemp("tiny"))
+
+
+def test_a_model_that_knows_the_truth_agrees_with_it_and_replays_alike(evaluate, tmp_path):
+    with FakeServer(reply=truthful) as server:
+        run = evaluate(*served("vieval_openai", server), tasks=TIE, limit=48, judges=QUESTION)
+    assert run.statuses == {"ok": 48}
+    assert run.metrics["O_fisher,none"] > 0.98
+    again = evaluate(*in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE, limit=48)
+    assert again.metrics == run.metrics
+    page = tmp_path / "page.html"
+    assert main(["show", str(tmp_path / "run0"), "demo_a/demo_00.png", "--html", str(page)]) == 0
+    assert page.read_text().count("<img") == 2
+
+
+def expected_of(folder, sample):
+    """The expected score of a sample from the model's logits, one answer at a time, without anything of VIEval's."""
+    import torch
+    from transformers import AutoModelForImageTextToText, AutoProcessor
+
+    processor = AutoProcessor.from_pretrained(folder)
+    model = AutoModelForImageTextToText.from_pretrained(folder)
+    [ask] = first_asks(prepared("adiee", mode="expected").program(sample))
+    *images, text = ask.messages[0].parts
+    pads = "<|vision_start|><|image_pad|><|vision_end|>" * 2
+    before = f"<|im_start|>user\n{pads}{text}<|im_end|>\n<|im_start|>assistant\n"
+
+    def chance(answer):
+        target = processor.tokenizer(answer, add_special_tokens=False).input_ids
+        inputs = processor(images=[decode(image) for image in images], text=before + answer, return_tensors="pt")
+        assert inputs.input_ids[0, -len(target) :].tolist() == target
+        with torch.no_grad():
+            logits = model(**inputs).logits[0, -len(target) - 1 : -1]
+        logged = torch.log_softmax(logits, -1)
+        return len(target), math.exp(sum(logged[place, token].item() for place, token in enumerate(target)))
+
+    weights = [0.0] * 11
+    for space in ("", " "):
+        found = [chance(f"{space}{number}") for number in range(11)]
+        assert found[10][0] == found[1][0] + 1  # a ten has a token more than a one
+        for number, (_, value) in enumerate(found):
+            weights[number] += value - (found[10][1] if number == 1 else 0.0)
+    return sum(number * weight for number, weight in enumerate(weights)) / sum(weights) / 10
+
+
+def test_expected_is_the_mean_over_the_models_own_logits_and_replays_alike(evaluate, tiny, tmp_path):
+    arguments = ("--model", "vieval_transformers", "--model_args", f"model={tiny}", "--batch_size", "4")
+    run = evaluate(*arguments, tasks=TIE, judges={"adiee": {"mode": "expected"}})
+    assert run.statuses == {"ok": 6}
+    scores = {name: several[0]["scores"]["O"] for name, several in run.verdicts.items()}
+    assert len(set(scores.values())) == 6
+    for name in list(scores)[:2]:
+        assert scores[name] == pytest.approx(expected_of(tiny, demo()[name]), abs=1e-5)
+    again = evaluate(*in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE)
+    assert again.metrics == run.metrics
+    assert main(["show", str(tmp_path / "run0"), "demo_a/demo_00.png", "--html", str(tmp_path / "page.html")]) == 0
+
+
+def test_a_model_in_this_process_is_asked_in_words(evaluate, tiny):
+    arguments = ("--model", "vieval_transformers", "--model_args", f"model={tiny}")
+    run = evaluate(*arguments, "--gen_kwargs", "max_new_tokens=8", tasks=TIE, limit=2)
+    assert run.statuses == {"parse_failure": 2}  # random weights say no number, and none is made up
+    assert all(verdict["scores"] == {} for several in run.verdicts.values() for verdict in several)
+    assert all(len(several[0]["trace"]) == 2 for several in run.verdicts.values())
+
+
+def test_joined_images_are_shown_as_one(evaluate):
+    seen = []
+
+    def reply(request):
+        seen.append(len(shown(request)))
+        return "I rate this edit 6" if shown(request) else "yes"
+
+    with FakeServer(reply=reply) as server:
+        run = evaluate(
+            *served("vieval_openai", server), tasks=TIE, limit=2, judges={"adiee": {"images": "joined", "answer": 4}}
+        )
+    assert seen == [1, 1]
+    assert {one["scores"]["O"] for several in run.verdicts.values() for one in several} == {0.6}
+
+
+def test_a_model_that_only_measures_cannot_answer(evaluate):
+    with pytest.raises(SystemExit, match="asks a model"):
+        evaluate("--model", "vieval_measure", tasks=TIE)
+
+
+def test_a_head_that_is_asked_for_and_not_given_is_one_line(evaluate):
+    with FakeServer() as server, pytest.raises(SystemExit, match="set scorers.adiee.model"):
+        evaluate(*served("vieval_openai", server), tasks=TIE, judges={"adiee": {"mode": "head"}})
+
+
+def test_a_trained_scorer_gives_the_number_of_its_head_and_replays_alike(evaluate, tiny, tmp_path):
+    """Random weights in the form that a training writes: a model with the token, and a head that reads before it."""
+    tiny_heads.build_adapter(tmp_path / "adapter", tiny, added=["[SCORE]"])
+    tiny_heads.build_head(tmp_path / "head.safetensors", (128, 128, 1))
+    network = {
+        "base": str(tiny),
+        "processor": str(tmp_path / "adapter"),
+        "adapter": str(tmp_path / "adapter"),
+        "head": "head.safetensors",
+        "answer": "[SCORE]",
+        "position": {"before": "[SCORE]"},
+    }
+    described = {"form": "value_head", "images": ["source", "output"], "text": "?", "score": {"linear": [0, 1]}}
+    (tmp_path / "scorer.yaml").write_text(json.dumps({**described, "network": network}))
+    run = evaluate("--model", "vieval_scorer", "--model_args", f"name={tmp_path}", tasks=TIE)
+    assert run.statuses == {"ok": 6}
+    values = {name: several[0]["trace"][0]["scores"][0] for name, several in run.verdicts.items()}
+    assert len(set(values.values())) == 6
+    for name, several in run.verdicts.items():
+        assert several[0]["scores"]["O"] == min(max(values[name], 0.0), 1.0)
+    again = evaluate(*in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE)
+    assert again.metrics == run.metrics
+    with FakeServer() as server, pytest.raises(SystemExit, match="run it with --model vieval_scorer"):
+        evaluate(*served("vieval_openai", server), tasks=TIE, scorers={"adiee": {"model": str(tmp_path)}})
+
+
+def test_scores_of_candidates_become_votes_on_drawn_contests(evaluate):
+    with FakeServer(reply=truthful) as server:
+        run = evaluate(*served("vieval_openai", server), tasks=CONTESTS, limit=48, judges=QUESTION)
+    assert run.statuses == {"ok": 48}
+    assert run.metrics["O_accuracy_decisive_value,none"] > 0.9
+
+
+def test_genai_bench_is_judged_edit_by_edit(evaluate, tmp_path):
+    """Its task on drawn contests, written as `vieval prepare` writes those of the benchmark."""
+    folder = tmp_path / "data" / "genai_bench_tiger" / "edit"
+    (folder / "images").mkdir(parents=True)
+
+    def file(image: Image) -> str:
+        name = f"images/{pixels(image)}.png"
+        (folder / name).write_bytes(image.source)
+        return name
+
+    rows = []
+    for contest in contests("tie")[:24]:
+        first = contest.candidates[0]
+        rows.append(
+            {
+                "id": contest.id.uid.replace("#", "-"),
+                "texts": dict(first.texts),
+                "images": {"source": file(first.images["source"])},
+                "candidates": [
+                    {"image_model": c.id.image_model, "uid": c.id.uid, "images": {"output": file(c.images["output"])}}
+                    for c in contest.candidates
+                ],
+                "vote": contest.votes.vote,
+                "group": contest.group,
+            }
+        )
+    (folder / "contests.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with FakeServer(reply=truthful) as server:
+        task = "genai_bench_tiger_adiee_edit"
+        run = evaluate(
+            *served("vieval_openai", server), tasks=task, limit=24, data=Path(tmp_path / "data"), judges=QUESTION
+        )
+    assert run.statuses == {"ok": 24}
+    assert run.metrics["O_accuracy_decisive_value,none"] > 0.9
+    assert "O_accuracy_four_way_value,none" in run.metrics
+
+
+@pytest.fixture(scope="module")
+def served_tiny():
+    """The arguments of a real vLLM, and the folder of its weights."""
+    url = os.environ.get("VIEVAL_VLLM_URL", "http://127.0.0.1:8765/v1")
+    try:
+        with urllib.request.urlopen(f"{url}/models", timeout=10) as answer:
+            [model] = json.load(answer)["data"]
+    except (OSError, ValueError):
+        pytest.skip(f"no vLLM answers at {url} (VIEVAL_VLLM_URL); `make test-vllm` starts one")
+    return ("--model", "vieval_openai", "--model_args", f"model={model['id']},base_url={url}"), model["root"]
+
+
+@pytest.mark.vllm
+def test_a_real_vllm_tells_what_transformers_does(evaluate, served_tiny):
+    (arguments, folder), expected = served_tiny, {"adiee": {"mode": "expected"}}
+    run = evaluate(*arguments, tasks=TIE, judges=expected)
+    assert run.statuses == {"ok": 6}
+    here = evaluate("--model", "vieval_transformers", "--model_args", f"model={folder}", tasks=TIE, judges=expected)
+    for name, [verdict] in run.verdicts.items():
+        [same] = here.verdicts[name]
+        low, high = verdict["bounds"]["O"]
+        print(name, low, same["scores"]["O"], high)
+        assert low - 1e-3 <= same["scores"]["O"] <= high + 1e-3
+        assert high - low < 0.02
+
+
+@pytest.mark.vllm
+def test_a_real_vllm_is_asked_in_words(evaluate, served_tiny):
+    run = evaluate(*served_tiny[0], "--gen_kwargs", "max_new_tokens=16", tasks=TIE, judges=QUESTION)
+    assert set(run.statuses) <= {"ok", "repaired", "parse_failure"}
+    assert all(("O" in one["scores"]) == (one["status"] != "parse_failure") for [one] in run.verdicts.values())
+    assert len(set(run.answers("O").values())) > 3

@@ -1,0 +1,312 @@
+"""ADIEE driven by a for loop and canned replies: what it asks, what it reads, what it refuses to make up."""
+
+import io
+import itertools
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from tests.playing import first_asks, images_of, play, prepared, text_of
+from vieval_plugin.backends.tools import run
+from vieval_plugin.config import Config
+from vieval_plugin.data import vieval_demo
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import decode, pixels
+from vieval_plugin.judges.adiee import UNLIKELY
+from vieval_plugin.judges.adiee.expected import NUMBERS, SPELLINGS, mean_bounds
+from vieval_plugin.judges.adiee.question import Form, answer_text, form_of, question_text
+from vieval_plugin.judges.adiee.reading import read_number
+from vieval_plugin.judges.protocol import (
+    Failure,
+    Image,
+    Likelihood,
+    Measure,
+    Measurement,
+    Probabilities,
+    Sample,
+    SampleId,
+    Status,
+    Text,
+    UseTool,
+)
+from vieval_plugin.judges.tools.side_by_side import side_by_side
+from vieval_plugin.prompts import packs
+from vieval_plugin.run.prepare import prepare
+from vieval_plugin.run.router import recorded_reply
+
+PACK = packs.load("adiee/v1")
+ANSWERS = [answer_text(key, "...", PACK) for key in PACK.questions if key.startswith("answer")]
+
+
+def png(colour, size=(8, 6)):
+    file = io.BytesIO()
+    PIL.Image.new("RGB", size, colour).save(file, "PNG")
+    return Image(file.getvalue())
+
+
+def sample(uid="1", kind="tie", image_model="mine", without=()):
+    images = {"source": png("red"), "output": png("blue")}
+    return Sample(
+        SampleId("b", kind, image_model, uid),
+        {role: image for role, image in images.items() if role not in without},
+        {"instruction": "make it blue"},
+        kind=kind,
+    )
+
+
+def told(numbers, total=1.0):
+    """Probabilities of numbers, spelt without a space."""
+    low = tuple(numbers.get(int(text), 0.0) * total if not text.startswith(" ") else 0.0 for text in SPELLINGS)
+    return Probabilities(low, low)
+
+
+@pytest.mark.parametrize("kind", ["tie", "mie"])
+def test_a_number_in_the_words_asked_for_is_the_score(kind):
+    judge = prepared("adiee", answer=4)
+    played = play(judge.program(sample(kind=kind)), [Text("I rate this edit 7")])
+    assert (played.verdict.scores, played.verdict.status) == ({"O": 0.7}, Status.OK)
+    [chat] = played.asks
+    assert [pixels(image)[0, 0].tolist() for image in images_of(chat)] == [[255, 0, 0], [0, 0, 255]]
+    assert "make it blue" in text_of(chat)
+    assert "I rate this edit ..." in text_of(chat)
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "scores"),
+    [
+        ("I rate this edit 7.", Status.OK, (7.0,)),
+        ("i rate this edit 10", Status.OK, (10.0,)),
+        ("<think>maybe 3</think>I rate this edit 6.5", Status.OK, (6.5,)),
+        ("The edit gets 4", Status.REPAIRED, (4.0,)),
+        ("0", Status.REPAIRED, (0.0,)),
+        ("8/10", Status.REPAIRED, (8.0,)),
+        ('{"score": [3], "reasoning": "the sky is still grey"}', Status.REPAIRED, (3.0,)),
+        ("I rate this edit 11", Status.PARSE_FAILURE, ()),
+        ("I rate this edit 7 or 8", Status.PARSE_FAILURE, ()),
+        ("I rate this edit -7", Status.PARSE_FAILURE, ()),
+        ("I rate this edit ...", Status.PARSE_FAILURE, ()),
+        ("<think>I rate this edit 7</think>", Status.PARSE_FAILURE, ()),
+        ("", Status.PARSE_FAILURE, ()),
+        ("I'm sorry, but I can't rate this image.", Status.REFUSAL, ()),
+    ],
+)
+def test_what_is_read_of_a_reply(reply, status, scores):
+    found = read_number(reply, "I rate this edit ...", ANSWERS, "...")
+    assert (found.status, found.scores) == (status, scores)
+
+
+def test_what_cannot_be_read_is_asked_again_once_and_never_made_up():
+    judge = prepared("adiee", answer=1)
+    played = play(judge.program(sample()), [Text("quite good")], [Text("8")])
+    assert (played.verdict.scores, played.verdict.status) == ({"O": 0.8}, Status.REPAIRED)
+    assert "could not be used" in text_of(played.rounds[1][0])
+    unread = play(judge.program(sample()), [Text("quite good")], [Text("very good")]).verdict
+    assert (unread.scores, unread.status) == ({}, Status.PARSE_FAILURE)
+    gone = play(judge.program(sample()), [Failure(Status.API_ERROR, "gone")]).verdict
+    assert (gone.scores, gone.status, gone.reason) == ({}, Status.API_ERROR, "gone")
+
+
+def test_an_edit_without_its_source_is_not_applicable_and_not_asked_about():
+    for mode in ("prompt", "expected"):
+        judge = prepared("adiee", mode=mode)
+        for lacking in (sample(without=["source"]), sample(without=["output"]), sample(kind="tig")):
+            verdict = play(judge.program(lacking)).verdict
+            assert (verdict.scores, verdict.status) == ({}, Status.NOT_APPLICABLE)
+    assert "no image source" in play(judge.program(sample(without=["source"]))).verdict.reason
+
+
+def test_the_expected_number_is_the_mean_of_the_numbers():
+    judge = prepared("adiee", mode="expected")
+    played = play(judge.program(sample()), [told({0: 0.1, 1: 0.2, 10: 0.5}, total=0.9)])
+    [ask] = played.asks
+    assert isinstance(ask, Likelihood)
+    assert (ask.definition, ask.continuations) == ("beginning", SPELLINGS)
+    assert set(ask.continuations) == {f"{space}{number}" for space in ("", " ") for number in range(11)}
+    value = (0.2 * 1 + 0.5 * 10) / 0.8 / 10
+    assert played.verdict.scores["O"] == pytest.approx(value)
+    assert played.verdict.bounds["O"] == pytest.approx((value, value))
+    assert (played.verdict.status, played.verdict.findings) == (Status.OK, ())
+
+
+def test_a_model_that_says_no_number_is_told_of_and_where_none_is_known_nothing_is_scored():
+    judge = prepared("adiee", mode="expected")
+    rarely = play(judge.program(sample()), [told({5: 1.0}, total=0.01)]).verdict
+    assert (rarely.scores["O"], rarely.findings) == (pytest.approx(0.5), (UNLIKELY,))
+    unknown = Probabilities((0.0,) * len(SPELLINGS), (0.01,) * len(SPELLINGS))
+    verdict = play(judge.program(sample()), [unknown]).verdict
+    assert (verdict.scores, verdict.status) == ({}, Status.PARSE_FAILURE)
+    failed = play(judge.program(sample()), [Failure(Status.API_ERROR, "gone")]).verdict
+    assert (failed.scores, failed.status) == ({}, Status.API_ERROR)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bounds_of_a_mean_hold_every_mean_and_are_reached(seed):
+    rng = np.random.default_rng(seed)
+    low, wide = rng.random(4), rng.random(4) * rng.integers(0, 2, 4)
+    means = [
+        float(weights @ np.arange(4) / weights.sum() / 3)
+        for corner in itertools.product((0, 1), repeat=4)
+        if (weights := low + wide * corner).sum() > 0
+    ]
+    # the mean of a weight is between those of its ends, so all extremes are at corners
+    assert mean_bounds(list(low), list(low + wide)) == pytest.approx((min(means), max(means)))
+
+
+def test_an_interval_has_its_middle_as_score():
+    low, high = [0.0] * len(SPELLINGS), [0.0] * len(SPELLINGS)
+    for text, ends in {"1": (0.0, 0.5), "10": (0.0, 0.5), "5": (0.5, 0.5)}.items():
+        low[SPELLINGS.index(text)], high[SPELLINGS.index(text)] = ends
+    verdict = play(
+        prepared("adiee", mode="expected").program(sample()), [Probabilities(tuple(low), tuple(high))]
+    ).verdict
+    assert verdict.bounds["O"] == pytest.approx((0.3, 0.75))
+    assert verdict.scores["O"] == pytest.approx((0.3 + 0.75) / 2)
+
+
+def test_the_words_are_drawn_for_an_instruction_and_all_are_drawn():
+    forms = {uid: form_of(uid, PACK, seed=3) for uid in map(str, range(400))}
+    drawn = Counter(forms.values())
+    assert len(drawn) == 20
+    assert min(drawn.values()) > 5
+    assert forms != {uid: form_of(uid, PACK, seed=4) for uid in forms}
+    texts = {
+        text_of(first_asks(prepared("adiee", seed=3).program(sample("7", image_model=model)))[0]) for model in "abc"
+    }
+    assert len(texts) == 1
+
+
+def test_one_question_and_one_answer_can_be_fixed():
+    texts = [
+        question_text("make it blue", Form(f"question_{n}", "answer_2"), PACK, "two", "number") for n in range(1, 5)
+    ]
+    assert len(set(texts)) == 4
+    judge = prepared("adiee", question=2, mode="expected")
+    assert {text_of(first_asks(judge.program(sample(uid)))[0]) for uid in "abcdefgh"} == {texts[1]}
+    assert len(set(ANSWERS)) == 5
+    assert all(answer.endswith("...") for answer in ANSWERS)
+
+
+@pytest.mark.parametrize("option", ["question", "answer"])
+def test_a_question_that_the_pack_does_not_have_is_one_line(option):
+    with pytest.raises(VievalError, match=rf"{option}_9.*judges\.adiee\.{option}") as error:
+        prepared("adiee", **{option: 9})
+    assert "\n" not in str(error.value)
+
+
+def test_a_head_without_its_scorer_is_one_line_and_no_other_mode():
+    with pytest.raises(VievalError, match="needs a trained scorer: set scorers.adiee.model") as error:
+        prepared("adiee", mode="head")
+    assert "\n" not in str(error.value)
+
+
+def headed(tmp_path, options=None, **description):
+    """The judge with a trained scorer, of which only the description is there."""
+    document = {
+        "form": "value_head",
+        "images": ["source", "output"],
+        "text": "{{ instruction }}",
+        "score": {"linear": [0, 1]},
+        "network": {"base": "base", "head": "head.safetensors"},
+        **description,
+    }
+    (tmp_path / "scorer.yaml").write_text(json.dumps(document))
+    judges = {"judges": {"adiee": options or {}}, "scorers": {"adiee": {"model": str(tmp_path)}}}
+    return prepare("adiee", None, Config.model_validate(judges))
+
+
+@pytest.mark.parametrize(("value", "score"), [(0.25, 0.25), (1.5, 1.0), (-0.1, 0.0)])
+def test_a_named_scorer_is_asked_instead_of_a_backbone(tmp_path, value, score):
+    judge = headed(tmp_path, {"question": 2})
+    played = play(judge.program(sample()), [Measurement(value, "trained abc")])
+    [ask] = played.asks
+    assert isinstance(ask, Measure)
+    assert (ask.metric, ask.backbone, ask.images) == (
+        "value_head",
+        "adiee",
+        {"image_0": png("red"), "image_1": png("blue")},
+    )
+    assert ask.texts == {"text": question_text("make it blue", Form("question_2", "answer_1"), PACK, "two", "token")}
+    assert played.verdict.scores == {"O": score}
+    assert played.verdict.trace[0].scores == (value,)
+    assert recorded_reply(ask, played.verdict.trace[0]) == Measurement(value, "trained abc")
+    assert judge.provenance.settings == ("head",)
+    assert judge.spec.scored
+    gone = play(judge.program(sample()), [Failure(Status.TOOL_ERROR, "no memory")]).verdict
+    assert (gone.scores, gone.status) == ({}, Status.TOOL_ERROR)
+    verdict = play(judge.program(sample(without=["source"]))).verdict
+    assert verdict.status is Status.NOT_APPLICABLE
+
+
+def test_a_scorer_that_sees_both_images_as_one_is_asked_in_these_words(tmp_path):
+    judge = headed(tmp_path, network={"base": "base", "head": "head", "side_by_side": True})
+    [ask] = first_asks(judge.program(sample()))
+    assert "side by side" in ask.texts["text"]
+    assert len(ask.images) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "description", "said"),
+    [
+        ({"mode": "expected"}, {}, "gives its score itself"),
+        ({}, {"images": ["output"]}, "shown source and output"),
+        ({}, {"form": "dual_encoder"}, "and this one is a dual_encoder"),
+    ],
+)
+def test_a_scorer_that_does_not_fit_is_one_line(tmp_path, options, description, said):
+    with pytest.raises(VievalError, match=said) as error:
+        headed(tmp_path, options, **description)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("mode", ["prompt", "expected"])
+def test_joined_images_are_one_with_the_source_on_the_left(mode):
+    judge = prepared("adiee", images="joined", mode=mode)
+    reply = Text("Score: 5") if mode == "prompt" else told({5: 1.0})
+    played = play(judge.program(sample()), answer=lambda ask: run(ask) if isinstance(ask, UseTool) else reply)
+    [image] = images_of(played.asks[1])
+    shown = pixels(image)
+    assert shown.shape == (6, 16, 3)
+    assert (shown[0, 0].tolist(), shown[0, -1].tolist()) == ([255, 0, 0], [0, 0, 255])
+    assert "side by side" in text_of(played.asks[1])
+    assert "side by side" not in text_of(first_asks(prepared("adiee", mode=mode).program(sample()))[0])
+
+
+def test_an_image_that_cannot_be_joined_is_a_tool_error_and_nothing_is_asked(tmp_path):
+    judge = prepared("adiee", images="joined")
+    broken = Sample(
+        SampleId("b", "tie", "m", "1"), {"source": png("red"), "output": Image(b"no image")}, {"instruction": "a"}
+    )
+    played = play(judge.program(broken), answer=run)
+    assert (played.verdict.status, played.verdict.scores, played.calls) == (Status.TOOL_ERROR, {}, 1)
+
+
+def test_the_lower_image_takes_the_height_of_the_higher_and_keeps_its_proportions():
+    high, low = np.zeros((10, 20, 3), np.uint8), np.full((5, 30, 3), 255, np.uint8)
+    for both, first in ((side_by_side(high, low), 20), (side_by_side(low, high)[:, ::-1], 20)):
+        assert both.shape == (10, 20 + 60, 3)
+        assert both[:, :first].max() == 0
+        assert both[:, first:].min() == 255
+    unchanged = np.asarray(decode(png("blue")))
+    assert (side_by_side(unchanged, unchanged)[:, 8:] == unchanged).all()
+
+
+def test_what_is_recorded_of_probabilities_gives_the_same_score_again():
+    judge = prepared("adiee", mode="expected")
+    low = np.random.default_rng(0).dirichlet(np.ones(len(SPELLINGS) + 1))[:-1]
+    reply = Probabilities(tuple(low), tuple(min(1.0, value * 1.5) for value in low))
+    played = play(judge.program(sample()), [reply])
+    [step] = played.verdict.trace
+    assert recorded_reply(played.asks[0], step) == reply
+    assert play(judge.program(sample()), [recorded_reply(played.asks[0], step)]).verdict == played.verdict
+
+
+def test_the_drawn_edits_are_asked_about():
+    judge = prepared("adiee", mode="expected")
+    for part in ("tie", "mie"):
+        for one in vieval_demo.load(Path(), part)[:8]:
+            verdict = play(judge.program(one), [told({NUMBERS[-1]: 1.0})]).verdict
+            assert verdict.scores == {"O": 1.0}

@@ -1,0 +1,74 @@
+"""Strengths of image models from contests: they satisfy the equations that the likeliest ones must."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vieval_plugin.stats.bradley_terry import strengths
+
+
+def played(models: int, contests: int, tie: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Wins and ties of drawn strengths, and the logarithms of these, of sum 0."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(0, 1, models)
+    wins, ties = np.zeros((models, models)), np.zeros((models, models))
+    for _ in range(contests):
+        a, b = rng.choice(models, 2, replace=False)
+        chances = np.array([np.exp(truth[a]), np.exp(truth[b]), tie * np.exp((truth[a] + truth[b]) / 2)])
+        outcome = rng.choice(3, p=chances / chances.sum())
+        if outcome == 2:
+            ties[a, b] += 1
+            ties[b, a] += 1
+        else:
+            wins[(a, b) if outcome == 0 else (b, a)] += 1
+    return wins, ties, truth - truth.mean()
+
+
+@pytest.mark.parametrize("tie", [0.0, 0.7, 3.0])
+def test_expected_points_and_ties_are_the_observed_ones(tie: float) -> None:
+    wins, ties, _ = played(6, 800, tie, seed=1)
+    found = strengths(wins, ties)
+    power = np.exp(found.log_strengths)
+    draws = found.tie * np.sqrt(np.outer(power, power))
+    contests, chances = wins + wins.T + ties, power[:, None] + power + draws
+    points = (contests * (power[:, None] + draws / 2) / chances).sum(axis=1)
+    np.testing.assert_allclose(points, (wins + ties / 2).sum(axis=1), rtol=1e-9)
+    upper = np.triu_indices(6, 1)
+    assert (contests * draws / chances)[upper].sum() == pytest.approx(ties[upper].sum())
+
+
+def test_many_contests_give_the_strengths_they_were_drawn_from() -> None:
+    wins, ties, truth = played(5, 20_000, 0.7, seed=0)
+    found = strengths(wins, ties)
+    assert np.abs(found.log_strengths - truth).max() < 0.1
+    assert found.tie == pytest.approx(0.7, abs=0.05)
+
+
+def test_a_circle_of_lopsided_wins_is_fitted_from_afar() -> None:
+    wins = np.zeros((4, 4))
+    wins[0, 1] = wins[1, 2] = wins[2, 3] = 1000
+    wins[3, 0] = 1
+    found = strengths(wins, np.zeros((4, 4))).log_strengths
+    assert (np.diff(found) < -6).all()
+
+
+def test_what_never_lost_has_no_finite_strength() -> None:
+    wins = [[0, 3, 0], [0, 0, 1], [0, 0, 0]]
+    assert np.isnan(strengths(wins, np.zeros((3, 3))).log_strengths).all()
+    one_tie = np.zeros((3, 3))
+    one_tie[0, 2] = one_tie[2, 0] = 1
+    assert np.isfinite(strengths(wins, one_tie).log_strengths).all()
+
+
+def test_nothing_but_ties_are_equals() -> None:
+    assert strengths(np.zeros((2, 2)), [[0, 2], [2, 0]]).log_strengths.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("wins", "ties"),
+    [([[0, -1], [0, 0]], np.zeros((2, 2))), (np.zeros((2, 3)), np.zeros((2, 3))), (np.zeros((2, 2)), [[0, 1], [0, 0]])],
+)
+def test_counts_that_are_none_are_an_error(wins: object, ties: object) -> None:
+    with pytest.raises(ValueError, match="counts of wins"):
+        strengths(wins, ties)

@@ -1,0 +1,83 @@
+"""Means corrected by a few ratings: equal to what the authors' package gives, and right as often as they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vieval_plugin.stats.prediction_powered import corrected_mean
+
+ITEMS = np.arange(30)
+TRUTH = 0.5 + 0.4 * np.sin(ITEMS * 1.7)
+RATINGS = np.where(ITEMS % 3 == 0, TRUTH, np.nan)
+
+
+# mean and interval by ppi_mean_pointestimate and ppi_mean_ci of ppi-python 0.2.3 for the same made-up numbers
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        (0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3), (0.49592252882329024, 0.38188176536584806, 0.6099632922807324)),
+        (0.5 + 0.3 * np.cos(ITEMS * 0.9 + 1), (0.474619823815721, 0.30364163390712545, 0.6455980137243165)),
+        (
+            0.8 - (0.7 * TRUTH + 0.1 * np.cos(ITEMS * 2.3)),
+            (0.47891988952023706, 0.3062798981757112, 0.6515598808647629),
+        ),
+    ],
+    ids=["good", "unrelated", "opposite"],
+)
+def test_each_item_by_itself_equals_the_authors_package(
+    scores: np.ndarray, expected: tuple[float, float, float]
+) -> None:
+    assert corrected_mean(RATINGS, scores)[:3] == pytest.approx(expected, abs=1e-14)
+
+
+def test_a_judge_that_says_nothing_or_the_opposite_is_left_out() -> None:
+    plain = corrected_mean(RATINGS, np.full(30, 0.5))
+    assert plain.weight == 0.0
+    assert plain.mean == pytest.approx(RATINGS[::3].mean())
+    assert corrected_mean(RATINGS, -TRUTH)[:3] == plain[:3]
+
+
+def test_all_rated_is_the_mean_of_ratings() -> None:
+    found = corrected_mean(TRUTH, TRUTH)
+    assert (found.mean, found.weight) == (pytest.approx(TRUTH.mean()), 0.0)
+
+
+def test_items_of_a_group_count_as_one() -> None:
+    """Each item four times over in one group is no more known than once."""
+    scores = 0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3)
+    once = corrected_mean(RATINGS, scores)
+    often = corrected_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4), [str(n) for n in np.repeat(ITEMS, 4)])
+    assert often == pytest.approx(once, abs=1e-12)
+    assert corrected_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4)).high < once.high
+
+
+def test_a_single_rated_group_has_no_interval_and_so_no_estimate() -> None:
+    assert np.isnan(corrected_mean([0.5, 0.7, np.nan], [0.5, 0.6, 0.7], ["a", "a", "b"]).mean)
+
+
+@pytest.mark.parametrize("scores", [[0.1, 0.2], [0.1, float("nan"), 0.3], [0.1, float("inf"), 0.3]])
+def test_scores_that_do_not_fit_are_an_error(scores: list[float]) -> None:
+    with pytest.raises(ValueError, match="a finite score"):
+        corrected_mean([0.1, 0.2, 0.3], scores)
+
+
+def _covered(rated: int, runs: int, rng: np.random.Generator, *, biased: float = 0.2) -> float:
+    """How often the interval holds the true mean of 0.5, of groups of two with a shared part, by a judge that is biased."""
+    groups = 200
+    names = [str(n) for n in np.repeat(np.arange(groups), 2)]
+    held = 0
+    for _ in range(runs):
+        people = 0.5 + np.repeat(rng.normal(0, 0.15, groups), 2) + rng.normal(0, 0.1, 2 * groups)
+        judge = 0.6 * people + biased + rng.normal(0, 0.1, 2 * groups)
+        chosen = np.isin(np.repeat(np.arange(groups), 2), rng.choice(groups, rated // 2, replace=False))
+        found = corrected_mean(np.where(chosen, people, np.nan), judge, names)
+        held += found.low <= 0.5 <= found.high
+    return held / runs
+
+
+@pytest.mark.slow
+def test_intervals_at_100_labels_hold_the_truth_as_often_as_they_say() -> None:
+    shares = {rated: _covered(rated, 2000, np.random.default_rng(0)) for rated in (20, 40, 100)}
+    print(f"coverage of 95% intervals in 2,000 runs by number of labels: {shares}")
+    assert 0.93 <= shares[100] <= 0.97

@@ -1,0 +1,99 @@
+"""Image models ranked by a judge's mean scores, beside an order that is given from outside, such as an arena's."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from vieval_plugin.meta_evaluation.observations import StatisticsOptions, fill, observe
+from vieval_plugin.meta_evaluation.tables import Key, Table, with_interval
+from vieval_plugin.records import Record, Run
+from vieval_plugin.stats.bootstrap import cluster_counts, interval
+from vieval_plugin.stats.correlation import Floats, undefined
+from vieval_plugin.stats.ranking import footrule, rank_rho, rank_tau, ranks, resampled_means, resampled_rankings
+
+ORDER = "order"
+_STATISTICS = {"footrule": footrule, "rho": rank_rho, "tau": rank_tau}
+_DIGITS = {"footrule": 1, "rho": 3, "tau": 3}
+
+
+def ranking_against(
+    order: Sequence[str], parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
+) -> tuple[Table, dict[Key, float], dict[Key, str]]:
+    """A row for each part, judge and aspect of which two or more image models are in an order.
+
+    The intervals are those of a bootstrap over what image models were given (instructions), which all of them share. An
+    image model without a score is left out, and so is one that is not in the order.
+
+    Args:
+        order: image models, the best first.
+        parts: all parts of a benchmark, in order.
+        runs: one a judge, labels all different.
+        options: what failed verdicts are, how many draws, the seed.
+
+    Returns:
+        The table, its cells (`footrule` >= 0, `rho` and `tau` in [-1, 1]), and why undefined ones are.
+    """
+    rows, cells, reasons = [], dict[Key, float](), dict[Key, str]()
+    for part in parts:
+        for run in (run for run in runs if part in run.records):
+            for aspect in run.aspects:
+                scores = _scores(run.records[part], run.aspects, aspect, options)
+                known = {model for model, *_ in scores}
+                models = [model for model in order if model in known]
+                if len(models) < 2:
+                    continue
+                places = -np.arange(len(models), dtype=float)
+                table, groups = _table(scores, models)
+                means = np.array([float(np.nanmean(row)) for row in table])
+                seed = [options.seed, zlib.crc32(f"{run.benchmark}/{part}".encode())]
+                drawn = resampled_rankings(resampled_means(table, cluster_counts(groups, options.draws, seed)), places)
+                shown = []
+                for (name, statistic), draws in zip(_STATISTICS.items(), drawn, strict=True):
+                    key, value = Key(ORDER, part, "", run.label, name, aspect), statistic(means, places)
+                    cells[key], reason = value, undefined(means, places).replace("first variable", "judge")
+                    if math.isnan(value):
+                        reasons[key] = reason
+                    shown.append(with_interval(value, *interval(draws), reason, digits=_DIGITS[name]))
+                by_rank = sorted(zip(ranks(means), models, strict=True))
+                ranked = " ".join(f"{model}:{rank:g}" for rank, model in by_rank)
+                rows.append((part, run.label, aspect, f"{len(models)} of {len(order)}", ranked, *shown))
+    header = ("task", "judge", "aspect", "image models", "rank by judge", "footrule", "rho", "tau")
+    title = "Ranking of image models against the order given [95% interval]"
+    return Table("order", title, header, tuple(rows)), cells, reasons
+
+
+def _scores(
+    judged: Sequence[Sequence[Record]], aspects: Sequence[str], aspect: str, options: StatisticsOptions
+) -> list[tuple[str, str, str, float]]:
+    """Image model, group, uid and score of each output that has one, in a fixed order; of contests, of each candidate once."""
+    samples = [observe(records) for records in judged if not records[0].candidates]
+    found = {
+        (o.image_model, o.group, o.uid): dict(o.scores)[aspect]
+        for o in fill(samples, aspects, options)
+        if aspect in dict(o.scores)
+    }
+    for records in judged:
+        found |= dict(_of_candidates(records[0], aspect))
+    return [(*key, score) for key, score in sorted(found.items())]
+
+
+def _of_candidates(record: Record, aspect: str) -> Iterator[tuple[tuple[str, str, str], float]]:
+    scores = record.verdict.choice.scores if record.verdict.choice else ()
+    for candidate, of_one in zip(record.candidates, scores, strict=False):
+        if aspect in of_one:
+            yield (candidate.image_model, record.group, candidate.uid), of_one[aspect]
+
+
+def _table(scores: Sequence[tuple[str, str, str, float]], models: Sequence[str]) -> tuple[Floats, list[str]]:
+    """Scores of shape (models, items), NaN where a model has none, and the group of each item."""
+    items = sorted({(group, uid) for _, group, uid, _ in scores})
+    table = np.full((len(models), len(items)), np.nan)
+    row, column = ({name: n for n, name in enumerate(names)} for names in (models, items))
+    for model, group, uid, score in scores:
+        if model in row:
+            table[row[model], column[group, uid]] = score
+    return table, [group for group, _ in items]
