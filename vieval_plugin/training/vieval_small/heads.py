@@ -94,8 +94,8 @@ def _fit(head: nn.Sequential, features: Tensor, score: Tensor, wrong: Tensor, ow
     first = head[0]
     assert isinstance(first, nn.Linear)
     with torch.no_grad():
-        first.bias += first.weight @ mean
-        first.weight *= spread
+        first.bias.add_(first.weight @ mean)
+        first.weight.mul_(spread)
     scaled = (features - mean) / spread
     optimiser = torch.optim.AdamW(head.parameters(), 1e-3, weight_decay=0.05)
     rng = np.random.RandomState(2)
@@ -109,5 +109,5 @@ def _fit(head: nn.Sequential, features: Tensor, score: Tensor, wrong: Tensor, ow
         (loss + 0.1 * (more * own[rows]).mean()).backward()
         optimiser.step()
     with torch.no_grad():
-        first.weight /= spread
-        first.bias -= first.weight @ mean
+        first.weight.div_(spread)
+        first.bias.sub_(first.weight @ mean)
