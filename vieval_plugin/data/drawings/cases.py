@@ -1,6 +1,6 @@
 """Instructions without end: for each kind, a random one and how an output of it is drawn with a defect.
 
-What can only be wrong in whole things goes by quarters of the strength, which is what `Asked.draw` must then be given.
+What can only be wrong in whole things goes by quarters of the strength, which is what `DrawnInstruction.draw` must then be given.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Asked:
+class DrawnInstruction:
     """One instruction: its texts and condition images, the defects that fit it, and how its output is drawn.
 
     `colours` and `toys` are what the instruction asks for.
@@ -69,7 +69,7 @@ def _far(colour: str, rng: Random) -> str:
     return HUES[(HUES.index(colour) + rng.randint(2, 6)) % len(HUES)]
 
 
-def _counting(world: World, rng: Random) -> Asked:
+def _counting(world: World, rng: Random) -> DrawnInstruction:
     thing, colour, count = pick(world.things, rng), pick(HUES, rng), int(rng.randint(1, 7))
     wrong, other = _far(colour, rng), pick([one for one in world.things if one != thing], rng)
     more = 1 if count < 4 or (count < 6 and rng.random_sample() < 0.5) else -1
@@ -94,7 +94,7 @@ def _counting(world: World, rng: Random) -> Asked:
             picture = place(picture, draw_thing(other, COLOURS[wrong], size), centre)
         return Drawn(picture, tuple(colours))
 
-    return Asked({"prompt": prompt}, {}, world.defects["counting"], draw, (COLOURS[colour],) * count)
+    return DrawnInstruction({"prompt": prompt}, {}, world.defects["counting"], draw, (COLOURS[colour],) * count)
 
 
 def _worded(what: str, where: str, rng: Random) -> str:
@@ -117,7 +117,7 @@ def _quadrants(rng: Random) -> list[tuple[int, int]]:
     return [(int(x + rng.randint(-8, 9)), int(y + rng.randint(-8, 9))) for x, y in spots]
 
 
-def _four(world: World, rng: Random) -> Asked:
+def _four(world: World, rng: Random) -> DrawnInstruction:
     pairs, names = _some(world, rng, 4)
     wrong, others = (
         [_far(colour, rng) for _, colour in pairs],
@@ -145,18 +145,20 @@ def _four(world: World, rng: Random) -> Asked:
             picture = place(picture, draw_thing(str(others[number]), COLOURS[wrong[number]], 60), at)
         return Drawn(picture, tuple(colours))
 
-    return Asked({"prompt": prompt}, {}, world.defects["four"], draw, tuple(COLOURS[colour] for _, colour in pairs))
+    return DrawnInstruction(
+        {"prompt": prompt}, {}, world.defects["four"], draw, tuple(COLOURS[colour] for _, colour in pairs)
+    )
 
 
-def _tig(world: World, rng: Random) -> Asked:
+def _tig(world: World, rng: Random) -> DrawnInstruction:
     return _counting(world, rng) if rng.random_sample() < 0.5 else _four(world, rng)
 
 
-def _tie(world: World, rng: Random) -> Asked:
+def _tie(world: World, rng: Random) -> DrawnInstruction:
     return _recolouring(world, rng) if rng.random_sample() < 0.5 else _adding(world, rng)
 
 
-def _adding(world: World, rng: Random) -> Asked:
+def _adding(world: World, rng: Random) -> DrawnInstruction:
     thing, colour, corner = pick(world.things, rng), pick(HUES, rng), pick(tuple(_CORNERS), rng)
     forms = (
         "Add {0} to the {1} corner of the picture.",
@@ -173,7 +175,7 @@ def _adding(world: World, rng: Random) -> Asked:
     )
 
 
-def _mie(world: World, rng: Random) -> Asked:
+def _mie(world: World, rng: Random) -> DrawnInstruction:
     thing, colour = pick(world.things, rng), pick(HUES, rng)
     half = int(rng.randint(44, 66))
     centre = tuple(int(v) for v in rng.randint(half + 4, SIZE - half - 4, 2))
@@ -204,7 +206,7 @@ def _inserting(
     size: int,
     centre: tuple[int, ...],
     rng: Random,
-) -> Asked:
+) -> DrawnInstruction:
     (thing, colour), source, other = wanted, conditions["source"], world.ground(rng, 0.4)
     wrong, turn = _far(colour, rng), rng.uniform(0, 2 * np.pi)
 
@@ -222,13 +224,13 @@ def _inserting(
         picture = place(background, sprite, (at[0], at[1]), 1 - s if kind == "faded" else 1)
         return Drawn(picture, (ink,))
 
-    return Asked({"instruction": text}, conditions, world.defects[sort], draw, (COLOURS[colour],))
+    return DrawnInstruction({"instruction": text}, conditions, world.defects[sort], draw, (COLOURS[colour],))
 
 
 _SHAPED = {"cut_off": content.cut_off, "squeezed": content.squeezed, "smaller": content.smaller}
 
 
-def _recolouring(world: World, rng: Random) -> Asked:
+def _recolouring(world: World, rng: Random) -> DrawnInstruction:
     number = int(rng.randint(1, 5))
     pairs, _ = _some(world, rng, number)
     (thing, colour), centres = pairs[0], rng.permutation(_quadrants(rng))
@@ -263,10 +265,12 @@ def _recolouring(world: World, rng: Random) -> Asked:
 
     text = pick(forms, rng).format(colour, thing, target)
     source = arranged(empty, pairs, centres[:number])
-    return Asked({"instruction": text}, {"source": source}, world.defects["recolouring"], draw, (COLOURS[target],))
+    return DrawnInstruction(
+        {"instruction": text}, {"source": source}, world.defects["recolouring"], draw, (COLOURS[target],)
+    )
 
 
-def _cig(world: World, rng: Random) -> Asked:
+def _cig(world: World, rng: Random) -> DrawnInstruction:
     if rng.random_sample() < 0.6:
         caption = pick(tuple(world.photographs), rng)
         prompt, picture = f"a photo that shows {caption}", crop(world.photographs[caption], rng)
@@ -282,7 +286,7 @@ def _cig(world: World, rng: Random) -> Asked:
         change = pick((*world.outlines.values(), next(iter(world.outlines.values()))), rng)
         return Drawn(change(picture, s, other, rng) if s else picture)
 
-    return Asked({"prompt": prompt}, {"control": line_drawing(picture)}, world.defects["cig"], draw)
+    return DrawnInstruction({"prompt": prompt}, {"control": line_drawing(picture)}, world.defects["cig"], draw)
 
 
 def _sprite(toy: Toy, size: int, kind: str, s: float) -> Picture:
@@ -290,7 +294,7 @@ def _sprite(toy: Toy, size: int, kind: str, s: float) -> Picture:
     return _SHAPED[kind](sprite, s) if kind in _SHAPED else sprite
 
 
-def _sdig(world: World, rng: Random) -> Asked:
+def _sdig(world: World, rng: Random) -> DrawnInstruction:
     toy = world.toy(rng)
     stranger, ground, where = world.toy(rng, toy), world.ground(rng, 0.25), pick(world.places, rng)
     size, centre = int(rng.randint(150, 220)), (int(rng.randint(108, 149)), int(rng.randint(116, 150)))
@@ -301,10 +305,10 @@ def _sdig(world: World, rng: Random) -> Asked:
         picture = place(ground, _sprite(shown, size, kind, s), centre, 1 - s if kind == "faded" else 1)
         return Drawn(picture, toys=(shown,))
 
-    return Asked(texts, {"subject": portrait(toy)}, world.defects["sdig"], draw, toys=(toy,))
+    return DrawnInstruction(texts, {"subject": portrait(toy)}, world.defects["sdig"], draw, toys=(toy,))
 
 
-def _sdie(world: World, rng: Random) -> Asked:
+def _sdie(world: World, rng: Random) -> DrawnInstruction:
     toy, scene, other = world.toy(rng), world.ground(rng, 0.5), world.ground(rng, 0.4)
     replaced = world.toy(rng, toy)
     size, centre = int(rng.randint(140, 196)), (int(rng.randint(84, 173)), int(rng.randint(120, 160)))
@@ -317,10 +321,10 @@ def _sdie(world: World, rng: Random) -> Asked:
         return Drawn(picture, toys=(shown,))
 
     conditions = {"source": place(scene, draw_toy(replaced, size), centre), "subject": portrait(toy)}
-    return Asked({"subject": f"toy {toy.animal}"}, conditions, world.defects["sdie"], draw, toys=(toy,))
+    return DrawnInstruction({"subject": f"toy {toy.animal}"}, conditions, world.defects["sdie"], draw, toys=(toy,))
 
 
-def _mcic(world: World, rng: Random) -> Asked:
+def _mcic(world: World, rng: Random) -> DrawnInstruction:
     first = world.toy(rng)
     second = world.toy(rng, first)
     strangers = world.toy(rng, first), world.toy(rng, second)
@@ -346,10 +350,10 @@ def _mcic(world: World, rng: Random) -> Asked:
     both = PIL.Image.new("RGB", (2 * SIZE, SIZE))
     for number, one in enumerate(tuple(conditions.values())):
         both.paste(one, (number * SIZE, 0))
-    return Asked(texts, {"concepts": both, **conditions}, world.defects["mcic"], draw, toys=(first, second))
+    return DrawnInstruction(texts, {"concepts": both, **conditions}, world.defects["mcic"], draw, toys=(first, second))
 
 
-_CASES: dict[str, Callable[[World, Random], Asked]] = {
+_CASES: dict[str, Callable[[World, Random], DrawnInstruction]] = {
     "tig": _tig,
     "mie": _mie,
     "tie": _tie,
@@ -361,12 +365,12 @@ _CASES: dict[str, Callable[[World, Random], Asked]] = {
 KINDS = tuple(_CASES)
 
 
-def case(world: World, kind: str, rng: Random) -> Asked:
+def case(world: World, kind: str, rng: Random) -> DrawnInstruction:
     """A random instruction of a kind."""
     return _CASES[kind](world, rng)
 
 
-def drawn(case: Asked, defect: str, strength: float, rng: Random) -> tuple[Drawn, float]:
+def drawn(case: DrawnInstruction, defect: str, strength: float, rng: Random) -> tuple[Drawn, float]:
     """An output with a defect of content, and the strength that it has: to the quarter where it goes by whole things."""
     if defect in BY_QUARTERS:
         strength = quarters(strength) / 4

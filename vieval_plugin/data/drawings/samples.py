@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vieval_plugin.data.drawings.cases import Asked, Drawn, case, drawn
+from vieval_plugin.data.drawings.cases import Drawn, DrawnInstruction, case, drawn
 from vieval_plugin.data.drawings.drawing import Picture
 from vieval_plugin.data.drawings.quality import spoil
 from vieval_plugin.data.drawings.worlds import World, pick
@@ -25,7 +25,7 @@ class Output:
     quality_strength: float
 
 
-def outputs(world: World, kind: str, rng: np.random.RandomState, number: int) -> tuple[Asked, list[Output]]:
+def outputs(world: World, kind: str, rng: np.random.RandomState, number: int) -> tuple[DrawnInstruction, list[Output]]:
     """An instruction of a kind and several outputs of it, each with one defect of content and one of quality.
 
     A fifth of the strengths are 0, as most image models get some things right, and the others are spread evenly.
@@ -34,7 +34,7 @@ def outputs(world: World, kind: str, rng: np.random.RandomState, number: int) ->
     return asked, [_output(world, asked, rng) for _ in range(number)]
 
 
-def _output(world: World, asked: Asked, rng: np.random.RandomState) -> Output:
+def _output(world: World, asked: DrawnInstruction, rng: np.random.RandomState) -> Output:
     content, quality = pick(asked.defects, rng), pick(tuple(world.quality), rng)
     shown, content_strength = drawn(asked, content, _strength(rng), rng)
     quality_strength = _strength(rng)
@@ -46,7 +46,9 @@ def _strength(rng: np.random.RandomState) -> float:
     return 0.0 if rng.random_sample() < 0.2 else float(rng.uniform(0.03, 1))
 
 
-def several(world: World, kind: str, seed: int, cases: int, each: int) -> Iterator[tuple[Asked, list[Output]]]:
+def several(
+    world: World, kind: str, seed: int, cases: int, each: int
+) -> Iterator[tuple[DrawnInstruction, list[Output]]]:
     """So many instructions, each with as many outputs; the same for the same seed."""
     for number in range(cases):
         yield outputs(world, kind, np.random.RandomState([seed, number]), each)

@@ -12,7 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from vieval_plugin.backends.vieval_small_views import KINDS, conditions, full, small, words
-from vieval_plugin.data.drawings.cases import Asked
+from vieval_plugin.data.drawings.cases import DrawnInstruction
 from vieval_plugin.data.drawings.drawing import COLOURS, HUES, Rgb
 from vieval_plugin.data.drawings.samples import several
 from vieval_plugin.data.drawings.toys import Toy
@@ -77,7 +77,7 @@ def piece(kind: str, number: int, cases: int = CASES) -> Piece:
     return {name: np.array(values) for name, values in found.items()}
 
 
-def _facts(of: Asked | Any) -> Any:
+def _facts(of: DrawnInstruction | Any) -> Any:
     """What is asked for, or shown: how many things of each hue, or what up to two toys look like; zeros for the rest."""
     hues = sum((_hues(one) for one in of.colours), np.zeros(len(HUES))) / 4
     looks = [*map(_looks, of.toys), np.zeros(LOOKS), np.zeros(LOOKS)][:2]
