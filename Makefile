@@ -4,6 +4,7 @@ ENV := .venv
 OUT ?= out
 BIN := $(ENV)/bin
 VLLM_ENV := .venv-vllm
+KIT_ENV := .venv-vlmevalkit
 VLLM_PORT ?= 8765
 VLLM_URL := http://127.0.0.1:$(VLLM_PORT)
 
@@ -11,13 +12,13 @@ VLLM_URL := http://127.0.0.1:$(VLLM_PORT)
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo test test-fast test-vllm test-attack train-small lint docs tasks clean
+.PHONY: demo test test-fast test-vllm test-vlmevalkit test-attack train-adiee-demo train-small lint docs tasks clean
 
 # tokens of what an environment was made from: a second call is quick unless setup.cfg changed
 $(ENV)/ready: setup.cfg pyproject.toml
 	@echo "== making an environment in $(ENV) (lmms-eval brings PyTorch, some 7 GB: a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(ENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[lmms-eval,http,metrics,scorers,video,tools,test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[lmms-eval,http,metrics,scorers,train,generators,video,tools,test]"
 	@touch $@
 
 demo: $(ENV)/ready
@@ -39,7 +40,7 @@ test: $(ENV)/ready lint
 
 # without what takes long (marker `slow`): under two minutes on two cores
 test-fast: $(ENV)/ready
-	$(BIN)/python -m pytest -rs $(PARALLEL) -m "not slow and not vllm and not attack"
+	$(BIN)/python -m pytest -rs $(PARALLEL) -m "not slow and not vllm and not attack and not vlmevalkit"
 
 $(VLLM_ENV)/ready: setup.cfg tests/vllm_server.sh
 	@echo "== making an environment with vLLM for CPUs in $(VLLM_ENV) (5 minutes and 3.5 GB the first time)"
@@ -62,9 +63,26 @@ test-vllm: $(ENV)/ready $(VLLM_ENV)/ready
 	  VIEVAL_VLLM_URL=$(VLLM_URL)/v1 VIEVAL_VLLM_PYTHON=$(abspath $(VLLM_ENV)/bin/python) \
 	    $(BIN)/python -m pytest -rs -m vllm --durations=0
 
+$(KIT_ENV)/ready: setup.cfg tests/vlmevalkit/environment.sh
+	@echo "== making an environment with VLMEvalKit in $(KIT_ENV) (5 minutes and 3 GB the first time)"
+	PYTHON=$(PYTHON) tests/vlmevalkit/environment.sh $(KIT_ENV)
+	@touch $@
+
+# the tests marked vlmevalkit, with each package of VLMEvalKit; lmms-eval judges beside them in its own environment
+test-vlmevalkit: $(ENV)/ready $(KIT_ENV)/ready
+	@echo "== tests marked vlmevalkit, with ms-vlmeval"
+	VIEVAL_LMMS_EVAL_PYTHON=$(abspath $(BIN)/python) $(KIT_ENV)/bin/python -m pytest -rs -m vlmevalkit --durations=5 tests/vlmevalkit
+	@echo "== the same with nvidia-vlmeval"
+	VIEVAL_LMMS_EVAL_PYTHON=$(abspath $(BIN)/python) PYTHONPATH=$(KIT_ENV)/nvidia \
+	  $(KIT_ENV)/bin/python -m pytest -rs -m vlmevalkit --durations=5 tests/vlmevalkit
+
 # a server that fails in a hundred ways, hostile files, kill -9, full disks: a table of what was lost (ten minutes at most)
 test-attack: $(ENV)/ready
 	PYTHONPATH=tests $(BIN)/python -m attack.run $(ATTACK)
+
+# ADIEE's scorer learnt from nothing on drawn edits, beside the same base that learns to say numbers: twenty minutes
+train-adiee-demo: $(ENV)/ready
+	$(BIN)/python bench/train_adiee.py $(OUT)/train-adiee
 
 # the type checker sees the package as installed, where judges/ is vieval_plugin.judges
 lint: $(ENV)/ready
@@ -89,4 +107,4 @@ tasks: $(ENV)/ready
 	$(BIN)/python -m vieval_plugin.hosts.lmms_eval.task_files
 
 clean:
-	rm -rf $(ENV) $(VLLM_ENV) build *.egg-info out report
+	rm -rf $(ENV) $(VLLM_ENV) $(KIT_ENV) build *.egg-info out report

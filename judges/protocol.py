@@ -21,6 +21,7 @@ class Status(str, Enum):
     """How a reply or a verdict came out, from best to worst.
 
     `not_applicable`: the sample lacks what the judge asks about, or is of a kind it does not know; no statistic sees it.
+    `no_image`: the generator made no image, so there is nothing to judge.
     `guessed`: in a replay, a reply that could not be read and for which those who recorded it made up a number.
     `missing`: a replay holds no verdict of the sample.
     """
@@ -32,6 +33,7 @@ class Status(str, Enum):
     API_ERROR = "api_error"
     TOOL_ERROR = "tool_error"
     NOT_APPLICABLE = "not_applicable"
+    NO_IMAGE = "no_image"
     GUESSED = "guessed"
     MISSING = "missing"
 
@@ -65,16 +67,19 @@ class Image:
 class SampleId:
     """Which output image of which benchmark a sample is; `part` is one of the benchmark's own, such as `527` or `tie`.
 
-    The id of a contest, which several image models are in, names none.
+    The id of a contest, which several image models are in, names none. `draw` numbers the images that one image model made
+    under the same conditions, from 0.
     """
 
     benchmark: str
     part: str
     image_model: str
     uid: str
+    draw: int = 0
 
     def __str__(self) -> str:
-        return "/".join([self.benchmark, self.part, *filter(None, [self.image_model]), self.uid])
+        drawn = [f"draw {self.draw}"] if self.draw else []
+        return "/".join([self.benchmark, self.part, *filter(None, [self.image_model]), self.uid, *drawn])
 
 
 @dataclass(frozen=True)
@@ -84,8 +89,8 @@ class Sample:
     `images` maps a role (`output`, `source`, `mask`, `subject`, `control`, `concepts`) to an image, `texts` a name
     (`prompt`, `instruction`, `subject`) to a text. Frames of a video and views of a 3D object are the roles `frame_0`,
     `frame_1`, ... and `view_0`, ... `ratings` maps an aspect to one value a rater, on the benchmark's own scale
-    (ImagenHub's is [0, 1]). `tags` are a benchmark's skill tags. `annotations` is what people wrote beside the ratings,
-    as JSON values by name.
+    (ImagenHub's is [0, 1]). `tags` are a benchmark's skill tags, of which a sample may have many, and `category` is the one
+    heading that it stands under, if any. `annotations` is what people wrote beside the ratings, as JSON values by name.
 
     `kind` says what the sample is and so what it is asked, one of the seven task codes (`tig`, `tie`, ...); it is the
     part's name where nothing else is given. `group` is what the bootstrap draws together, the uid where nothing else is
@@ -101,6 +106,7 @@ class Sample:
     group: str = ""
     place: tuple[int, ...] = ()
     annotations: Mapping[str, Any] = field(default_factory=dict)
+    category: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", self.kind or self.id.part)

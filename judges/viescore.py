@@ -115,4 +115,5 @@ SPEC = JudgeSpec(
     build=build,
     settings=(PLAIN, ONE_SHOT),
     pack=lambda options, setting: options.pack_1shot if setting == ONE_SHOT else options.pack,
+    calls=lambda options, setting: "2",
 )

@@ -103,6 +103,7 @@ SPEC = JudgeSpec(
     options=VQAScoreOptions,
     build=build,
     pack=lambda options, setting: options.pack,
+    calls=lambda options, setting: "1",
     told=lambda options, setting: (options.definition,),
     intervals=True,
 )

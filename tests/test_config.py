@@ -82,7 +82,7 @@ def test_a_wrong_scorer_is_one_line(write, text, message):
 
 
 def test_what_a_command_says_of_a_scorer_goes_before_the_file():
-    scored = {name for name, spec in registry.judges().items() if spec.scored}
+    scored = {name for name, spec in registry.judges().items() if spec.scored or spec.by_scorer}
     file = config.Config(scorers={"dino": config.Scorer("a", "v1"), "mine": config.Scorer("b", "v2")})
     told = file.scored_by({"device": "cpu"}).scorers
     assert set(told) == scored | {"mine"}

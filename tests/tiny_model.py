@@ -60,16 +60,20 @@ CHAT_TEMPLATE = """\
 """
 
 
-def build(folder: Path, seed: int = 0) -> Path:
-    """Writes the model with its processor to a folder, the same for the same seed, and returns the folder."""
+def build(folder: Path, seed: int = 0, texts=(), tokens: int = 500, side: int = 224) -> Path:
+    """Writes the model with its processor to a folder, the same for the same arguments, and returns the folder.
+
+    Its tokens, at most so many, are learnt from sentences of ours and from `texts`; images are made smaller than `side`
+    pixels square.
+    """
     folder = Path(folder)
-    tokenizer = _tokenizer()
-    _processor(tokenizer).save_pretrained(folder)
+    tokenizer = _tokenizer(texts, tokens)
+    _processor(tokenizer, side).save_pretrained(folder)
     _model(tokenizer, seed).save_pretrained(folder)
     return folder
 
 
-def _tokenizer():
+def _tokenizer(texts, tokens):
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -82,13 +86,13 @@ def _tokenizer():
     )
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=500,
+        vocab_size=tokens,
         special_tokens=list(SPECIAL),
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
     often = [text for word in WORDS for text in (word, f" {word}")] * 100
-    bpe.train_from_iterator([*SENTENCES, *often], trainer)
+    bpe.train_from_iterator([*SENTENCES, *often, *texts], trainer)
     missing = [text for text in often[:8] if len(bpe.encode(text).ids) != 1]
     assert not missing, f"not single tokens: {missing}"
     return PreTrainedTokenizerFast(
@@ -101,10 +105,13 @@ def _tokenizer():
     )
 
 
-def _processor(tokenizer):
+def _processor(tokenizer, side):
     from transformers import Qwen2_5_VLProcessor, Qwen2VLImageProcessor, Qwen2VLVideoProcessor
 
-    pixels = {"shortest_edge": 56 * 56, "longest_edge": 224 * 224}  # 4 to 64 tokens an image
+    pixels = {
+        "shortest_edge": 56 * 56,
+        "longest_edge": side * side,
+    }  # 4 to 64 tokens an image of at most 224 pixels square
     return Qwen2_5_VLProcessor(
         image_processor=Qwen2VLImageProcessor(size=pixels),
         tokenizer=tokenizer,

@@ -28,6 +28,7 @@ from pydantic import (
 )
 
 from vieval_plugin import registry
+from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.spec import JudgeSpec, option
 from vieval_plugin.meta_evaluation.observations import MissingRatings, Policy, StatisticsOptions
@@ -181,6 +182,18 @@ class StoreOptions(_Part):
     refresh: bool = Field(False, description="ask anew what the store holds, and replace it")
 
 
+class GenerateOptions(_Part):
+    prompts: Path | None = Field(None, description="file of prompts, one a line, for the tasks generate_prompts_*")
+    images: int = Field(1, ge=1, description="images asked of a generator for each prompt, in one answer")
+    folder: Path | None = Field(
+        None,
+        description="where generators of VIEval keep what they make (default: generated in the user's cache folder)",
+    )
+    recorded: tuple[Path, ...] = Field(
+        (), description="results of runs on published images, among which a generator is given its place"
+    )
+
+
 class Config(_Part):
     """All options, with their defaults."""
 
@@ -200,6 +213,7 @@ class Config(_Part):
         "(NAME: {model: FOLDER, FILE or a name on the hub, revision: ..., device: cuda:0, batch_size: 16})",
     )
     store: StoreOptions = Field(default_factory=StoreOptions, description="replies kept on disk")
+    generate: GenerateOptions = Field(default_factory=GenerateOptions, description="generators judged inside a host")
     statistics: Statistics = Field(default_factory=Statistics, description="failure policy and intervals")
 
     @property
@@ -207,7 +221,10 @@ class Config(_Part):
         """Hash of the options that can change a result: of files their content, not where they lie; weights by their name."""
         transport = {"base_url", "api_key_env", "num_concurrent", "timeout", "deadline", "retries", "patience"}
         options = self.model_dump(
-            exclude={"data": True, "store": True, "scorers": True, "backbones": {"__all__": transport}}
+            exclude={
+                **{"data": True, "store": True, "scorers": True, "generate": True},
+                "backbones": {"__all__": transport},
+            }
         )
         # judges that other packages bring change nothing as long as nothing is set for them
         options["judges"] = self.judges.model_dump(exclude_defaults=True)
@@ -258,6 +275,20 @@ class Config(_Part):
         if named := os.environ.get(DATA_VARIABLE):
             return Path(named).expanduser()
         return self.data.expanduser() if self.data else Path(platformdirs.user_cache_dir("vieval"))
+
+    def root_of(self, benchmark: Benchmark) -> Path:
+        """What a benchmark is loaded from: the data folder, or the user's prompts; VievalError where none are named."""
+        if benchmark.root == "data":
+            return self.data_folder()
+        if self.generate.prompts is None:
+            raise VievalError(
+                f"{benchmark.name}: name the file of prompts as generate.prompts in the options ({FILE_VARIABLE})"
+            )
+        return self.generate.prompts
+
+    def generated_folder(self) -> Path:
+        """Where generators keep what they make."""
+        return self.generate.folder or Path(platformdirs.user_cache_dir("vieval")) / "generated"
 
     def asking_anew(self) -> Config:
         """The same options, under which what the store holds is asked anew and replaced."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.metadata
+import importlib.util
 import os
 import re
 import sys
@@ -16,6 +17,7 @@ from vieval_plugin.backends.server import Usage, server_options
 from vieval_plugin.backends.store import Store
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
+from vieval_plugin.hosts.vlmevalkit import guard, hook_files
 from vieval_plugin.judges.protocol import Chat, Failure, Likelihood, Message, Probabilities
 from vieval_plugin.redaction import redacted
 
@@ -47,6 +49,7 @@ def examine() -> Iterator[Check]:
         return
     named = os.environ.get(config.FILE_VARIABLE)
     yield Check(True, f"options: {named or 'defaults'} ({config.FILE_VARIABLE}), hash {options.hash}")
+    yield from _vlmevalkit()
     yield from _data(options)
     yield _store(options)
     if not options.backbones:
@@ -91,6 +94,18 @@ def _release(version: str) -> tuple[int, ...]:
 
 def _names(older: Iterable[str]) -> str:
     return " ".join(one.split()[0] for one in older)
+
+
+def _vlmevalkit() -> Iterator[Check]:
+    """The second host, where it is installed, and whether its hook is this version's."""
+    state = hook_files.state()
+    if state == "old":
+        yield Check(False, "VLMEvalKit: its hook is another version's; run `vieval vlmevalkit --install-hook` again")
+    try:
+        yield Check(True, f"VLMEvalKit: {guard.found().name}; hook {state}")
+    except VievalError as error:
+        absent = importlib.util.find_spec("vlmeval") is None
+        yield Check(absent, "VLMEvalKit: absent" if absent else str(error))
 
 
 def _data(options: Config) -> Iterator[Check]:

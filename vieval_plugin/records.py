@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from vieval_plugin.judges.contests import Contest, Judged, Votes
-from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 
 SCHEMA = 2
 
@@ -46,11 +46,20 @@ class Provenance:
 
 
 @dataclass(frozen=True)
+class Made:
+    """What is known of how a generator made an image: the file, and what it cost, by name (`generation_seconds`, ...)."""
+
+    image: str = ""
+    cost: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Record:
     """What is known of one sample or contest after a run.
 
-    `ratings` maps an aspect to one value a rater, NaN where a rater gave none; `tags`, `kind`, `group` and `place` are the
-    sample's. `fingerprint` is that of the sample as it was judged. A contest has `votes` and `candidates`, and no ratings.
+    `ratings` maps an aspect to one value a rater, NaN where a rater gave none; `tags`, `kind`, `group`, `place` and
+    `category` are the sample's. `made` is there for images that a generator made in the run, and then `sample` is what was
+    judged. `fingerprint` is that of the sample as it was judged. A contest has `votes` and `candidates`, and no ratings.
     """
 
     id: SampleId
@@ -64,6 +73,9 @@ class Record:
     place: tuple[int, ...] = ()
     votes: Votes | None = None
     candidates: tuple[SampleId, ...] = ()
+    category: str = ""
+    made: Made | None = None
+    sample: Sample | None = None
 
 
 @dataclass(frozen=True)
@@ -108,10 +120,12 @@ def _size(image: Image) -> int:
     return image.source.stat().st_size if os.path.isfile(image.source) else -1
 
 
-def response_json(identity: SampleId, verdict: Verdict, provenance: Provenance, judged: str = "") -> str:
+def response_json(
+    identity: SampleId, verdict: Verdict, provenance: Provenance, judged: str = "", made: Made | None = None
+) -> str:
     """The response a host stores for a sample: one line, no `<` (hosts strip what looks like a reasoning tag).
 
-    `judged` is the fingerprint of the sample.
+    `judged` is the fingerprint of the sample, `made` how a generator made it.
     """
     document = {
         "vieval": SCHEMA,
@@ -119,7 +133,33 @@ def response_json(identity: SampleId, verdict: Verdict, provenance: Provenance, 
         "sample": judged,
         "provenance": asdict(provenance),
         "verdict": verdict_document(verdict),
+        **({"made": asdict(made)} if made else {}),
     }
+    return one_line(document)
+
+
+@dataclass(frozen=True)
+class Unjudged:
+    """An image that a run made for a judge and left to be judged later: the sample, or why there is no image."""
+
+    sample: Sample
+    made: Made
+    judge: str
+    setting: str = ""
+    reason: str = ""
+    findings: tuple[str, ...] = ()
+    status: Status = Status.NO_IMAGE
+
+
+def made_json(one: Unjudged) -> str:
+    """The response a host stores for an image that is not judged yet; its conditions stand in the target."""
+    told = {"judge": one.judge, "setting": one.setting, "findings": one.findings}
+    told |= {"reason": one.reason, "status": str(one.status)} if one.reason else {"reason": ""}
+    return one_line({"vieval": SCHEMA, "id": asdict(one.sample.id), "made": asdict(one.made), **told})
+
+
+def one_line(document: Mapping[str, Any]) -> str:
+    """A document as a host carries it."""
     return json.dumps(document, allow_nan=False).replace("<", "\\u003c")
 
 
@@ -137,8 +177,16 @@ def target_json(judged: Judged) -> str:
         return _contest_target(judged)
     sample = judged
     given = {aspect: [None if math.isnan(v) else v for v in values] for aspect, values in sample.ratings.items()}
-    placed = {"kind": sample.kind, "group": sample.group, "place": sample.place}
+    placed: dict[str, Any] = {"kind": sample.kind, "group": sample.group, "place": sample.place}
+    if sample.category:
+        placed["category"] = sample.category
     return json.dumps({"vieval": SCHEMA, "id": asdict(sample.id), **placed, "ratings": given, "tags": sample.tags})
+
+
+def conditions_json(sample: Sample) -> str:
+    """The target a host stores for conditions: as `target_json`, with the texts and the files that an image was made from."""
+    paths = {role: str(image.source) for role, image in sample.images.items() if not isinstance(image.source, bytes)}
+    return json.dumps({**json.loads(target_json(sample)), "texts": dict(sample.texts), "images": paths})
 
 
 def _contest_target(contest: Contest) -> str:

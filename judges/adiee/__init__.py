@@ -137,6 +137,7 @@ SPEC = JudgeSpec(
     options=AdieeOptions,
     build=build,
     pack=lambda options, setting: options.pack,
+    calls=lambda options, setting: "1",
     told=lambda options, setting: (options.mode,),
     intervals=True,
     by_scorer=headed,

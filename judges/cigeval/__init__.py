@@ -56,6 +56,7 @@ SPEC = JudgeSpec(
     build=build,
     settings=(PLAIN, REACT, *(f"no_{tool.name}" for tool in tools.planned())),
     pack=lambda options, setting: options.pack,
+    calls=lambda options, setting: "2 to 4" if setting != REACT else "2 or more",
     told=lambda options, setting: (setting, *sorted(options.improvements)),
     stepwise=True,
     export=Export(units, near="SC"),

@@ -198,6 +198,7 @@ SPEC = JudgeSpec(
     options=PairwiseOptions,
     build=build,
     pack=lambda options, setting: options.pack,
+    calls=lambda options, setting: "2",
     told=_told,
     rates="contest",
     titles=titles,

@@ -110,6 +110,7 @@ SPEC = JudgeSpec(
     build=build,
     settings=ABLATIONS,
     pack=lambda options, setting: options.pack,
+    calls=lambda options, setting: "3" if options.mode == "framework" else "about 33",
     told=lambda options, setting: (options.mode, *((setting,) if setting != PLAIN else ())),
     dimensions=KINDS,
     grades=lambda options: (OVERALL, QUESTIONS) if options.explanation_quality else (),

@@ -92,7 +92,7 @@ def engine(monkeypatch):
     class LLM:
         def __init__(self, **_): ...
 
-        def chat(self, conversations, parameters):
+        def chat(self, conversations, parameters, **_):
             completion = SimpleNamespace(text="a cat", token_ids=[1])
             return [SimpleNamespace(outputs=[completion], prompt_token_ids=[1]) for _ in conversations]
 

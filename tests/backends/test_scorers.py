@@ -17,7 +17,7 @@ from tests.extras import needs
 from vieval_plugin.backends import scoring, weights
 from vieval_plugin.backends.measuring import Measuring
 from vieval_plugin.backends.scorers import metrics
-from vieval_plugin.backends.scoring import Scorers
+from vieval_plugin.backends.scoring import Scorers, Scoring
 from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.store import Store
 from vieval_plugin.backends.towers import TRUNCATED
@@ -435,3 +435,11 @@ def test_after_a_kill_nothing_is_measured_twice(models, tmp_path, monkeypatch):
     assert (usage.cached, len(seen)) == (kept, 24 - kept)
     whole = measure(scorers(models, batch_size=4), asks)
     assert [f"{r.value:.6f}" for r in found] == [f"{r.value:.6f}" for r in whole]
+
+
+def test_asks_that_come_together_share_a_batch(models, monkeypatch):
+    sizes, compute = [], Scoring.compute
+    monkeypatch.setattr(Scoring, "compute", lambda one, rows: sizes.append(len(rows)) or compute(one, rows))
+    measure(scorers(models), [ask("clip_i", number) for number in range(12)])
+    assert sum(sizes) == 12
+    assert max(sizes) > 1

@@ -50,4 +50,4 @@ def test_every_reply_parses_under_enforced_schemas(server, lmms_eval, tmp_path, 
     for record in lookup.records:
         told = lookup.conversation(record)
         assert [one.step for one in told] == list(record.verdict.trace)
-        assert text(outline(record, told)).count("[ok]") == 1 + len(told)
+        assert "\n".join(text(outline(record, told))).count("[ok]") == 1 + len(told)

@@ -293,6 +293,8 @@ def test_replies_are_stored_under_all_they_depend_on(folders, tmp_path):
 def test_what_is_missing_is_said(monkeypatch, folders, tmp_path):
     with pytest.raises(VievalError, match="cannot be loaded as an image-text model of transformers"):
         TransformersBackend(str(tmp_path), usage=Usage())
+    with pytest.raises(VievalError, match="cannot be loaded .* unexpected keyword argument 'max_tokens'"):
+        TransformersBackend(str(folders["qwen"]), usage=Usage(), max_tokens=9)
     for library in ("torch", "transformers"):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, library, None)
@@ -370,13 +372,8 @@ def mean(entries):
 
 
 IN_PROCESS = """
-import json, math, sys, types
+import json, math, sys
 from pathlib import Path
-
-# the package's modules without its dependencies, which vLLM's environment lacks
-for name, folder in (("vieval_plugin", "vieval_plugin"), ("vieval_plugin.judges", "judges")):
-    sys.modules[name] = types.ModuleType(name)
-    sys.modules[name].__path__ = [str(Path.cwd() / folder)]
 
 from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.vllm import VLLMBackend

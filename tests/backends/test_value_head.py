@@ -356,6 +356,8 @@ def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path):
     assert "0.weight of shape (1, 64) does not follow on vectors of 128" in line
     torch.save({"rm_head.0.weight": print}, tmp_path / "hostile.bin")
     assert "holds more than tensors" in said("d", head=tmp_path / "hostile.bin")
+    (tmp_path / "words.bin").write_text("root:x:0:0\n")
+    assert "is no file of weights" in said("i", head=tmp_path / "words.bin")
     assert "output is 3, and the head has 1 outputs" in said("e", output=3)
     assert "no such folder of weights" in said("f", base="/nowhere")
     assert "neither on this machine nor to be had from the hub" in said("g", base="someone/nothing")

@@ -242,7 +242,7 @@ def test_vllm_in_process_answers_as_the_server_and_a_bad_question_spoils_no_othe
     by_server = ask(model, chat(red), chat(blue))
     for reply, same in zip((replies[0], replies[4]), by_server, strict=True):
         assert parse_scores(reply["text"], count=2).status.usable
-        assert reply == {"kind": "Text", **dataclasses.asdict(same)}
+        assert reply == {"kind": "Text", **json.loads(json.dumps(dataclasses.asdict(same)))}
     assert replies[1]["status"] == "api_error"
     assert "4096" in replies[1]["reason"]
     assert replies[3]["status"] == "tool_error"

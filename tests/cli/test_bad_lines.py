@@ -53,6 +53,9 @@ def line(uid, file="a.png", **more):
         (line("u", image="x"), "u", "parse_failure", "unknown key 'image'"),
         (line("u", texts={"prompt": [None]}), "u", "parse_failure", "a list of prompts must hold texts"),
         (line("u", kind=7), "u", "parse_failure", "kind 7 is no text"),
+        (line("u", draw=-1), "u", "parse_failure", "draw must be a whole number from 0"),
+        (line("u", draw=True), "u", "parse_failure", "draw must be a whole number from 0"),
+        (line("u", tags="red"), "u", "parse_failure", "tags must be a list of texts"),
         (line("u", "nowhere.png"), "u", "tool_error", "the image output is not there"),
         (line("u", ""), "u", "tool_error", "the image output is not there"),
         (line("u", "x" * 5000), "u", "tool_error", "the image output is not there"),
@@ -90,7 +93,10 @@ def test_two_lines_of_one_name_are_one_line_of_error_before_anything_is_asked(sc
     different = line("1", image_model="other"), line("1", kind="tie")
     code, rows, said, _ = score(line("1"), *different, line("2"), line("1"))
     assert (code, rows) == (1, [])
-    assert said == f"vieval: {folder / 's.jsonl'}: lines 1 and 5 are both '1' (tig); give each a uid of its own\n"
+    assert (
+        said
+        == f"vieval: {folder / 's.jsonl'}: lines 1 and 5 are both '1' (tig); give each a uid of its own, or a draw where they are images of one prompt\n"
+    )
     assert server.stats()["requests"] == 0
 
 

@@ -179,7 +179,7 @@ def stub_vllm(monkeypatch):
         def __init__(self, **arguments):
             engine.arguments = arguments
 
-        def chat(self, conversations, parameters):
+        def chat(self, conversations, parameters, **_):
             engine.parameters += parameters
             completion = SimpleNamespace(text=GOOD, token_ids=[1] * 5)
             return [SimpleNamespace(prompt_token_ids=[1] * 7, outputs=[completion]) for _ in conversations]

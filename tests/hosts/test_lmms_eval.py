@@ -35,14 +35,16 @@ CIGEVAL = _members("imagenhub_cigeval")
 IMAGENHUB = VIESCORE + VQASCORE + CIGEVAL + T2I_EVAL
 LPIPS = [f"imagenhub_lpips_{t}" for t in ("mie", "tie", "cig")]
 SUBJECTS = [f"imagenhub_{judge}_{t}" for judge in ("clip_i", "dino") for t in ("sdig", "sdie", "mcic")]
-SCORED = ["imagenhub_clip_score_tig", *LPIPS, *SUBJECTS]
+DESCRIBED = [f"imagenhub_scorer_{t}" for t in registry.benchmark("imagenhub").parts]
+SCORED = ["imagenhub_clip_score_tig", *LPIPS, *SUBJECTS, *DESCRIBED]
+ADIEE = ["imagenhub_adiee_mie", "imagenhub_adiee_tie"]
 
 
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
-        ("imagenhub_*", IMAGENHUB + SCORED),
-        ("imagenhub*", IMAGENHUB + SCORED),
+        ("imagenhub_*", IMAGENHUB + ADIEE + SCORED),
+        ("imagenhub*", IMAGENHUB + ADIEE + SCORED),
         ("imagenhub", IMAGENHUB),
         ("imagenhub_viescore", VIESCORE),
         ("imagenhub_viescore*", VIESCORE),
@@ -176,17 +178,18 @@ def test_a_judge_that_measures_with_a_network_is_refused_where_it_is_named(model
     assert "measures with a network: run it with --model vieval_scorer, or replay recorded values" in line
 
 
-def test_of_a_wildcard_what_only_scorers_can_answer_is_left_out_in_one_line(capsys):
+def test_of_a_wildcard_what_only_scorers_can_answer_is_left_out_in_one_line(capsys, monkeypatch):
     manager = in_process.tasks()
     names = manager.match_tasks(["imagenhub_*"])
     kept = answerable.answerable(names, answerable.why_not("vieval_openai", loaded=True))
     scored = {"imagenhub_clip_i", "imagenhub_clip_score_tig", "imagenhub_dino", "imagenhub_lpips"}
-    assert set(names) - set(kept) == scored
+    assert set(names) - set(kept) == {*scored, "imagenhub_scorer"}
     [line] = capsys.readouterr().err.splitlines()
     assert line == (
-        f"vieval: left out: {', '.join(sorted(scored))} "
+        f"vieval: left out: {', '.join(sorted({*scored, 'imagenhub_scorer'}))} "
         "(their judges measure with a network, with --model vieval_scorer)"
     )
+    monkeypatch.setitem(answerable._told, "VievalScorer", lambda task: answerable.by_scorers(task, {}))
     assert set(answerable.answerable(names, answerable.why_not("vieval_scorer", loaded=True))) == scored
 
 

@@ -11,7 +11,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId, Status
 from vieval_plugin.results import replay
 from vieval_plugin.results.documents import read_record, read_response
-from vieval_plugin.results.lmms_eval import responses_of
+from vieval_plugin.results.host_samples import responses_of
 from vieval_plugin.results.lookup import open_results
 from vieval_plugin.results.runs import load_runs
 

@@ -60,7 +60,8 @@ def test_datasets_loads_what_was_exported(run: Path, tmp_path: Path, trainer: st
     rows = export(run, tmp_path / "train.jsonl", "--trainer", trainer)
     loaded = datasets.load_dataset("json", data_files=str(tmp_path / "train.jsonl"), cache_dir=str(tmp_path / "cache"))
     assert len(loaded["train"]) == len(rows)
-    assert set(loaded["train"].column_names) == {"id", "sub_task", "messages", "images"}
+    own = {"trained"} if trainer == "trl" else set()
+    assert set(loaded["train"].column_names) == {"id", "sub_task", "messages", "images"} | own
 
 
 def test_trl_takes_every_example(run: Path, tmp_path: Path) -> None:

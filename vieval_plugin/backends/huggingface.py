@@ -269,7 +269,7 @@ def _load(model: str, dtype: str, origin: Mapping[str, Any], arguments: Mapping[
     try:
         processor = transformers.AutoProcessor.from_pretrained(model, **origin)
         network = transformers.AutoModelForImageTextToText.from_pretrained(model, dtype=dtype, **arguments)
-    except (OSError, ValueError, KeyError, ImportError) as error:
+    except (OSError, ValueError, KeyError, ImportError, TypeError) as error:
         reason = " ".join(str(error).split())[:300]
         raise VievalError(f"{model} cannot be loaded as an image-text model of transformers: {reason}") from None
     return processor, network.eval()

@@ -165,9 +165,13 @@ class Measuring:
             )
         name = ask.metric, ask.backbone
         if name not in self._instruments:
-            # loading takes seconds, and one after another what is loaded already is found
-            self._instruments[name] = await _in(self._worker, partial(self._find, ask, self._usage))
+            await _in(self._worker, partial(self._open, name, ask))
         return self._instruments[name]
+
+    def _open(self, name: tuple[str, str], ask: Measure) -> None:
+        """Done by the worker, one after another: all asks of a name share an instrument, or they would share no batch."""
+        if name not in self._instruments and self._find is not None:
+            self._instruments[name] = self._find(ask, self._usage)
 
     def _kept(self, instrument: Instrument, batch: Sequence[Ready], made: Iterable[Reply]) -> list[Reply]:
         """Replies as they are handed on, after they were stored; the store is used from the loop's thread alone."""

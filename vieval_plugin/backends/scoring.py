@@ -71,8 +71,7 @@ class Scoring:
         batch = {role: [row[role] for row in rows] for role in rows[0]}
         # the same digits on a GPU as on a CPU, as far as single precision goes
         with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            # what is beyond depends on which others were in the batch
-            return [float(f"{value:.6g}") for value in self._metric.values(self._network, batch).double().cpu()]
+            return [_kept(float(value)) for value in self._metric.values(self._network, batch).double().cpu()]
 
 
 class Scorers:
@@ -101,6 +100,11 @@ class Scorers:
         if key not in self._networks:
             self._networks[key] = metric.load(origin)
         return Scoring(ask.metric, metric, self._networks[key], options.batch_size)
+
+
+def _kept(value: float) -> float:
+    """To five decimals, or five significant digits below 1: what is beyond depends on which others were in the batch."""
+    return round(value, 5) if abs(value) >= 1 else float(f"{value:.5g}")
 
 
 def _digest(image: PIL.Image.Image) -> str:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from tqdm import tqdm
 
 from vieval_plugin.backends.connections import connector
-from vieval_plugin.backends.encoding import as_json
+from vieval_plugin.backends.forms import encoded
 from vieval_plugin.backends.pacing import AVOIDED, Address, Attempts
 from vieval_plugin.backends.responses import Again, Denied, Refused, answer_of, failure_of
 from vieval_plugin.config import Backbone
@@ -79,9 +79,10 @@ class Usage:
 
 
 class Server:
-    """A connection to one or several servers of the same model; use as `async with`."""
+    """A connection to one or several servers of the same model; use as `async with`. `chats` is false for image models."""
 
-    def __init__(self, options: ServerOptions, usage: Usage, seed: int = 0) -> None:
+    def __init__(self, options: ServerOptions, usage: Usage, seed: int = 0, chats: bool = True) -> None:
+        self._chats = chats
         self.options, self.usage, self._key = options, usage, options.key.strip()
         self.secrets = secrets_of(self._key, options.urls)
         self._addresses = [Address(url.rstrip("/")) for url in options.urls]
@@ -252,7 +253,7 @@ class Server:
                 raise Again("malformed answer", wrong)
         except Denied as denied:
             # other paths are what not every server has
-            if path == self.options.path and address.denies():
+            if (path == self.options.path) is self._chats and address.denies():
                 raise VievalError(denied.ending) from None
             self._heard()
             raise
@@ -275,7 +276,7 @@ class Server:
 
         assert self._session is not None
         # only now, so that images are held as request bodies by the requests in flight and no others
-        data, headers, received = as_json(body), {"Content-Type": "application/json"}, bytearray()
+        (data, headers), received = encoded(body), bytearray()
         posting = self._session.post(f"{url}/{path}", data=data, headers=headers, allow_redirects=False)
         try:
             async with posting as response:
@@ -301,6 +302,24 @@ class Server:
         if code != 200:
             raise failure_of(code, received, told, url, self.secrets)
         return answer_of(received)
+
+    async def fetch(self, address: str, most: int = _MOST_BYTES) -> bytes:
+        """A file that an answer names; `Refused` for one on another host, and for one that cannot be had whole."""
+        import aiohttp
+
+        if urlsplit(address)[:2] not in {urlsplit(one.url)[:2] for one in self._addresses}:
+            raise Refused(Status.API_ERROR, "another host", f"the server names a file on another host: {address[:200]}")
+        assert self._session is not None
+        try:
+            async with self._session.get(address, allow_redirects=False) as response:
+                data = await response.content.read(most + 1) if response.status == 200 else b""
+                while not response.content.at_eof() and len(data) <= most and response.status == 200:
+                    data += await response.content.read(most + 1 - len(data))
+        except (aiohttp.ClientError, asyncio.TimeoutError, ValueError) as error:
+            raise Refused(Status.API_ERROR, "no file", f"a file cannot be had ({type(error).__name__})") from None
+        if not 0 < len(data) <= most:
+            raise Refused(Status.API_ERROR, "no file", "a file that an answer names is not there, or too large")
+        return data
 
 
 def server_options(name: str, backbone: Backbone) -> ServerOptions:

@@ -41,7 +41,6 @@ class VLLMBackend:
         self.model, self.usage, self.sampling = model, usage, sampling
         self.store, self._max_pixels, self._arguments = store, max_pixels, {k: str(v) for k, v in arguments.items()}
         self._engine = vllm.LLM(model=model, max_logprobs=_LISTED, **arguments)
-        self._tokenizer = self._engine.get_tokenizer()
 
     def answer(self, asked: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]) -> list[Reply]:
         """Replies to asks, in order; each comes with its program's number, an index into `repeats`."""
@@ -111,7 +110,7 @@ class VLLMBackend:
                 if beginning and known[number][()][beginning[0]][1] > CLOSE_ENOUGH
             ]
         turns = [
-            [*asked[number][1], {"role": "assistant", "content": self._tokenizer.decode(beginning)}]
+            [*asked[number][1], {"role": "assistant", "content": self._engine.get_tokenizer().decode(beginning)}]
             for number, beginning, _ in wanted
         ]
         outputs = self._chat(turns, [_allowed(token) for *_, token in wanted], going_on=True)
@@ -123,7 +122,7 @@ class VLLMBackend:
         return [joined(of_one, of_all) for of_one, of_all in zip(tokens, known, strict=True)]
 
     def _tokens(self, text: str) -> Tokens:
-        return tuple(self._tokenizer.encode(text, add_special_tokens=False))
+        return tuple(self._engine.get_tokenizer().encode(text, add_special_tokens=False))
 
     def _chat(self, conversations: list[Any], parameters: list[Any], going_on: bool = False) -> list[Any]:
         """The engine's outputs. One request it refuses makes a whole call raise, so halves are tried until it is alone.

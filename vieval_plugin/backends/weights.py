@@ -151,7 +151,8 @@ def why_not(where: str, revision: str | None, error: Exception) -> str:
 
 
 def _unreadable(error: Exception) -> str:
-    if type(error).__name__ == "UnpicklingError" or "weights_only" in str(error) or "Weights only" in str(error):
+    said = isinstance(error, (LookupError, EOFError)) or "weights_only" in str(error) or "Weights only" in str(error)
+    if said or type(error).__name__ == "UnpicklingError":
         return "holds more than tensors, or is no file of weights; save it as safetensors"
     return f"cannot be loaded: {line_of(error)}"
 

@@ -22,7 +22,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     with stopped_like_ctrl_c() as stop:
         try:
-            options = _parser().parse_args(arguments)
+            parser = _parser()
+            options, rest = parser.parse_known_args(arguments)
+            if rest and "rest" not in options:
+                parser.error(f"unrecognized arguments: {' '.join(rest)}")
+            options.rest = rest
             return int(options.run(options))
         except VievalError as error:
             return _ended(str(error), 1)

@@ -13,10 +13,22 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("report", help="tables from results of lmms-eval runs")
-    parser.add_argument("results", nargs="+", type=Path, help="--output_path of runs with --log_samples")
+    parser = commands.add_parser("report", help="tables from results of lmms-eval or VLMEvalKit runs")
+    parser.add_argument(
+        "results",
+        nargs="+",
+        type=Path,
+        help="--output_path of lmms-eval runs with --log_samples, or --work-dir of VLMEvalKit runs",
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for report.md, CSV tables and cells.json")
     parser.add_argument("--expect", type=Path, help="CSV of printed cells to compare with")
+    parser.add_argument(
+        "--card",
+        nargs="*",
+        type=Path,
+        default=[],
+        help="folders of trained models that answered, to mark what they were trained on",
+    )
     parser.add_argument(
         "--order", type=Path, help="file with an image model a line, the best first, to compare rankings with"
     )
@@ -34,7 +46,7 @@ def _run(options: argparse.Namespace) -> int:
 
     require_writable(options.out / "report.md")
     statistics = config.current().statistics.options()
-    comparison = write_report(options.results, options.out, statistics, options.expect, options.order)
+    comparison = write_report(options.results, options.out, statistics, options.expect, options.order, options.card)
     say(f"wrote {options.out / 'report.md'}")
     if options.traces:
         from vieval_plugin.report.traces import write_pages

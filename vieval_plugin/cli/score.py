@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,13 @@ if TYPE_CHECKING:
 
 def add(commands: Commands) -> None:
     parser = commands.add_parser("score", help="judge the images of your own generator")
-    parser.add_argument("samples", type=Path, help="JSONL: images (output, source, ...), texts, kind, uid, image_model")
+    parser.add_argument(
+        "samples",
+        type=Path,
+        help="JSONL: images (output, source, ...), texts, kind, uid, image_model; or a run of generate_* tasks (--predict_only)",
+    )
     parser.add_argument("--out", type=Path, required=True, help="JSONL of verdicts, in the samples' order")
-    parser.add_argument("--judge", default="viescore", help="the judge (default: %(default)s)")
+    parser.add_argument("--judge", help="the judge (default: viescore, or that of the run's task)")
     parser.add_argument("--setting", help="the judge's setting, such as 1shot (default: its plain one)")
     parser.add_argument("--kind", "--task", dest="kind", help="the kind of samples whose line names none, such as tig")
     parser.add_argument("--model", help="the backbone's model (default: backbones.judge of the options)")
@@ -39,6 +44,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.files import require_writable
     from vieval_plugin.harmless import say
     from vieval_plugin.judges.protocol import Status
+    from vieval_plugin.results.unjudged import is_run, load_unjudged
     from vieval_plugin.run.evaluate import judge_samples, provenance_of
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.run.progress import Progress
@@ -53,21 +59,29 @@ def _run(options: argparse.Namespace) -> int:
         current = current.scored_by({"model": options.scorer})
     if options.model:
         backbone = config.Backbone(model=options.model, base_url=tuple(options.base_url))
-    prepared = prepare(options.judge, options.setting, current, backbone)
-    given = read_samples(options.samples, options.kind)
+    if is_run(options.samples):
+        run = load_unjudged(options.samples)
+        given, judge = run.given, options.judge or run.judge
+        setting = options.setting or (run.setting if judge == run.judge else None)
+        prepared = prepare(judge, setting, current, backbone)
+    else:
+        prepared = prepare(options.judge or "viescore", options.setting, current, backbone)
+        given = read_samples(options.samples, options.kind)
     if options.strict:
         require_good(options.samples, given, prepared.spec)
     require_writable(options.out)
     samples, progress = given.samples, Progress()
     try:
         judging = judge_samples(samples, prepared, current, backbone, progress, bar=True, decided=given.decided)
-        verdicts = asyncio.run(judging)
+        found = asyncio.run(judging)
     finally:
         say(*progress.lines(), file=sys.stderr)
+    verdicts = [replace(v, findings=(*v.findings, *given.findings.get(n, ()))) for n, v in enumerate(found)]
     write_verdicts(options.out, samples, verdicts, provenance_of(prepared, current, backbone))
     say(*summary(samples, verdicts, prepared.spec.aspects), *failures(samples, verdicts), f"wrote {options.out}")
     asked = any(n not in given.decided and v.status is not Status.NOT_APPLICABLE for n, v in enumerate(verdicts))
     scored = any(verdict.scores for verdict in verdicts)
     if not scored:
         say(f"vieval: nothing could be {'scored' if asked else 'judged'} (see above)", file=sys.stderr)
-    return 0 if scored and not given.decided and not progress.failed_calls else 1
+    bad = [verdict for verdict in given.decided.values() if verdict.status is not Status.NO_IMAGE]
+    return 0 if scored and not bad and not progress.failed_calls else 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
@@ -52,7 +53,11 @@ class Benchmark:
     - `hosts` are the sources whose address `vieval prepare` lets a user change, with what each holds;
     - `folders` maps a name that authors' logs and lists call one of its parts by, such as that of a folder, to the part;
     - `drawn` says that its images are drawings of ours, which a judge of `drawings_only` knows;
-    - `note` stands above its tables.
+    - `note` stands above its tables;
+    - `generates` says that a generator makes the images: `load` gives conditions, which are samples without `output`, image
+      model and ratings;
+    - `conditions_of` names the rated benchmark whose conditions these are, if any;
+    - `root` says what `load` and `missing` are given: the data folder, or the user's prompt file.
     """
 
     name: str
@@ -68,6 +73,9 @@ class Benchmark:
     folders: Mapping[str, str] = field(default_factory=dict)
     drawn: bool = False
     note: str = ""
+    generates: bool = False
+    conditions_of: str = ""
+    root: Literal["data", "prompts"] = "data"
 
 
 def known_part(name: str, parts: Collection[str], part: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.data.benchmark import Benchmark
+from vieval_plugin.data.reading.conditions import generating
 from vieval_plugin.data.reading.folders import DataFolder
 from vieval_plugin.data.reading.rated_models import read_rated
 from vieval_plugin.data.reading.rows import GRADED, read_object
@@ -69,3 +70,5 @@ BENCHMARK = Benchmark(
     trainable=False,
     prepare=_FOLDER.prepare,
 )
+
+BENCHMARKS = (BENCHMARK, generating(BENCHMARK, {"1600": 1600}, _FOLDER.load))

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from vieval_plugin.data.benchmark import Benchmark, Preparing
+from vieval_plugin.data.reading.conditions import generating
 from vieval_plugin.data.reading.folders import DataFolder
 from vieval_plugin.data.reading.rows import KIND, UNNAMED, Row, rating, read_json
 from vieval_plugin.errors import VievalError
@@ -221,3 +222,5 @@ BENCHMARK = Benchmark(
     trainable=True,
     prepare=_FOLDER.prepare,
 )
+
+BENCHMARKS = (BENCHMARK, generating(BENCHMARK, _FOLDER.parts, _FOLDER.load))

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from vieval_plugin.backends.server import Usage
 from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import console, say
 from vieval_plugin.run.ending import stopped_like_ctrl_c, unforeseen
@@ -44,6 +45,14 @@ def tell(progress: Progress) -> None:
     say(*(f"vieval: {line}" for line in progress.lines()), file=sys.stderr)
     if progress.failed_calls:
         atexit.register(_tell_failures, progress.failed_calls, progress.statuses.total())
+
+
+def tell_usage(usage: Usage, cached: str) -> None:
+    """Print what calls for anything but verdicts cost."""
+    lines = [f"calls: {usage.calls}, {cached}: {usage.cached}"]
+    lines += [f"tried again: {dict(usage.retries)}"] if usage.retries else []
+    lines += [f"FAILED CALLS: {dict(usage.failures)}"] if usage.failures else []
+    say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
 
 
 def _tell_failures(failed: int, total: int) -> None:

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.protocol import Sample
+
+
+@dataclass(frozen=True)
+class GenerateRequest:
+    """Make as many images as `images` says under these conditions, all of which are files; `prompt` are the words for it.
+
+    `number` is the prompt's in its task. `finished` is called with the host's model and with each request's answers, one for
+    each time it was asked, while the model is still there.
+    """
+
+    conditions: Sample
+    prompt: str
+    images: int
+    number: int
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    finished: Callable[[Any, Sequence[tuple[GenerateRequest, str]]], None] | None = None
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ Policy: TypeAlias = Literal["drop", "random", "worst", "as_recorded"]
 MissingRatings: TypeAlias = Literal["drop", "impute_mean"]
 
 _NEVER_FILLED = (Status.MISSING, Status.NOT_APPLICABLE)
+_NOT_GUESSED = (*_NEVER_FILLED, Status.NO_IMAGE)
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class Observation:
     the bootstrap draws together, the uid where nothing else is given, and `place` the sample's place in it.
 
     A sample that the judge does not apply to has no scores, whatever it is given: no statistic ever sees one. `recorded`
-    is seen by none but under the policy `as_recorded`. `contest` is there for contests only.
+    is seen by none but under the policy `as_recorded`. `contest` is there for contests only. `draw`, `kind` and `category`
+    are the sample's. `cost` has what an image cost to make and to judge, as far as that is known.
     """
 
     image_model: str
@@ -78,6 +80,10 @@ class Observation:
     place: tuple[int, ...] = ()
     recorded: tuple[tuple[str, float], ...] = ()
     contest: Contested | None = None
+    draw: int = 0
+    kind: str = ""
+    category: str = ""
+    cost: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "group", self.group or self.uid)
@@ -173,6 +179,10 @@ def observe(records: Sequence[Record]) -> Observation:
         first.place,
         _means([{**r.verdict.scores, **r.verdict.recorded} for r in records]) if kept_apart else (),
         _contested(first),
+        first.id.draw,
+        first.kind,
+        first.category,
+        tuple(first.made.cost.items()) if first.made else (),
     )
 
 
@@ -225,10 +235,11 @@ def fill(observations: Sequence[Observation], aspects: Sequence[str], options: S
     `drop` leaves failed ones as they are, without the scores that they lack; `random` gives each aspect that failed a
     seeded draw from {0, 0.1, ..., 1}, the published penalty; `worst` gives it 0. O follows from SC and PQ where the judge
     rates all three. `as_recorded` takes all numbers that a log has and that are no scores: guesses, whatever a reader
-    makes of the replies behind them, and what no live reply could have had. What was never recorded (`missing`) or asked (`not_applicable`) stays without scores under each.
+    makes of the replies behind them, and what no live reply could have had. What was never recorded (`missing`) or asked (`not_applicable`) stays without scores under each. An image that was never made (`no_image`) has 0 under `worst`,
+    and no number is drawn for it.
 
     Args:
-        observations: in any order; a draw depends on seed, image model and uid alone.
+        observations: in any order; a draw of `random` depends on seed, image model, uid and the image's number alone.
         aspects: the aspects and further scores that the judge gives.
         options: the policy, and the seed of `random`.
 
@@ -244,11 +255,13 @@ def fill(observations: Sequence[Observation], aspects: Sequence[str], options: S
         return list(observations)
     if options.policy == "as_recorded":
         return [replace(o, scores=o.recorded or o.scores) for o in observations]
-    return [o if o.status.usable or o.status in _NEVER_FILLED else _filled(o, aspects, options) for o in observations]
+    left = _NOT_GUESSED if options.policy == "random" else _NEVER_FILLED
+    return [o if o.status.usable or o.status in left else _filled(o, aspects, options) for o in observations]
 
 
 def _filled(observation: Observation, aspects: Sequence[str], options: StatisticsOptions) -> Observation:
-    rng = np.random.default_rng([options.seed, zlib.crc32(f"{observation.image_model}/{observation.uid}".encode())])
+    named = f"{observation.image_model}/{observation.uid}" + (f"/{observation.draw}" if observation.draw else "")
+    rng = np.random.default_rng([options.seed, zlib.crc32(named.encode())])
     derived = {"SC", "PQ", "O"} <= set(aspects)
     scores = {}
     for aspect in (a for a in aspects if not (derived and a == "O")):

@@ -23,11 +23,20 @@ Importer: TypeAlias = Callable[[Path, Path, "str | None"], list[Path]]
 
 def importers() -> dict[str, Importer]:
     """The importers there are, by judge."""
+    return _named("import_wording")
+
+
+def found_installed() -> dict[str, Callable[[], Path]]:
+    """By judge, what finds the source of its wording in a package that is installed, for those importers that know one."""
+    return _named("installed")
+
+
+def _named(function: str) -> dict[str, Any]:
     found = {}
     for one in pkgutil.iter_modules(vieval_plugin.prompts.__path__):
         module = importlib.import_module(f"{vieval_plugin.prompts.__name__}.{one.name}")
-        if hasattr(module, "import_wording"):
-            found[one.name] = module.import_wording
+        if callable(getattr(module, function, None)):
+            found[one.name] = getattr(module, function)
     return found
 
 

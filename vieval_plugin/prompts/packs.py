@@ -45,7 +45,7 @@ class _Manifest(BaseModel):
     judge: str
     name: str
     settings: tuple[str, ...] = ()
-    replies: Literal["json", "markdown", "labels"] = "json"
+    replies: Literal["json", "markdown", "labels", "lines"] = "json"
     questions: dict[str, _Question]
 
 
@@ -62,7 +62,7 @@ class Pack:
     hash: str
     questions: Mapping[str, PackQuestion]
     environment: PackEnvironment
-    replies: Literal["json", "markdown", "labels"] = "json"
+    replies: Literal["json", "markdown", "labels", "lines"] = "json"
 
     def render(self, template: str, variables: Mapping[str, Any]) -> str:
         """The text of a template. VievalError names the template and what is wrong, or what the sample lacked for it."""

@@ -20,6 +20,7 @@ from vieval_plugin.report.expect import PrintedComparison, compare
 from vieval_plugin.report.findings import findings_tables
 from vieval_plugin.report.order import read_order
 from vieval_plugin.report.rendering import csv_text, markdown
+from vieval_plugin.report.trained_on import trained_on_tables
 from vieval_plugin.results.runs import load_runs
 
 
@@ -29,6 +30,7 @@ def write_report(
     options: StatisticsOptions,
     expected: Path | None = None,
     order: Path | None = None,
+    cards: Sequence[Path] = (),
 ) -> PrintedComparison | None:
     """Write `report.md`, a CSV for each table and `cells.json` to the folder `out`; compare with printed cells if asked.
 
@@ -38,6 +40,7 @@ def write_report(
         options: what failed verdicts and ratings not given are, how many draws, the seed.
         expected: a CSV of printed cells, in the form that `expect` reads.
         order: a file with an image model a line, the best first, that rankings are compared with.
+        cards: of trained models that answered, whose folders the results do not name.
 
     Returns:
         How the cells compare with the printed ones, None where none were given.
@@ -49,7 +52,10 @@ def write_report(
     benchmarks = [known_benchmark(name) for name in dict.fromkeys(run.benchmark for run in runs)]
     given = read_order(order) if order else ()
     sections = [
-        (benchmark, _section(benchmark, [run for run in runs if run.benchmark == benchmark.name], options, given))
+        (
+            benchmark,
+            _section(benchmark, [run for run in runs if run.benchmark == benchmark.name], options, given, cards),
+        )
         for benchmark in benchmarks
     ]
     if order and not any(key.table == ORDER for _, section in sections for key in section.cells):
@@ -89,15 +95,17 @@ def known_benchmark(name: str) -> Benchmark:
     return known[name]
 
 
-def _section(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions, order: Sequence[str]) -> Tables:
-    """What a report says of one benchmark: its own tables, the ranking in an order given, what verdicts took note of."""
+def _section(
+    benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions, order: Sequence[str], cards: Sequence[Path]
+) -> Tables:
+    """What a report says of one benchmark: what a judge was trained on, its own tables, the ranking in an order given, what verdicts took note of."""
     parts = tuple(benchmark.parts)
     made = benchmark.report.tables(benchmark.name, parts, runs, options)
     table, cells, reasons = ranking_against(order, parts, runs, options)
     ranked = (table,) if table.rows else ()
     return replace(
         made,
-        tables=(*made.tables, *ranked, *findings_tables(runs)),
+        tables=(*trained_on_tables(runs, cards), *made.tables, *ranked, *findings_tables(runs)),
         cells={**made.cells, **cells},
         reasons={**made.reasons, **reasons},
     )

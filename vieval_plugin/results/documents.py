@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Votes
-from vieval_plugin.judges.protocol import SampleId, Verdict
-from vieval_plugin.records import SCHEMA, Provenance, Record
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
+from vieval_plugin.records import SCHEMA, Made, Provenance, Record, Unjudged
 from vieval_plugin.results import schema_1
 from vieval_plugin.yaml_json import read_json
 
 _ID, _VERDICT, _PROVENANCE = TypeAdapter(SampleId), TypeAdapter(Verdict), TypeAdapter(Provenance)
-_VOTES = TypeAdapter(Votes)
+_VOTES, _MADE = TypeAdapter(Votes), TypeAdapter(Made)
 
 
 def read_response(text: str) -> tuple[SampleId, Verdict, Provenance]:
@@ -42,10 +44,58 @@ def read_record(response: str, target: str) -> Record:
         candidates = tuple(map(_ID.validate_python, document.get("candidates", ())))
     except (ValidationError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise VievalError(f"not a VIEval target ({_brief(error)})") from None
-    if targeted != identity:
+    conditions = _conditions(targeted, document, placed[0], placed[1], tags)
+    if targeted != (replace(identity, image_model="", draw=0) if conditions else identity):
         raise VievalError(f"response and target name different samples ({identity} and {targeted})")
     judged = str(responded.get("sample", ""))
-    return Record(identity, verdict, provenance, ratings, tags, judged, *placed, votes, candidates)
+    category = str(document.get("category", ""))
+    made = made_of(responded) if conditions else None
+    sample = made_under(conditions, identity, made) if conditions and made else None
+    return Record(
+        identity, verdict, provenance, ratings, tags, judged, *placed, votes, candidates, category, made, sample
+    )
+
+
+def read_made(response: str, target: str) -> Unjudged:
+    """An image that a run made and did not judge, from a host's response and target; VievalError for anything else."""
+    responded, document = _document(response, "made"), _document(target, "images")
+    try:
+        identity, targeted = _ID.validate_python(responded["id"]), _ID.validate_python(document["id"])
+        tags = tuple(map(str, document["tags"]))
+        conditions = _conditions(targeted, document, str(document["kind"]), str(document["group"]), tags)
+        told = {name: str(responded[name]) for name in ("judge", "setting", "reason")}
+        findings = tuple(map(str, responded["findings"]))
+        status = Status(responded.get("status", Status.NO_IMAGE))
+        made = made_of(responded)
+    except (ValidationError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise VievalError(f"not an image that VIEval had made ({_brief(error)})") from None
+    if conditions is None or made is None or targeted != replace(identity, image_model="", draw=0):
+        raise VievalError(f"response and target name different samples ({identity} and {targeted})")
+    sample = made_under(conditions, identity, made)
+    return Unjudged(sample, made, **told, findings=findings, status=status)
+
+
+def _conditions(
+    identity: SampleId, document: Mapping[str, Any], kind: str, group: str, tags: tuple[str, ...]
+) -> Sample | None:
+    """What a generator was given, where a target has it."""
+    if "texts" not in document:
+        return None
+    images = {str(role): Image(Path(path)) for role, path in document["images"].items()}
+    texts = {str(name): str(text) for name, text in document["texts"].items()}
+    about = str(document.get("category", ""))
+    return Sample(identity, images, texts, tags=tags, kind=kind, group=group, category=about)
+
+
+def made_of(document: Mapping[str, Any]) -> Made | None:
+    """How an image was made, where a response has it."""
+    return _MADE.validate_python(document["made"]) if "made" in document else None
+
+
+def made_under(conditions: Sample, identity: SampleId, made: Made) -> Sample:
+    """The sample that a generator made of conditions; without an output where it made no image."""
+    output = {"output": Image(Path(made.image))} if made.image else {}
+    return replace(conditions, id=identity, images={**conditions.images, **output})
 
 
 def _response(document: Mapping[str, Any]) -> tuple[SampleId, Verdict, Provenance]:

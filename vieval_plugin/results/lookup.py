@@ -13,7 +13,7 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.conversation import Exchange
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.records import Provenance, Record, fingerprint
-from vieval_plugin.results import lmms_eval, own
+from vieval_plugin.results import host_samples, own
 from vieval_plugin.results.conversation import conversation
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
@@ -65,7 +65,7 @@ class Lookup:
                 f"{record.id}: judged as {source.setting} with pack {source.pack} ({source.pack_hash}), and now it would be "
                 f"{now.setting} with {now.pack} ({now.pack_hash}); {remedy}"
             )
-        sample = self.sample(record.id)
+        sample = record.sample or self.sample(record.id)
         if record.fingerprint not in ("", fingerprint(sample)):
             raise VievalError(
                 f"{record.id}: its texts or images are not those that were judged; name the samples file of that run "
@@ -82,11 +82,11 @@ def open_results(results: Sequence[Path], samples: Path | None = None) -> Lookup
             raise VievalError(
                 f"{result}: no such file or folder; pass a run's --output_path, or what vieval score wrote"
             )
-        for path in lmms_eval.samples_files(result):
+        for path in host_samples.samples_files(result):
             if own.is_own(path):
                 found += own.records_of(path)
             else:
-                found += [record for judged in lmms_eval.records_of(path) for record in judged]
+                found += [record for judged in host_samples.records_of(path) for record in judged]
     return Lookup(tuple(found), samples)
 
 

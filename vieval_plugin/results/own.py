@@ -40,10 +40,17 @@ def records_of(path: Path) -> Iterator[Record]:
                 }
             kind, uid = str(row["kind"]), str(row["uid"])
             verdict = read_verdict({name: row[name] for name in _VERDICT if name in row})
-            identity = SampleId(OWN, kind, str(row["image_model"]), uid)
-            judged = str(row.get("sample", ""))
+            identity = SampleId(OWN, kind, str(row["image_model"]), uid, int(row.get("draw", 0)))
             yield Record(
-                identity, verdict, read_provenance(row["provenance"]), {}, fingerprint=judged, kind=kind, group=uid
+                identity,
+                verdict,
+                read_provenance(row["provenance"]),
+                {},
+                tuple(map(str, row.get("tags", ()))),
+                fingerprint=str(row.get("sample", "")),
+                kind=kind,
+                group=uid,
+                category=str(row.get("category", "")),
             )
         except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
             said = " ".join(str(error).split())[:200]

@@ -22,7 +22,7 @@ from vieval_plugin.judges.protocol import Choice, SampleId, Status, Step, Verdic
 from vieval_plugin.records import Provenance, lines_of
 from vieval_plugin.results import logs
 from vieval_plugin.results.documents import read_response
-from vieval_plugin.results.lmms_eval import responses_of
+from vieval_plugin.results.host_samples import responses_of
 from vieval_plugin.yaml_json import read_json
 
 Recorded: TypeAlias = tuple[Verdict, Provenance | None]
@@ -247,7 +247,8 @@ def _malformed(responses: list[str]) -> dict[str, Verdicts]:
     """The failure of a sample whose line tells no more than which sample and judge it is of; nothing for one that does not."""
     try:
         document = read_json(responses[0])
-        known = SampleId(*(str(document["id"][name]) for name in ("benchmark", "part", "image_model", "uid")))
+        named = {name: str(document["id"][name]) for name in ("benchmark", "part", "image_model", "uid")}
+        known = SampleId(**named, draw=int(document["id"].get("draw", 0)))
         judge = str(document["provenance"]["judge"])
     except (ValueError, KeyError, TypeError, IndexError):
         return {}

@@ -12,7 +12,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId, Status
 from vieval_plugin.records import Record, Run
 from vieval_plugin.results import own
-from vieval_plugin.results.lmms_eval import records_of, samples_files
+from vieval_plugin.results.host_samples import records_of, samples_files
 
 Source: TypeAlias = tuple[str, str, tuple[str, ...]]
 """What makes verdicts of one run: backbone, judge, settings."""

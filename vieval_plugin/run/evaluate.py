@@ -89,7 +89,21 @@ async def judge_samples(
     bar: bool,
     decided: Mapping[int, Verdict] | None = None,
 ) -> list[Verdict]:
-    """The verdicts of a judge that is built already, in order; `decided` has those that are known before, by number.
+    """The verdicts of `outcomes_of`."""
+    outcomes = await outcomes_of(samples, prepared, options, backbone, progress, bar, decided)
+    return [outcome.verdict for outcome in outcomes]
+
+
+async def outcomes_of(
+    samples: Sequence[Judged],
+    prepared: PreparedJudge,
+    options: Config,
+    backbone: Backbone | None,
+    progress: Progress,
+    bar: bool,
+    decided: Mapping[int, Verdict] | None = None,
+) -> list[Outcome]:
+    """The outcomes of a judge that is built already, in order; `decided` has those that are known before, by number.
 
     A sample with an image file that is not there is not asked about.
     """
@@ -117,7 +131,7 @@ async def judge_samples(
                 bar=bar,
                 scorers=Scorers(options.scorers),
             )
-    return [outcomes[number].verdict for number in range(len(samples))]
+    return [outcomes[number] for number in range(len(samples))]
 
 
 def provenance_of(prepared: PreparedJudge, options: Config, backbone: Backbone | None) -> Provenance:

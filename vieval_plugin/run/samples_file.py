@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
+from vieval_plugin.data.reading.sample_rows import BadLine, address_among, lines_of_file, samples_of_line
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import write_whole
 from vieval_plugin.images import examine
-from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.judges.spec import JudgeSpec, lacking
 from vieval_plugin.records import SCHEMA, Provenance, fingerprint, verdict_document
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.run.prepare import unjudged
 from vieval_plugin.run.runner import absent_image
 from vieval_plugin.text_table import text_table
-from vieval_plugin.yaml_json import read_json
-
-_KEYS = ("uid", "image_model", "kind", "task", "images", "texts")
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 @dataclass
 class Given:
-    """The samples of a file in order, the line of each, and the verdicts on those whose line is bad, by their number."""
+    """The samples of a file in order, the line of each, and by their number the verdicts on
+    those whose line is bad or that were never made, and what was found when they were."""
 
     samples: list[Sample] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     decided: dict[int, Verdict] = field(default_factory=dict)
-
-
-class _BadLine(Exception):
-    """What is wrong with a line."""
+    findings: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 def read_samples(path: Path, kind: str | None = None) -> Given:
@@ -47,19 +39,16 @@ def read_samples(path: Path, kind: str | None = None) -> Given:
 
     `images` maps roles to paths (relative ones start at the file's folder); `texts` has the conditions, a list of prompts
     standing for as many samples (`<uid>#0`, ...); `kind` (or `task`) is one of the seven codes unless given for all;
-    `uid` and `image_model` may be left out. A line that is no such object is a sample whose verdict is decided, called
+    `draw` numbers the images that one image model made under the same conditions; `tags` and a `category` are free;
+    all of these and `uid` and `image_model` may be left out. A line that is no such object is a sample whose verdict is decided, called
     `line N` where it has no readable uid; so is one that names an image file which is not there.
 
     Raises:
-        VievalError: the file cannot be read, holds no samples, or holds two of one uid, image model and kind.
+        VievalError: the file cannot be read, holds no samples, or holds two of one uid, image model, draw and kind.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise VievalError(f"{path}: the samples cannot be read ({error.strerror})") from None
     given = Given()
-    for number, line in enumerate(data.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
-        for sample, verdict in _samples(path.parent, number, line.strip(), kind) if line.strip() else ():
+    for number, line in lines_of_file(path):
+        for sample, verdict in _samples(path.parent, number, line, kind):
             if verdict is not None:
                 given.decided[len(given.samples)] = verdict
             given.samples.append(sample)
@@ -101,85 +90,29 @@ def _require_distinct(path: Path, given: Given) -> None:
             of = f" of {sample.id.image_model}" if sample.id.image_model else ""
             kind = f" ({sample.kind})" if sample.kind else ""
             raise VievalError(
-                f"{path}: lines {before} and {line} are both {sample.id.uid!r}{of}{kind}; give each a uid of its own"
+                f"{path}: lines {before} and {line} are both {sample.id.uid!r}{of}{kind}; give each a uid of its own, or "
+                "a draw where they are images of one prompt"
             )
 
 
 def _samples(folder: Path, number: int, line: bytes, kind: str | None) -> Iterator[tuple[Sample, Verdict | None]]:
     """The samples of a line, each with its verdict where that is decided."""
-    row: dict[str, Any] = {}
     try:
-        row = _row(line)
-        yield from _read(folder, number, row, kind)
-    except _BadLine as bad:
+        for sample, files in samples_of_line(folder, number, line, kind, OWN):
+            yield sample, _unshown(files, sample)
+    except BadLine as bad:
+        row = bad.row
         named = row.get("uid"), row.get("image_model"), row.get("kind", row.get("task", kind))
         uid, model, code = (one if isinstance(one, str) else "" for one in named)
-        sample = Sample(SampleId(OWN, code, model, uid or f"line {number}"), {})
+        draw = drawn if isinstance(drawn := row.get("draw", 0), int) else 0
+        sample = Sample(SampleId(OWN, code, model, uid or f"line {number}", draw), {})
         yield sample, unjudged(Status.PARSE_FAILURE, str(bad))
 
 
-def _row(line: bytes) -> dict[str, Any]:
-    try:
-        row = read_json(line.decode())
-        json.dumps(row, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise _BadLine("a text in it has half of a character (a lone surrogate)") from None
-    except UnicodeDecodeError:
-        raise _BadLine("not UTF-8") from None
-    except ValueError as error:
-        raise _BadLine("nested too deeply" if "deeply" in str(error) else "not a JSON object") from None
-    if not isinstance(row, dict):
-        raise _BadLine("not a JSON object")
-    return row
-
-
-def _read(
-    folder: Path, number: int, row: Mapping[str, Any], kind: str | None
-) -> Iterator[tuple[Sample, Verdict | None]]:
-    if unknown := sorted(set(row) - set(_KEYS)):
-        raise _BadLine(f"unknown key {unknown[0]!r}; the keys are {', '.join(_KEYS)}")
-    images, texts, code = row.get("images"), row.get("texts", {}), row.get("kind", row.get("task", kind or ""))
-    prompts = texts.get("prompt") if isinstance(texts, dict) else None
-    if isinstance(prompts, list) and not (prompts and all(isinstance(prompt, str) for prompt in prompts)):
-        raise _BadLine("a list of prompts must hold texts, one or more")
-    if not isinstance(images, dict) or not _texts_only(images):
-        raise _BadLine("images must map roles (output, source, ...) to paths")
-    if not isinstance(texts, dict) or not _texts_only({**texts, "prompt": ""} if isinstance(prompts, list) else texts):
-        raise _BadLine("texts must map names (prompt, instruction, subject) to texts")
-    if not isinstance(code, str):
-        raise _BadLine(f"kind {code!r} is no text")
-    model, uid = (_name(row, key, default) for key, default in (("image_model", ""), ("uid", str(number))))
-    shown = {role: Image(folder / file) for role, file in images.items()}
-    verdict = _unshown(images, shown)
-    if not isinstance(prompts, list):
-        yield Sample(SampleId(OWN, code, model, uid), shown, texts), verdict
-        return
-    for place, prompt in enumerate(prompts):
-        identity = SampleId(OWN, code, model, f"{uid}#{place}")
-        yield Sample(identity, shown, {**texts, "prompt": prompt}, group=uid, place=(place,)), verdict
-
-
-def _name(row: Mapping[str, Any], key: str, default: str) -> str:
-    """A name that is a text or a number."""
-    given = row.get(key)
-    if given is not None and (isinstance(given, bool) or not isinstance(given, (str, int, float))):
-        raise _BadLine(f"{key} must be a text")
-    return default if given is None else str(given)
-
-
-def _unshown(images: Mapping[str, str], shown: Mapping[str, Image]) -> Verdict | None:
-    """The verdict on a sample with an image that is not there."""
-    for role, file in images.items():
-        if _ADDRESS.match(file):
-            reason = f"the image {role} is an address, not a file on this machine: {file[:200]}"
-            return unjudged(Status.TOOL_ERROR, reason)
-    reason = absent_image(Sample(SampleId(OWN, "", "", ""), shown))
+def _unshown(files: Mapping[str, str], sample: Sample) -> Verdict | None:
+    """The verdict on a sample with an image that is not there; `files` are its images as the line has them."""
+    reason = address_among(files) or absent_image(sample)
     return unjudged(Status.TOOL_ERROR, reason) if reason else None
-
-
-def _texts_only(value: dict[Any, Any]) -> bool:
-    """Whether the values of a mapping are texts."""
-    return all(isinstance(one, str) for one in value.values())
 
 
 def write_verdicts(path: Path, samples: Sequence[Sample], verdicts: Sequence[Verdict], source: Provenance) -> None:
@@ -188,10 +121,12 @@ def write_verdicts(path: Path, samples: Sequence[Sample], verdicts: Sequence[Ver
 
     def lines() -> Iterator[str]:
         for sample, verdict in zip(samples, verdicts, strict=True):
-            identity = {"uid": sample.id.uid, "image_model": sample.id.image_model, "kind": sample.id.part}
+            identity = {"uid": sample.id.uid, "image_model": sample.id.image_model, "kind": sample.kind}
+            about = {"draw": sample.id.draw, "tags": sample.tags, "category": sample.category}
             row = {
                 "vieval": SCHEMA,
                 **identity,
+                **{name: value for name, value in about.items() if value},
                 **verdict_document(verdict),
                 "sample": fingerprint(sample),
                 "provenance": by,

@@ -50,6 +50,8 @@ def _rows(examples: Iterable[TrainingExample], trainer: Trainer, folder: Path) -
             "sub_task": example.sub_task,
             "messages": messages,
             "images": [_file(image, folder) for image in images],
+            # of the three, TRL alone says nowhere which turns are learnt: `vieval train sft` does
+            **({"trained": example.trained} if trainer == "trl" else {}),
         }
 
 

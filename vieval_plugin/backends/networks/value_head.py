@@ -50,6 +50,7 @@ class ValueHead(Part):
     """What a description says under `network`."""
 
     base: str
+    base_weights: str = ""
     revision: str | None = None
     processor: str = ""
     min_pixels: int | None = Field(None, ge=1)
@@ -116,6 +117,11 @@ def load(origin: Origin) -> Valued:
         written.dtype,
         origin.device,
     )
+    if written.base_weights not in ("", identity(model.network)):
+        raise VievalError(
+            f"{described.path}: {base} has other weights than the base that this head was trained on; give that one "
+            "(network.base), or train a head for this one"
+        )
     head = load_head(Path(described.place(written.head)), written.prefix, written.activation, model.size)
     if written.output >= (outputs := head[-1].out_features):
         raise VievalError(f"{described.path}: network.output is {written.output}, and the head has {outputs} outputs")
@@ -147,7 +153,7 @@ def load(origin: Origin) -> Valued:
 def _require_images(valued: Valued, count: int) -> None:
     """VievalError where the processor does not take as many images as are asked about."""
     drawn = [PIL.Image.new("RGB", (112, 112), (90 * n, 80, 70)) for n in range(count)]
-    shown = [_beside(drawn)] if valued.written.side_by_side else drawn
+    shown = [beside(drawn)] if valued.written.side_by_side else drawn
     config = valued.base.network.config
     token = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", None)
     try:
@@ -164,7 +170,7 @@ def _require_images(valued: Valued, count: int) -> None:
 def show(valued: Valued, images: Mapping[str, Picture], texts: Mapping[str, str]) -> Shown:
     """Tensors of the conversation; what there is of each token as lists, which are made equally long in a batch."""
     shown = [images[f"image_{number}"] for number in range(len(images))]
-    made = _inputs(valued, texts["text"], [_beside(shown)] if valued.written.side_by_side else shown)
+    made = _inputs(valued, texts["text"], [beside(shown)] if valued.written.side_by_side else shown)
     tokens = made["input_ids"].shape
     tensors = {n: v[0].tolist() if getattr(v, "shape", None) == tokens else v for n, v in made.items()}
     return Shown({**tensors, "place": valued.place(tensors["input_ids"])})
@@ -197,7 +203,7 @@ def _padded(valued: Valued, name: str, rows: Sequence[list[int]]) -> Any:
     return library("torch").tensor([[*row, *[pad] * (longest - len(row))] for row in rows])
 
 
-def _beside(images: Sequence[Picture]) -> Picture:
+def beside(images: Sequence[Picture]) -> Picture:
     """Images side by side, first to last from the left, as high as the highest of them."""
     high = max(image.height for image in images)
     scaled = [

@@ -11,11 +11,23 @@ from pathlib import Path
 
 from vieval_plugin.data.benchmark import Benchmark, Prepared, Preparing
 from vieval_plugin.data.imagenhub.ratings import read_ratings
-from vieval_plugin.data.imagenhub.samples import load, missing
+from vieval_plugin.data.imagenhub.samples import conditions, load, missing, missing_conditions
 from vieval_plugin.data.imagenhub.tasks import NAME, RATERS, TASKS, TaskInfo, task_info
+from vieval_plugin.data.reading.conditions import generating
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 
-__all__ = ["BENCHMARK", "NAME", "RATERS", "TASKS", "TaskInfo", "load", "missing", "read_ratings", "task_info"]
+__all__ = [
+    "BENCHMARK",
+    "BENCHMARKS",
+    "NAME",
+    "RATERS",
+    "TASKS",
+    "TaskInfo",
+    "load",
+    "missing",
+    "read_ratings",
+    "task_info",
+]
 
 
 def _prepare(root: Path, preparing: Preparing) -> Prepared:
@@ -42,4 +54,9 @@ BENCHMARK = Benchmark(
     prepare=_prepare,
     hosts={"ratings": "human ratings", "hub": "the hub's rows API", "museum": "images"},
     folders={info.folder: task for task, info in TASKS.items()},
+)
+
+BENCHMARKS = (
+    BENCHMARK,
+    generating(BENCHMARK, {task: info.instructions for task, info in TASKS.items()}, conditions, missing_conditions),
 )

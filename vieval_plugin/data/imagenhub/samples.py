@@ -32,6 +32,38 @@ def load(root: Path, part: str) -> list[Sample]:
     return found
 
 
+def conditions(root: Path, part: str) -> list[Sample]:
+    """What the image models of a task were given, as samples without an output; ratings need not be there.
+
+    Raises:
+        VievalError: an unknown task, or no `dataset_lookup.json`.
+    """
+    info, museum = task_info(part), museum_folder(root, part)
+    lookup = _read_lookup(museum / LOOKUP)
+    if not lookup:
+        raise VievalError(f"{museum / LOOKUP} is not there; run `vieval prepare {NAME} --part {part}`")
+    return [
+        Sample(
+            SampleId(NAME, part, "", uid),
+            {role: Image(museum / subfolder / uid) for role, subfolder in info.images},
+            _texts(part, row, info),
+            kind=part,
+        )
+        for uid, row in lookup.items()
+    ]
+
+
+def missing_conditions(root: Path, part: str) -> list[str]:
+    """Which images of conditions a generator would lack, a line a folder."""
+    info, museum = task_info(part), museum_folder(root, part)
+    uids = [sample.id.uid for sample in conditions(root, part)]
+    lines = []
+    for _, subfolder in info.images:
+        if absent := [uid for uid in uids if not (museum / subfolder / uid).is_file()]:
+            lines.append(f"{museum / subfolder}: {len(absent)} of {len(uids)} images missing, first {absent[0]}")
+    return lines
+
+
 def missing(root: Path, part: str) -> list[str]:
     """What a live run on a task would lack, a line each with what to do; empty when all is there."""
     info, museum = task_info(part), museum_folder(root, part)

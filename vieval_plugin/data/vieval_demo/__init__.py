@@ -11,8 +11,10 @@ ignored control. Quality defects: noise, blur, watermark.
 from __future__ import annotations
 
 from vieval_plugin.data.benchmark import Benchmark
+from vieval_plugin.data.reading.conditions import generating
 from vieval_plugin.data.vieval_demo.contests import CONTESTS
 from vieval_plugin.data.vieval_demo.drawn import load
+from vieval_plugin.data.vieval_demo.edits import EDITS
 from vieval_plugin.data.vieval_demo.plan import IMAGE_MODELS, INSTRUCTIONS, LICENCE, NAME, TASKS, Defects, defects
 from vieval_plugin.data.vieval_demo.unseen import UNSEEN
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
@@ -33,4 +35,10 @@ BENCHMARK = Benchmark(
     note="Synthetic: images drawn by VIEval with known defects, ratings that follow from them. No human rated these.",
 )
 
-BENCHMARKS = (BENCHMARK, CONTESTS, UNSEEN)
+BENCHMARKS = (
+    BENCHMARK,
+    CONTESTS,
+    EDITS,
+    UNSEEN,
+    generating(BENCHMARK, dict.fromkeys(TASKS, INSTRUCTIONS), load, BENCHMARK.missing),
+)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
+
+PROVIDER = "vieval"
+"""What API_TYPE is for the judge calls of the host's own tasks to go through our client."""
 
 
 def register() -> list[Any]:
@@ -14,13 +18,23 @@ def register() -> list[Any]:
 
     task_index.install()
     lmms.vieval_judge = _judge_with_host_model
-    models = "vieval_plugin.hosts.lmms_eval.models"
+    lmms.vieval_generate = _generate_with_host_model
+    if os.environ.get("API_TYPE", "").lower() == PROVIDER:  # what it imports takes a second
+        from lmms_eval.llm_judge.factory import ProviderFactory
+
+        from vieval_plugin.hosts.lmms_eval.provider import VievalProvider
+
+        ProviderFactory.register_provider(PROVIDER, VievalProvider)
+    models, generators = "vieval_plugin.hosts.lmms_eval.models", "vieval_plugin.hosts.lmms_eval.generators"
     return [
         ModelManifest("vieval_replay", simple_class_path=f"{models}.VievalReplay"),
         ModelManifest("vieval_measure", simple_class_path=f"{models}.VievalMeasure"),
         ModelManifest("vieval_scorer", simple_class_path=f"{models}.VievalScorer"),
         ModelManifest("vieval_openai", simple_class_path=f"{models}.VievalOpenAI"),
         ModelManifest("vieval_vllm", simple_class_path=f"{models}.VievalVLLM"),
+        ModelManifest("vieval_images", simple_class_path=f"{generators}.VievalImages"),
+        ModelManifest("vieval_image_api", simple_class_path=f"{generators}.VievalImageApi"),
+        ModelManifest("vieval_diffusers", simple_class_path=f"{generators}.VievalDiffusers"),
         ModelManifest("vieval_transformers", simple_class_path=f"{models}.VievalTransformers"),
     ]
 
@@ -30,3 +44,10 @@ def _judge_with_host_model(model: Any, instances: list[Any]) -> list[Any]:
     from vieval_plugin.hosts.lmms_eval.host_model import vieval_judge
 
     return vieval_judge(model, instances)
+
+
+def _generate_with_host_model(model: Any, instances: list[Any]) -> list[Any]:
+    """`vieval_generate` for every model of the host that has none of its own."""
+    from vieval_plugin.hosts.lmms_eval.generate_task import generate
+
+    return generate(model, instances)

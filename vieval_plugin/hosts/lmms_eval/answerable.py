@@ -29,22 +29,55 @@ WhyNot: TypeAlias = Callable[[Task], Why | None]
 
 _REPLAY = ("vieval_replay", "VievalReplay")
 _MEASURE, _SCORER = ("vieval_measure", "VievalMeasure"), ("vieval_scorer", "VievalScorer")
-_told: list[WhyNot] = []
+_told: dict[str, WhyNot] = {}
+_JUDGES_ONLY = (
+    *(*_MEASURE, *_SCORER),
+    *("vieval_openai", "VievalOpenAI", "vieval_vllm", "VievalVLLM", "vieval_transformers", "VievalTransformers"),
+)
+_GENERATES_ONLY = (
+    *("vieval_images", "VievalImages", "vieval_image_api", "VievalImageApi", "vieval_diffusers", "VievalDiffusers"),
+)
 
 
-def answering(why_not: WhyNot) -> None:
-    """Say what the model of this run can answer, one of ours: hosts make the model before they load its tasks."""
-    _told[:] = [why_not]
+def answering(model: Any, why_not: WhyNot) -> None:
+    """Say what a model of ours, that of this run, can answer: hosts make the model before they load its tasks."""
+    _told[type(model).__name__] = why_not
 
 
 def why_not(model: Any, loaded: bool) -> WhyNot:
     """What can be said of tasks by the host's model, by its name or as an object; of a model of ours once it is `loaded`."""
     name = model if isinstance(model, str) else type(model).__name__
-    if name in (*_REPLAY, *_SCORER) and loaded and _told:
-        return _told[0]
+    answered = _by_name(name, loaded)
+
+    def why(task: Task) -> Why | None:
+        generates = registry.benchmark(task.benchmark).generates
+        return _misplaced(task, name) or (None if generates else answered(task))
+
+    return why
+
+
+def _by_name(name: str, loaded: bool) -> WhyNot:
+    for names in (_REPLAY, _SCORER):
+        if name in names and loaded and names[1] in _told:
+            return _told[names[1]]
     if name in _REPLAY:
         return lambda task: None
     return lambda task: _unanswered(task, name in (*_MEASURE, *_SCORER), name in _SCORER)
+
+
+def _misplaced(task: Task, name: str) -> Why | None:
+    """Why a model that only judges, or only makes images, is not for a task."""
+    if registry.benchmark(task.benchmark).generates:
+        if name not in (*_JUDGES_ONLY, *_REPLAY):
+            return None
+        return Why(
+            "a generator makes their images", f"{task.name}: a generator makes the images, and {name} judges only"
+        )
+    if name in _GENERATES_ONLY:
+        return Why(
+            "their images are there, and this model makes some", f"{task.name}: {name} makes images, and judges none"
+        )
+    return None
 
 
 def _unanswered(task: Task, measures_only: bool, has_scorers: bool) -> Why | None:

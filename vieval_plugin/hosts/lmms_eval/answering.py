@@ -69,6 +69,17 @@ def generation_of(requests: Sequence[JudgeRequest]) -> Generation:
     )
 
 
+def with_generation(backbone: Backbone, requests: Sequence[JudgeRequest]) -> Backbone:
+    """The backbone with what the user gave as --gen_kwargs; the tasks themselves only ask for temperature 0."""
+    given = generation_of(requests)
+    update: dict[str, Any] = {"extra": {**given.extra, **backbone.extra}}
+    if given.temperature is not None:
+        update["temperature"] = given.temperature
+    if given.max_tokens is not None:
+        update["max_tokens"] = given.max_tokens
+    return backbone.model_copy(update=update)
+
+
 def results(
     instances: Sequence[Instance], made: Sequence[Job], outcomes: Sequence[Outcome], backbone: str | None
 ) -> list[GenerationResult]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from accelerate import PartialState
 from lmms_eval.api.instance import GenerationResult, Instance
 from lmms_eval.api.model import lmms
-from pydantic import ValidationError
 from tqdm import tqdm
 
 from vieval_plugin import config, registry
@@ -22,23 +20,33 @@ from vieval_plugin.backends.openai import Sampling
 from vieval_plugin.backends.scoring import Scorers
 from vieval_plugin.backends.store import Store
 from vieval_plugin.backends.vllm import VLLMBackend
-from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import say
+from vieval_plugin.hosts.backbone import ForeignHost, given_backbone
 from vieval_plugin.hosts.ending import one_line, tell
 from vieval_plugin.hosts.lmms_eval.answerable import Why, answering, by_scorers
-from vieval_plugin.hosts.lmms_eval.answering import generation_of, is_padding, jobs, requests_of, results
+from vieval_plugin.hosts.lmms_eval.answering import (
+    generation_of,
+    is_padding,
+    jobs,
+    requests_of,
+    results,
+    with_generation,
+)
 from vieval_plugin.hosts.requests import JudgeRequest
+from vieval_plugin.hosts.serving import judge_by_server
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.records import response_json
 from vieval_plugin.results import replay
-from vieval_plugin.run.backbones import JUDGE, Backbones
-from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import without_models
-from vieval_plugin.run.runner import judge_each, judge_in_waves, opened
+from vieval_plugin.run.runner import judge_in_waves, opened
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.tasks import Task
+
+HOST = ForeignHost(
+    "vieval_openai", "--model_args model=...,base_url=...", "lmms-eval writes model arguments into the results"
+)
 
 
 class _JudgingOnly(lmms):  # type: ignore[misc]
@@ -77,7 +85,7 @@ class VievalReplay(_JudgingOnly):
             )
         self.name, self.logs = str(name), Path(str(logs)).expanduser()
         self.recordings: dict[str, replay.Recording] = {}
-        answering(self._why_not)
+        answering(self, self._why_not)
 
     def _why_not(self, task: Task) -> Why | None:
         recording = self._recording(task.judge)
@@ -180,7 +188,7 @@ class VievalScorer(_JudgingOnly):
         self.name = str(name)
         self.options = config.current().scored_by({field: value for field, value in told.items() if value})
         self.scorers = Scorers(self.options.scorers)
-        answering(lambda task: by_scorers(task, self.options.scorers))
+        answering(self, lambda task: by_scorers(task, self.options.scorers))
 
     @one_line
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
@@ -208,33 +216,18 @@ class VievalOpenAI(_JudgingOnly):
     def __init__(self, batch_size: Any = None, device: Any = None, max_batch_size: Any = None, **fields: Any) -> None:
         super().__init__()
         self.options = config.current()
-        self.backbone = _backbone(fields, self.options.backbones)
+        self.backbone = given_backbone(fields, self.options.backbones, HOST)
 
     @one_line
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
-        backbone = _with_generation(self.backbone, requests_of(instances))
+        backbone = with_generation(self.backbone, requests_of(instances))
         made = jobs(instances, self.options, backbone)
         progress, outcomes = Progress(), dict[int, Outcome]()
         try:
-            asyncio.run(self._run(made, {**self.options.backbones, JUDGE: backbone}, progress, outcomes))
+            judge_by_server(made, self.options, backbone, progress, outcomes.__setitem__, bar=self.rank == 0)
         finally:
             tell(progress)
         return results(instances, made, [outcomes[number] for number in range(len(made))], self.backbone.model)
-
-    async def _run(
-        self, made: list[Job], named: Mapping[str, Backbone], progress: Progress, outcomes: dict[int, Outcome]
-    ) -> None:
-        with opened(self.options.store_path(), self.options.store.refresh) as store:
-            async with Backbones(named, store, progress.usage, self.options.statistics.seed) as backbones:
-                await judge_each(
-                    made,
-                    backbones.answer,
-                    progress,
-                    outcomes.__setitem__,
-                    live=self.backbone.num_concurrent,
-                    store=store,
-                    bar=self.rank == 0,
-                )
 
 
 class _InProcess(_JudgingOnly):
@@ -288,46 +281,3 @@ class VievalTransformers(_InProcess):
     """
 
     load = TransformersBackend
-
-
-def _backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone]) -> Backbone:
-    if "api_key" in fields:
-        raise VievalError(
-            "do not pass api_key= (lmms-eval writes model arguments into the results); put the key into the environment "
-            "variable OPENAI_API_KEY, or pass api_key_env=<the variable that holds it>"
-        )
-    if not fields:
-        if JUDGE in named:
-            return named[JUDGE]
-        raise VievalError(
-            "vieval_openai needs --model_args model=...,base_url=..., or backbones.judge in VIEVAL_CONFIG's file"
-        )
-    known = dict(fields)
-    if "base_url" in known:
-        known["base_url"] = tuple(str(known["base_url"]).split(";"))
-    if "model" in known:
-        known["model"] = str(known["model"])
-    if any("@" in url.partition("://")[2].partition("/")[0] for url in known.get("base_url", ())):
-        raise VievalError(
-            "do not pass a user and password in base_url= (lmms-eval writes model arguments into the results); put the "
-            "address under backbones.judge into VIEVAL_CONFIG's file, and pass no arguments"
-        )
-    try:
-        return Backbone.model_validate(known)
-    except ValidationError as error:
-        first = error.errors()[0]
-        names = ", ".join(Backbone.model_fields)
-        raise VievalError(
-            f"vieval_openai: argument {'.'.join(map(str, first['loc']))}: {first['msg']}; arguments are {names}"
-        ) from None
-
-
-def _with_generation(backbone: Backbone, requests: list[JudgeRequest]) -> Backbone:
-    """The backbone with what the user gave as --gen_kwargs; the tasks themselves only ask for temperature 0."""
-    given = generation_of(requests)
-    update: dict[str, Any] = {"extra": {**given.extra, **backbone.extra}}
-    if given.temperature is not None:
-        update["temperature"] = given.temperature
-    if given.max_tokens is not None:
-        update["max_tokens"] = given.max_tokens
-    return backbone.model_copy(update=update)

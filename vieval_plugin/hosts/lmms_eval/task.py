@@ -6,9 +6,7 @@ What differs between tasks stands in their YAML under `metadata`: benchmark, par
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import datasets
@@ -17,21 +15,21 @@ from lmms_eval.api.task import ConfigurableTask
 from lmms_eval.utils import simple_parse_args_string
 
 from vieval_plugin import config, registry
-from vieval_plugin.data.reading.subset import chosen
-from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.ending import one_line
 from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.requests import JudgeRequest
+from vieval_plugin.hosts.task_data import as_rated, rating_of, samples_of
 from vieval_plugin.meta_evaluation.metrics import higher_is_better, names
-from vieval_plugin.meta_evaluation.observations import Observation, observe
+from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary, observe
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.records import target_json
 from vieval_plugin.results.documents import read_record
+from vieval_plugin.tasks import Task
 
 REQUEST_TYPE = "vieval_judge"
 
 # The host's response cache knows nothing of judges, wording or images and keeps failures; it skips what says it samples.
-_UNCACHED = {"do_sample": True}
+UNCACHED = {"do_sample": True}
 
 
 class JudgeTask(ConfigurableTask):  # type: ignore[misc]
@@ -47,26 +45,15 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
 
     def download(self, dataset_kwargs: Any = None) -> None:
         """Load samples from the data folder; the host's dataset only numbers them."""
-        options = config.current()
-        self.samples = self.benchmark.load(options.data_folder(), self.part)
-        if (wanted := self._uids(options)) is not None:
-            self.samples = chosen(self.samples, wanted, self.benchmark.folders)
+        self.samples = samples_of(self._task(), config.current())
         rows = [{"sample": str(sample.id)} for sample in self.samples]
         self.dataset = datasets.DatasetDict({self.config.test_split: datasets.Dataset.from_list(rows)})
         self.dataset_no_image = self.dataset
         self.places = {str(sample.id): sample for sample in self.samples}
 
-    def _uids(self, options: config.Config) -> Path | None:
-        """The file that lists the wanted samples, if there is one: the options' own, or that of a task's subset."""
-        if not self.config.metadata.get("subset"):
-            return options.uids
-        listed: Path | None = getattr(options.judges.of(self.judge), "subset", None)
-        if listed is None:
-            raise VievalError(
-                f"{self.config.task}: set judges.{self.judge.name}.subset to the file that lists its samples "
-                "(the authors' split as JSON, or one uid a line)"
-            )
-        return listed
+    def _task(self) -> Task:
+        subset = bool(self.config.metadata.get("subset"))
+        return Task(self.config.task, self.benchmark.name, self.part, self.judge.name, self.setting, subset)
 
     def doc_to_text(self, doc: dict[str, Any]) -> str:
         return str(doc["sample"])
@@ -84,7 +71,7 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         request = JudgeRequest(
             self.samples[doc_id], self.judge.name, self.setting, dict(self.config.generation_kwargs), *self._model()
         )
-        arguments = (ctx, _UNCACHED, request, doc_id, self.config.task, self.config.test_split)
+        arguments = (ctx, UNCACHED, request, doc_id, self.config.task, self.config.test_split)
         return Instance(request_type=REQUEST_TYPE, arguments=arguments, idx=0, **kwargs)
 
     def _model(self) -> tuple[str, str]:
@@ -120,23 +107,20 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         return names(self.benchmark.report, self._rating())
 
     def _rating(self) -> Rating:
-        judge = self.judge
-        grades = judge.grades(config.current().judges.of(judge))
-        repeats = self.config.repeats
-        return Rating(judge.aspects, judge.dimensions, grades, judge.intervals, repeats, judge.against_all)
+        return rating_of(self.judge, config.current(), self.config.repeats)
 
     @one_line
     def _aggregate(self, name: str, items: list[Observation]) -> metrics.Value:
-        options, rating = config.current().statistics.options(), self._rating()
-        if self.judge.described:  # which aspect it is stands in the description, which the model was given
-            rated = dict.fromkeys(aspect for item in items for aspect, _ in item.scores)
-            rating = replace(rating, aspects=tuple(rated) or rating.aspects)
-        summary = self.benchmark.report.summarise(tuple(items), rating, self.benchmark.name, self.part, options)
-        return metrics.take(summary, name)
+        return metrics.take(self._summary(tuple(items), config.current().statistics.options()), name)
+
+    def _summary(self, items: tuple[Observation, ...], options: StatisticsOptions) -> Summary:
+        rating = as_rated(self.judge, self._rating(), items)
+        return self.benchmark.report.summarise(items, rating, self.benchmark.name, self.part, options)
 
 
 def _name(arguments: Any) -> str:
-    """What tables call the host's model: the weights or version it was given, else its registered name."""
+    """What tables call the host's model: the name, weights or version it was given, else its registered name."""
     given = simple_parse_args_string(arguments.model_args or "")
-    named = next((given[k] for k in ("model_version", "pretrained", "model") if k in given), arguments.model)
+    known = ("name", "model_version", "pretrained", "model", "folder", "file")
+    named = next((given[k] for k in known if k in given), arguments.model)
     return str(named).rstrip("/").rsplit("/", 1)[-1]

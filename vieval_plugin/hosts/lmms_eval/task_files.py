@@ -21,7 +21,7 @@ from vieval_plugin.files import write_whole
 from vieval_plugin.tasks import Task, TaskGroup
 
 OURS = Path(vieval_plugin.task_configs.__path__[0])
-SHARED = ("judged.inc", "group.inc")
+SHARED = ("judged.inc", "generated.inc", "group.inc")
 
 
 def files(found: Sequence[Task], grouped: Sequence[TaskGroup]) -> dict[str, str]:
@@ -66,7 +66,8 @@ def _task(task: Task) -> str:
     about |= {"setting": task.setting} if task.setting else {}
     about |= {"subset": "true"} if task.subset else {}
     listed = ", ".join(f"{key}: {value}" for key, value in about.items())
-    return f"include: ../judged.inc\ntask: {task.name}\nmetadata: {{{listed}}}\n"
+    include = "generated" if registry.benchmark(task.benchmark).generates else "judged"
+    return f"include: ../{include}.inc\ntask: {task.name}\nmetadata: {{{listed}}}\n"
 
 
 def _group(group: TaskGroup) -> str:

@@ -1,0 +1,109 @@
+"""A diffusers pipeline as a generator, with tiny random weights."""
+
+import functools
+import json
+
+import numpy as np
+import PIL.Image
+import pytest
+
+pytest.importorskip("diffusers", reason="diffusers is not installed")
+
+from tests.fake_image_server import picture
+from tests.tiny_pipeline import build_pipeline
+from vieval_plugin.errors import VievalError
+from vieval_plugin.generators.diffusion import Diffusion, load, make
+from vieval_plugin.generators.wanted import Wanted
+from vieval_plugin.judges.protocol import Image, Sample, SampleId
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["from text", "from image and text"])
+def painter(request, tmp_path_factory):
+    folder = build_pipeline(tmp_path_factory.mktemp("weights"), request.param)
+    loaded = load(str(folder), "", "cpu", "float32", {})
+    roles = {"source": Image(picture(b"source"))} if request.param else {}
+    call = {"num_inference_steps": 2, **({"strength": 0.9} if request.param else {"height": 32, "width": 32})}
+
+    def painting(out, batch=1, **further):
+        return Diffusion(loaded, "tiny", out, {**call, **further}, batch)
+
+    return painting, roles
+
+
+def wanted(roles, uid, images=1):
+    return Wanted(Sample(SampleId("b", "tie", "", uid), roles, {}), f"photo of a red toy {uid}", images)
+
+
+def made(diffusion, *asked):
+    return [json.loads(one) for one in make(diffusion, asked, bar=False)]
+
+
+def pixels(answers):
+    return [np.asarray(PIL.Image.open(path)).astype(int) for one in answers for path in one["images"]]
+
+
+def contents(answers):
+    return [open(path, "rb").read() for one in answers for path in one["images"]]
+
+
+def test_the_batch_and_the_order_change_no_image_and_what_is_made_is_not_made_again(painter, tmp_path, monkeypatch):
+    painting, roles = painter
+    asked = [wanted(roles, uid, 2) for uid in "123"]
+    alone = made(painting(tmp_path / "one"), *asked)
+    assert len(set(contents(alone))) == 6
+    assert all(one["seconds"] > 0 for one in alone)
+    together = made(painting(tmp_path / "four", batch=4), *asked[::-1])
+    for one, other in zip(pixels(alone), pixels(together[::-1]), strict=True):
+        assert abs(one - other).max() <= 2  # a batch rounds otherwise
+    calls = []
+    pipeline = painting(tmp_path / "one").pipeline
+    monkeypatch.setattr(type(pipeline), "__call__", _counting(type(pipeline).__call__, calls))
+    again = made(painting(tmp_path / "one"), *asked)
+    assert calls == []
+    assert [one["images"] for one in again] == [one["images"] for one in alone]
+    (tmp_path / "one" / alone[1]["images"][0].rsplit("/", 1)[1]).unlink()
+    assert contents(made(painting(tmp_path / "one"), *asked)) == contents(alone)
+    assert len(calls) == 1
+
+
+def _counting(call, calls):
+    @functools.wraps(call)
+    def counted(self, *args, **kwargs):
+        calls.append(kwargs["prompt"])
+        return call(self, *args, **kwargs)
+
+    return counted
+
+
+def test_what_a_pipeline_cannot_be_given_is_said(painter, tmp_path):
+    painting, roles = painter
+    other = {} if roles else {"source": Image(picture(b"source"))}
+    [told] = made(painting(tmp_path), wanted(other, "1"))
+    assert told["images"] == []
+    assert ("needs an image for image" if roles else "takes no image source") in told["text"]
+    with pytest.raises(VievalError, match="has no argument 'colour'"):
+        make(painting(tmp_path, colour="red"), [wanted(roles, "1")], bar=False)
+
+
+def test_a_pipeline_that_breaks_on_a_prompt_is_that_prompts_failure(painter, tmp_path, monkeypatch):
+    painting, roles = painter
+    pipeline = painting(tmp_path).pipeline
+    call = type(pipeline).__call__
+
+    def breaking(self, *args, **kwargs):
+        if "toy 2" in kwargs["prompt"][0]:
+            raise RuntimeError("out of memory")
+        return call(self, *args, **kwargs)
+
+    monkeypatch.setattr(type(pipeline), "__call__", functools.wraps(call)(breaking))
+    first, second = made(painting(tmp_path), wanted(roles, "1"), wanted(roles, "2"))
+    assert len(first["images"]) == 1
+    assert (second["images"], second["status"]) == ([], "tool_error")
+    assert "out of memory" in second["text"]
+
+
+def test_weights_that_are_not_there_are_one_line(tmp_path):
+    with pytest.raises(VievalError, match="the pipeline cannot be loaded"):
+        load(str(tmp_path), "", "cpu", "float32", {})
+    with pytest.raises(VievalError, match="diffusers has no pipeline 'Nothing'"):
+        load(str(tmp_path), "Nothing", "cpu", "float32", {})

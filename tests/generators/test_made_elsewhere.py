@@ -1,0 +1,66 @@
+"""Images made elsewhere are found by uid or by prompt."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.generators.made_elsewhere import MadeElsewhere
+from vieval_plugin.generators.wanted import Wanted
+from vieval_plugin.judges.protocol import Sample, SampleId
+
+
+def wanted(uid, prompt="x", part="tig", images=1, turn=0):
+    return Wanted(Sample(SampleId("b", part, "", uid), {}, {"prompt": prompt}), prompt, images, turn)
+
+
+def found(made, *asked):
+    return [[Path(path).name for path in json.loads(made.answer(one))["images"]] for one in asked]
+
+
+def test_a_folder_is_read_by_uid_by_the_number_of_the_image_and_by_part(tmp_path):
+    for name in ("1.png", "1_1.jpg", "sample_2.jpg", "notes.txt", "tie/1.webp"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    made = MadeElsewhere(tmp_path)
+    assert found(made, wanted("1"), wanted("1", turn=1), wanted("1", images=2)) == [
+        ["1.png"],
+        ["1_1.jpg"],
+        ["1.png", "1_1.jpg"],
+    ]
+    # a uid that is a file's name, as ImagenHub's are, and one with a number at its end
+    assert found(made, wanted("sample_2.jpg"), wanted("sample_2"), wanted("1", part="tie")) == [
+        ["sample_2.jpg"],
+        ["sample_2.jpg"],
+        ["1.webp"],
+    ]
+    assert found(made, wanted("3")) == [[]]
+
+
+def test_a_file_is_read_in_either_form_by_uid_or_prompt(tmp_path):
+    rows = [
+        {"uid": 1, "image": "a.png"},
+        {"prompt": "a red cube", "image": "b.png"},
+        {"uid": "2", "kind": "tig", "images": {"output": "c.png"}, "texts": {"prompt": "y"}, "draw": 1},
+    ]
+    file = tmp_path / "made.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    made = MadeElsewhere(file)
+    asked = wanted("1"), wanted("9", "a red cube"), wanted("2", turn=1), wanted("2"), wanted("8", "y", turn=1)
+    assert found(made, *asked) == [["a.png"], ["b.png"], ["c.png"], [], ["c.png"]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        ([{"uid": "1"}], "line 1: it names no image"),
+        ([{"image": "a.png"}], "line 1: image must be a path, beside a uid or a prompt"),
+        ([{"uid": "1", "image": "a.png", "image_model": m} for m in "xy"], "several image models; say which"),
+    ],
+)
+def test_what_will_not_do_is_one_line(tmp_path, rows, line):
+    file = tmp_path / "made.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with pytest.raises(VievalError, match=line):
+        MadeElsewhere(file)

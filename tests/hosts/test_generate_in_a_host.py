@@ -1,0 +1,468 @@
+"""Generators judged inside lmms-eval: from a prompt to a judged image in one run, or in two."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from tests import in_process
+from tests.hosts.local_rows import local_rows, parquet
+from vieval_plugin.cli import main
+from vieval_plugin.images import decode
+from vieval_plugin.judges.protocol import Image
+from vieval_plugin.registry import benchmark
+from vieval_plugin.results import own
+from vieval_plugin.results.host_samples import records_of
+
+pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
+
+SHARPNESS, SSIM = "generate_vieval_demo_sharpness_tie", "generate_vieval_demo_ssim_tie"
+
+
+def conditions(part="tie"):
+    return benchmark("generate_vieval_demo").load(None, part)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Edits of the first six conditions, each with as much more noise."""
+    made = tmp_path / "made"
+    made.mkdir()
+    for number, one in enumerate(conditions()[:6]):
+        picture = np.asarray(decode(one.images["source"])).astype(int)
+        noise = np.random.default_rng(number).integers(-4 * number - 1, 4 * number + 2, picture.shape)
+        PIL.Image.fromarray((picture + noise).clip(0, 255).astype(np.uint8)).save(made / f"{one.id.uid}.png")
+    return made
+
+
+def images(folder, **further):
+    given = ",".join(f"{k}={v}" for k, v in {"folder": folder, "name": "mine", **further}.items())
+    return ("--model", "vieval_images", "--model_args", given)
+
+
+def run(tmp_path, arguments, task=SSIM, limit=6, more=(), **options):
+    out = tmp_path / f"out{len(list(tmp_path.glob('out*')))}"
+    options = {"generate": {"folder": str(tmp_path / "kept"), **options.pop("generate", {})}, **options}
+    file = in_process.options_file(out.with_suffix(".yaml"), **options)
+    in_process.run(*in_process.command(arguments, task, limit)[1:], "--output_path", out, *more, options=file)
+    return out
+
+
+def records(out):
+    [path] = out.rglob("*_samples_*.jsonl")
+    return [record for together in records_of(path) for record in together]
+
+
+def by_vieval_score(found, judge, tmp_path):
+    """What `vieval score` gives the images of a run, by uid."""
+    rows = [
+        {
+            "uid": one.id.uid,
+            "kind": one.sample.kind,
+            "images": {
+                **{role: str(image.source) for role, image in one.sample.images.items() if role != "output"},
+                "output": one.made.image,
+            },
+            "texts": dict(one.sample.texts),
+        }
+        for one in found
+    ]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    verdicts = tmp_path / "v.jsonl"
+    assert main(["score", str(tmp_path / "s.jsonl"), "--judge", judge, "--out", str(verdicts)]) == 0
+    return {record.id.uid: dict(record.verdict.scores) for record in own.records_of(verdicts)}
+
+
+def test_images_made_elsewhere_are_judged_and_equal_vieval_score_digit_for_digit(folder, tmp_path):
+    out = run(tmp_path, images(folder))
+    document, _ = in_process.read(out)
+    found = {record.id.uid: record for record in records(out)}
+    assert {record.id.image_model for record in found.values()} == {"mine"}
+    scored = by_vieval_score(found.values(), "ssim", tmp_path)
+    assert {uid: dict(record.verdict.scores) for uid, record in found.items()} == scored
+    metrics = document["results"][SSIM]
+    mean = np.mean([scores["SC"] for scores in scored.values()])
+    assert metrics["SC_mean_value,none"] == pytest.approx(mean, abs=1e-12)
+    assert metrics["SC_mean_ci_low,none"] < mean < metrics["SC_mean_ci_high,none"]
+    assert metrics["status_no_image_share,none"] == 0
+
+
+def test_generated_now_and_judged_later_has_the_same_digits(folder, tmp_path, capsys):
+    at_once = {r.id.uid: dict(r.verdict.scores) for r in records(run(tmp_path, images(folder)))}
+    later = run(tmp_path, images(folder), more=("--predict_only",))
+    document, _ = in_process.read(later)
+    assert document["results"][SSIM]["made_count,none"] == 6
+    assert main(["score", str(later), "--out", str(tmp_path / "v.jsonl")]) == 0
+    assert {r.id.uid: dict(r.verdict.scores) for r in own.records_of(tmp_path / "v.jsonl")} == at_once
+    assert "mine" in capsys.readouterr().out
+
+
+def test_a_prompt_without_an_image_is_no_zero_and_is_told(folder, tmp_path, capsys):
+    first = sorted(folder.iterdir())[0]
+    first.unlink()
+    broken = sorted(folder.iterdir())[0]
+    broken.write_bytes(broken.read_bytes()[:500])
+    out = run(tmp_path, images(folder))
+    document, _ = in_process.read(out)
+    statuses = Counter(str(record.verdict.status) for record in records(out))
+    assert statuses == {"ok": 4, "no_image": 1, "tool_error": 1}
+    metrics = document["results"][SSIM]
+    assert metrics["status_no_image_share,none"] == pytest.approx(1 / 6)
+    assert metrics["scored_count,none"] == 4
+    said = capsys.readouterr().err
+    assert "no_image 1, the first" in said
+    assert "has no image of uid" in said
+    assert "tool_error 1, the first" in said
+    worst = run(tmp_path, images(folder), statistics={"failures": "worst"})
+    [scored] = [in_process.read(worst)[0]["results"][SSIM]]
+    assert scored["SC_mean_value,none"] == pytest.approx(metrics["SC_mean_value,none"] * 4 / 6)
+
+
+def test_several_images_of_a_prompt_have_a_mean_and_a_best(folder, tmp_path):
+    for path in sorted(folder.iterdir()):
+        noise = np.random.default_rng(7).integers(0, 256, (256, 256, 3), dtype=np.uint8)
+        PIL.Image.fromarray(noise).save(path.with_name(f"{path.stem}_1.png"))
+    out = run(tmp_path, images(folder), more=("--repeats", 2))
+    metrics = in_process.read(out)[0]["results"][SSIM]
+    found = records(out)
+    assert Counter(record.id.draw for record in found) == {0: 6, 1: 6}
+    assert len({record.id for record in found}) == 12
+    by_uid = {}
+    for record in found:
+        by_uid.setdefault(record.id.uid, []).append(record.verdict.scores["SC"])
+    assert metrics["SC_best_value,none"] == pytest.approx(np.mean([max(both) for both in by_uid.values()]))
+    assert metrics["SC_mean_value,none"] == pytest.approx(np.mean([np.mean(both) for both in by_uid.values()]))
+    both = run(tmp_path, images(folder), generate={"images": 2})
+    again = in_process.read(both)[0]["results"][SSIM]
+    assert {n: v for n, v in again.items() if "_mean_" in n} == {n: v for n, v in metrics.items() if "_mean_" in n}
+
+
+def test_a_users_prompts_are_a_task(tmp_path):
+    (tmp_path / "made").mkdir()
+    rows = []
+    for number, category in enumerate(("animals", "animals", "places")):
+        noise = np.random.default_rng(number).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+        PIL.Image.fromarray(noise).save(tmp_path / "made" / f"p{number}.png")
+        rows.append(
+            {"uid": f"p{number}", "kind": "tig", "texts": {"prompt": "x"}, "tags": ["one"], "category": category}
+        )
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = run(tmp_path, images(tmp_path / "made"), "generate_prompts_sharpness", 3, generate={"prompts": str(prompts)})
+    assert main(["report", str(out), "--out", str(tmp_path / "report")]) == 0
+    report = (tmp_path / "report" / "report.md").read_text()
+    assert "By category" in report
+    assert "| animals | mine |" in report
+    assert "By tag" in report
+    assert "| one | mine |" in report
+
+
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        ({"texts": {"prompt": "x"}}, "line 1: it has no kind"),
+        ({"kind": "tig", "images": {"output": "a.png"}}, "line 1: it names an output"),
+        ({"kind": "tie", "images": {"source": "nowhere.png"}}, "line 1: the image source is not there"),
+        ({"kind": "tig", "prompt": "x"}, "line 1: unknown key 'prompt'"),
+    ],
+)
+def test_a_bad_prompt_is_one_line_before_anything_is_made(tmp_path, row, line):
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text(json.dumps(row) + "\n")
+    (tmp_path / "a.png").write_bytes(b"")
+    with pytest.raises(SystemExit) as end:
+        run(tmp_path, images(tmp_path), "generate_prompts_sharpness", generate={"prompts": str(prompts)})
+    assert line in str(end.value.code)
+
+
+@pytest.fixture
+def host_generator(monkeypatch, tmp_path):
+    """The host's own kind of generator, as an entry point of another package would register it."""
+    from lmms_eval.models import MODEL_REGISTRY_V2
+    from lmms_eval.models.registry_v2 import ModelManifest
+
+    manifest = ModelManifest("fake_generator", simple_class_path="tests.fake_generator.FakeGenerator")
+    MODEL_REGISTRY_V2.register_manifest(manifest, overwrite=True)
+
+    def arguments(form):
+        return ("--model", "fake_generator", "--model_args", f"form={form},out={tmp_path / 'saved'}")
+
+    return arguments
+
+
+@pytest.mark.parametrize("form", ["json", "folder", "path"])
+def test_a_generator_of_the_hosts_own_is_judged_whatever_form_it_answers_in(host_generator, tmp_path, form):
+    found = records(run(tmp_path, host_generator(form)))
+    assert {str(record.verdict.status) for record in found} == {"ok"}
+    assert {record.id.image_model for record in found} == {"fake_generator"}
+    for record in found:
+        shown = np.asarray(decode(record.sample.images["source"])).astype(int)
+        assert (np.asarray(decode(Image(tmp_path / "saved" / record.made.image.rsplit("/", 1)[1]))) >= shown).all()
+
+
+@pytest.mark.parametrize(
+    ("form", "status", "reason"),
+    [
+        ("two", "ok", ""),
+        ("text", "no_image", "the generator answered with text only: 'I cannot draw that.'"),
+        ("absent", "no_image", "the image that the generator names is not there"),
+    ],
+)
+def test_an_answer_that_is_not_one_image_is_told(host_generator, tmp_path, capsys, form, status, reason):
+    found = records(run(tmp_path, host_generator(form)))
+    assert {str(record.verdict.status) for record in found} == {status}
+    assert all(reason in record.verdict.reason for record in found)
+    said = capsys.readouterr().err
+    assert (f"findings: more images than asked {len(found)}" in said) is (form == "two")
+    assert reason in said
+
+
+def test_without_another_backbone_a_generator_judges_its_own_images(host_generator, tmp_path):
+    out = run(tmp_path, host_generator("json"), "generate_vieval_demo_viescore_tie", store={"use": False})
+    found = records(out)
+    assert {(record.verdict.scores["SC"], record.verdict.scores["PQ"]) for record in found} == {(0.4, 0.4)}
+    assert {record.provenance.backbone for record in found} == {"fake_generator"}
+    assert "2 images" in found[0].verdict.rationale
+
+
+def test_a_servers_verdicts_equal_those_of_vieval_score(folder, tmp_path):
+    from tests.fake_server import FakeServer
+
+    with FakeServer() as server:
+        backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
+        task = "generate_vieval_demo_viescore_tie"
+        found = records(run(tmp_path, images(folder), task, backbones=backbones))
+        asked = server.stats()["requests"]
+        later = run(tmp_path, images(folder), task, more=("--predict_only",), backbones=backbones)
+        assert server.stats()["requests"] == asked
+        served = ["--model", "fake", "--base-url", server.base_url]
+        assert main(["score", str(later), *served, "--out", str(tmp_path / "v.jsonl")]) == 0
+    scored = {r.id.uid: dict(r.verdict.scores) for r in own.records_of(tmp_path / "v.jsonl")}
+    assert {r.id.uid: dict(r.verdict.scores) for r in found} == scored
+    assert len(scored) == 6
+    assert all(set(scores) == {"SC", "PQ", "O"} for scores in scored.values())
+
+
+def test_generators_of_three_qualities_are_in_order_and_told_apart(tmp_path):
+    outs = []
+    for name, strength in (("good", 4), ("middling", 40), ("bad", 160)):
+        made = tmp_path / name
+        made.mkdir()
+        for number, one in enumerate(conditions()):
+            picture = np.asarray(decode(one.images["source"])).astype(int)
+            noise = np.random.default_rng(number).integers(-strength, strength + 1, picture.shape)
+            PIL.Image.fromarray((picture + noise).clip(0, 255).astype(np.uint8)).save(made / f"{one.id.uid}.png")
+        outs.append(run(tmp_path, images(made, name=name), limit=16))
+    assert main(["report", *map(str, outs), "--out", str(tmp_path / "report")]) == 0
+    cells = json.loads((tmp_path / "report" / "cells.json").read_text())
+    assert "Differences of generators" in (tmp_path / "report" / "report.md").read_text()
+    means = {
+        cell["image_model"]: cell["value"]
+        for document in (cells if isinstance(cells, list) else cells["benchmarks"])
+        for cell in document["cells"]
+        if cell["table"] == "generators"
+    }
+    assert means["good"] > means["middling"] > means["bad"]
+    import csv
+
+    [table] = (tmp_path / "report").glob("*_differences.csv")
+    with table.open() as file:
+        assert all(float(row["p (Holm)"]) < 0.05 for row in csv.DictReader(file))
+
+
+@pytest.fixture
+def gedit(tmp_path):
+    """Eight rows in the columns of the host's data set, in a Parquet file."""
+    rows = [
+        {
+            "key": f"k{n // 2}",
+            "task_type": ("color_alter", "subject-add")[n % 2],
+            "instruction": f"make it {n}",
+            "instruction_language": ("en", "cn")[n % 2],
+            "Intersection_exist": n < 4,
+            "input_image": PIL.Image.new("RGB", (64, 48), (20 * n, 0, 0)),
+        }
+        for n in range(8)
+    ]
+    data = tmp_path / "data"
+    parquet(data / "gedit_bench" / "rows.parquet", rows, "input_image")
+    return data
+
+
+def test_a_benchmark_of_the_hosts_own_is_judged_by_ours_and_prose_is_no_random_number(
+    host_generator, gedit, tmp_path, monkeypatch
+):
+    from tests.fake_server import FakeServer
+
+    monkeypatch.setenv("VIEVAL_DATA", str(gedit))
+    out = tmp_path / "gedit"
+    with FakeServer(reply=lambda body: "What a lovely edit, I like it.") as server:
+        backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
+        file = in_process.options_file(
+            tmp_path / "o.yaml", backbones=backbones, generate={"folder": str(tmp_path / "kept")}
+        )
+        arguments = in_process.command(host_generator("json"), "generate_gedit_bench_viescore", 8)[1:]
+        in_process.run(*arguments, "--output_path", out, data=gedit, options=file)
+    found = records(out)
+    assert len({record.id for record in found}) == 8
+    assert {record.id.uid for record in found} == {f"k{n}{more}" for n in range(4) for more in ("", "-2")}
+    assert Counter(record.category for record in found) == {"color_alter": 4, "subject-add": 4}
+    assert {record.sample.texts["instruction"] for record in found} == {f"make it {n}" for n in range(8)}
+    metrics = in_process.read(out)[0]["results"]["generate_gedit_bench_viescore"]
+    assert metrics["status_parse_failure_share,none"] == 1
+    assert metrics["SC_mean_value,none"] is None
+
+
+def test_the_hosts_own_task_makes_numbers_up_of_the_same_prose(host_generator, gedit, tmp_path, monkeypatch):
+    from tests.fake_server import FakeServer
+
+    local_rows(monkeypatch, {"stepfun-ai/GEdit-Bench": gedit / "gedit_bench" / "rows.parquet"})
+    out = tmp_path / "theirs"
+    with FakeServer(reply=lambda body: "What a lovely edit, I like it.") as server:
+        monkeypatch.setenv("VIESCORE_API_BASE", server.base_url)
+        monkeypatch.setenv("VIESCORE_API_KEY", "none")
+        more = ("--process_with_media", "--output_path", out)
+        in_process.run(*in_process.command(host_generator("json"), "gedit_bench", 8)[1:], *more)
+        asked = server.stats()["requests"]
+    metrics = in_process.read(out)[0]["results"]["gedit_bench"]
+    names = ("semantics", "quality", "overall")
+    means = {name: metrics[f"gedit_bench_{name}_score,none"] for name in names}
+    assert asked == 32  # two questions, asked once more before a number is made up
+    assert means["overall"] > 0
+
+
+def test_imgedits_own_rubric_is_asked_by_type_and_read(host_generator, tmp_path, monkeypatch):
+    from lmms_eval.tasks.imgedit.prompt import IMGEDIT_PROMPTS
+
+    from tests.fake_server import FakeServer
+
+    kinds = [*IMGEDIT_PROMPTS]
+    rows = [
+        {
+            "key": f"k{n}",
+            "edit_type": kind,
+            "prompt": f"do it {n}",
+            "image": PIL.Image.new("RGB", (64, 48), (20 * n, 0, 0)),
+        }
+        for n, kind in enumerate(kinds)
+    ]
+    data = tmp_path / "data"
+    parquet(data / "imgedit" / "rows.parquet", rows, "image")
+    asked = []
+
+    def reply(body):
+        [text] = [part["text"] for part in body["messages"][0]["content"] if part["type"] == "text"]
+        asked.append(text)
+        names = [line.partition(":")[0] for line in text.splitlines() if line.endswith("A number from 1 to 5.")]
+        return "Brief reasoning: fine.\n" + "\n".join(
+            f"{name}: {score}" for name, score in zip(names, (5, 4, 3), strict=True)
+        )
+
+    with FakeServer(reply=reply) as server:
+        backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
+        file = in_process.options_file(
+            tmp_path / "o.yaml", backbones=backbones, generate={"folder": str(tmp_path / "kept")}
+        )
+        arguments = in_process.command(host_generator("json"), "generate_imgedit_imgedit_rubric", 9)[1:]
+        in_process.run(*arguments, "--output_path", tmp_path / "out", data=data, options=file)
+    words = [IMGEDIT_PROMPTS[kind].replace("<edit_prompt>", f"do it {n}").strip() for n, kind in enumerate(kinds)]
+    assert sorted(asked) == sorted(words)
+    assert {(r.category, r.verdict.scores["O"], r.provenance.pack) for r in records(tmp_path / "out")} == {
+        (kind, 0.75, "imgedit_rubric/lmms-eval") for kind in kinds
+    }
+    metrics = in_process.read(tmp_path / "out")[0]["results"]["generate_imgedit_imgedit_rubric"]
+    assert metrics["O_mean_value,none"] == 0.75
+
+
+def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(host_generator, tmp_path, monkeypatch):
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(SystemExit) as end:
+        run(tmp_path, host_generator("json"), "generate_gedit_bench_viescore")
+    assert "stepfun-ai/GEdit-Bench cannot be had" in str(end.value.code)
+    assert "\n" not in str(end.value.code)
+
+
+def test_a_model_that_only_judges_or_only_makes_images_is_refused_where_it_will_not_do(folder, tmp_path):
+    for arguments, task in (
+        (("--model", "vieval_measure"), SSIM),
+        (images(folder), "vieval_demo_ssim_tie"),
+    ):
+        with pytest.raises(SystemExit) as end:
+            run(tmp_path, arguments, task)
+        assert "judges only" in str(end.value.code) or "makes images, and judges none" in str(end.value.code)
+
+
+def test_an_image_api_is_a_generator_and_its_failed_call_is_no_missing_image(tmp_path):
+    from tests.fake_image_server import FakeImageServer
+
+    def broken(path, body):
+        return (400, {"error": {"message": "no"}}) if len(server.requests) == 2 else None
+
+    with FakeImageServer(broken) as server:
+        arguments = f"model=painter,base_url={server.base_url},retries=0,num_concurrent=1"
+        api = ("--model", "vieval_image_api", "--model_args", arguments)
+        found = records(run(tmp_path, api, "generate_vieval_demo_sharpness_tig", 4))
+        assert Counter(str(record.verdict.status) for record in found) == {"ok": 3, "api_error": 1}
+        asked = len(server.requests)
+        again = records(run(tmp_path, api, "generate_vieval_demo_sharpness_tig", 4))
+        assert len(server.requests) == asked + 1  # what is there is not asked for again
+    assert {str(record.verdict.status) for record in again} == {"ok"}
+    assert {record.id.image_model for record in found} == {"painter"}
+    scored = by_vieval_score(again, "sharpness", tmp_path)
+    assert {record.id.uid: dict(record.verdict.scores) for record in again} == scored
+
+
+@pytest.mark.parametrize("editing", [False, True])
+def test_a_diffusers_pipeline_is_a_generator(tmp_path, editing):
+    pytest.importorskip("diffusers", reason="diffusers is not installed")
+    from tests.tiny_pipeline import build_pipeline
+
+    weights = build_pipeline(tmp_path / "tiny", editing)
+    call = "num_inference_steps=2" + (",strength=0.9" if editing else ",height=32,width=32")
+    given = ("--model", "vieval_diffusers", "--model_args", f"model={weights},{call}", "--batch_size", 2)
+    task = SSIM if editing else "generate_vieval_demo_sharpness_tig"
+    out = run(tmp_path, (*given, "--device", "cpu"), task, 2)
+    found = records(out)
+    assert {str(record.verdict.status) for record in found} == {"ok"}
+    assert in_process.read(out)[0]["results"][task]["generation_seconds_value,none"] > 0
+    scored = by_vieval_score(found, "ssim" if editing else "sharpness", tmp_path)
+    assert {record.id.uid: dict(record.verdict.scores) for record in found} == scored
+
+
+@pytest.mark.slow
+def test_a_generator_that_another_package_registers_is_judged(tmp_path):
+    """The host's own kind of generator under its entry point, in a process of its own."""
+    site = tmp_path / "site"
+    (site / "theirs-1.dist-info").mkdir(parents=True)
+    (site / "theirs-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
+    (site / "theirs-1.dist-info" / "entry_points.txt").write_text("[lmms_eval.models]\ntheirs = theirs:manifest\n")
+    (site / "theirs.py").write_text(
+        "from lmms_eval.models.registry_v2 import ModelManifest\n"
+        "def manifest():\n"
+        "    return ModelManifest('their_generator', simple_class_path='theirs_drawn.FakeGenerator')\n"
+    )
+    shutil.copy(Path(__file__).parents[1] / "fake_generator.py", site / "theirs_drawn.py")
+    file = in_process.options_file(tmp_path / "o.yaml", generate={"folder": str(tmp_path / "kept")})
+    environment = {**os.environ, "PYTHONPATH": str(site), "VIEVAL_CONFIG": str(file), "CUDA_VISIBLE_DEVICES": ""}
+    model = ("--model", "their_generator", "--model_args", f"form=json,out={tmp_path / 'saved'}")
+    command = [sys.executable, "-m", "lmms_eval", "eval", *map(str, in_process.command(model, SSIM, 3)[1:])]
+    done = subprocess.run(
+        [*command, "--output_path", str(tmp_path / "out")],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = records(tmp_path / "out")
+    assert {record.id.image_model for record in found} == {"their_generator"}
+    assert {record.id.uid: dict(record.verdict.scores) for record in found} == by_vieval_score(found, "ssim", tmp_path)

@@ -1,0 +1,107 @@
+"""kill -9 while images are made and while they are judged: run again, nothing is made or asked twice, the digits are the same."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests import in_process
+from tests.fake_image_server import FakeImageServer
+from tests.fake_server import FakeServer
+from vieval_plugin.results.host_samples import records_of
+
+pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
+
+TASK, PROMPTS = "generate_vieval_demo_viescore_tig", 8
+
+
+def scores(out):
+    [path] = out.rglob("*_samples_*.jsonl")
+    return {r.id.uid: dict(r.verdict.scores) for together in records_of(path) for r in together}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed_while", ["generating", "judging"])
+def test_a_killed_run_goes_on_where_it_was(tmp_path, killed_while):
+    def slow(path, body):
+        time.sleep(0.1)
+
+    def arguments(where):
+        given = f"model=painter,base_url={painter.base_url},num_concurrent=1"
+        model = ("--model", "vieval_image_api", "--model_args", given)
+        file = in_process.options_file(
+            tmp_path / f"{where}.yaml",
+            tmp_path / f"{where}.sqlite",
+            backbones={"judge": {"model": "fake", "base_url": judge.base_url, "num_concurrent": 1}},
+            generate={"folder": str(tmp_path / where)},
+        )
+        return file, [
+            *map(str, in_process.command(model, TASK, PROMPTS)[1:]),
+            "--output_path",
+            str(tmp_path / f"{where}-out"),
+        ]
+
+    with FakeImageServer(slow) as painter, FakeServer(latency=0.05) as judge:
+        file, given = arguments("whole")
+        in_process.run(*given, options=file)
+        made, asked = len(painter.requests), judge.stats()["requests"]
+        painter.requests.clear()
+        judge.reset_stats()
+        file, given = arguments("killed")
+        seen = (lambda: len(painter.requests)) if killed_while == "generating" else (lambda: judge.stats()["requests"])
+        environment = {**os.environ, "VIEVAL_CONFIG": str(file), "CUDA_VISIBLE_DEVICES": ""}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lmms_eval", "eval", *given], env=environment, cwd=Path(__file__).parents[2]
+        )
+        begun = seen()
+        while seen() - begun < 4 and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        in_process.run(*given, options=file)
+        # what was under way when it was killed is made or asked again: one of each at most
+        assert made <= len(painter.requests) <= made + 1
+        assert asked <= judge.stats()["requests"] <= asked + 2
+        assert len(list((tmp_path / "killed" / "images").glob("*.png"))) == PROMPTS
+    assert scores(tmp_path / "killed-out") == scores(tmp_path / "whole-out")
+
+
+@pytest.mark.slow
+def test_a_pipeline_that_was_killed_makes_no_image_twice(tmp_path):
+    pytest.importorskip("diffusers", reason="diffusers is not installed")
+    from tests.tiny_pipeline import build_pipeline
+
+    weights = build_pipeline(tmp_path / "tiny", False)
+    call = f"model={weights},num_inference_steps=40,height=32,width=32"
+    model = ("--model", "vieval_diffusers", "--model_args", call, "--device", "cpu")
+
+    def arguments(where):
+        file = in_process.options_file(tmp_path / f"{where}.yaml", generate={"folder": str(tmp_path / where)})
+        given = in_process.command(model, "generate_vieval_demo_sharpness_tig", PROMPTS)[1:]
+        return file, [*map(str, given), "--output_path", str(tmp_path / f"{where}-out")]
+
+    def made(where):
+        return {path.name: path.stat().st_mtime_ns for path in (tmp_path / where / "images").glob("*.png")}
+
+    file, given = arguments("killed")
+    environment = {**os.environ, "VIEVAL_CONFIG": str(file), "CUDA_VISIBLE_DEVICES": ""}
+    command = [sys.executable, "-m", "lmms_eval", "eval", *given]
+    process = subprocess.Popen(command, env=environment, cwd=Path(__file__).parents[2])
+    while len(made("killed")) < 2 and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    before = made("killed")
+    assert 2 <= len(before) < PROMPTS
+    in_process.run(*given, options=file)
+    after = made("killed")
+    assert before.items() <= after.items()  # what was there was not written anew
+    assert len(after) == PROMPTS
+    file, given = arguments("whole")
+    in_process.run(*given, options=file)
+    assert made("whole").keys() == after.keys()
+    assert scores(tmp_path / "killed-out") == scores(tmp_path / "whole-out")

@@ -1,0 +1,119 @@
+"""The whole way through a stub of VLMEvalKit; the real one has tests of its own (make test-vlmevalkit)."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vieval_plugin.hosts.vlmevalkit import hook_files
+
+pytest.importorskip("pandas", reason="pandas is not installed: it comes with lmms-eval")
+
+STUB = Path(__file__).parent / "stub"
+TIE = "vieval_demo_viescore_tie"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs Python with the stub on its path; the completed process."""
+
+    def runs(*arguments, path=(STUB,)):
+        environment = {**os.environ, "LMUData": str(tmp_path / "lmu"), "PYTHONPATH": os.pathsep.join(map(str, path))}
+        command = [sys.executable, *map(str, arguments)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    return runs
+
+
+def vlmevalkit(*arguments):
+    return ("-m", "vieval_plugin", "vlmevalkit", "--data", TIE, "--work-dir", "out", *arguments)
+
+
+def test_a_model_of_the_host_judges_and_nothing_is_asked_twice(run, tmp_path):
+    first = run(*vlmevalkit("--model", "Parrot", "--limit", 3))
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.count("asked") == 6
+    [samples] = tmp_path.glob(f"out/Parrot/Parrot_{TIE}_samples_{TIE}.jsonl")
+    rows = [json.loads(line) for line in samples.read_text().splitlines()]
+    assert [row["doc_id"] for row in rows] == [0, 1, 2]
+    verdicts = [json.loads(row["filtered_resps"][0])["verdict"] for row in rows]
+    assert [verdict["scores"]["SC"] for verdict in verdicts] == [0.7] * 3
+    assert not list(tmp_path.glob("out/Parrot/*_part*"))
+    [image, *_] = (tmp_path / "lmu" / "images" / "vieval").iterdir()
+    assert image.suffix in (".png", ".jpg")
+    before = samples.read_bytes()
+    again = run(*vlmevalkit("--model", "Parrot", "--limit", 3))
+    assert (again.returncode, again.stdout.count("asked")) == (0, 0)
+    assert samples.read_bytes() == before
+    # another wording: what is there is another judge's
+    (tmp_path / "other.yaml").write_text("judges: {reminders: 0}\nstore: {use: false}\n")
+    os.environ["VIEVAL_CONFIG"] = str(tmp_path / "other.yaml")
+    try:
+        other = run(*vlmevalkit("--model", "Parrot", "--limit", 3))
+    finally:
+        del os.environ["VIEVAL_CONFIG"]
+    assert other.stdout.count("asked") == 6
+    assert "holds answers by another judge, model or wording: deleted" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--data", "vieval_demo_viescore_tia", "--model", "Parrot"), "no dataset 'vieval_demo_viescore_tia'"),
+        (("--data", "Another", "--model", "Parrot"), "VLMEvalKit could not build Another"),
+        (("--data", "vieval_demo_vqascore_tig", "--model", "Parrot"), "Parrot cannot be asked for probabilities"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_an_exit_code(run, arguments, line):
+    done = run("-m", "vieval_plugin", "vlmevalkit", *arguments, "--work-dir", "out", "--limit", 2)
+    assert done.returncode == 1
+    [told] = [said for said in done.stderr.splitlines() if line in said]
+    assert told.startswith("vieval: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_without_vlmevalkit_a_line_says_what_to_install(run):
+    done = run(*vlmevalkit("--model", "Parrot"), path=())
+    if "VLMEvalKit" not in done.stderr:
+        pytest.skip("VLMEvalKit is installed here")
+    assert done.returncode == 1
+    assert "vieval: VLMEvalKit is not here: install ms-vlmeval or nvidia-vlmeval" in done.stderr
+
+
+def test_one_that_lacks_what_is_needed_is_refused(run, tmp_path):
+    other = tmp_path / "other" / "vlmeval"
+    other.parent.mkdir()
+    __import__("shutil").copytree(STUB / "vlmeval", other)
+    (other / "inference.py").write_text("def infer_data_job(dataset, model): ...\n")
+    done = run(*vlmevalkit("--model", "Parrot"), path=(other.parent,))
+    assert done.returncode == 1
+    assert (
+        "lacks vlmeval.inference.infer_data_job(model, work_dir, model_name, dataset, ...); known to work:"
+        in done.stderr
+    )
+
+
+def test_the_hook_makes_a_plain_run_know_our_datasets(run, tmp_path, monkeypatch):
+    site = tmp_path / "site"
+    monkeypatch.setattr(hook_files.sysconfig, "get_path", lambda _: str(site))
+    assert hook_files.state() == "off"
+    hook_files.install()
+    assert hook_files.state() == "on"
+    begin = f"import site; site.addsitedir({str(site)!r}); "
+    plain = "import sys, runpy; sys.argv = ['run', '--data', '{}', '--model', 'Parrot', '--work-dir', 'out']; "
+    run_it = plain.format("vieval_demo_viescore_tie") + "runpy.run_module('vlmeval.run', run_name='__main__')"
+    hooked = run("-c", begin + run_it)
+    assert hooked.returncode == 0, hooked.stderr
+    assert "Overall" in hooked.stdout
+    assert (
+        run("-c", begin + "import sys, json; print([m for m in sys.modules if m.startswith('vieval')])").stdout
+        == "[]\n"
+    )
+    (site / "_vieval_vlmevalkit_hook.py").write_text("# of vieval 0.0.1\n")
+    assert hook_files.state() == "old"
+    hook_files.remove()
+    assert hook_files.state() == "off"
+    assert "not officially supported" in run("-c", begin + run_it).stdout

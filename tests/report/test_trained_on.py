@@ -1,0 +1,56 @@
+"""Results on samples that a judge was trained on are marked, by the cards of what answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.report.trained_on import trained_on_tables
+
+
+def run(label: str, options: Mapping[str, Any]) -> Run:
+    by = Provenance("adiee", ("head",), ("O",), label, config_hash=label, options=options)
+    records = [
+        Record(SampleId("b", "tie", "m", uid), Verdict({"O": 0.5}, Status.OK), by, {}, group=f"scene/{uid[0]}")
+        for uid in ("a1", "a2", "b1", "c1")
+    ]
+    return Run(label, "b", "adiee", ("O",), {"tie": [(record,) for record in records]})
+
+
+def card(folder: Path, uids: object) -> Path:
+    folder.mkdir()
+    (folder / "card.json").write_text(json.dumps({"uids": uids}))
+    return folder
+
+
+def test_a_scorer_that_the_options_name_is_marked_by_its_own_card(tmp_path: Path) -> None:
+    learnt = card(tmp_path / "learnt", ["scene/a", "b/tie/m/c1"])
+    runs = [run("knew", {"scorers": {"adiee": {"model": str(learnt)}}}), run("did not", {})]
+    [table] = trained_on_tables(runs, [])
+    assert table.rows == (("knew", "3", "4"),)
+
+
+def test_a_card_that_is_given_marks_every_judge(tmp_path: Path) -> None:
+    runs = [run("one", {}), run("other", {})]
+    assert trained_on_tables(runs, []) == []
+    [table] = trained_on_tables(runs, [card(tmp_path / "tuned", ["scene/b"])])
+    assert table.rows == (("one", "1", "4"), ("other", "1", "4"))
+    assert trained_on_tables(runs, [card(tmp_path / "elsewhere", ["scene/z"])]) == []
+
+
+@pytest.mark.parametrize("uids", ["scene/a", [1], None])
+def test_a_broken_card_is_one_line(tmp_path: Path, uids: object) -> None:
+    with pytest.raises(VievalError, match="no card of a trained model"):
+        trained_on_tables([run("one", {})], [card(tmp_path / "tuned", uids)])
+
+
+def test_a_card_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(VievalError, match="`vieval train` writes one"):
+        trained_on_tables([run("one", {})], [tmp_path])

@@ -1,0 +1,71 @@
+"""Several images of one prompt are told apart by their number, and a prompt without an image is no zero in disguise."""
+
+import json
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from vieval_plugin.cli import main
+from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, fill
+from vieval_plugin.records import Provenance, response_json, target_json
+from vieval_plugin.results import own
+from vieval_plugin.results.documents import read_record
+from vieval_plugin.run.samples_file import read_samples
+
+
+def write(folder, rows):
+    for number in range(3):
+        noise = np.random.default_rng(number).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+        PIL.Image.fromarray(noise).save(folder / f"{number}.png")
+    path = folder / "s.jsonl"
+    path.write_text("".join(f"{json.dumps({'kind': 'tig', **row})}\n" for row in rows))
+    return path
+
+
+def test_two_images_of_one_prompt_are_two_samples_and_stay_apart_in_their_verdicts(tmp_path):
+    about = {"tags": ["red", "blue"], "category": "colours"}
+    rows = [
+        {"uid": "1", "image_model": "m", "draw": n, "images": {"output": f"{n}.png"}, **(about if n else {})}
+        for n in (0, 1)
+    ]
+    path, out = write(tmp_path, rows), tmp_path / "v.jsonl"
+    assert main(["score", str(path), "--judge", "sharpness", "--out", str(out)]) == 0
+    first, second = own.records_of(out)
+    assert (first.id.draw, second.id.draw) == (0, 1)
+    assert str(second.id) == "own/tig/m/1/draw 1"
+    assert second.group == first.group == "1"
+    assert (second.tags, second.category) == (("red", "blue"), "colours")
+    assert first.verdict.scores != second.verdict.scores
+    assert "draw" not in json.loads(out.read_text().splitlines()[0])  # a file without draws stays as it was
+
+
+def test_rows_that_agree_in_uid_generator_and_draw_are_refused(tmp_path, capsys):
+    rows = [{"uid": "1", "image_model": "m", "draw": 1, "images": {"output": f"{n}.png"}} for n in (0, 1)]
+    assert main(["score", str(write(tmp_path, rows)), "--judge", "sharpness", "--out", str(tmp_path / "v")]) == 1
+    assert "lines 1 and 2 are both '1' of m (tig); give each a uid of its own, or a draw" in capsys.readouterr().err
+
+
+def test_results_written_before_there_were_draws_are_read(tmp_path):
+    [sample] = read_samples(write(tmp_path, [{"uid": "1", "images": {"output": "0.png"}}])).samples
+    verdict, by = Verdict({"PQ": 0.5}, Status.OK), Provenance("sharpness", (), ("PQ",))
+    response, target = json.loads(response_json(sample.id, verdict, by)), json.loads(target_json(sample))
+    for document in (response, target):
+        del document["id"]["draw"]
+    record = read_record(json.dumps(response), json.dumps(target))
+    assert record.id == SampleId("own", "tig", "", "1", 0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "scores"), [("drop", {}), ("random", {}), ("worst", {"SC": 0.0, "PQ": 0.0, "O": 0.0})]
+)
+def test_no_image_is_dropped_or_worst_and_never_a_drawn_number(policy, scores):
+    [one] = fill([Observation("m", "1", (), (), Status.NO_IMAGE)], ("SC", "PQ", "O"), StatisticsOptions(policy))
+    assert dict(one.scores) == scores
+
+
+def test_the_penalty_of_a_second_image_is_drawn_for_itself():
+    failed = [Observation("m", "1", (), (), Status.REFUSAL, draw=n) for n in range(40)]
+    drawn = [dict(o.scores)["SC"] for o in fill(failed, ("SC",), StatisticsOptions("random"))]
+    assert len(set(drawn)) > 5

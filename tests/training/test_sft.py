@@ -1,0 +1,137 @@
+"""Tuning a backbone on exported conversations: what is read, what is refused, what is learnt."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import t2i_eval_run, tiny_model
+from vieval_plugin.cli import main
+from vieval_plugin.errors import VievalError
+from vieval_plugin.results.cards import trained_on
+from vieval_plugin.training import sft
+from vieval_plugin.training.conversations_file import LearntTurn, read
+
+run = t2i_eval_run.run  # a fixture
+
+
+@pytest.fixture(scope="module")
+def exported(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `vieval export --trainer trl` makes of a run of T2I-Eval."""
+    out = tmp_path_factory.mktemp("exported") / "train.jsonl"
+    verdicts, samples = run / "verdicts.jsonl", run / "samples.jsonl"
+    command = ["export", "t2i_eval", str(verdicts), "--samples", str(samples), "--out", str(out), "--trainer", "trl"]
+    assert main(command) == 0
+    return out
+
+
+def altered(exported: Path, tmp_path: Path, **changes: object) -> Path:
+    first, *rest = exported.read_text().splitlines()
+    file = tmp_path / "altered.jsonl"
+    file.write_text("\n".join([*rest, json.dumps({**json.loads(first), **changes})]) + "\n")
+    return file
+
+
+def test_every_turn_that_is_learnt_has_what_came_before_it(exported: Path) -> None:
+    rows = [json.loads(line) for line in exported.read_text().splitlines()]
+    turns = read([exported])
+    assert len(turns) == sum(len(row["trained"]) for row in rows) == len(rows)
+    for row, turn in zip(rows, turns, strict=True):
+        assert [*turn.prompt, *turn.completion] == row["messages"]
+        assert list(turn.images) == row["images"]
+        assert turn.sample == "/".join(row["id"].split("/")[:4])
+
+
+def test_each_turn_of_a_longer_conversation_is_learnt_by_itself(exported: Path, tmp_path: Path) -> None:
+    row = json.loads(exported.read_text().splitlines()[0])
+    messages = [*row["messages"], *row["messages"]]
+    own = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
+    file = altered(exported, tmp_path, messages=messages, images=row["images"] * 2, trained=own)
+    turns: list[LearntTurn] = read([file])[-len(own) :]
+    assert [len(turn.prompt) for turn in turns] == own
+    assert [len(turn.images) for turn in turns] == [len(row["images"]), 2 * len(row["images"])]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"id": "mmrb2/edit/a/b/score"}, "whose data may not train a model"),
+        ({"images": ["/nowhere.png"]}, "/nowhere.png is not there"),
+        ({"messages": [{"role": "user", "content": "<image>what?"}]}, "--trainer trl"),
+        ({"trained": [0]}, "message 0 is not the model's"),
+        ({"trained": "all"}, "--trainer trl"),
+        ({"id": 7}, "--trainer trl"),
+    ],
+)
+def test_bad_conversations_are_one_line_that_names_the_row(
+    exported: Path, tmp_path: Path, changes: dict[str, object], said: str
+) -> None:
+    rows = len(exported.read_text().splitlines())
+    with pytest.raises(VievalError) as found:
+        read([altered(exported, tmp_path, **changes)])
+    assert said in str(found.value)
+    assert f"row {rows}" in str(found.value)
+    assert "\n" not in str(found.value)
+
+
+def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path: Path) -> None:
+    checkpoints = tmp_path / "checkpoints"
+    tuning = sft.Tuning("base", seed=0)
+    assert sft._begun(checkpoints, tuning) is None
+    (checkpoints / "checkpoint-3").mkdir()
+    assert sft._begun(checkpoints, tuning) == str(checkpoints / "checkpoint-3")
+    with pytest.raises(VievalError, match=r"another seed \(0\); give that, or another --out"):
+        sft._begun(checkpoints, sft.Tuning("base", seed=1))
+    (checkpoints / "options.json").write_text("[[")
+    with pytest.raises(VievalError, match="remove .*checkpoints"):
+        sft._begun(checkpoints, tuning)
+
+
+@pytest.mark.parametrize(
+    ("tuning", "error", "said"),
+    [
+        (sft.Tuning("b", batch_size=8), MemoryError(), "--batch-size 4 --accumulate 2 learns the same"),
+        (sft.Tuning("b", batch_size=1, tune="full"), MemoryError(), "--tune lora needs less"),
+        (sft.Tuning("b", batch_size=1), RuntimeError("not enough memory"), "take a smaller base"),
+        (sft.Tuning("b"), OSError(28, "No space left on device"), "make room or choose another --out"),
+        (sft.Tuning("b"), RuntimeError("I/O error: No space left on device (os error 28)"), "make room"),
+    ],
+)
+def test_what_runs_out_is_one_line(tuning: sft.Tuning, error: Exception, said: str) -> None:
+    with pytest.raises(VievalError, match=said), sft._one_line(tuning, Path("out")):
+        raise error
+
+
+def test_other_errors_are_not_called_memory_or_room() -> None:
+    with pytest.raises(FileNotFoundError), sft._one_line(sft.Tuning("b"), Path("out")):
+        raise FileNotFoundError(2, "No such file or directory", "a.png")
+
+
+@pytest.mark.parametrize("options", [["--steps", "0"], ["--held-out", "1"], ["--learning-rate", "-1"]])
+def test_bad_options_are_one_line(
+    exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    assert main(["train", "sft", str(exported), "--base", "none", "--out", str(tmp_path / "out"), *options]) == 1
+    assert f"{' '.join(options)}: give" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_tuned_model_has_learnt_and_is_a_model_again(
+    exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("trl")
+    base = tiny_model.build(tmp_path / "base")
+    plan = ["--steps", "6", "--batch-size", "2", "--learning-rate", "3e-3", "--held-out", "0.4", "--tune", "full"]
+    command = ["train", "sft", str(exported), "--base", str(base), "--out", str(tmp_path / "tuned"), *plan]
+    assert main(command) == 0
+    card = json.loads((tmp_path / "tuned" / "card.json").read_text())
+    losses = card["losses"]
+    assert losses["held_out_after"] < losses["held_out_before"]
+    assert trained_on(tmp_path / "tuned") == set(card["uids"])
+    assert not set(card["uids"]) & set(card["held_out_uids"])
+    assert "held out: loss" in capsys.readouterr().out
+    assert (tmp_path / "tuned" / "model.safetensors").exists()
+    assert not (tmp_path / "tuned" / "checkpoints").exists()

@@ -1,0 +1,293 @@
+"""ADIEE's scorer: the token, the head, the position, and a training that was killed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests import tiny_judge, tiny_model
+from vieval_plugin.backends.networks import value_head
+from vieval_plugin.backends.weights import Origin
+from vieval_plugin.cli import main
+from vieval_plugin.data.vieval_demo.sequences import write_drawn
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import decode
+from vieval_plugin.judges.adiee.question import Form, question_text
+from vieval_plugin.judges.protocol import Image
+from vieval_plugin.prompts import packs
+from vieval_plugin.results.cards import trained_on
+from vieval_plugin.training.adiee import dataset, loop
+from vieval_plugin.training.adiee.conversations import Conversations
+from vieval_plugin.training.adiee.held_out import values
+from vieval_plugin.training.adiee.labels import LabelledEdit
+from vieval_plugin.training.adiee.network import TOKEN, load, positions
+from vieval_plugin.training.adiee.recipe import Recipe, order, split
+
+torch = pytest.importorskip("torch")
+PACK = packs.load("adiee/v1")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of labelled edits, of 20 drawn sequences."""
+    folder = tmp_path_factory.mktemp("edits")
+    write_drawn(folder / "turns", 20, seed=0)
+    assert main(["data", "adiee", str(folder / "turns"), "--out", str(folder / "data")]) == 0
+    return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
+    edits, _ = dataset.read(data)
+    return tiny_judge.build(tmp_path_factory.mktemp("base"), [edit.instruction for edit in edits], PACK)
+
+
+@pytest.fixture(scope="module")
+def scorer(tmp_path_factory: pytest.TempPathFactory, data: Path, base: Path) -> Path:
+    out = tmp_path_factory.mktemp("scorer")
+    assert train(data, base, out) == 0
+    return out
+
+
+def train(data: Path, base: Path, out: Path, *options: str) -> int:
+    plan = ["--tune", "full", "--images", "joined", "--steps", "6", "--batch-size", "4", "--held-out", "0.2"]
+    return main(["train", "adiee", str(data), "--base", str(base), "--out", str(out), *plan, *options])
+
+
+def scored(folder: Path, edits: list[LabelledEdit]) -> list[float]:
+    """What the scorer in a folder says, loaded as any described scorer is."""
+    network = value_head.load(Origin(str(folder), device="cpu"))
+    wording = question_text("@", Form("question_1", "answer_1"), PACK, "joined", "token")
+    found = []
+    with torch.inference_mode():
+        for edit in edits:
+            images = {f"image_{n}": decode(Image(file)) for n, file in enumerate((edit.source, edit.output))}
+            shown = value_head.show(network, images, {"text": wording.replace("@", edit.instruction)})
+            found.append(float(value_head.value_head(network, {k: [v] for k, v in shown.tensors.items()})[0]))
+    return found
+
+
+def in_training(folder: Path, base: Path, edits: list[LabelledEdit]) -> list[float]:
+    """What training itself computes of the weights in a scorer's folder."""
+    import transformers
+    from safetensors.torch import load_file
+
+    trained = load(str(base), "full", with_head=True)
+    kept = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype="float32")
+    trained.network.load_state_dict(kept.state_dict())
+    trained.head.load_state_dict(load_file(folder / "head.safetensors"))
+    trained.module.eval()
+    return values(trained, Conversations(trained.processor, PACK, "joined", True), edits, "question_1", 4)
+
+
+def test_a_scorer_says_what_its_training_computed(scorer: Path, base: Path, data: Path) -> None:
+    edits, _ = dataset.read(data)
+    found = scored(scorer, edits[:6])
+    assert found == pytest.approx(in_training(scorer, base, edits[:6]), abs=1e-5)
+    assert len({round(value, 6) for value in found}) > 3
+
+
+@pytest.mark.parametrize("changed", ["the token's row", "the head", "the position"])
+def test_token_head_and_position_each_decide(
+    scorer: Path, data: Path, tmp_path: Path, changed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is changed, and the scorer must no longer say what it said, or no longer load."""
+    from safetensors.torch import load_file, save_file
+
+    edits, _ = dataset.read(data)
+    before = scored(scorer, edits[:4])
+    folder = tmp_path / "scorer"
+    shutil.copytree(scorer, folder)
+    description = folder / "scorer.yaml"
+    if changed == "the head":
+        held = load_file(folder / "head.safetensors")
+        save_file({**held, "2.bias": held["2.bias"] + 0.25}, folder / "head.safetensors")
+        assert scored(folder, edits[:4]) == pytest.approx([value + 0.25 for value in before], abs=1e-5)
+    elif changed == "the position":
+        description.write_text(description.read_text().replace("before:", "at:"))
+        assert scored(folder, edits[:4]) != pytest.approx(before, abs=1e-4)
+    else:
+        weights = load_file(folder / "model.safetensors")
+        row = value_head.load(Origin(str(folder), device="cpu")).base.token(TOKEN)
+        [name] = [name for name in weights if name.endswith("embed_tokens.weight")]
+        weights[name][row] += 1
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        with pytest.raises(VievalError, match="other weights than the base that this head was trained on"):
+            scored(folder, edits[:4])
+        # the row itself is not read before the token is said: without the check a head reads at the token what it made
+        kept = [line for line in description.read_text().splitlines() if "base_weights" not in line]
+        description.write_text("\n".join(kept).replace("before:", "at:"))
+        at = scored(folder, edits[:4])
+        weights[name][row] -= 1
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        assert scored(folder, edits[:4]) != pytest.approx(at, abs=1e-4)
+
+
+def test_a_head_without_its_token_is_one_line(scorer: Path, base: Path, data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "scorer"
+    shutil.copytree(scorer, folder)
+    for file in base.glob("*token*"):
+        shutil.copy(file, folder / file.name)
+    edits, _ = dataset.read(data)
+    with pytest.raises(VievalError, match=r"\[SCORE\]"):
+        scored(folder, edits[:1])
+
+
+def test_the_head_reads_where_the_token_is_predicted() -> None:
+    assert positions(torch.tensor([[5, 9, 7, 0], [5, 6, 9, 9]]), 9).tolist() == [0, 1]
+    for rows in ([[5, 6]], [[9, 5]]):
+        with pytest.raises(VievalError, match=r"\[SCORE\]"):
+            positions(torch.tensor(rows), 9)
+
+
+@pytest.mark.parametrize("options", [(), ("--tune", "lora", "--accumulate", "2")])
+def test_a_training_that_was_killed_ends_with_the_same_weights(
+    data: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    assert train(data, base, tmp_path / "whole", *options) == 0
+    monkeypatch.setattr(loop, "_LOOKS", 3)  # so a checkpoint every second step
+
+    class Killed(BaseException):
+        """Ends a process as a signal does."""
+
+    step, seen = loop._step, []
+
+    def dying(*arguments: object) -> tuple[float, float]:
+        seen.append(1)
+        if len(seen) == 4:
+            raise Killed
+        return step(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loop, "_step", dying)
+    with pytest.raises(Killed):
+        train(data, base, tmp_path / "killed", *options)
+    assert not (tmp_path / "killed" / "card.json").exists()
+    monkeypatch.setattr(loop, "_step", step)
+    again: list[int] = []
+    monkeypatch.setattr(loop, "_step", lambda *arguments: (again.append(1), step(*arguments))[1])
+    assert train(data, base, tmp_path / "killed", *options) == 0
+    assert len(again) == 4  # two steps of six were kept
+    for name in ("model.safetensors", "head.safetensors"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert not (tmp_path / "killed" / loop.CHECKPOINT).exists()
+
+
+def test_a_checkpoint_of_another_training_is_one_line(
+    data: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "_LOOKS", 6)
+    keep = loop._keep
+
+    def once(*arguments: object) -> None:
+        keep(*arguments)  # type: ignore[arg-type]
+        raise VievalError("stopped")
+
+    monkeypatch.setattr(loop, "_keep", once)
+    assert train(data, base, tmp_path / "out") == 1
+    capsys.readouterr()
+    assert train(data, base, tmp_path / "out", "--seed", "1") == 1
+    assert "another seed (0)" in capsys.readouterr().err
+
+
+def test_the_card_says_what_was_learnt_and_what_was_held_out(scorer: Path, data: Path) -> None:
+    card = json.loads((scorer / "card.json").read_text())
+    edits, manifest = dataset.read(data)
+    learnt, held_out = split(edits, Recipe("", held_out=0.2))
+    assert set(card["uids"]) == {edit.group for edit in learnt} == trained_on(scorer)
+    assert set(card["held_out_uids"]) == {edit.group for edit in held_out}
+    assert set(card["uids"]) | set(card["held_out_uids"]) == set(manifest["uids"])
+    assert not set(card["uids"]) & set(card["held_out_uids"])
+    assert card["data"] == manifest["data"]
+    assert [point["step"] for point in card["curves"]] == [1, 2, 3, 4, 5, 6]
+    assert card["held_out"]["agreement"]["n"] == len(held_out)
+    assert card["recipe"]["seed"] == 0
+
+
+@pytest.mark.parametrize("answer", ["token", "number"])
+def test_adapters_train_with_embeddings_and_leave_the_rest_alone(
+    data: Path, tmp_path: Path, answer: str, request: pytest.FixtureRequest
+) -> None:
+    """Adapters, embeddings, output layer and head learn; a base that takes two images is shown two."""
+    from safetensors.torch import load_file
+
+    base = tiny_model.build(tmp_path / "base")
+    assert (
+        train(data, base, tmp_path / "out", "--tune", "lora", "--images", "two", "--steps", "2", "--answer", answer)
+        == 0
+    )
+    before, after = (load_file(folder / "model.safetensors") for folder in (base, tmp_path / "out"))
+    known = len(next(tensor for name, tensor in before.items() if name.endswith("embed_tokens.weight")))
+    changed = {
+        name
+        for name in before
+        if not torch.equal(before[name], after[name][:known] if "embed" in name or "lm_head" in name else after[name])
+    }
+    assert {name.rpartition(".")[0].rpartition(".")[2] for name in changed} <= {
+        "q_proj",
+        "v_proj",
+        "embed_tokens",
+        "lm_head",
+    }
+    assert changed
+    assert not any("visual" in name for name in changed)
+    assert (tmp_path / "out" / "head.safetensors").exists() == (answer == "token")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--base", "/nowhere"), "cannot be loaded"),
+        (("--steps", "0"), "--steps 0"),
+        (("--held-out", "1"), "--held-out 1"),
+        (("--learning-rate", "nan"), "--learning-rate nan: give a number above 0"),
+        (("--pack", "viescore/v1"), "is for viescore; give one for adiee"),
+    ],
+)
+def test_bad_options_are_one_line(
+    data: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], said: str
+) -> None:
+    assert train(data, base, tmp_path / "out", *options) == 1
+    err = capsys.readouterr().err
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_memory_that_runs_out_says_what_to_change(
+    data: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> tuple[float, float]:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(loop, "_step", full)
+    assert train(data, base, tmp_path / "out") == 1
+    assert "--batch-size 2 --accumulate 2 learns the same" in capsys.readouterr().err
+
+
+def test_an_order_takes_each_before_any_comes_again() -> None:
+    assert sorted(order(5, 0, 5, seed=0)) == sorted(order(5, 5, 10, seed=0)) == list(range(5))
+    assert order(5, 0, 10, seed=0) == [*order(5, 0, 4, seed=0), *order(5, 4, 10, seed=0)]
+    assert order(50, 0, 50, seed=0) != order(50, 0, 50, seed=1)
+
+
+def test_scenes_are_held_out_whole(data: Path) -> None:
+    edits, _ = dataset.read(data)
+    for seed in range(3):
+        learnt, held_out = split(edits, replace(Recipe("", held_out=0.3), seed=seed))
+        assert learnt
+        assert held_out
+        assert not {edit.group for edit in learnt} & {edit.group for edit in held_out}
+
+
+def test_data_that_may_not_train_is_refused(
+    data: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(data, tmp_path / "data")
+    manifest = json.loads((data / dataset.MANIFEST).read_text())
+    manifest["data"][0] |= {"trainable": False, "licence": "CC BY-NC"}
+    (tmp_path / "data" / dataset.MANIFEST).write_text(json.dumps(manifest))
+    assert train(tmp_path / "data", base, tmp_path / "out") == 1
+    assert "may not train a model (licence: CC BY-NC)" in capsys.readouterr().err

@@ -1,0 +1,81 @@
+"""Models in this process as judges, on a Qwen2.5-VL of random weights."""
+
+import json
+
+import pytest
+
+from tests import tiny_model
+from tests.vlmevalkit.conftest import TIE
+
+pytestmark = pytest.mark.vlmevalkit
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory):
+    return tiny_model.build(tmp_path_factory.mktemp("tiny"))
+
+
+def test_transformers_in_this_process_knows_likelihoods(run, configured, tiny):
+    tasks = ("vieval_demo_vqascore_tig", TIE)
+    made = run(*configured("VievalTransformers", tasks, model=str(tiny), max_tokens=16), limit=3)
+    assert made.code == 0, made.line
+    verdicts = [
+        json.loads(json.loads(line)["filtered_resps"][0])["verdict"]
+        for path in {path.resolve() for path in made.folder.rglob("*_samples_*.jsonl")}
+        for line in path.read_text().splitlines()
+    ]
+    assert len(verdicts) == 6
+    asked = [verdict for verdict in verdicts if verdict["bounds"] or "SC" in verdict["scores"]]
+    assert len({verdict["scores"].get("SC") for verdict in asked}) > 1
+
+
+def test_a_model_that_the_host_loads_itself(run, configured, tiny, monkeypatch, tmp_path):
+    """Qwen2VLChat wants a GPU, flash attention and CUDA: four patches let it run here, and all else is the host's."""
+    import torch
+    import transformers
+    import vlmeval.vlm.qwen2_vl.model as module
+
+    load = transformers.Qwen2_5_VLForConditionalGeneration.from_pretrained
+    move = transformers.feature_extraction_utils.BatchFeature.to
+    monkeypatch.setattr(module, "get_gpu_memory", lambda: [1])
+    monkeypatch.setattr(
+        transformers.Qwen2_5_VLForConditionalGeneration, "from_pretrained", lambda folder, **_: load(folder)
+    )
+    monkeypatch.setattr(
+        transformers.feature_extraction_utils.BatchFeature, "to", lambda batch, *_, **__: move(batch, "cpu")
+    )
+    folder = tmp_path / "qwen2.5"  # nvidia-vlmeval tells the architecture by the name
+    folder.symlink_to(tiny)
+    monkeypatch.setattr(torch.nn.Module, "cuda", lambda network, *_: network)
+    arguments = {"model_path": str(folder), "max_new_tokens": 24, "use_custom_prompt": False}
+    made = run(*configured("Qwen2VLChat", **arguments), limit=4)
+    assert made.line == ""
+    assert len(made.verdicts) == 4
+    assert {verdict["status"] for verdict in made.verdicts} <= {"parse_failure", "api_error"}
+    assert any(step["answer"] for verdict in made.verdicts for step in verdict["trace"])
+
+
+def test_probabilities_of_a_model_of_the_host_are_refused(run, gpt, server, configured):
+    address = f"{server.base_url}/chat/completions"
+    arguments = {"model": "m", "key": "EMPTY-key", "api_base": address, "retry": 1}
+    made = run(*configured("GPT4V", ("vieval_demo_vqascore_tig",), **arguments), limit=2)
+    assert made.code == 1
+    assert "GPT4V cannot be asked for probabilities: no model of this host can; use VievalOpenAI" in made.line
+
+
+def test_a_model_that_always_breaks_ends_the_run(run, configured, monkeypatch):
+    import vlmeval.vlm
+
+    class Broken:
+        is_api = False
+
+        def set_dump_image(self, dump_image):
+            pass
+
+        def generate(self, message, dataset=None):
+            raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(vlmeval.vlm, "Broken", Broken, raising=False)
+    made = run(*configured("Broken"))
+    assert made.code == 1
+    assert "Broken failed 3 times in a row (RuntimeError: out of memory)" in made.line

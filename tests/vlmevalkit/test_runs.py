@@ -1,0 +1,238 @@
+"""VIEval inside VLMEvalKit, run as users run it (make test-vlmevalkit)."""
+
+import json
+import shutil
+import signal
+import time
+
+import pytest
+
+import vieval_plugin.prompt_templates
+from tests.fake_server import FakeServer, Fault
+from tests.vlmevalkit.conftest import TIE, Run
+from vieval_plugin.cli import main
+from vieval_plugin.hosts.vlmevalkit import hook_files
+from vieval_plugin.results.documents import read_response
+
+pytestmark = pytest.mark.vlmevalkit
+
+
+def test_a_model_of_the_host_judges_and_the_host_reports(run, gpt, server, host):
+    made = run(*gpt(server))
+    assert made.code == 0
+    assert server.stats()["requests"] == 24
+    assert made.table["status_ok"] == 12
+    assert made.table["SC_count"] == 12
+    assert len(made.rows) == 12
+    assert {verdict["status"] for verdict in made.verdicts} == {"ok"}
+    assert max(map(len, made.sheet["prediction"])) < 1000
+    if host != "nvidia":
+        status = json.loads(made.only("status.json").read_text())["datasets"][TIE]
+        assert "split=Overall|SC_fisher" in status["primary_metric"]
+        assert "error_message" not in status
+
+
+def test_a_second_run_asks_nothing_and_says_the_same(run, ours, server):
+    first = run(*ours(server)).responses
+    asked = server.stats()["requests"]
+    again = run(*ours(server), "--reuse")
+    assert again.code == 0
+    assert server.stats()["requests"] == asked
+    assert again.responses == first
+
+
+def test_failed_calls_are_counted_and_asked_again(run, gpt, host):
+    whole = _whole(run, gpt)
+    with FakeServer(faults=lambda number, body: Fault("500") if number % 3 == 0 else None) as server:
+        part = run(*gpt(server))
+    failed = int(part.table["status_api_error"])
+    assert part.code == 1
+    assert failed >= 4
+    assert sum(text.startswith("Failed to obtain answer via API.") for text in part.sheet["prediction"]) == failed
+    with FakeServer() as server:
+        again = run(*gpt(server), "--reuse")
+        assert server.stats()["requests"] <= 24
+    assert again.code == 0
+    assert len(again.rows) == 12
+    assert dict(again.table.dropna()) == dict(whole.table.dropna())
+    assert sorted(again.responses) == sorted(whole.responses)
+
+
+def _whole(run, gpt):
+    """A run without faults, in a folder and with a store of its own."""
+    with FakeServer() as server:
+        return run(*gpt(server), out="whole", options={"store": {"use": False}})
+
+
+def test_a_dead_server_is_an_error_and_nothing_is_scored_in_silence(run, gpt, ours):
+    server = FakeServer()
+    with server:
+        pass
+    by_host = run(*gpt(server))
+    assert by_host.code == 1
+    assert by_host.table["status_api_error"] == 12
+    by_us = run(*ours(server, patience=1, retries=1), out="ours")
+    assert by_us.code == 1
+    assert by_us.line.startswith("vieval: ")
+    assert "\n" not in by_us.line
+    assert not list(by_us.folder.rglob("*_acc.csv"))
+
+
+def test_verdicts_by_another_wording_are_not_taken_up(run, gpt, server, tmp_path):
+    first = set(run(*gpt(server)).responses)
+    with FakeServer() as other:
+        options = {"judges": {"viescore": {"pack": str(_reworded(tmp_path / "pack"))}}}
+        again = run(*gpt(other), options=options)
+        assert other.stats()["requests"] == 24
+    assert again.code == 0
+    assert len(again.responses) == 12
+    assert not first & set(again.responses)
+
+
+def _reworded(pack):
+    [folder] = vieval_plugin.prompt_templates.__path__
+    shutil.copytree(f"{folder}/viescore/v1", pack)
+    for path in pack.glob("*.jinja"):
+        path.write_text(f"Take your time.\n{path.read_text()}")
+    return pack
+
+
+def test_long_traces_come_back_whole(run, ours, capsys):
+    long = "x" * 40_000
+
+    def reply(request):
+        return long if len(request["messages"]) == 1 else json.dumps({"score": 7, "reasoning": long})
+
+    with FakeServer(reply=reply, schema_support="rejected") as server:
+        made = run(*ours(server, "vieval_demo_t2i_eval_tig", max_tokens=20_000), limit=2)
+    answers = [step["answer"] for verdict in made.verdicts for step in verdict["trace"]]
+    assert max(map(len, answers)) >= 40_000
+    identity = read_response(made.responses[0])[0]
+    assert main(["show", str(made.only("*_samples_*.jsonl")), str(identity)]) == 0
+    assert long in capsys.readouterr().out
+
+
+def test_a_sheet_that_cannot_be_read_is_asked_again(run, ours, server, capsys):
+    made = run(*ours(server))
+    before, sheet = made.responses, made.only("*.xlsx")
+    sheet.write_bytes(sheet.read_bytes()[:100])
+    again = run(*ours(server), "--reuse")
+    assert again.code == 0
+    assert "cannot be read: deleted, and asked again" in capsys.readouterr().err
+    assert again.responses == before
+
+
+def test_answers_of_a_bare_model_are_not_scored(run, ours, server):
+    made = run(*ours(server))
+    table = made.sheet
+    table["prediction"] = "a fine picture"
+    sheet = made.only("*.xlsx")
+    table.to_excel(sheet, index=False)
+    from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
+
+    with pytest.raises(SystemExit, match="a model answered without a judge"):
+        JudgedImages(TIE).evaluate(str(sheet))
+
+
+def test_verdicts_that_are_gone_are_not_scored(run, ours, server):
+    made = run(*ours(server))
+    made.only("*_samples_*.jsonl").unlink()
+    from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
+
+    with pytest.raises(SystemExit, match="12 of 12 verdicts that the sheet means are nowhere"):
+        JudgedImages(TIE).evaluate(str(made.only("*.xlsx")))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--data", "vieval_demo_viescore_ti", "--model", "VievalMeasure"), "did you mean vieval_demo_viescore_ti"),
+        (("--data", TIE, "--model", "VievalMeasure"), "this judge asks a model, and this run only measures images"),
+        (("--data", "vieval_demo_lpips_tie", "--model", "VievalMeasure"), "measures with a network"),
+        (("--data", TIE, "--model", "NoSuchModel"), "VLMEvalKit knows no model 'NoSuchModel'"),
+        (("--data", "imagenhub_viescore_tie", "--model", "VievalMeasure"), "no such ratings file"),
+        (("--data", TIE, "--vieval-model", "m"), "base_url"),
+        (("--data", TIE, "--vieval-model", "m", "--vieval-key", "sk-1"), "do not pass key="),
+    ],
+)
+def test_a_users_mistake_is_one_line(run, arguments, message):
+    from vieval_plugin.errors import VievalError
+
+    try:
+        made = run(*arguments)
+    except VievalError as error:
+        made = Run(1, f"vieval: {error}", None)
+    assert made.code == 1
+    assert made.line.startswith("vieval: ")
+    assert message in made.line
+    assert "\n" not in made.line
+
+
+def test_a_killed_run_goes_on_where_it_was(process, tmp_path, host):
+    (tmp_path / "cache").mkdir()
+    with FakeServer(latency=0.4) as server:
+        address = f"{server.base_url}/chat/completions"
+        model = {"class": "GPT4V", "model": "gpt-4o", "key": "EMPTY-key", "api_base": address, "retry": 1}
+        path = tmp_path / "run.json"
+        data = {TIE: {"class": "JudgedImages", "dataset": TIE}}
+        path.write_text(json.dumps({"model": {"fake": model}, "data": data}))
+        out = tmp_path / "out"
+        command = ("-m", "vieval_plugin", "vlmevalkit", "--config", path, "--work-dir", out, "--api-nproc", 2)
+        environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+        first = process(*command, "--limit", 12, **environment)
+        until = time.monotonic() + 300
+        while first.poll() is None and _lines(out) < 4 and time.monotonic() < until:
+            time.sleep(0.05)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        assert 4 <= _lines(out) < 12
+        second = process(*command, "--limit", 12, "--reuse", **environment)
+        told = second.communicate(timeout=300)[0]
+        assert second.returncode == 0, told
+        assert server.stats()["requests"] <= 26
+    made = Run(0, "", out)
+    assert len(made.rows) == 12
+    assert made.table["status_ok"] == 12
+
+
+def _lines(out):
+    return sum(len(path.read_text().splitlines()) for path in out.rglob("*_part0_*.jsonl"))
+
+
+def test_with_the_hook_plain_vlmevalkit_knows_our_datasets(process, ours, server, host, tmp_path, monkeypatch):
+    site = tmp_path / "site"
+    monkeypatch.setattr(hook_files.sysconfig, "get_path", lambda _: str(site))
+    hook_files.install()
+    few = "--first-n" if host == "nvidia" else "--limit"
+    arguments = ["vlmeval", *map(str, ours(server)), "--work-dir", str(tmp_path / "out"), few, "12"]
+    module = "vlmeval.run" if host == "nvidia" else "vlmeval"
+    begin = f"import runpy, site, sys; site.addsitedir({str(site)!r}); sys.argv = {arguments!r}; "
+    plain = process("-c", begin + f"runpy.run_module({module!r}, run_name='__main__', alter_sys=True)")
+    told = plain.communicate(timeout=600)[0]
+    assert plain.returncode == 0, told
+    made = Run(0, "", tmp_path / "out")
+    assert len(made.rows) == 12
+    assert made.table["status_ok"] == 12
+
+
+def test_the_pipeline_for_servers_says_the_same_and_ends(host, run, server):
+    if host == "nvidia":
+        pytest.skip("nvidia-vlmeval has no --api-mode")
+    plain = run("--data", TIE, "--vieval-model", "fake", "--vieval-base-url", server.base_url)
+    piped = run(
+        "--api-mode", "--data", TIE, "--vieval-model", "fake", "--vieval-base-url", server.base_url, out="piped"
+    )
+    assert piped.code == 0
+    assert piped.responses == plain.responses
+    assert dict(piped.table.dropna()) == dict(plain.table.dropna())
+
+
+def test_the_pipeline_for_servers_ends_where_nothing_answers(run, host):
+    if host == "nvidia":
+        pytest.skip("nvidia-vlmeval has no --api-mode")
+    with FakeServer() as server:
+        pass
+    named = ("--vieval-model", "fake", "--vieval-base-url", server.base_url, "--vieval-patience", "1")
+    made = run("--api-mode", "--data", TIE, *named)
+    assert made.code == 1
+    assert made.line.startswith("vieval: ")

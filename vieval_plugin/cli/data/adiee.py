@@ -1,0 +1,108 @@
+"""`vieval data adiee`: labelled edits from editing sequences, or from outputs with a CLIP."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from vieval_plugin.training.adiee.dataset import Terms
+    from vieval_plugin.training.adiee.labels import LabelledEdit
+
+    Commands = _SubParsersAction[argparse.ArgumentParser]
+
+
+def add(actions: Commands) -> None:
+    parser = actions.add_parser("adiee", help="labelled edits for ADIEE's scorer, labelled without people")
+    parser.add_argument("folders", nargs="*", type=Path, help="folders of turns: editing sequences")
+    parser.add_argument("--out", type=Path, required=True, help="folder of labelled edits, for `vieval train adiee`")
+    parser.add_argument("--seed", type=int, default=0, help="of what is drawn (default: %(default)s)")
+    parser.add_argument(
+        "--most", type=int, default=4, help="edits drawn from a sequence at most (default: %(default)s)"
+    )
+    outputs = parser.add_argument_group("labels by CLIP-D, from outputs of editors")
+    outputs.add_argument("--outputs", type=Path, help="samples file of edits, with the texts of both captions")
+    outputs.add_argument("--licence", help="on which terms the outputs may train a model")
+    outputs.add_argument("--clip", default="openai/clip-vit-base-patch32", help="a CLIP (default: %(default)s)")
+    outputs.add_argument("--truth", default="", help="the image_model whose outputs are right")
+    outputs.add_argument("--weak", nargs="*", default=[], help="image_models whose outputs fail")
+    outputs.add_argument("--strong", nargs="*", default=[], help="image_models whose outputs may be right")
+    outputs.add_argument(
+        "--failed", type=float, default=0.0, help="CLIP-D below which a weak one failed (default: %(default)s)"
+    )
+    outputs.add_argument(
+        "--succeeded",
+        type=float,
+        default=0.2,
+        help="CLIP-D above which a strong one is right (default: %(default)s)",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.files import require_writable
+    from vieval_plugin.harmless import say
+    from vieval_plugin.training.adiee import dataset, labels
+
+    if not options.folders and not options.outputs:
+        raise VievalError("nothing to label: give folders of turns, or --outputs with a samples file")
+    if options.most < 1:
+        raise VievalError(f"--most {options.most}: draw one edit or more from each sequence")
+    require_writable(options.out / dataset.EXAMPLES)
+    edits, origins = _of_sequences(options)
+    if options.outputs:
+        more, origin = _of_outputs(options)
+        edits, origins = [*edits, *more], [*origins, origin]
+    dataset.write(options.out, edits, origins, options.seed)
+    say(*(f"label {label}: {n}" for label, n in labels.spread(edits).items()))
+    say(f"seed {options.seed}", f"wrote {len(edits)} labelled edits to {options.out}")
+    return 0
+
+
+def _of_sequences(options: argparse.Namespace) -> tuple[list[LabelledEdit], list[Terms]]:
+    from vieval_plugin.data.sequences import read_sequences
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.training.adiee.dataset import Terms
+    from vieval_plugin.training.adiee.labels import from_sequence
+
+    held = [read_sequences(folder) for folder in options.folders]
+    times = Counter(sequence.uid for one in held for sequence in one.sequences)
+    if twice := [uid for uid, n in times.items() if n > 1]:
+        raise VievalError(
+            f"sequence {twice[0]} comes {times[twice[0]]} times; give each folder once, each sequence a uid"
+        )
+    found = [
+        edit
+        for one in held
+        for sequence in one.sequences
+        for edit in from_sequence(sequence, options.most, options.seed)
+    ]
+    return found, [Terms(one.source, one.licence, one.trainable) for one in held]
+
+
+def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]:
+    from vieval_plugin.backends import weights
+    from vieval_plugin.backends.networks.clip import load as load_clip
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.run.samples_file import failures, read_samples
+    from vieval_plugin.training.adiee.dataset import Terms
+    from vieval_plugin.training.adiee.labels import Editors
+    from vieval_plugin.training.adiee.outputs import from_outputs, pairs_of
+
+    if not options.licence:
+        raise VievalError("--outputs: say with --licence on which terms they may train a model; it goes onto the card")
+    given = read_samples(options.outputs, "tie")
+    if given.decided:
+        bad = [given.samples[number] for number in given.decided]
+        raise VievalError(f"{options.outputs}: {failures(bad, list(given.decided.values()))[0]}")
+    editors = Editors(
+        options.truth, frozenset(options.weak), frozenset(options.strong), options.failed, options.succeeded
+    )
+    pairs = pairs_of(given.samples, editors)
+    edits = from_outputs(pairs, editors, load_clip(weights.Origin(options.clip)))
+    return edits, Terms(str(options.outputs), options.licence, True)

@@ -1,0 +1,35 @@
+"""`vieval data drawn`: editing sequences drawn here, as a folder of turns."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    Commands = _SubParsersAction[argparse.ArgumentParser]
+
+
+def add(actions: Commands) -> None:
+    parser = actions.add_parser("drawn", help="editing sequences drawn here, as a folder of turns")
+    parser.add_argument("--out", type=Path, required=True, help="folder of turns")
+    parser.add_argument("--count", type=int, default=1000, help="how many sequences (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of what is drawn (default: %(default)s)")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from vieval_plugin.data.sequences.plain import FILE
+    from vieval_plugin.data.vieval_demo.sequences import write_drawn
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.files import require_writable
+    from vieval_plugin.harmless import say
+
+    if options.count < 1:
+        raise VievalError(f"--count {options.count}: draw one sequence or more")
+    require_writable(options.out / FILE)
+    write_drawn(options.out, options.count, options.seed)
+    say(f"seed {options.seed}", f"wrote {options.count} sequences to {options.out}")
+    return 0

@@ -1,0 +1,53 @@
+"""`vieval vlmevalkit`: VLMEvalKit with VIEval's datasets and models."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    Commands = _SubParsersAction[argparse.ArgumentParser]
+
+
+def add(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "vlmevalkit",
+        help="run VLMEvalKit with VIEval's datasets and models",
+        description="Every other argument is VLMEvalKit's own. --vieval-model NAME, --vieval-base-url URL and --vieval-FIELD "
+        "VALUE for the other fields of a backbone name a server as the model.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--list", action="store_true", help="list VIEval's datasets, and whether their data is there")
+    parser.add_argument(
+        "--install-hook", action="store_true", help="let plain VLMEvalKit in this environment know VIEval"
+    )
+    parser.add_argument("--remove-hook", action="store_true", help="undo that")
+    parser.add_argument("--limit", type=int, help="judge so many rows of a dataset, whatever VLMEvalKit calls that")
+    parser.set_defaults(run=_run, rest=[])
+
+
+def _run(options: argparse.Namespace) -> int:
+    from vieval_plugin.harmless import say
+
+    if options.install_hook or options.remove_hook:
+        from vieval_plugin.hosts.vlmevalkit import hook_files
+
+        done = hook_files.install() if options.install_hook else hook_files.remove()
+        say(*(f"{'wrote' if options.install_hook else 'removed'} {path}" for path in done))
+        return 0
+    if options.list:
+        from vieval_plugin import config
+        from vieval_plugin.cli.tasks import data_told
+        from vieval_plugin.hosts.vlmevalkit import names
+        from vieval_plugin.text_table import text_table
+
+        say(f"data folder: {config.current().data_folder()}")
+        found = names.datasets().items()
+        data = data_told()
+        say(*text_table([(name, data(held[0]) if len(held) == 1 else f"{len(held)} parts") for name, held in found]))
+        return 0
+    from vieval_plugin.hosts.vlmevalkit import command
+
+    return command.run(options.rest, options.limit)

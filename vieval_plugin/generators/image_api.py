@@ -1,0 +1,138 @@
+"""Images from a server that speaks the OpenAI protocol: `images/generations`, and `images/edits` where images are given."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from vieval_plugin.backends.forms import File, FormBody
+from vieval_plugin.backends.responses import Refused
+from vieval_plugin.backends.server import Server, ServerOptions, Usage
+from vieval_plugin.data.reading.conditions import GIVEN
+from vieval_plugin.errors import VievalError
+from vieval_plugin.files import write_whole
+from vieval_plugin.generators.pictures import transparent_where_white
+from vieval_plugin.generators.wanted import Wanted, answer_json, file_for
+from vieval_plugin.images import examine, read_bytes
+from vieval_plugin.judges.protocol import Image, Sample, Status
+
+GENERATIONS, EDITS = "images/generations", "images/edits"
+
+
+@dataclass(frozen=True)
+class ImageApi:
+    """A server's image model: its name there, how to call it, further request fields, and the folder for its images."""
+
+    model: str
+    server: ServerOptions
+    folder: Path
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def make(api: ImageApi, wanted: Sequence[Wanted], usage: Usage, seed: int = 0, bar: bool = True) -> list[str]:
+    """Answers in the form of a host, in order; an image that is in the folder already is not asked for again.
+
+    Args:
+        api: who makes them.
+        wanted: what.
+        usage: counts calls and failures.
+        seed: of the waits between tries.
+        bar: whether to show progress.
+
+    Raises:
+        VievalError: no request can be answered: a wrong key, or a server that is down for good.
+    """
+    return asyncio.run(_make(api, wanted, usage, seed, bar))
+
+
+async def _make(api: ImageApi, wanted: Sequence[Wanted], usage: Usage, seed: int, bar: bool) -> list[str]:
+    shown = tqdm(total=len(wanted), desc="Generating", unit="prompt", disable=not bar)
+    async with Server(api.server, usage, seed, chats=False) as server:
+
+        async def one(asked: Wanted) -> str:
+            try:
+                return await _answer(api, server, asked, usage)
+            finally:
+                shown.update()
+
+        tasks = [asyncio.ensure_future(one(asked)) for asked in wanted]
+        try:
+            return list(await asyncio.gather(*tasks))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            shown.close()
+
+
+async def _answer(api: ImageApi, server: Server, wanted: Wanted, usage: Usage) -> str:
+    how = {"api": api.model, "extra": dict(api.extra)}
+    files = [file_for(api.folder, wanted.conditions, wanted.prompt, draw, how) for draw in wanted.draws]
+    if all(path.is_file() for path in files):
+        usage.cached += 1
+        return answer_json(files)
+    begun = time.monotonic()
+    try:
+        path, body = _request(api, wanted)
+        answer = await server.post(path, body, lambda given: _unusable(given, len(files)))
+        for file, item in zip(files, answer["data"], strict=False):
+            data = await _image(server, item)
+            examine(Image(data))
+            write_whole(file, data, "generate.folder")
+    except Refused as refused:
+        usage.failures[refused.kind] += 1
+        return answer_json([], refused.reason, status=refused.status)
+    except VievalError as error:
+        if _about_the_answer(error):
+            usage.failures["unreadable image"] += 1
+            return answer_json([], f"the server sent no image that can be read: {error}", status=Status.API_ERROR)
+        raise
+    made = [file for file in files if file.is_file()]
+    return answer_json(made, seconds=time.monotonic() - begun)
+
+
+def _about_the_answer(error: VievalError) -> bool:
+    return "an image of" in str(error)
+
+
+def _request(api: ImageApi, wanted: Wanted) -> tuple[str, dict[str, Any]]:
+    asked = {"model": api.model, "prompt": wanted.prompt, "n": wanted.images, **api.extra}
+    given = [role for role in GIVEN if role in wanted.conditions.images and role != "mask"]
+    if not given:
+        return GENERATIONS, asked
+    files = [_file(wanted.conditions, role) for role in given]
+    form = FormBody({**asked, "image[]" if len(files) > 1 else "image": files})
+    if "mask" in wanted.conditions.images:
+        form["mask"] = File("mask.png", transparent_where_white(wanted.conditions.images["mask"]))
+    return EDITS, form
+
+
+def _file(conditions: Sample, role: str) -> File:
+    data = read_bytes(conditions.images[role])
+    return File(f"{role}.jpg", data, "image/jpeg") if data.startswith(b"\xff\xd8") else File(f"{role}.png", data)
+
+
+def _unusable(answer: Mapping[str, Any], wanted: int) -> str | None:
+    data = answer.get("data")
+    if not isinstance(data, list) or not data or not all(isinstance(item, dict) for item in data[:wanted]):
+        return "an answer without images"
+    if not all(isinstance(item.get("b64_json") or item.get("url"), str) for item in data[:wanted]):
+        return "an answer with neither b64_json nor url"
+    return None
+
+
+async def _image(server: Server, item: Mapping[str, Any]) -> bytes:
+    if isinstance(item.get("b64_json"), str):
+        try:
+            return base64.b64decode(item["b64_json"], validate=True)
+        except (binascii.Error, ValueError):
+            raise Refused(Status.API_ERROR, "malformed answer", "b64_json that is no base64") from None
+    return await server.fetch(item["url"])

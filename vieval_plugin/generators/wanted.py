@@ -1,0 +1,61 @@
+"""What a generator is asked for, and what it answers with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.images import read_bytes
+from vieval_plugin.judges.protocol import Sample, Status
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """`images` images under these conditions, `prompt` being the words for it.
+
+    `turn` numbers the times that the same was asked before, so that the first image is number `turn * images`.
+    """
+
+    conditions: Sample
+    prompt: str
+    images: int = 1
+    turn: int = 0
+
+    @property
+    def draws(self) -> range:
+        """The numbers of the images wanted."""
+        return range(self.turn * self.images, (self.turn + 1) * self.images)
+
+
+def answer_json(
+    images: Sequence[Path], text: str = "", seconds: float | None = None, status: Status | None = None
+) -> str:
+    """An answer in the form of a host: the files, a text where there is none, and the seconds that making them took.
+
+    `status` says in which way a call failed; without it, images that are lacking were not made.
+
+    >>> answer_json([Path("a.png")], seconds=1.5)
+    '{"text": "", "images": ["a.png"], "seconds": 1.5}'
+    """
+    told: dict[str, object] = {} if seconds is None else {"seconds": seconds}
+    told |= {} if status is None else {"status": str(status)}
+    return json.dumps({"text": text, "images": [str(path) for path in images], **told})
+
+
+def file_for(folder: Path, conditions: Sample, prompt: str, draw: int, how: Mapping[str, Any]) -> Path:
+    """The file of an image, called by all that it depends on: so what is made is not made again, by any run.
+
+    Args:
+        folder: where it lies.
+        conditions: what it is made from; images count by their content.
+        prompt: the words for it.
+        draw: its number.
+        how: the generator and its options, as JSON values.
+    """
+    images = {role: hashlib.sha256(read_bytes(image)).hexdigest() for role, image in sorted(conditions.images.items())}
+    named = json.dumps([how, prompt, images, draw], sort_keys=True, default=str)
+    return folder / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.png"

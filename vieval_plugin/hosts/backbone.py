@@ -1,0 +1,56 @@
+"""The backbone that a user names in a host's own words for model arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from vieval_plugin.config import Backbone
+from vieval_plugin.errors import VievalError
+from vieval_plugin.run.backbones import JUDGE
+
+
+@dataclass(frozen=True)
+class ForeignHost:
+    """How a host's users name a backbone: the model's name there, how arguments are given, and who else sees them."""
+
+    model: str
+    way: str
+    seen: str
+
+
+def given_backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone], host: ForeignHost) -> Backbone:
+    """The backbone with these fields, or `backbones.judge` of the options where there are none.
+
+    `named` are the options' backbones. VievalError says which field is wrong, or that it holds a secret that the host shows.
+    """
+    if hidden := [name for name in ("api_key", "key") if name in fields]:
+        raise VievalError(
+            f"do not pass {hidden[0]}= ({host.seen}); put the key into the environment variable OPENAI_API_KEY, or pass "
+            "api_key_env=<the variable that holds it>"
+        )
+    if not fields:
+        if JUDGE in named:
+            return named[JUDGE]
+        raise VievalError(f"{host.model} needs {host.way}, or backbones.judge in VIEVAL_CONFIG's file")
+    known = dict(fields)
+    if "base_url" in known:
+        known["base_url"] = tuple(str(known["base_url"]).split(";"))
+    if "model" in known:
+        known["model"] = str(known["model"])
+    if any("@" in url.partition("://")[2].partition("/")[0] for url in known.get("base_url", ())):
+        raise VievalError(
+            f"do not pass a user and password in base_url= ({host.seen}); put the address under backbones.judge into "
+            "VIEVAL_CONFIG's file, and pass no arguments"
+        )
+    try:
+        return Backbone.model_validate(known)
+    except ValidationError as error:
+        first = error.errors()[0]
+        names = ", ".join(Backbone.model_fields)
+        raise VievalError(
+            f"{host.model}: argument {'.'.join(map(str, first['loc']))}: {first['msg']}; arguments are {names}"
+        ) from None

@@ -1,0 +1,265 @@
+"""The task class in which the host's model makes the images and a judge scores them, all of a task together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from lmms_eval.api.instance import Instance
+
+from vieval_plugin import config
+from vieval_plugin.harmless import say
+from vieval_plugin.hosts.ending import one_line, tell
+from vieval_plugin.hosts.lmms_eval import metrics
+from vieval_plugin.hosts.lmms_eval.answering import is_padding
+from vieval_plugin.hosts.lmms_eval.task import UNCACHED, JudgeTask
+from vieval_plugin.hosts.requests import GenerateRequest, JudgeRequest
+from vieval_plugin.images import decode
+from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.meta_evaluation.generator_means import by_prompt, with_place
+from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary, observe
+from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.records import Provenance, conditions_json
+from vieval_plugin.results.documents import read_record, read_response
+from vieval_plugin.results.published import published_scores
+from vieval_plugin.run.backbones import JUDGE
+from vieval_plugin.run.evaluate import provenance_of
+from vieval_plugin.run.generated import (
+    MadeImage,
+    given_images,
+    judge_made,
+    judged_json,
+    made_images,
+    on_disk,
+    prompt_of,
+    read_answer,
+    undrawn,
+    unjudged_json,
+    with_findings,
+)
+from vieval_plugin.run.prepare import PreparedJudge, prepare
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.samples_file import failures
+from vieval_plugin.run.scheduler import Outcome
+
+GENERATE = "vieval_generate"
+MADE = "made_count"
+
+
+class GenerateTask(JudgeTask):
+    """A task whose requests are conditions and whose metrics are means of a judge's scores of what was made of them."""
+
+    @one_line
+    def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
+        self.judged_later = False
+        self.judged_by_itself: dict[int, list[str]] = {}
+        self._summarised: tuple[Any, Summary] | None = None
+        super().__init__(config, **kwargs)
+
+    def download(self, dataset_kwargs: Any = None) -> None:
+        super().download(dataset_kwargs)
+        folder = config.current().generated_folder() / "conditions"
+        self.given = [on_disk(sample, folder) for sample in self.samples if isinstance(sample, Sample)]
+        self.conditions = {str(sample.id): sample for sample in self.given}
+
+    def override_metric(self, metric_name: str) -> None:
+        """The host's --predict_only: images are made now and judged by `vieval score` later."""
+        self.judged_later = True
+
+    def doc_to_text(self, doc: dict[str, Any]) -> str:
+        return prompt_of(self.conditions[doc["sample"]])
+
+    def doc_to_target(self, doc: dict[str, Any]) -> str:
+        return conditions_json(self.conditions[doc["sample"]])
+
+    def doc_to_visual(self, doc: dict[str, Any]) -> list[Any]:
+        return [decode(image) for image in given_images(self.conditions[doc["sample"]])]
+
+    def doc_to_messages(self, doc: dict[str, Any], **_rounds: Any) -> list[dict[str, Any]]:
+        """The conditions in the form of the host's chat models."""
+        images = [{"type": "image", "url": image} for image in self.doc_to_visual(doc)]
+        return [{"role": "user", "content": [*images, {"type": "text", "text": self.doc_to_text(doc)}]}]
+
+    def construct_requests(self, doc_id: int, ctx: str, **kwargs: Any) -> Instance:
+        sample, wanted = self.given[doc_id], config.current().generate.images
+        generation = dict(self.config.generation_kwargs)
+        finished = self._judge_by_the_model if self._asks_the_model else None
+        request = GenerateRequest(sample, ctx, wanted, doc_id, generation, finished)
+        shown = (self.doc_to_visual, self.doc_to_messages)
+        arguments = (ctx, UNCACHED, request, doc_id, self.config.task, self.config.test_split, shown)
+        return Instance(request_type=GENERATE, arguments=arguments, idx=0, **kwargs)
+
+    @cached_property
+    def _prepared(self) -> PreparedJudge:
+        return prepare(self.judge.name, self.setting, config.current())
+
+    @property
+    def _asks_the_model(self) -> bool:
+        """Whether the generator judges its own images: the judge asks a model, and the options name nobody else."""
+        options = config.current()
+        named = options.scorers.get(self.judge.name)
+        elsewhere = JUDGE in options.backbones or bool(self.judge.by_scorer and named and named.model)
+        return self.judge.pack is not None and not elsewhere and not self.judged_later
+
+    def _made(
+        self, request: GenerateRequest, answers: Sequence[str], tokens: Sequence[int | None] = ()
+    ) -> list[MadeImage]:
+        read = [read_answer(answer, request.number) for answer in answers]
+        return made_images(request.conditions, self._model()[0], read, request.images, tokens)
+
+    def _judge_by_the_model(self, model: Any, answered: Sequence[tuple[GenerateRequest, str]]) -> None:
+        """Judge with the generator itself, which the host lets go of before it filters."""
+        answers: dict[int, tuple[GenerateRequest, list[str]]] = {}
+        for request, answer in answered:
+            answers.setdefault(request.number, (request, []))[1].append(answer)
+        made = {number: self._made(request, texts) for number, (request, texts) in answers.items()}
+        name, model_hash = self._model()
+        drawn = [one for several in made.values() for one in several if undrawn(one) is None]
+        asked = [
+            JudgeRequest(one.sample, self.judge.name, self.setting, {"temperature": 0, "until": []}, name, model_hash)
+            for one in drawn
+        ]
+        about = {"task": self.config.task, "doc_id": 0, "repeats": 1}
+        instances = [Instance("vieval_judge", ("", UNCACHED, request), 0, about) for request in asked]
+        replies = [str(getattr(result, "text", result)) for result in model.vieval_judge(instances)]
+        verdicts = {one.sample.id: read_response(reply)[1] for one, reply in zip(drawn, replies, strict=True)}
+        source = self._prepared.by(name)
+        for number, several in made.items():
+            outcomes = [Outcome(undrawn(one) or verdicts[one.sample.id]) for one in several]
+            self.judged_by_itself[number] = [
+                judged_json(one, with_findings(one, outcome), source)
+                for one, outcome in zip(several, outcomes, strict=True)
+            ]
+
+    @one_line
+    def apply_filters(self) -> None:
+        """Here the host has all answers of a task: judge all images together."""
+        real = [instance for instance in self._instances if not is_padding(instance)]
+        requests: list[GenerateRequest] = [instance.args[2] for instance in real]
+        if self.judged_by_itself:
+            responses = [self.judged_by_itself[request.number] for request in requests]
+        else:
+            made = [
+                self._made(request, instance.resps, _tokens(instance))
+                for request, instance in zip(requests, real, strict=True)
+            ]
+            responses = self._left(made) if self.judged_later else self._judged(made)
+        for instance in self._instances:
+            instance.filtered_resps["none"] = []
+        for instance, response in zip(real, responses, strict=True):
+            instance.filtered_resps["none"] = response
+
+    def _left(self, made: Sequence[Sequence[MadeImage]]) -> list[list[str]]:
+        return [[unjudged_json(one, self.judge.name, self.setting) for one in several] for several in made]
+
+    def _judged(self, made: Sequence[Sequence[MadeImage]]) -> list[list[str]]:
+        options, progress = config.current(), Progress()
+        every = [one for several in made for one in several]
+        bar = os.environ.get("RANK", "0") == "0"
+        try:
+            outcomes = asyncio.run(judge_made(every, self._prepared, options, progress, bar))
+        finally:
+            tell(progress)
+        verdicts = [outcome.verdict for outcome in outcomes]
+        say(*(f"vieval: {line}" for line in failures([one.sample for one in every], verdicts)), file=sys.stderr)
+        source = provenance_of(self._prepared, options, None)
+        texts = iter([judged_json(one, outcome, source) for one, outcome in zip(every, outcomes, strict=True)])
+        return [[next(texts) for _ in several] for several in made]
+
+    @one_line
+    def process_results(self, doc: dict[str, Any], results: list[Any], full_docs: Any = None) -> dict[str, Any]:
+        [responses] = results
+        if self.judged_later:
+            return {MADE: len(responses)}
+        target = self.doc_to_target(doc)
+        seen = _Images(observe([read_record(response, target)]) for response in responses)
+        return dict.fromkeys(self._metric_names(), seen)
+
+    def aggregation(self) -> dict[str, metrics.Aggregation]:
+        return {MADE: lambda counts: float(sum(counts))} if self.judged_later else super().aggregation()
+
+    def higher_is_better(self) -> dict[str, bool | None]:
+        return {MADE: None} if self.judged_later else super().higher_is_better()
+
+    def _rating(self) -> Rating:
+        judge = self.judge
+        grades = judge.grades(config.current().judges.of(judge))
+        images = self.config.repeats * config.current().generate.images
+        return Rating(judge.aspects, judge.dimensions, grades, judge.intervals, images)
+
+    def _summary(self, items: tuple[Observation, ...], options: StatisticsOptions) -> Summary:
+        key = items, options
+        if self._summarised is None or self._summarised[0] != key:  # the host asks once for every metric
+            self._summarised = key, self._placed(super()._summary(items, options), items)
+        return self._summarised[1]
+
+    def _placed(self, summary: Summary, items: Sequence[Observation]) -> Summary:
+        """With the place among published image models, where verdicts of the same judge on them are recorded."""
+        aspect = "O" if "O" in self.judge.aspects else self.judge.aspects[0]
+        recorded, rated = config.current().generate.recorded, self.benchmark.conditions_of
+        others = published_scores(recorded, rated, self.part, self._source(), aspect)
+        return with_place(summary, by_prompt(items, aspect), others)
+
+    def _source(self) -> Provenance:
+        if self.judged_by_itself:
+            return self._prepared.by(self._model()[0])
+        return provenance_of(self._prepared, config.current(), None)
+
+    def _aggregate(self, name: str, items: list[Any]) -> metrics.Value:
+        return super()._aggregate(name, [one for seen in items for one in seen])
+
+
+class _Images(tuple[Observation, ...]):
+    """The observations of one prompt's images, short when the host prints them."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self))
+
+
+def _tokens(instance: Instance) -> list[int | None]:
+    return [counts.output_tokens if counts else None for counts in instance.token_counts]
+
+
+@one_line
+def generate(model: Any, instances: list[Instance]) -> list[Any]:
+    """`vieval_generate` for every model of the host that has none of its own: by its `generate_until`, task by task."""
+    outputs: dict[int, Any] = {}
+    by_task: dict[str, list[int]] = {}
+    for place, instance in enumerate(instances):
+        by_task.setdefault(instance.args[4], []).append(place)
+    for places in by_task.values():
+        rows = [_row(model, instances[place]) for place in places]
+        outputs |= zip(places, model.generate_until(rows), strict=True)
+    ordered = [outputs[place] for place in range(len(instances))]
+    finish(model, instances, ordered)
+    return ordered
+
+
+def finish(model: Any, instances: Sequence[Instance], outputs: Sequence[Any]) -> None:
+    """Tell the tasks that want to know, each once, what the model answered."""
+    answered: dict[Any, list[tuple[GenerateRequest, str]]] = {}
+    for instance, output in zip(instances, outputs, strict=True):
+        request: GenerateRequest = instance.args[2]
+        if request.finished and not is_padding(instance):
+            text = output if isinstance(output, str) else str(getattr(output, "text", output))
+            answered.setdefault(request.finished, []).append((request, text))
+    for finished, pairs in answered.items():
+        finished(model, pairs)
+
+
+def _row(model: Any, instance: Instance) -> Instance:
+    """A request in the form that the model's kind takes."""
+    context, _, request, doc_id, task, split, (visuals, messages) = instance.args
+    given = dict(request.generation)
+    arguments = (
+        (context, given, visuals, doc_id, task, split)
+        if model.is_simple
+        else (context, messages, given, doc_id, task, split)
+    )
+    return Instance("generate_until", arguments, 0, instance.metadata)

@@ -1,0 +1,146 @@
+"""lmms-eval models of ours that make images, for our tasks of generators."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from accelerate import PartialState
+from lmms_eval.api.instance import Instance
+from lmms_eval.api.model import lmms
+
+from vieval_plugin import config
+from vieval_plugin.backends.server import Usage, server_options
+from vieval_plugin.config import Backbone
+from vieval_plugin.errors import VievalError
+from vieval_plugin.generators import diffusion, image_api
+from vieval_plugin.generators.diffusion import Diffusion
+from vieval_plugin.generators.image_api import ImageApi
+from vieval_plugin.generators.made_elsewhere import MadeElsewhere
+from vieval_plugin.generators.wanted import Wanted
+from vieval_plugin.hosts.backbone import given_backbone
+from vieval_plugin.hosts.ending import one_line, tell_usage
+from vieval_plugin.hosts.lmms_eval.answering import is_padding
+from vieval_plugin.hosts.lmms_eval.generate_task import finish
+from vieval_plugin.hosts.lmms_eval.models import HOST
+
+
+class _Generating(lmms):  # type: ignore[misc]
+    """What these models have in common: they answer our requests for images; subclasses make them."""
+
+    is_simple = True
+
+    @property
+    def device(self) -> Any:
+        """Where the host counts requests when there are several processes."""
+        return PartialState().device
+
+    def answers(self, wanted: Sequence[Wanted]) -> list[str]:
+        """Answers in the form of the host, in order."""
+        raise NotImplementedError
+
+    @one_line
+    def vieval_generate(self, instances: list[Instance]) -> list[str]:
+        turns: Counter[int] = Counter()
+        wanted = []
+        for instance in instances:
+            request = instance.args[2]
+            wanted.append(Wanted(request.conditions, request.prompt, request.images, turns[id(request)]))
+            turns[id(request)] += 1
+        real = [one for one, instance in zip(wanted, instances, strict=True) if not is_padding(instance)]
+        found = iter(self.answers(real))
+        outputs = ["" if is_padding(instance) else next(found) for instance in instances]
+        finish(self, instances, outputs)
+        return outputs
+
+    def generate_until(self, requests: list[Instance]) -> list[str]:
+        raise SystemExit(f"vieval: {type(self).__name__} answers tasks generate_* of VIEval only; see `vieval tasks`")
+
+    loglikelihood = generate_until_multi_round = generate_until
+
+
+class VievalImages(_Generating):
+    """Images made elsewhere: `--model vieval_images --model_args folder=FOLDER` or `file=JSONL`, and `name=...`.
+
+    `name` is what tables call the generator; of a file with several image models it says which is meant.
+    """
+
+    @one_line
+    def __init__(self, folder: str = "", file: str = "", name: str = "", **host_arguments: Any) -> None:
+        super().__init__()
+        place = str(folder or file)
+        if not place:
+            raise VievalError("vieval_images needs --model_args folder=<images called by uid> or file=<JSONL>")
+        if not Path(place).expanduser().exists():
+            raise VievalError(f"{place}: no such folder or file of images")
+        self.images = MadeElsewhere(Path(place).expanduser(), str(name))
+
+    def answers(self, wanted: Sequence[Wanted]) -> list[str]:
+        return [self.images.answer(one) for one in wanted]
+
+
+class VievalImageApi(_Generating):
+    """An image model behind a server: `--model vieval_image_api --model_args model=NAME,base_url=http://.../v1,size=1024x1024`.
+
+    Every field of a backbone can be given; any other is a field of the request, such as `size` or `quality`. The key comes
+    from the environment, because the host writes its arguments into the results.
+    """
+
+    @one_line
+    def __init__(self, batch_size: Any = None, device: Any = None, max_batch_size: Any = None, **fields: Any) -> None:
+        super().__init__()
+        known = {name: value for name, value in fields.items() if name in Backbone.model_fields}
+        further = {name: value for name, value in fields.items() if name not in (*known, "name")}
+        self.options = config.current()
+        if "api_key" in further or "model" not in known or "base_url" not in known:
+            raise VievalError(
+                "vieval_image_api needs --model_args model=...,base_url=..., and the key in the environment variable "
+                "OPENAI_API_KEY or the one that api_key_env= names"
+            )
+        backbone = given_backbone(known, {}, replace(HOST, model="vieval_image_api"))
+        folder = self.options.generated_folder() / "images"
+        self.api = ImageApi(backbone.model, server_options("judge", backbone), folder, {**backbone.extra, **further})
+
+    def answers(self, wanted: Sequence[Wanted]) -> list[str]:
+        usage = Usage()
+        try:
+            return image_api.make(self.api, wanted, usage, self.options.statistics.seed, bar=self.rank == 0)
+        finally:
+            tell_usage(usage, "images from the folder")
+
+
+class VievalDiffusers(_Generating):
+    """A diffusers pipeline in this process: `--model vieval_diffusers --model_args model=FOLDER_OR_NAME,pipeline=CLASS`.
+
+    `dtype` and `variant` are of its weights, `seed` seeds each image with its prompt and number; every other argument goes to
+    the pipeline's call, such as `num_inference_steps`. `--batch_size` is how many images it makes at once.
+    """
+
+    @one_line
+    def __init__(
+        self,
+        model: str = "",
+        pipeline: str = "",
+        dtype: str = "float32",
+        variant: str = "",
+        seed: int = 0,
+        name: str = "",
+        batch_size: Any = None,
+        device: Any = None,
+        max_batch_size: Any = None,
+        **call: Any,
+    ) -> None:
+        super().__init__()
+        if not model:
+            raise VievalError("vieval_diffusers needs --model_args model=<a folder or a name that can be loaded>")
+        weights = {"variant": variant} if variant else {}
+        loaded = diffusion.load(str(model), str(pipeline), str(device or "auto"), str(dtype), weights)
+        many = int(batch_size) if str(batch_size or "").isdecimal() else 1
+        folder = config.current().generated_folder() / "images"
+        self.diffusion = Diffusion(loaded, f"{model} {dtype} {variant}", folder, call, max(many, 1), int(seed))
+
+    def answers(self, wanted: Sequence[Wanted]) -> list[str]:
+        return diffusion.make(self.diffusion, wanted, bar=self.rank == 0)

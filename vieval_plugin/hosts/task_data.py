@@ -1,0 +1,52 @@
+"""What a task of the table is to any host: its samples, and what is to be known of its judge to report on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from vieval_plugin import registry
+from vieval_plugin.config import Config
+from vieval_plugin.data.reading.subset import chosen
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.spec import JudgeSpec
+from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.tasks import Task
+
+
+def samples_of(task: Task, options: Config) -> Sequence[Judged]:
+    """The samples or contests of a task, less those that the options leave out; VievalError says what is missing."""
+    benchmark = registry.benchmark(task.benchmark)
+    samples = benchmark.load(options.root_of(benchmark), task.part)
+    wanted = _uids(task, options)
+    return samples if wanted is None else chosen(samples, wanted, benchmark.folders)
+
+
+def _uids(task: Task, options: Config) -> Path | None:
+    """The file that lists the wanted samples, if there is one: the options' own, or that of a task's subset."""
+    if not task.subset:
+        return options.uids
+    listed: Path | None = getattr(options.judges.of(registry.judge(task.judge)), "subset", None)
+    if listed is None:
+        raise VievalError(
+            f"{task.name}: set judges.{task.judge}.subset to the file that lists its samples "
+            "(the authors' split as JSON, or one uid a line)"
+        )
+    return listed
+
+
+def rating_of(judge: JudgeSpec, options: Config, repeats: int = 1) -> Rating:
+    """What a benchmark's report is to know of a judge that judges each sample so often."""
+    grades = judge.grades(options.judges.of(judge))
+    return Rating(judge.aspects, judge.dimensions, grades, judge.intervals, repeats, judge.against_all)
+
+
+def as_rated(judge: JudgeSpec, rating: Rating, observations: Sequence[Observation]) -> Rating:
+    """The rating with the aspects that there are scores of, where a described scorer decides which these are."""
+    if not judge.described:
+        return rating
+    rated = dict.fromkeys(aspect for one in observations for aspect, _ in one.scores)
+    return replace(rating, aspects=tuple(rated) or rating.aspects)

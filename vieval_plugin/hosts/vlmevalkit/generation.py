@@ -1,0 +1,166 @@
+"""The second role of a judge in this host: its image generators make images from prompts, and a judge scores them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas
+from vlmeval.dataset.image_base import ImageBaseDataset
+from vlmeval.smp import load
+
+from vieval_plugin import config
+from vieval_plugin.config import Backbone
+from vieval_plugin.errors import VievalError
+from vieval_plugin.files import write_whole
+from vieval_plugin.hosts.ending import one_line, tell
+from vieval_plugin.hosts.vlmevalkit import judging
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
+from vieval_plugin.records import lines_of
+from vieval_plugin.run.backbones import JUDGE
+from vieval_plugin.run.evaluate import OWN, evaluate, provenance_of
+from vieval_plugin.run.prepare import prepare
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.samples_file import write_verdicts
+from vieval_plugin.yaml_json import read_json
+
+_SUFFIX = "/chat/completions"
+
+
+class GeneratedImages(ImageBaseDataset):  # type: ignore[misc]
+    """Prompts from a file, one object a line: `prompt`, or `instruction` and `source` for edits, and `uid` if wanted."""
+
+    # its generators take from this word what they are to do
+    TYPE = "VIEval_GEN"
+    MODALITY = "IMAGE"
+    force_use_dataset_prompt = True
+    kind, text = "tig", "prompt"
+
+    @one_line
+    def __init__(
+        self, dataset: str = "VIEval_T2I", prompts: str = "", judge: str = "viescore", skip_noimg: bool = True
+    ) -> None:
+        self.kind, self.text = _KINDS[dataset]
+        self.prompts, self.judge = Path(prompts).expanduser(), judge
+        super().__init__(dataset, skip_noimg)
+
+    @classmethod
+    def supported_datasets(cls) -> list[str]:
+        return ["VIEval_T2I"]
+
+    def load_data(self, dataset: str) -> Any:
+        rows = _rows(self.prompts, self.text)
+        return pandas.DataFrame(
+            {
+                "index": range(len(rows)),
+                "uid": [str(row.get("uid", number)) for number, row in enumerate(rows, start=1)],
+                "question": [row[self.text] for row in rows],
+                "source": [str(self.prompts.parent / row["source"]) if "source" in row else "" for row in rows],
+            }
+        )
+
+    def dump_image(self, line: Any) -> list[str]:
+        return [line["source"]] if line["source"] else []
+
+    def build_prompt(self, line: Any) -> list[dict[str, str]]:
+        """The source image where there is one, and the words."""
+        row = self.data.iloc[line] if isinstance(line, int) else line
+        shown = [{"type": "image", "value": path} for path in self.dump_image(row)]
+        return [*shown, {"type": "text", "value": row["question"]}]
+
+    @one_line
+    def evaluate(self, eval_file: str, **judge_kwargs: Any) -> Any:
+        """Judge the images whose files the predictions name; the rest are counted as `no_image`."""
+        sheet = Path(eval_file)
+        model = sheet.stem.removesuffix(f"_{self.dataset_name}")
+        table = load(str(sheet))
+        made = [row for _, row in table.iterrows() if Path(str(row["prediction"])).is_file()]
+        samples = [self._sample(row, model) for row in made]
+        options, backbone, progress = config.current(), _backbone(judge_kwargs), Progress()
+        prepared = prepare(self.judge, None, options, backbone)
+        if prepared.spec.pack and backbone is None and JUDGE not in options.backbones:
+            raise VievalError(
+                "no model judges these images: pass --judge NAME --judge-base-url URL (nvidia-vlmeval: --judge NAME "
+                "--judge-args '{\"api_base\": URL}'), or set backbones.judge in VIEVAL_CONFIG's file"
+            )
+        judged = partial(evaluate, samples, judge=self.judge, backbone=backbone, progress=progress, bar=True)
+        with ThreadPoolExecutor(1) as pool:  # the host may have an event loop running in this thread
+            verdicts = pool.submit(judged).result()
+        tell(progress)
+        judging.failed.append(progress.failed_calls)
+        path = sheet.with_name(f"{sheet.stem}_verdicts_{self.dataset_name}.jsonl")
+        write_verdicts(path, samples, verdicts, provenance_of(prepared, options, backbone))
+        row = _numbers(prepared.spec.aspects, verdicts) | {"no_image": len(table) - len(made)}
+        numbers = pandas.DataFrame([{"split": "Overall", **row}])
+        write_whole(sheet.with_name(f"{sheet.stem}_acc.csv"), [numbers.to_csv(index=False)], "--work-dir")
+        return numbers
+
+    def _sample(self, row: Mapping[str, Any], model: str) -> Sample:
+        source = row.get("source")
+        images = {"source": Image(Path(source))} if isinstance(source, str) and source else {}
+        images["output"] = Image(Path(str(row["prediction"])))
+        return Sample(SampleId(OWN, self.kind, model, str(row["uid"])), images, {self.text: str(row["question"])})
+
+    @classmethod
+    def report_primary_metric(cls, metrics: Mapping[str, Any] | None) -> dict[str, Any]:
+        return {name: value for name, value in (metrics or {}).items() if name.endswith("_mean")}
+
+    @classmethod
+    def report_judge_err(cls, prediction_file: Any, **_: Any) -> dict[str, None]:
+        """Failed calls of the judge are columns of the table."""
+        return {"failed": None, "total": None}
+
+
+class EditedImages(GeneratedImages):
+    """The same of edits: each prompt is an instruction, and comes with the image to be edited."""
+
+    TYPE = "VIEval_EDIT"
+
+    @classmethod
+    def supported_datasets(cls) -> list[str]:
+        return ["VIEval_TIE"]
+
+
+_KINDS = {"VIEval_T2I": ("tig", "prompt"), "VIEval_TIE": ("tie", "instruction")}
+
+
+def _rows(path: Path, text: str) -> list[dict[str, Any]]:
+    """The prompts of a file; VievalError names the first line that is none."""
+    try:
+        lines = lines_of(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise VievalError(f"{path}: the prompts cannot be read ({error}); name their file as `prompts`") from None
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = read_json(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict) or not isinstance(row.get(text), str):
+            raise VievalError(f"{path}: line {number} is no object with a text {text!r}")
+        if text == "instruction" and not isinstance(row.get("source"), str):
+            raise VievalError(f"{path}: line {number} names no source image")
+        rows.append(row)
+    if not rows:
+        raise VievalError(f"{path}: no prompts in it")
+    return rows
+
+
+def _backbone(given: Mapping[str, Any]) -> Backbone | None:
+    """The model that the host's own arguments for judges name, None where they name none."""
+    if not given.get("model") or not given.get("api_base"):
+        return None
+    return Backbone(model=str(given["model"]), base_url=(str(given["api_base"]).removesuffix(_SUFFIX),))
+
+
+def _numbers(aspects: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    counted = Counter(str(verdict.status) for verdict in verdicts)
+    found: dict[str, Any] = {}
+    for aspect in aspects:
+        scores = [verdict.scores[aspect] for verdict in verdicts if aspect in verdict.scores]
+        found |= {f"{aspect}_mean": sum(scores) / len(scores) if scores else None, f"{aspect}_count": len(scores)}
+    return {**found, **{f"status_{status}": counted[str(status)] for status in Status}}

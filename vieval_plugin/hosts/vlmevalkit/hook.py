@@ -1,0 +1,42 @@
+"""Registers VIEval when VLMEvalKit's run begins. Copied beside a .pth file by `vieval vlmevalkit --install-hook`, and run there.
+
+Every interpreter of the environment reads it, so it needs the standard library only, and little of that.
+"""
+
+import sys
+
+
+class Finder:
+    """Finds one module, once: the first that the host's run imports and no other use of the package does."""
+
+    name = "vlmeval.inference"
+
+    def find_spec(self, name, path=None, target=None):  # type: ignore[no-untyped-def]
+        if name != self.name:
+            return None
+        sys.meta_path.remove(self)
+        import importlib.util
+
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module):  # type: ignore[no-untyped-def]
+                execute(module)
+                try:
+                    from vieval_plugin.hosts.ending import one_line
+                    from vieval_plugin.hosts.vlmevalkit import register
+                except ModuleNotFoundError as error:
+                    print(
+                        f"vieval: its hook is on and it is not installed ({error}); remove {__file__}", file=sys.stderr
+                    )
+                else:
+                    one_line(register)()
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def install():  # type: ignore[no-untyped-def]
+    """Begin to look for the host's run."""
+    sys.meta_path.insert(0, Finder())

@@ -1,0 +1,51 @@
+"""Switching the hook on and off: two files in this environment's site-packages."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sysconfig
+from pathlib import Path
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.files import write_whole
+from vieval_plugin.hosts.vlmevalkit import hook
+
+_MODULE = "_vieval_vlmevalkit_hook"
+
+
+def _paths() -> tuple[Path, Path]:
+    folder = Path(sysconfig.get_path("purelib"))
+    return folder / f"{_MODULE}.py", folder / f"{_MODULE}.pth"
+
+
+def _texts() -> tuple[str, str]:
+    version = importlib.metadata.version("vieval")
+    source = Path(hook.__file__).read_text(encoding="utf-8")
+    return f"# of vieval {version}\n{source}\n\ninstall()\n", f"# of vieval {version}\nimport {_MODULE}\n"
+
+
+def install() -> list[Path]:
+    """Write the hook's files; they are whole or not there."""
+    for path, text in zip(_paths(), _texts(), strict=True):
+        write_whole(path, [text], "environment")
+    return list(_paths())
+
+
+def remove() -> list[Path]:
+    """Delete the hook's files; which there were. VievalError where one cannot be deleted."""
+    there = [path for path in _paths() if path.exists()]
+    for path in there:
+        try:
+            path.unlink()
+        except OSError as error:
+            raise VievalError(f"{path}: cannot be deleted ({error.strerror})") from None
+    return there
+
+
+def state() -> str:
+    """`off`, `on`, or `old` where its files are another version's."""
+    there = [path.exists() for path in _paths()]
+    if not any(there):
+        return "off"
+    same = all(there) and all(p.read_text(encoding="utf-8") == t for p, t in zip(_paths(), _texts(), strict=True))
+    return "on" if same else "old"

@@ -1,0 +1,165 @@
+"""Any model of the host as a judge's backbone: its `generate` answers one question after another, or several at once.
+
+Models behind servers are asked in threads, so many at once as --api-nproc says. Models in this process are asked in the
+main thread: the host has switched off gradients there, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.backends.batch import answer_in_batches, apart
+from vieval_plugin.backends.server import Usage
+from vieval_plugin.backends.store import Store, key_of, question
+from vieval_plugin.config import Config
+from vieval_plugin.errors import VievalError
+from vieval_plugin.harmless import say
+from vieval_plugin.hosts.vlmevalkit.messages import interleaved
+from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
+from vieval_plugin.redaction import environment_keys, redacted
+from vieval_plugin.run.jobs import Job
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.router import Question
+from vieval_plugin.run.runner import judge_each, opened
+from vieval_plugin.run.scheduler import Outcome
+
+_FAILURE = "Failed to obtain answer"
+_IN_A_ROW = 3
+"""So many exceptions one after another end a run: they are no bad luck."""
+
+
+class HostModel:
+    """A built model of the host: what tables call it, what tells it from others, and how many questions it takes at once."""
+
+    def __init__(
+        self, inner: Any, name: str, identity: Mapping[str, Any], at_once: int, images: Path, dataset: str
+    ) -> None:
+        self.inner, self.backbone, self.identity, self.images, self.dataset = inner, name, identity, images, dataset
+        self.at_once = at_once if getattr(inner, "is_api", False) else 1
+        self._threaded = bool(getattr(inner, "is_api", False))
+
+    def judge(
+        self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Callable[[int, Outcome], None]
+    ) -> None:
+        """Judge all jobs; outcomes are handed on as they come, by the jobs' number. VievalError when it cannot go on."""
+        if self._threaded:
+            say(
+                f"vieval: {type(self.inner).__name__} encodes images anew, as JPEG and some of them larger, before it sends "
+                "them: PQ can suffer; VievalOpenAI sends the files' own pixels",
+                file=sys.stderr,
+            )
+        asyncio.run(self._judge(jobs, options, progress, ended))
+
+    async def _judge(
+        self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Callable[[int, Outcome], None]
+    ) -> None:
+        with opened(options.store_path(), options.store.refresh) as store, ThreadPoolExecutor(self.at_once) as pool:
+            asking = _Asking(self, store, progress.usage)
+
+            async def answer(ask: Question, repeat: int) -> Reply:
+                if not self._threaded:
+                    return asking.answer(ask, repeat)
+                return await asyncio.get_running_loop().run_in_executor(pool, asking.answer, ask, repeat)
+
+            await judge_each(jobs, answer, progress, ended, live=self.at_once, store=store)
+
+
+class _Asking:
+    """Questions of a run: the store first, then the model. All but the asking itself is done one at a time."""
+
+    def __init__(self, model: HostModel, store: Store | None, usage: Usage) -> None:
+        self._model, self._store, self._usage = model, store, usage
+        self._alone = threading.Lock()
+        self._broken = 0
+        self._told = False
+
+    def answer(self, ask: Question, repeat: int) -> Reply:
+        if apart([(0, ask)])[1]:
+            raise VievalError(
+                f"{type(self._model.inner).__name__} cannot be asked for probabilities: no model of this host can; use "
+                "VievalOpenAI, VievalTransformers or VievalVLLM"
+            )
+        with self._alone:
+            [reply] = answer_in_batches(
+                [(0, ask)],
+                key=lambda _, asked, digest: self._key(asked, repeat, digest),
+                generate=self._generate,
+                store=self._store,
+                model=self._model.backbone,
+                usage=self._usage,
+            )
+        return reply
+
+    def _key(self, ask: Question, repeat: int, digest: Callable[[Image], str]) -> str:
+        return key_of({"vlmevalkit": dict(self._model.identity), "repeat": repeat, **question(ask, digest)})
+
+    def _generate(self, batch: list[tuple[int, Question]]) -> list[Reply]:
+        [(_, _, chat)] = apart(batch)[0]
+        self._tell_shorter(chat)
+        message = interleaved(chat, self._model.images)
+        self._alone.release()
+        try:
+            made = self._model.inner.generate(message=message, dataset=self._model.dataset)
+            failed = None
+        except Exception as error:
+            failed = error
+            said = redacted(traceback.format_exc(), environment_keys())
+        finally:
+            self._alone.acquire()
+        if failed is None:
+            self._broken = 0
+            return [_reply(made)]
+        return [self._failure(failed, said)]
+
+    def _failure(self, error: Exception, trace: str) -> Reply:
+        say(*trace.splitlines(), file=sys.stderr)
+        self._broken += 1
+        told = f"{type(error).__name__}: {redacted(' '.join(str(error).split()), environment_keys())[:300]}"
+        if self._broken >= _IN_A_ROW:
+            raise VievalError(
+                f"{type(self._model.inner).__name__} failed {_IN_A_ROW} times in a row ({told}); what was answered before is "
+                "kept: run the same command again once it works"
+            )
+        return Failure(Status.API_ERROR, told)
+
+    def _tell_shorter(self, chat: Chat) -> None:
+        """The length of an answer cannot be passed to these models: it is their own."""
+        own = _longest_answer(self._model.inner)
+        if own is not None and own < chat.max_tokens and not self._told:
+            self._told = True
+            say(
+                f"vieval: {self._model.backbone} answers in {own} tokens at most, and a judge asks for up to "
+                f"{chat.max_tokens}: answers may be cut",
+                file=sys.stderr,
+            )
+
+
+def _longest_answer(model: Any) -> int | None:
+    """How many tokens a model of the host says at most, as far as it tells."""
+    given = getattr(model, "generate_kwargs", None) or getattr(model, "kwargs", None)
+    known = given if isinstance(given, dict) else {}
+    for value in (
+        getattr(model, "max_tokens", None),
+        getattr(model, "max_new_tokens", None),
+        known.get("max_new_tokens"),
+    ):
+        if isinstance(value, int):
+            return value
+    return None
+
+
+def _reply(made: Any) -> Reply:
+    """A model's output; what it writes in place of an answer when a call failed is no answer."""
+    text = made.get("prediction") if isinstance(made, dict) else made
+    if not isinstance(text, str) or not text.strip():
+        return Failure(Status.API_ERROR, "the host's model returned no text")
+    if _FAILURE in text:
+        return Failure(Status.API_ERROR, " ".join(text.split())[:300])
+    return Text(text)

@@ -1,0 +1,208 @@
+"""Judging in place of the host's inference: every row that the host would ask about is judged, and its loop collects.
+
+The host hands each row to a model and keeps the text that comes back. Ours come from a model that knows them already:
+so sheets, --reuse, --mode and the summary stay the host's own, while the judging is one run, with candidates of several
+contests judged once, and verdicts kept as they come.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from vlmeval.config import supported_VLM
+from vlmeval.smp import LMUDataRoot, get_rank_and_world_size
+
+from vieval_plugin import config
+from vieval_plugin.errors import VievalError
+from vieval_plugin.hosts.ending import one_line, tell
+from vieval_plugin.hosts.vlmevalkit import leftovers, names
+from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
+from vieval_plugin.hosts.vlmevalkit.host_model import HostModel
+from vieval_plugin.hosts.vlmevalkit.identity import identity_of, keep_identity
+from vieval_plugin.hosts.vlmevalkit.models import OwnModel
+from vieval_plugin.hosts.vlmevalkit.results import KeptVerdict, VerdictFiles, append, cell, is_failed_call, short_hash
+from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.protocol import Verdict
+from vieval_plugin.records import fingerprint, response_json, target_json
+from vieval_plugin.results.documents import read_response
+from vieval_plugin.run.jobs import Job
+from vieval_plugin.run.prepare import PreparedJudge, prepare
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.router import ASKS_A_MODEL
+from vieval_plugin.run.runner import require_images
+from vieval_plugin.run.scheduler import Outcome
+
+failed: list[int] = []
+"""How many verdicts lack a score because calls or tools failed, a number for each dataset that was judged."""
+unbuilt: list[str] = []
+"""The datasets that the host could not build."""
+
+
+def building(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The host's `build_dataset`, which takes note of what it could not build, and says so of a name that is like ours."""
+
+    @wraps(original)
+    def build_dataset(dataset_name: str, **rest: Any) -> Any:
+        if names.is_like_ours(dataset_name):
+            one_line(names.tasks_of)(dataset_name)
+        built = original(dataset_name, **rest)
+        if built is None:
+            unbuilt.append(dataset_name)
+        return built
+
+    return build_dataset
+
+
+class KnownAnswers:
+    """The model that the host's loop asks: it knows what to say of each row."""
+
+    is_api = False
+
+    def __init__(self, cells: Mapping[int, str]) -> None:
+        self._cells = cells
+
+    @one_line
+    def generate(self, message: Sequence[Mapping[str, str]], dataset: str | None = None) -> str:
+        """The cell of the row that a prompt of `JudgedImages` names."""
+        index = int(message[0]["value"].split()[1])
+        if index not in self._cells:
+            raise VievalError(
+                f"the host asks about row {index}, which it seemed to have an answer to; delete its sheet"
+            )
+        return self._cells[index]
+
+    def set_dump_image(self, dump_image: Any) -> None:
+        """The host hands this to every model; there is nothing to dump."""
+
+
+def judging(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The host's `infer_data_job`, which judges where the dataset is one of ours."""
+
+    @wraps(original)
+    def infer_data_job(model: Any, work_dir: Any, model_name: str, dataset: Any, **rest: Any) -> Any:
+        if not isinstance(dataset, JudgedImages):
+            return original(model, work_dir=work_dir, model_name=model_name, dataset=dataset, **rest)
+        answers, used = answers_of(model, Path(work_dir), model_name, dataset, rest)
+        one_line(original)(answers, work_dir=work_dir, model_name=model_name, dataset=dataset, **rest)
+        return used
+
+    return infer_data_job
+
+
+@one_line
+def answers_of(
+    model: Any, folder: Path, name: str, dataset: JudgedImages, rest: Mapping[str, Any]
+) -> tuple[KnownAnswers, Any]:
+    """Judge the rows to which the host has no answer yet; the answers, and the model itself for the host's next dataset.
+
+    `model` is the host's, built or only named; `rest` are the host's further arguments.
+    """
+    rank, world_size = get_rank_and_world_size()
+    limit = rest.get("limit") or len(dataset.data)
+    mine = [int(index) for index in dataset.data["index"][:limit]][rank::world_size]
+    judge = _Judge(model, name, dataset, rest)
+    files = VerdictFiles(folder, name, dataset.dataset_name)
+    retry = rest.get("retry_failed", not rest.get("ignore_failed", False))
+    held = leftovers.held(files, judge.by, retry, rank, world_size)
+    kept = judge.kept(files, mine)
+    cells = {row.index: cell(verdict, row) for row, verdict in kept}
+    wanted = [index for index in mine if index not in held and index not in cells]
+    judged = judge.judge(wanted, files.part(rank)) if wanted else []
+    return KnownAnswers({**cells, **{row.index: cell(verdict, row) for row, verdict in judged}}), judge.model
+
+
+class _Judge:
+    """A dataset's judge with the host's model as its backbone."""
+
+    def __init__(self, model: Any, name: str, dataset: JudgedImages, rest: Mapping[str, Any]) -> None:
+        self.model, self._name, self._dataset, self._rest = model, name, dataset, rest
+        maker = supported_VLM.get(model) if isinstance(model, str) else None
+        ours = getattr(maker, "func", maker)
+        if maker is not None and isinstance(ours, type) and issubclass(ours, OwnModel):
+            self.model = maker()  # it loads nothing yet
+        self._own = self.model if isinstance(self.model, OwnModel) else None
+        self.options = self._own.options if self._own else config.current()
+        task = dataset.tasks[0]  # all of a dataset have one judge in one setting
+        served_by = self._own.served_by if self._own else None
+        self._prepared = prepare(task.judge, task.setting, self.options, served_by)
+        _require_answerable(self._prepared, self._own)
+        self._identity = self._own.identity if self._own else identity_of(self.model, name, supported_VLM)
+        backbone = self._own.backbone if self._own else name
+        self._provenance = self._prepared.by(task.judge if backbone is None else backbone)
+        by = self._provenance
+        told = [by.judge, by.settings, by.backbone, by.pack_hash, by.config_hash, self._identity]
+        self.by = short_hash(json.dumps(told, sort_keys=True, default=str))
+
+    def kept(self, files: VerdictFiles, wanted: Sequence[int]) -> list[tuple[KeptVerdict, Verdict]]:
+        """Verdicts of a run that was ended before the host noted them, where they are of this judge on this sample."""
+        indices, found = set(wanted), dict[int, tuple[KeptVerdict, Verdict]]()
+        for row in files.rows():
+            if row.by == self.by and row.index in indices and row.target == target_json(self._sample(row.index)):
+                identity, verdict, _ = read_response(row.response)
+                same = json.loads(row.response)["sample"] == fingerprint(self._sample(row.index))
+                if same and identity == self._sample(row.index).id and not is_failed_call(verdict):
+                    found[row.index] = row, verdict
+        return list(found.values())
+
+    def judge(self, wanted: Sequence[int], part: Path) -> list[tuple[KeptVerdict, Verdict]]:
+        """Judge rows, each verdict appended to a file as it comes."""
+        judged = [self._sample(index) for index in wanted]
+        require_images(judged, "`vieval tasks` says how to get a benchmark's images")
+        progress, rows = Progress(), list[tuple[KeptVerdict, Verdict]]()
+
+        def ended(number: int, outcome: Outcome) -> None:
+            sample = judged[number]
+            response = response_json(sample.id, outcome.verdict, self._provenance, fingerprint(sample))
+            row = KeptVerdict(wanted[number], target_json(sample), response, self.by)
+            append(part, row)
+            rows.append((row, outcome.verdict))
+
+        answering = self._own or self._host_model()
+        try:
+            answering.judge([Job(sample, self._prepared) for sample in judged], self.options, progress, ended)
+        finally:
+            tell(progress)
+            failed.append(progress.failed_calls)
+        return rows
+
+    def _sample(self, index: int) -> Judged:
+        return self._dataset.judged[index]
+
+    def _host_model(self) -> HostModel:
+        """The host's model, built as the host would build it."""
+        if isinstance(self.model, str):
+            self.model = _built(self.model, self._rest)
+        keep_identity(self.model, self._identity)
+        if hasattr(self.model, "set_dump_image"):
+            self.model.set_dump_image(self._dataset.dump_image)
+        images = Path(LMUDataRoot()) / "images" / "vieval"
+        at_once = self._rest.get("api_nproc", 4)
+        return HostModel(self.model, self._name, self._identity, at_once, images, self._dataset.dataset_name)
+
+
+def _built(name: str, rest: Mapping[str, Any]) -> Any:
+    """A model of the host by its name; transformers would spread it over processes if it saw how many there are."""
+    if name not in supported_VLM:
+        raise VievalError(f"VLMEvalKit knows no model {name!r}; `vlmutil mlist all` lists them")
+    takes_vllm = any(part in name for part in ("Llama-4", "Qwen2-VL", "Qwen2.5-VL"))
+    arguments = {"use_vllm": True} if rest.get("use_vllm") and takes_vllm else {}
+    world_size = os.environ.pop("WORLD_SIZE", None)
+    try:
+        return supported_VLM[name](**arguments)
+    finally:
+        if world_size is not None:
+            os.environ["WORLD_SIZE"] = world_size
+
+
+def _require_answerable(prepared: PreparedJudge, own: OwnModel | None) -> None:
+    """VievalError where the judge measures with a network that the model is not, or asks a model that is none."""
+    spec = prepared.spec
+    if spec.scored and not (own and own.has_scorers):
+        raise VievalError(f"{spec.name} measures with a network: run it with --model VievalScorer")
+    if own and own.measures_only and spec.pack is not None and not spec.scored:
+        raise VievalError(ASKS_A_MODEL)

@@ -1,0 +1,185 @@
+"""Our own models as classes of the host: they answer judges, and no other dataset of the host.
+
+Each judges all rows of a dataset before the host's loop, which then collects what was judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from vieval_plugin import config
+from vieval_plugin.backends.huggingface import TransformersBackend
+from vieval_plugin.backends.openai import Sampling
+from vieval_plugin.backends.scoring import Scorers
+from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.vllm import VLLMBackend
+from vieval_plugin.config import Backbone, Config
+from vieval_plugin.errors import VievalError
+from vieval_plugin.hosts.backbone import ForeignHost, given_backbone
+from vieval_plugin.hosts.ending import one_line
+from vieval_plugin.hosts.serving import judge_by_server
+from vieval_plugin.run.jobs import Job
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.router import without_models
+from vieval_plugin.run.runner import judge_in_waves, opened
+from vieval_plugin.run.scheduler import Outcome
+
+Ended = Callable[[int, Outcome], None]
+
+_HOST = ForeignHost(
+    "VievalOpenAI",
+    "a model and a base_url (in --config's file, or as --vieval-model and --vieval-base-url)",
+    "VLMEvalKit prints model arguments and writes them into its log",
+)
+
+
+class OwnModel:
+    """What our models have in common.
+
+    `backbone` is what tables call the model, None where each judge goes by its own name; `identity` is what its answers
+    depend on; `served_by` is the backbone of the options' kind, where there is one.
+    """
+
+    is_api = False
+    measures_only: ClassVar[bool] = False
+    has_scorers: ClassVar[bool] = False
+    backbone: str | None = None
+    served_by: Backbone | None = None
+    options: Config
+    identity: Mapping[str, Any]
+
+    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Ended) -> None:
+        """Judge all jobs; outcomes are handed on by the jobs' number. VievalError when it cannot go on."""
+        raise NotImplementedError
+
+    def generate(self, message: Any, dataset: str | None = None) -> str:
+        """Other datasets of the host are none of our models' business."""
+        raise SystemExit(
+            f"vieval: {type(self).__name__} answers datasets of VIEval only; `vieval vlmevalkit --list` lists them"
+        )
+
+    def set_dump_image(self, dump_image: Any) -> None:
+        """The host hands this to every model; judges have their own images."""
+
+
+class VievalMeasure(OwnModel):
+    """Image metrics that need no weights, for the judges that measure."""
+
+    measures_only = True
+
+    @one_line
+    def __init__(self) -> None:
+        self.options, self.identity = config.current(), {}
+
+    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Ended) -> None:
+        with opened(options.store_path(), options.store.refresh) as store:
+            _hand_on(judge_in_waves(jobs, without_models, progress, store, bar=True), ended)
+
+
+class VievalScorer(OwnModel):
+    """Networks that measure. `name` is a name on the hub, a folder or a file of weights, or one of the options' scorers.
+
+    Without it each judge's scorer is that of the options, or of the judge's definition.
+    """
+
+    measures_only = has_scorers = True
+
+    @one_line
+    def __init__(self, name: str = "", **fields: Any) -> None:
+        told = {"model": str(name), **fields}
+        self.options = config.current().scored_by({field: value for field, value in told.items() if value})
+        self.backbone = Path(str(name)).name or None
+        self.identity = {judge: [one.model, one.revision] for judge, one in self.options.scorers.items()}
+        self._scorers = Scorers(self.options.scorers)
+
+    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Ended) -> None:
+        with opened(options.store_path(), options.store.refresh) as store:
+            made = judge_in_waves(jobs, without_models, progress, store, bar=True, scorers=self._scorers)
+            _hand_on(made, ended)
+
+
+class VievalOpenAI(OwnModel):
+    """An OpenAI-compatible server as the judge's backbone, each sample at its own pace.
+
+    Every field of a backbone in the options file can be given, or `named`, the name of one in that file; with neither
+    `backbones.judge` of it is used. The key comes from the environment, because the host prints arguments.
+    """
+
+    @one_line
+    def __init__(self, named: str = "", **fields: Any) -> None:
+        self.options = config.current()
+        known = self.options.backbones
+        self.served_by = known[named] if named in known else given_backbone(fields, known, _HOST)
+        self.backbone = self.served_by.model
+        self.identity = self.served_by.model_dump(
+            mode="json", include={"model", "temperature", "max_tokens", "max_pixels", "extra"}
+        )
+
+    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Ended) -> None:
+        assert self.served_by is not None
+        judge_by_server(jobs, options, self.served_by, progress, ended, bar=True)
+
+
+class _InProcess(OwnModel):
+    """A model in this process that answers whole batches, wave by wave; subclasses name the backend.
+
+    `temperature` and `max_tokens` hold for every answer (default: 0, and what each question allows).
+    """
+
+    load: ClassVar[Callable[..., VLLMBackend | TransformersBackend]]
+
+    @one_line
+    def __init__(
+        self, model: str = "", temperature: float = 0.0, max_tokens: int | None = None, **arguments: Any
+    ) -> None:
+        if not model:
+            raise VievalError(f"{type(self).__name__} needs model: a folder, or a name that can be loaded")
+        self.options, self.backbone = config.current(), Path(model).name
+        given = {"temperature": temperature, "max_tokens": max_tokens, **arguments}
+        self.identity = {"model": model, **{name: str(value) for name, value in given.items()}}
+        self._model, self._arguments, self._sampling = model, arguments, Sampling(temperature, max_tokens)
+        self._backend: VLLMBackend | TransformersBackend | None = None
+
+    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Ended) -> None:
+        with opened(options.store_path(), options.store.refresh) as store:
+            backend = self._loaded(progress, store)
+            repeats = [job.repeat for job in jobs]
+            made = judge_in_waves(jobs, lambda asked: backend.answer(asked, repeats), progress, store)
+            _hand_on(made, ended)
+
+    def _loaded(self, progress: Progress, store: Store | None) -> VLLMBackend | TransformersBackend:
+        """The model, loaded when it is first asked: where nothing is left to judge it is not needed."""
+        if self._backend is None:
+            given = {"usage": progress.usage, "store": store, "sampling": self._sampling, **self._arguments}
+            self._backend = type(self).load(self._model, **given)
+        self._backend.usage, self._backend.store = progress.usage, store
+        return self._backend
+
+
+class VievalVLLM(_InProcess):
+    """vLLM in this process: `model` is a folder or a name, every other argument goes to `vllm.LLM` as it is."""
+
+    load = VLLMBackend
+
+
+class VievalTransformers(_InProcess):
+    """transformers in this process, for exact likelihoods; arguments go to `from_pretrained` as they are."""
+
+    load = TransformersBackend
+
+
+CLASSES = (VievalOpenAI, VievalTransformers, VievalVLLM, VievalMeasure, VievalScorer)
+
+
+def named() -> Mapping[str, Callable[[], OwnModel]]:
+    """What the host calls our models, with what makes each: the classes, and the backbones of the options."""
+    found: dict[str, Callable[[], OwnModel]] = {kind.__name__: kind for kind in CLASSES}
+    return found | {f"vieval_{name}": partial(VievalOpenAI, named=name) for name in config.current().backbones}
+
+
+def _hand_on(outcomes: Sequence[Outcome], ended: Ended) -> None:
+    for number, outcome in enumerate(outcomes):
+        ended(number, outcome)

@@ -1,0 +1,49 @@
+"""What the host calls our tasks: names of the one table, a group being one dataset, and how papers spell them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from functools import cache
+
+from vieval_plugin import registry, tasks
+from vieval_plugin.errors import VievalError
+from vieval_plugin.tasks import Task
+
+
+@cache
+def datasets() -> Mapping[str, tuple[Task, ...]]:
+    """The tasks of each dataset by its name: a task alone, or all of a group that are averaged; then their other names."""
+    # here the host's own generating datasets are judged instead (generation.py)
+    singles = {task.name: task for task in tasks.tasks() if not registry.benchmark(task.benchmark).generates}
+    groups = tasks.groups()
+    below = {group.name: tasks.leaves(group.name, groups) for group in groups if group.averaged}
+    found = {
+        group: tuple(singles[name] for name in leaves) for group, leaves in below.items() if set(leaves) <= set(singles)
+    }
+    found |= {name: (task,) for name, task in singles.items()}
+    return found | {spelled: found[name] for name in list(found) if (spelled := _spelled(name, found[name][0])) != name}
+
+
+def tasks_of(dataset: str) -> tuple[Task, ...]:
+    """The tasks of a dataset; VievalError with the nearest name where it is none of ours."""
+    if dataset not in datasets():
+        near = difflib.get_close_matches(dataset, datasets(), n=1, cutoff=0.0)
+        raise VievalError(
+            f"no dataset {dataset!r} of VIEval; did you mean {near[0]}? `vieval vlmevalkit --list` lists them"
+        )
+    return datasets()[dataset]
+
+
+def is_like_ours(dataset: str) -> bool:
+    """Whether a name begins as ours do: with a benchmark, in whatever letters."""
+    ours = tuple(f"{name.lower()}_" for name in (*registry.benchmarks(), *tasks.SPELLED.values()))
+    return dataset.lower().removeprefix("variant_").startswith(ours)
+
+
+def _spelled(name: str, task: Task) -> str:
+    """A name with benchmark and judge as their papers write them."""
+    if task.benchmark not in tasks.SPELLED:
+        return name
+    plain, judge = f"{task.benchmark}_{task.judge}", registry.judge(task.judge).title.replace(" ", "")
+    return name.replace(plain, f"{tasks.SPELLED[task.benchmark]}_{judge}", 1)

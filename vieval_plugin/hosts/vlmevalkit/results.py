@@ -1,0 +1,171 @@
+"""What a run leaves behind in the host's folders: short cells in its sheet, and beside it the verdicts in full.
+
+A sheet's cell is cut at 32,767 characters and rewritten with the whole sheet, so it holds no more than what tells which
+verdict is meant. Each rank appends its verdicts to a file as they come; the evaluation puts those that the sheet means
+into one, in the form that lmms-eval's samples files have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.files import write_whole
+from vieval_plugin.judges.protocol import Status, Verdict
+from vieval_plugin.yaml_json import read_json
+
+FAILED = "Failed to obtain answer via API."
+"""What the host counts as a failed call, and asks again with --reuse."""
+_CALLS = (Status.API_ERROR, Status.TOOL_ERROR)
+
+
+@dataclass(frozen=True)
+class KeptVerdict:
+    """A verdict as it is kept: its row in the dataset, the target and the response as hosts carry them, and by what."""
+
+    index: int
+    target: str
+    response: str
+    by: str
+
+    @property
+    def digest(self) -> str:
+        return short_hash(self.response)
+
+
+@dataclass(frozen=True)
+class SheetCell:
+    """What a cell of a sheet says: by what a verdict was given, which one it is, and whether a call or tool failed."""
+
+    by: str
+    digest: str
+    failed: bool
+
+
+@dataclass(frozen=True)
+class VerdictFiles:
+    """Where verdicts on a dataset by a model are kept, beside the host's sheet."""
+
+    folder: Path
+    model: str
+    dataset: str
+
+    @property
+    def samples(self) -> Path:
+        """All that the sheet means, in its order."""
+        return self.folder / f"{self.model}_{self.dataset}_samples_{self.dataset}.jsonl"
+
+    def part(self, rank: int) -> Path:
+        """What a rank has judged so far."""
+        return self.folder / f"{self.model}_{self.dataset}_part{rank}_{self.dataset}.jsonl"
+
+    def parts(self) -> list[Path]:
+        start, end = f"{self.model}_{self.dataset}_part", f"_{self.dataset}.jsonl"
+        names = sorted(path.name for path in self.folder.glob("*.jsonl"))
+        return [self.folder / n for n in names if n.startswith(start) and n[len(start) :].removesuffix(end).isdecimal()]
+
+    def rows(self) -> Iterator[KeptVerdict]:
+        """All verdicts in this folder, in the parts first."""
+        for path in (*self.parts(), self.samples):
+            yield from _rows(path)
+
+    def earlier(self) -> Iterator[VerdictFiles]:
+        """The same files of other runs, which the host keeps in folders beside this one; the newest first."""
+        beside = sorted((path for path in self.folder.parent.iterdir() if path.is_dir()), reverse=True)
+        yield from (VerdictFiles(path, self.model, self.dataset) for path in beside if path != self.folder)
+
+
+def short_hash(text: str) -> str:
+    """A short name for a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def is_failed_call(verdict: Verdict) -> bool:
+    """Whether a verdict is none because a call or a tool failed, and may come out otherwise another time."""
+    return verdict.status in _CALLS
+
+
+def cell(verdict: Verdict, row: KeptVerdict) -> str:
+    """What the host's sheet says of a verdict, in fewer than 1,000 characters."""
+    scores = {aspect: round(value, 6) for aspect, value in list(verdict.scores.items())[:8]}
+    told = {"vieval": 1, "status": str(verdict.status), "scores": scores, "by": row.by, "digest": row.digest}
+    failed = f"{FAILED} " if is_failed_call(verdict) else ""
+    return failed + json.dumps(told)
+
+
+def read_cell(text: Any) -> SheetCell | None:
+    """The inverse of `cell`; None for what is none."""
+    if not isinstance(text, str):
+        return None
+    try:
+        told = read_json(text.removeprefix(FAILED).strip())
+        return SheetCell(str(told["by"]), str(told["digest"]), text.startswith(FAILED)) if told["vieval"] == 1 else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def append(path: Path, row: KeptVerdict) -> None:
+    """Add a verdict to a rank's file; it is there when this returns. VievalError where it cannot be written."""
+    line = json.dumps(_document(row))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            # a process that was killed may have left half a line
+            file.write(f"\n{line}\n".encode() if _ends_midline(path) else f"{line}\n".encode())
+    except OSError as error:
+        raise VievalError(
+            f"{path}: cannot be written ({error.strerror}); make room or choose another --work-dir"
+        ) from None
+
+
+def finish(files: VerdictFiles, cells: Mapping[int, SheetCell]) -> list[KeptVerdict]:
+    """The verdicts that a sheet means, in its order, written to one file; what ranks wrote is removed.
+
+    Those not in this folder are looked for in the runs beside it. VievalError where one is nowhere.
+    """
+    wanted = {(index, told.digest) for index, told in cells.items()}
+    found: dict[tuple[int, str], KeptVerdict] = {}
+    for place in (files, *files.earlier()):
+        if len(found) < len(wanted):
+            for row in place.rows():
+                if (key := (row.index, row.digest)) in wanted:
+                    found.setdefault(key, row)
+    if absent := wanted - set(found):
+        raise VievalError(
+            f"{files.samples}: {len(absent)} of {len(wanted)} verdicts that the sheet means are nowhere (row "
+            f"{min(absent)[0]}); run again without --reuse, in another --work-dir: nothing answered is asked twice"
+        )
+    rows = [found[index, told.digest] for index, told in cells.items()]
+    write_whole(files.samples, (f"{json.dumps(_document(row))}\n" for row in rows), "--work-dir")
+    for path in files.parts():
+        path.unlink()
+    return rows
+
+
+def _document(row: KeptVerdict) -> dict[str, Any]:
+    return {"doc_id": row.index, "target": row.target, "filtered_resps": [row.response], "by": row.by}
+
+
+def _ends_midline(path: Path) -> bool:
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 1, 0))
+        return file.read() not in (b"", b"\n")
+
+
+def _rows(path: Path) -> Iterable[KeptVerdict]:
+    """The verdicts in a file, less a line that a killed process left unfinished."""
+    if not path.is_file():
+        return
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+        try:
+            told = read_json(line)
+            yield KeptVerdict(int(told["doc_id"]), str(told["target"]), str(told["filtered_resps"][0]), str(told["by"]))
+        except (ValueError, KeyError, TypeError, IndexError):
+            continue

@@ -1,0 +1,58 @@
+"""The numbers of a judged dataset as the host shows and keeps them: a row a part, and one over all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vieval_plugin import registry
+from vieval_plugin.config import Config
+from vieval_plugin.hosts.task_data import as_rated, rating_of
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.metrics import combine, higher_is_better, names, value
+from vieval_plugin.meta_evaluation.observations import Summary, observe
+from vieval_plugin.records import Record
+from vieval_plugin.tasks import Task
+
+OVERALL = "Overall"
+_NO_HEADLINE = ("_share", "_paper", "_consistency", "_share_value")
+
+
+def rows_of(tasks: Sequence[Task], records: Sequence[Record], options: Config) -> list[dict[str, Any]]:
+    """A row of numbers a part that has verdicts, and one over all; every number is of Python's own types.
+
+    `split` names the part; `status_*` count verdicts by how they came out.
+    """
+    benchmark, judge = registry.benchmark(tasks[0].benchmark), registry.judge(tasks[0].judge)
+    observed = {task.part: tuple(observe([one]) for one in records if one.id.part == task.part) for task in tasks}
+    rating = as_rated(judge, rating_of(judge, options), [one for several in observed.values() for one in several])
+    summaries = {
+        part: benchmark.report.summarise(own, rating, benchmark.name, part, options.statistics.options())
+        for part, own in observed.items()
+        if own
+    }
+    wanted = names(benchmark.report, rating)
+    several = tuple(summaries.values())
+    over_all = {OVERALL: combine(several) if len(several) > 1 else several[0]} if several else {}
+    return [_row(part, summary, wanted) for part, summary in {**summaries, **over_all}.items()]
+
+
+def _row(part: str, summary: Summary, wanted: Sequence[str]) -> dict[str, Any]:
+    numbers = {name: value(summary, name) for name in wanted if not name.startswith("status_")}
+    counted = {f"status_{status}": summary.statuses.get(status, 0) for status in Status}
+    plain = {name: float(one) if isinstance(one, float) else one for name, one in numbers.items() if name != "remarks"}
+    return {"split": part, **plain, **counted, "remarks": numbers.get("remarks")}
+
+
+def headline(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers over all by which the host's summary calls a run: those of which more is better.
+
+    `metrics` are the host's, a name `split=PART|NUMBER` each.
+    """
+    found = {}
+    for name, number in metrics.items():
+        split, _, what = name.partition("|")
+        best = split == f"split={OVERALL}" and not what.endswith(_NO_HEADLINE) and higher_is_better(what)
+        if best and isinstance(number, (int, float)):
+            found[name] = number
+    return found

@@ -1,0 +1,167 @@
+"""Means of a generator's scores over prompts, with intervals: of its images, and of the best image of each prompt."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from vieval_plugin.meta_evaluation.estimates import Computed, estimated
+from vieval_plugin.meta_evaluation.observations import Estimate, Observation, StatisticsOptions, Summary, fill
+from vieval_plugin.stats.correlation import Floats
+
+COSTS = ("generation_seconds", "generation_tokens", "judging_tokens")
+"""What an image may have cost, each a mean over the images of which it is known."""
+
+
+PLACES = ("place", "place_among")
+"""The place of a generator among published image models, and how many those and it are."""
+
+Published: TypeAlias = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
+"""The score of each published image model on each prompt, hashable."""
+
+
+def with_place(summary: Summary, own: Mapping[str, float], published: Published) -> Summary:
+    """A summary with the generator's place, by means over the prompts of which all have a score.
+
+    Args:
+        summary: that of the generator.
+        own: its score on each prompt, by uid.
+        published: those of the others; empty where there are none, and then there is no place.
+
+    >>> half = Summary({}, {}, StatisticsOptions())
+    >>> others = (("SD", (("1", 0.9), ("2", 0.1))), ("SDXL", (("1", 0.7), ("2", 0.9))))
+    >>> found = with_place(half, {"1": 0.5, "2": 0.6}, others).estimates
+    >>> found["place"].value, found["place_among"].value
+    (2.0, 3.0)
+    """
+    scores, draws = [dict(model) for _, model in published], summary.options.draws
+    common = [uid for uid in own if all(uid in model for model in scores)]
+    if not scores or not common:
+        reason = "no recorded verdicts of the same judge" if not scores else "no prompt has all scores"
+        return replace(summary, estimates={**summary.estimates, **dict.fromkeys(PLACES, _undefined(reason, draws))})
+    mean = math.fsum(own[uid] for uid in common)
+    better = sum(math.fsum(model[uid] for uid in common) > mean for model in scores)
+    found = {"place": _known(1.0 + better, draws), "place_among": _known(1.0 + len(scores), draws)}
+    return replace(summary, estimates={**summary.estimates, **found})
+
+
+def _known(value: float, draws: int) -> Estimate:
+    return Estimate(value, math.nan, math.nan, np.full(draws, np.nan))
+
+
+def _undefined(reason: str, draws: int) -> Estimate:
+    return Estimate(math.nan, math.nan, math.nan, np.full(draws, np.nan), reason)
+
+
+@lru_cache(maxsize=16)
+def means_of_generator(
+    observations: tuple[Observation, ...],
+    aspects: tuple[str, ...],
+    name: str,
+    options: StatisticsOptions,
+    best: bool = False,
+) -> Summary:
+    """A generator's means on a part. Cached, because a host asks once for every metric.
+
+    Args:
+        observations: one an image, in any order.
+        aspects: the scores that the judge gives.
+        name: that of the part; it joins the seed.
+        options: what a failed verdict is, how many draws, the seed.
+        best: whether a prompt has several images, of which the best counts as well.
+
+    Returns:
+        `<aspect>_mean` over prompts of the mean of a prompt's images, `<aspect>_best` of the best of them, all in [0, 1], and
+        the mean of each of `COSTS`. Prompts of which no image has the score are in no mean.
+
+    >>> from vieval_plugin.judges.protocol import Status
+    >>> images = [("1", 0, 0.25), ("1", 1, 0.75), ("2", 0, 1.0)]
+    >>> seen = tuple(Observation("m", uid, (), (("PQ", v),), Status.OK, draw=n) for uid, n, v in images)
+    >>> found = means_of_generator(seen, ("PQ",), "b/p", StatisticsOptions(draws=50), True).estimates
+    >>> found["PQ_mean"].value, found["PQ_best"].value
+    (0.75, 0.875)
+    """
+    ordered = sorted(observations, key=lambda one: (one.group, one.uid, one.draw))
+    filled = fill(ordered, aspects, options)
+    estimates = {f"{a}_mean": over_prompts(filled, a, name, options) for a in aspects}
+    if best:
+        estimates |= {f"{a}_best": over_prompts(filled, a, name, options, max) for a in aspects}
+    estimates |= {cost: _cost(ordered, cost, name, options) for cost in COSTS}
+    estimates |= dict.fromkeys(PLACES, Estimate(math.nan, math.nan, math.nan, np.full(options.draws, np.nan)))
+    scored = sum(bool(one.scores) for one in filled)
+    exact = sum(bool(one.scores) and one.exact for one in filled)
+    return Summary({}, Counter(one.status for one in ordered), options, estimates, scored, exact)
+
+
+def mean_of(values: Sequence[float]) -> float:
+    """The mean of the scores of one prompt's images.
+
+    >>> mean_of([0.5, 1.0])
+    0.75
+    """
+    return math.fsum(values) / len(values)
+
+
+def by_prompt(
+    observations: Sequence[Observation], aspect: str, of_images: Callable[[Sequence[float]], float] = mean_of
+) -> Mapping[str, float]:
+    """The score of each prompt from those of its images that have one.
+
+    Args:
+        observations: one an image, failures already filled.
+        aspect: the score.
+        of_images: what several images of a prompt count as, such as their mean or the best.
+
+    >>> from vieval_plugin.judges.protocol import Status
+    >>> by_prompt([Observation("m", "1", (), (("PQ", 0.5),), Status.OK)], "PQ")
+    {'1': 0.5}
+    """
+    held: dict[str, list[float]] = {}
+    for one in observations:
+        scores = dict(one.scores)
+        if aspect in scores:
+            held.setdefault(one.group, []).append(scores[aspect])
+    return {group: of_images(values) for group, values in held.items()}
+
+
+def over_prompts(
+    observations: Sequence[Observation],
+    aspect: str,
+    name: str,
+    options: StatisticsOptions,
+    of_images: Callable[[Sequence[float]], float] = mean_of,
+) -> Estimate:
+    """The mean of `by_prompt` over prompts, with its interval by a bootstrap over prompts.
+
+    Args:
+        observations, aspect, of_images: as for `by_prompt`, in an order of their own.
+        name: what joins the seed.
+        options: how many draws, the seed.
+
+    >>> over_prompts([], "PQ", "b/p", StatisticsOptions(draws=10)).reason
+    'no image has a score'
+    """
+    found = by_prompt(observations, aspect, of_images)
+    return estimated(_mean(np.array(list(found.values())), list(found), "no image has a score"), name, options)
+
+
+def _cost(observations: Sequence[Observation], cost: str, name: str, options: StatisticsOptions) -> Estimate:
+    known = [(one.group, dict(one.cost)[cost]) for one in observations if cost in dict(one.cost)]
+    return estimated(_mean(np.array([value for _, value in known]), [group for group, _ in known], ""), name, options)
+
+
+def _mean(values: Floats, groups: Sequence[str], reason: str) -> Computed:
+    if len(values) == 0:
+        return Computed(math.nan, lambda counts: np.full(len(counts), np.nan), groups, reason)
+    return Computed(
+        math.fsum(values) / len(values),
+        lambda counts: (counts @ values) / np.maximum(counts.sum(axis=1), 1),
+        groups,
+        "",
+    )

@@ -1,0 +1,182 @@
+"""Generators side by side to one judge: means by part, kind, category and tag, and paired tests of their differences."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.generator_means import by_prompt, over_prompts
+from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, fill, observe
+from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, with_interval
+from vieval_plugin.records import Run
+from vieval_plugin.stats.comparison import MeanDifference, compare
+from vieval_plugin.stats.ranking import holm
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """The images of one generator that one judge saw, failures filled, all parts together."""
+
+    judge: str
+    image_model: str
+    aspects: tuple[str, ...]
+    images: tuple[tuple[str, Observation], ...]
+
+    def where(self, wanted: Callable[[str, Observation], bool]) -> list[Observation]:
+        return [one for part, one in self.images if wanted(part, one)]
+
+
+def generator_tables(benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
+    """The tables of a benchmark on which generators are judged.
+
+    Args:
+        benchmark: its name, which joins the seed.
+        parts: its parts in order.
+        runs: one a judge; each may hold several generators.
+        options: what a failed verdict is, how many draws, the seed.
+    """
+    judged = [one for run in runs for one in _generators(run, options)]
+    made: list[Table] = []
+    cells: dict[Key, float] = {}
+    headings: Mapping[str, Callable[[str, Observation], Iterable[str]]] = {
+        "part": lambda part, one: [part],
+        "kind": lambda part, one: [one.kind],
+        "category": lambda part, one: filter(None, [one.category]),
+        "tag": lambda part, one: one.tags,
+    }
+    aspects = tuple(dict.fromkeys(aspect for one in judged for aspect in one.aspects))
+    made.append(_means(benchmark, judged, aspects, options, cells))
+    for heading, words in headings.items():
+        table = _broken_down(benchmark, heading, words, judged, aspects, options, cells)
+        if table.rows and len({row[0] for row in table.rows}) > (1 if heading in ("part", "kind") else 0):
+            made.append(table)
+    if differences := _differences(benchmark, judged, options):
+        made.append(differences)
+    return Tables(tuple(made), cells)
+
+
+def _generators(run: Run, options: StatisticsOptions) -> list[_Judged]:
+    held: dict[str, list[tuple[str, Observation]]] = {}
+    scores: dict[str, None] = dict.fromkeys(run.aspects)
+    for part, samples in run.records.items():
+        for record in (one for together in samples for one in together):
+            held.setdefault(record.id.image_model, []).append((part, observe([record])))
+            scores |= dict.fromkeys(record.verdict.scores)
+    found = []
+    for model, images in held.items():
+        ordered = sorted(images, key=lambda one: (one[0], one[1].group, one[1].uid, one[1].draw))
+        filled = fill([one for _, one in ordered], tuple(scores), options)
+        places = [part for part, _ in ordered]
+        found.append(_Judged(run.label, model, tuple(scores), tuple(zip(places, filled, strict=True))))
+    return found
+
+
+def _means(
+    benchmark: str,
+    judged: Sequence[_Judged],
+    aspects: Sequence[str],
+    options: StatisticsOptions,
+    cells: dict[Key, float],
+) -> Table:
+    rows = []
+    for one in judged:
+        images = [image for _, image in one.images]
+        drawn = max(Counter(image.group for image in images).values()) > 1
+        numbers = [_cell(benchmark, "generators", ALL, one, images, a, options, cells) for a in aspects]
+        best = [_best(images, a, benchmark, options) if drawn else "" for a in aspects]
+        statuses = Counter(image.status for image in images)
+        failed = [f"{status} {n}" for status, n in statuses.items() if not status.usable and status != Status.NO_IMAGE]
+        without = f"{statuses[Status.NO_IMAGE]} ({statuses[Status.NO_IMAGE] / len(images):.1%})"
+        prompts = len({image.group for image in images})
+        rows.append(
+            (one.image_model, one.judge, str(prompts), str(len(images)), *numbers, *best, without, ", ".join(failed))
+        )
+    header = (
+        *("image model", "judge", "prompts", "images"),
+        *aspects,
+        *(f"{aspect}, best image" for aspect in aspects),
+        *("no image", "failed"),
+    )
+    return Table("generators", "Generators: means over prompts with 95% intervals", header, tuple(rows))
+
+
+def _broken_down(
+    benchmark: str,
+    heading: str,
+    words: Callable[[str, Observation], Iterable[str]],
+    judged: Sequence[_Judged],
+    aspects: Sequence[str],
+    options: StatisticsOptions,
+    cells: dict[Key, float],
+) -> Table:
+    rows = []
+    for one in judged:
+        under = dict.fromkeys(word for part, image in one.images for word in words(part, image))
+        for word in under:
+            images = one.where(lambda part, image, word=word: word in words(part, image))  # type: ignore[misc]
+            table = f"generators_by_{heading}"
+            numbers = [_cell(benchmark, table, word, one, images, a, options, cells) for a in aspects]
+            rows.append((word, one.image_model, one.judge, str(len({i.group for i in images})), *numbers))
+    header = (heading, "image model", "judge", "prompts", *aspects)
+    return Table(f"generators_by_{heading}", f"By {heading}", header, tuple(rows))
+
+
+def _cell(
+    benchmark: str,
+    table: str,
+    task: str,
+    one: _Judged,
+    images: Sequence[Observation],
+    aspect: str,
+    options: StatisticsOptions,
+    cells: dict[Key, float],
+) -> str:
+    if aspect not in one.aspects:
+        return ""
+    found = over_prompts(images, aspect, f"{benchmark}/{task}", options)
+    if not math.isnan(found.value):
+        cells[Key(table, task, one.image_model, one.judge, "mean", aspect)] = found.value
+    return with_interval(found.value, found.low, found.high, found.reason)
+
+
+def _best(images: Sequence[Observation], aspect: str, benchmark: str, options: StatisticsOptions) -> str:
+    found = over_prompts(images, aspect, f"{benchmark}/{ALL}", options, max)
+    return with_interval(found.value, found.low, found.high, found.reason)
+
+
+def _differences(benchmark: str, judged: Sequence[_Judged], options: StatisticsOptions) -> Table | None:
+    """All generators of a judge two by two, on the prompts of which both have a score; p adjusted over all rows."""
+    found = []
+    for first, second in combinations(judged, 2):
+        for aspect in first.aspects if first.judge == second.judge else ():
+            one, other = (by_prompt(_uniquely_grouped(side), aspect) for side in (first, second))
+            common = sorted(set(one) & set(other))
+            if common:
+                paired = MeanDifference([one[p] for p in common], [other[p] for p in common], common)
+                seed = [options.seed, *f"{benchmark}/{aspect}".encode()]
+                found.append((first, second, aspect, len(common), compare(paired, options.draws, seed)))
+    if not found:
+        return None
+    adjusted = holm([result.p for *_, result in found])
+    rows = tuple(
+        (
+            *(first.image_model, second.image_model, first.judge, aspect, str(n)),
+            with_interval(result.difference, result.low, result.high),
+            f"{result.p:.4f}",
+            f"{p:.4f}",
+        )
+        for (first, second, aspect, n, result), p in zip(found, adjusted, strict=True)
+    )
+    header = ("first", "second", "judge", "aspect", "prompts", "first less second", "p", "p (Holm)")
+    return Table("differences", "Differences of generators, tested on the prompts that both have", header, rows)
+
+
+def _uniquely_grouped(side: _Judged) -> list[Observation]:
+    """Images whose groups are named with their part: two parts may have a prompt of one uid."""
+    return [replace(image, group=f"{part}/{image.group}") for part, image in side.images]

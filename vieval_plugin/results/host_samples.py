@@ -1,0 +1,62 @@
+"""Reads the verdicts that hosts leave behind: `..._samples_*.jsonl`, a row a sample.
+
+lmms-eval writes them below --output_path, with --log_samples; in VLMEvalKit VIEval does, below --work-dir. There some
+runs have folders of their own, and links to their files above them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.records import Record, lines_of
+from vieval_plugin.results.documents import read_record
+from vieval_plugin.yaml_json import read_json
+
+_RUN = re.compile(r"T[0-9]{8}(_G|-)")
+"""How VLMEvalKit calls the folder of a run, after its day."""
+
+
+def samples_files(result: Path) -> list[Path]:
+    """The samples files of a result: of several by one task in one folder, or in one of its runs, the newest."""
+    if result.is_file():
+        return [result]
+    held: dict[tuple[Path, str], list[Path]] = {}
+    for path in sorted({path.resolve() for path in result.rglob("*_samples_*.jsonl")}):
+        folder = path.parent.parent if _RUN.match(path.parent.name) else path.parent
+        held.setdefault((folder, re.sub(r"^.*_samples_", "", path.name)), []).append(path)
+    newest = [_newest(same) for same in held.values()]
+    if not newest:
+        raise VievalError(
+            f"{result}: no samples_*.jsonl there; run lmms-eval with --log_samples and --output_path {result}, or vieval "
+            f"vlmevalkit with --work-dir {result}"
+        )
+    return newest
+
+
+def _newest(same: Sequence[Path]) -> Path:
+    """The newest of some files by one task: by their names in one folder, as lmms-eval has it, else by when they were written."""
+    if len({path.parent for path in same}) == 1:
+        return same[-1]
+    return max(same, key=lambda path: path.stat().st_mtime)
+
+
+def records_of(path: Path) -> list[tuple[Record, ...]]:
+    """The records of a samples file, each sample's together; VievalError names a malformed row."""
+    records = []
+    for number, line in enumerate(lines_of(path.read_text(encoding="utf-8")), start=1):
+        try:
+            row = read_json(line)
+            records.append(tuple(read_record(response, row["target"]) for response in responses_of(row)))
+        except (ValueError, KeyError, TypeError, VievalError) as error:
+            raise VievalError(f"{path}: line {number} is no result of VIEval ({error})") from None
+    return records
+
+
+def responses_of(sample: Mapping[str, Any]) -> list[str]:
+    """The response texts of a row: one, or one for each repeat."""
+    responses = sample["filtered_resps"]
+    return [str(r) for r in responses] if isinstance(responses, list) else [str(responses)]

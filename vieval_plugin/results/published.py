@@ -1,0 +1,46 @@
+"""Scores of published image models from recorded verdicts: those among which a generator is given its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from vieval_plugin.meta_evaluation.generator_means import Published
+from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.results.runs import load_runs
+
+
+def published_scores(results: Sequence[Path], benchmark: str, part: str, source: Provenance, aspect: str) -> Published:
+    """The scores of a part's image models that the same judge gave.
+
+    Args:
+        results: what runs left behind.
+        benchmark, part: whose image models.
+        source: the judge, its setting, its prompt pack and its backbone; others' verdicts do not count.
+        aspect: the score.
+
+    Raises:
+        VievalError: results that cannot be read.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for run in _runs(tuple(results)) if results else ():
+        if run.benchmark != benchmark:
+            continue
+        for record in (one for together in run.records.get(part, ()) for one in together[:1]):
+            if _same(record, source) and aspect in record.verdict.scores:
+                found.setdefault(record.id.image_model, {})[record.id.uid] = record.verdict.scores[aspect]
+    return tuple((model, tuple(scores.items())) for model, scores in sorted(found.items()))
+
+
+def _same(record: Record, source: Provenance) -> bool:
+    p = record.provenance
+    return (p.judge, p.settings, p.pack_hash, p.backbone) == (
+        *(source.judge, tuple(source.settings)),
+        *(source.pack_hash, source.backbone),
+    )
+
+
+@lru_cache(maxsize=4)
+def _runs(results: tuple[Path, ...]) -> tuple[Run, ...]:
+    return tuple(load_runs(results))

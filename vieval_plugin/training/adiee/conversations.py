@@ -1,0 +1,124 @@
+"""Labelled edits as the conversations of the judge, and these as tensors."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import PIL.Image
+
+from vieval_plugin.backends.networks.value_head import beside
+from vieval_plugin.backends.weights import library
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import decode
+from vieval_plugin.judges.adiee.question import ANSWERS, QUESTIONS, Form, Images, Reading, answer_text, question_text
+from vieval_plugin.judges.protocol import Image
+from vieval_plugin.judges.wording import Wording
+from vieval_plugin.training.adiee.labels import LabelledEdit
+from vieval_plugin.training.adiee.network import TOKEN, positions
+
+_IGNORED = -100
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Inputs of the model, where the head reads (rows,), the tokens to be said (rows, length), labels (rows,)."""
+
+    inputs: Any
+    at: Any
+    wanted: Any
+    labels: Any
+
+    def to(self, device: Any) -> Batch:
+        return Batch(self.inputs.to(device), *(one.to(device) for one in (self.at, self.wanted, self.labels)))
+
+
+class Conversations:
+    """Turns edits into batches: a question about both images, and an answer that ends in the token or in a number."""
+
+    def __init__(self, processor: Any, wording: Wording, images: Images, with_token: bool) -> None:
+        self._processor, self._wording, self._images, self._with_token = processor, wording, images, with_token
+        self._tokenizer = processor.tokenizer
+        self.questions = [key for key in wording.questions if key.startswith(QUESTIONS)]
+        self.answers = [key for key in wording.questions if key.startswith(ANSWERS)]
+        self._end = _after_a_turn(processor)
+        # how a tokenizer pads is a state of it, and the next step is prepared while held-out edits are measured
+        self._one_at_a_time = threading.Lock()
+
+    def drawn(self, rng: random.Random) -> Form:
+        """A question and an answer sentence, each as likely as the others."""
+        return Form(rng.choice(self.questions), rng.choice(self.answers))
+
+    def batch(self, edits: Sequence[LabelledEdit], forms: Sequence[Form]) -> Batch:
+        """Tensors of edits, each asked in its form.
+
+        Raises:
+            VievalError: an image cannot be read, or an answer lost its token.
+        """
+        with self._one_at_a_time:
+            return self._batch(edits, forms)
+
+    def _batch(self, edits: Sequence[LabelledEdit], forms: Sequence[Form]) -> Batch:
+        torch = library("torch")
+        asked = [self._asked(edit, form) for edit, form in zip(edits, forms, strict=True)]
+        whole = [prompt + answer for prompt, answer in asked]
+        pictures = [self._pictures(edit) for edit in edits]
+        bos = self._tokenizer.bos_token
+        inputs = self._processor(
+            text=whole,
+            images=pictures,
+            padding=True,
+            return_tensors="pt",
+            add_special_tokens=not (bos and whole[0].startswith(bos)),
+        )
+        tokens = inputs["input_ids"]
+        ends = inputs["attention_mask"].sum(1)
+        wanted = torch.full_like(tokens, _IGNORED)
+        for row, (prompt, answer) in enumerate(asked):
+            end = int(ends[row])
+            begin = end - self._said(prompt, answer)
+            wanted[row, begin:end] = tokens[row, begin:end]
+        read = (
+            positions(tokens, self._tokenizer.convert_tokens_to_ids(TOKEN))
+            if self._with_token
+            else torch.zeros(len(edits), dtype=torch.long)
+        )
+        return Batch(inputs, read, wanted, torch.tensor([edit.label for edit in edits], dtype=torch.float32))
+
+    def _asked(self, edit: LabelledEdit, form: Form) -> tuple[str, str]:
+        """The text up to the assistant's turn, and that turn."""
+        reading: Reading = "token" if self._with_token else "sentence"
+        words = question_text(edit.instruction, form, self._wording, self._images, reading)
+        shown = [{"type": "image"}] * (2 if self._images == "two" else 1)
+        content = [*shown, {"type": "text", "text": words}]
+        turns = [{"role": "user", "content": content}]
+        prompt = self._processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        score = TOKEN if self._with_token else str(round(10 * edit.label))
+        return str(prompt), answer_text(form.answer, score, self._wording) + self._end
+
+    def _pictures(self, edit: LabelledEdit) -> list[PIL.Image.Image]:
+        both = [decode(Image(path)) for path in (edit.source, edit.output)]
+        if self._images == "two":
+            return both
+        return [beside(both)]
+
+    def _said(self, prompt: str, answer: str) -> int:
+        """How many tokens the answer adds to the prompt."""
+        before, whole = (
+            self._tokenizer(text, add_special_tokens=False).input_ids for text in (prompt, prompt + answer)
+        )
+        if whole[: len(before)] != before:
+            raise VievalError(
+                "the tokenizer joins the end of a question with its answer, so what is said cannot be told"
+            )
+        return len(whole) - len(before)
+
+
+def _after_a_turn(processor: Any) -> str:
+    """What a chat template puts after an assistant's turn."""
+    words = [("user", "?"), ("assistant", "vieval")]
+    turns = [{"role": role, "content": [{"type": "text", "text": text}]} for role, text in words]
+    return str(processor.apply_chat_template(turns, tokenize=False).rpartition("vieval")[2])

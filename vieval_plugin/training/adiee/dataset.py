@@ -1,0 +1,102 @@
+"""A folder of labelled edits: `examples.jsonl` with an edit a line, and `manifest.json` with where they are from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.files import write_whole
+from vieval_plugin.records import lines_of
+from vieval_plugin.training.adiee.labels import LabelledEdit, spread
+from vieval_plugin.yaml_json import read_json
+
+EXAMPLES, MANIFEST = "examples.jsonl", "manifest.json"
+_PATHS = ("source", "output")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Where edits are from, on which terms, and whether those let them train a model."""
+
+    source: str
+    licence: str
+    trainable: bool
+
+
+def write(folder: Path, edits: Sequence[LabelledEdit], origins: Sequence[Terms], seed: int) -> None:
+    """Write edits, whose images stay where they are; VievalError where that cannot be done or an origin forbids it."""
+    require_trainable(origins)
+    rows = (f"{json.dumps(_row(edit), ensure_ascii=False)}\n" for edit in edits)
+    write_whole(folder / EXAMPLES, rows)
+    manifest = {
+        "data": [asdict(origin) for origin in origins],
+        "seed": seed,
+        "examples": len(edits),
+        "labels": spread(edits),
+        "uids": list(dict.fromkeys(edit.group for edit in edits)),
+    }
+    write_whole(folder / MANIFEST, [json.dumps(manifest, indent=1, ensure_ascii=False)])
+
+
+def require_trainable(origins: Sequence[Terms]) -> None:
+    """VievalError, with its licence, for data that may not train a model."""
+    for origin in origins:
+        if not origin.trainable:
+            raise VievalError(
+                f"{origin.source}: its data may not train a model (licence: {origin.licence}); leave it out"
+            )
+
+
+def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
+    """The edits of a folder and its manifest.
+
+    Raises:
+        VievalError: in one line, what is absent or malformed with the number of the row, a label out of [0, 1], an image
+            that is not there, and data that may not train a model.
+    """
+    try:
+        manifest = read_json((folder / MANIFEST).read_bytes())
+        require_trainable([Terms(**origin) for origin in manifest["data"]])
+        lines = lines_of((folder / EXAMPLES).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise VievalError(f"{error.filename} is not there; `vieval data` writes such a folder") from None
+    except OSError as error:
+        raise VievalError(f"{error.filename}: cannot be read ({error.strerror})") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise VievalError(f"{folder / MANIFEST}: no manifest of labelled edits ({_line(error)})") from None
+    edits = [_edit(folder / EXAMPLES, number, line) for number, line in enumerate(lines, start=1)]
+    if not edits:
+        raise VievalError(f"{folder / EXAMPLES}: no examples in it")
+    return edits, manifest
+
+
+def _row(edit: LabelledEdit) -> dict[str, Any]:
+    return {**asdict(edit), **{name: str(getattr(edit, name).absolute()) for name in _PATHS}}
+
+
+def _edit(file: Path, number: int, line: str) -> LabelledEdit:
+    where = f"{file}: row {number}"
+    try:
+        row = read_json(line)
+        edit = LabelledEdit(**{**row, **{name: file.parent / row[name] for name in _PATHS}})
+        words = edit.uid, edit.group, edit.instruction
+    except (ValueError, KeyError, TypeError) as error:
+        raise VievalError(f"{where} is no labelled edit ({_line(error)})") from None
+    if not all(isinstance(word, str) and word.strip() for word in words):
+        raise VievalError(f"{where} lacks a uid, a group or an instruction; give it one")
+    if isinstance(edit.label, bool) or not isinstance(edit.label, (int, float)) or not 0 <= edit.label <= 1:
+        raise VievalError(
+            f"{where}: the label {edit.label!r} is not in [0, 1]; labels are shares, divide by the scale's end"
+        )
+    for image in (edit.source, edit.output):
+        if not image.is_file():
+            raise VievalError(f"{where}: the image {image} is not there")
+    return edit
+
+
+def _line(error: Exception) -> str:
+    return f"{error.args[0]} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())[:200]

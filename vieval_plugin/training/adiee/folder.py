@@ -1,0 +1,96 @@
+"""What a training leaves: the model, its head, the description that a scorer is loaded by, and a card."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from vieval_plugin.backends.weights import identity, library
+from vieval_plugin.files import write_whole
+from vieval_plugin.judges.adiee.question import answer_text, form_of, question_text
+from vieval_plugin.prompts import packs
+from vieval_plugin.prompts.descriptions import FILE
+from vieval_plugin.training.adiee.held_out import Figures
+from vieval_plugin.training.adiee.labels import LabelledEdit
+from vieval_plugin.training.adiee.loop import Curve
+from vieval_plugin.training.adiee.network import TOKEN, Trained, merged
+from vieval_plugin.training.adiee.recipe import Recipe
+from vieval_plugin.training.card import write_card
+
+HEAD = "head.safetensors"
+
+
+def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
+    """Write model, processor and head, and how a scorer loads them; of adapters, the model with them in it."""
+    torch, network = library("torch"), merged(trained.network)
+    # of one precision, as a scorer loads it
+    half = any(weight.dtype == torch.bfloat16 for weight in network.parameters())
+    network.to(torch.bfloat16 if half else torch.float32)
+    network.save_pretrained(folder)
+    trained.processor.save_pretrained(folder)
+    if trained.head is not None:
+        held = {name: tensor.detach().contiguous().cpu() for name, tensor in trained.head.state_dict().items()}
+        library("safetensors.torch").save_file(held, folder / HEAD)
+        described = _description(recipe, identity(network), "bfloat16" if half else "float32")
+        write_whole(folder / FILE, [yaml.safe_dump(described, sort_keys=False, allow_unicode=True)])
+
+
+def _description(recipe: Recipe, weights: str, dtype: str) -> dict[str, Any]:
+    """The scorer's description: the first question with the first answer sentence, the head read before the token."""
+    wording = packs.load(recipe.pack)
+    form = form_of("", wording, question=1, answer=1)
+    return {
+        "form": "value_head",
+        "aspect": "O",
+        "kinds": ["tie", "mie"],
+        "images": ["source", "output"],
+        "texts": ["instruction"],
+        "text": question_text("{{ instruction | trim }}", form, wording, recipe.images, "token"),
+        "score": {"linear": [0.0, 1.0]},
+        "network": {
+            "base": ".",
+            "base_weights": weights,
+            "head": HEAD,
+            "position": {"before": TOKEN},
+            "answer": answer_text(form.answer, TOKEN, wording),
+            "dtype": dtype,
+            "side_by_side": recipe.images == "joined",
+        },
+    }
+
+
+def card(
+    folder: Path,
+    recipe: Recipe,
+    manifest: Mapping[str, Any],
+    parts: tuple[Sequence[LabelledEdit], Sequence[LabelledEdit]],
+    curves: Sequence[Curve],
+    figures: Figures | None,
+) -> None:
+    """Write the card: data and licences, the recipe with its seed, which groups were learnt and which held out, curves."""
+    learnt, held_out = parts
+    told = {
+        "recipe": asdict(recipe),
+        "data": manifest["data"],
+        "data_seed": manifest["seed"],
+        "edits": {"learnt": len(learnt), "held_out": len(held_out)},
+        "uids": list(dict.fromkeys(edit.group for edit in learnt)),
+        "held_out_uids": list(dict.fromkeys(edit.group for edit in held_out)),
+        "curves": [asdict(curve) for curve in curves],
+        "held_out": asdict(figures) if figures else None,
+    }
+    write_card(folder, _without_nan(told))
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no NaN: what is not known is null."""
+    if isinstance(value, dict):
+        return {name: _without_nan(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_without_nan(one) for one in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,142 @@
+"""A model with the token `[SCORE]` and a head that reads a number where the model is about to say it.
+
+Source: ADIEE (ICCV 2025), supplementary: an MLP of two layers as wide as the model on the last layer's hidden state at
+the position that predicts the token.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from vieval_plugin.backends.weights import library
+from vieval_plugin.errors import VievalError
+
+TOKEN = "[SCORE]"
+Tune: TypeAlias = Literal["lora", "full"]
+
+_IGNORED = -100
+# of the language model alone: the image tower of some models calls its projections the same
+_TUNED = r"^(?!.*(?:visual|vision)).*\.(?:q_proj|v_proj)$"
+_RANK, _ALPHA, _DROPOUT = 8, 16, 0.05
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What is trained: `module` gives losses, `network` is the model in it and `processor` prepares its inputs."""
+
+    module: Any
+    network: Any
+    processor: Any
+
+    @property
+    def head(self) -> Any:
+        return self.module.head
+
+
+def load(base: str, tuning: Tune, with_head: bool, dtype: str = "float32") -> Trained:
+    """A base with its token and a new head, its trained weights marked.
+
+    Args:
+        base: a folder or a name on the hub of an image-text model of transformers.
+        tuning: `full` for every weight, `lora` for adapters on the language model's query and value projections; then
+            embeddings, output layer and head are trained too.
+        with_head: without, neither token nor head is added: the model learns to say numbers.
+        dtype: of the base's weights.
+
+    Raises:
+        VievalError: the base cannot be loaded, has a token of that name already, or nothing that adapters go to.
+    """
+    torch, transformers = library("torch"), library("transformers")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        processor = transformers.AutoProcessor.from_pretrained(base, trust_remote_code=False)
+        network = transformers.AutoModelForImageTextToText.from_pretrained(base, dtype=dtype, trust_remote_code=False)
+    except Exception as error:  # of files that others wrote
+        raise VievalError(f"--base {base} cannot be loaded as an image-text model: {_line(error)}") from None
+    tokenizer = getattr(processor, "tokenizer", None)
+    if tokenizer is None or not getattr(processor, "chat_template", None):
+        raise VievalError(f"--base {base} has no tokenizer with a chat template, so it cannot be asked; choose another")
+    tokenizer.padding_side = "right"
+    if with_head:
+        if TOKEN in tokenizer.get_vocab():
+            raise VievalError(f"--base {base} has the token {TOKEN} already: train from the base that it was made of")
+        tokenizer.add_special_tokens({"extra_special_tokens": [TOKEN]}, replace_extra_special_tokens=False)
+        if len(tokenizer) > network.get_input_embeddings().num_embeddings:
+            network.resize_token_embeddings(len(tokenizer))
+    width = network.get_input_embeddings().embedding_dim
+    network = network if tuning == "full" else _adapted(network, base)
+    head = new_head(width) if with_head else None
+    return Trained(_module(torch, network, head), network, processor)
+
+
+def new_head(width: int) -> Any:
+    """The head: linear to the same width, ReLU, linear to one number; dropout 0."""
+    nn = library("torch").nn
+    return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
+
+
+def _adapted(network: Any, base: str) -> Any:
+    if not any(re.match(_TUNED, name) for name, _ in network.named_modules()):
+        raise VievalError(f"--base {base} has no q_proj and v_proj for adapters to go to; use --tune full")
+    peft = library("peft")
+    settings = peft.LoraConfig(r=_RANK, lora_alpha=_ALPHA, lora_dropout=_DROPOUT, target_modules=_TUNED)
+    adapted = peft.get_peft_model(network, settings)
+    for layer in (network.get_input_embeddings(), network.get_output_embeddings()):
+        layer.requires_grad_(True)
+    return adapted
+
+
+def core(network: Any) -> Any:
+    """The model of transformers, with or without adapters in it."""
+    return network.get_base_model() if hasattr(network, "get_base_model") else network
+
+
+def merged(network: Any) -> Any:
+    """The model of transformers with adapters made part of its weights."""
+    return network.merge_and_unload() if hasattr(network, "merge_and_unload") else network
+
+
+def positions(tokens: Any, token: int) -> Any:
+    """For each row of token ids (rows, length), the position that predicts the first `token`: the one before it.
+
+    Raises:
+        VievalError: a row has no such token, or begins with it.
+    """
+    first = (tokens == token).int().argmax(dim=1)
+    rows = range(len(tokens))
+    if any(int(tokens[row, first[row]]) != token or int(first[row]) == 0 for row in rows):
+        raise VievalError(f"an answer without its {TOKEN}: the tokenizer is not the one that was trained with")
+    return first - 1
+
+
+def _module(torch: Any, network: Any, head: Any) -> Any:
+    class Scorer(torch.nn.Module):  # type: ignore[misc]
+        """Hidden states to losses in one call, which is how several processes share a model."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.network, self.head = network, head
+
+        def forward(self, inputs: Any, at: Any, wanted: Any) -> tuple[Any, Any]:
+            """Values (rows,) of the head at the positions `at`, None without a head; and the text's cross-entropy.
+
+            `wanted` (rows, length) has the token ids to be said, -100 where none is.
+            """
+            model = core(self.network)
+            hidden = model.base_model(**inputs).last_hidden_state
+            said = wanted[:, 1:] != _IGNORED
+            logits = model.get_output_embeddings()(hidden[:, :-1][said]).float()
+            text = torch.nn.functional.cross_entropy(logits, wanted[:, 1:][said])
+            if self.head is None:
+                return None, text
+            read = hidden[torch.arange(len(at), device=at.device), at]
+            return self.head(read.float()).squeeze(-1), text
+
+    return Scorer()
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

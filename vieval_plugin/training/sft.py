@@ -1,0 +1,221 @@
+"""Supervised tuning of a backbone on a judge's conversations, by TRL and peft."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from vieval_plugin import registry
+from vieval_plugin.backends.weights import library, line_of
+from vieval_plugin.errors import VievalError
+from vieval_plugin.files import write_whole
+from vieval_plugin.training.card import write_card
+from vieval_plugin.training.conversations_file import LearntTurn
+from vieval_plugin.yaml_json import read_json
+
+_CHECKPOINTS, _OPTIONS = "checkpoints", "options.json"
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+_LOOKS = 10  # so many times in a training it is measured and kept
+# of the language model alone, whatever its image tower calls its layers
+_TUNED = r"^(?!.*(?:visual|vision)).*_proj$"
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How a backbone is tuned; `held_out` is the share of samples whose conversations are kept for measuring."""
+
+    base: str
+    tune: Literal["lora", "full"] = "lora"
+    steps: int = 1000
+    batch_size: int = 8
+    accumulate: int = 1
+    learning_rate: float = 1e-4
+    held_out: float = 0.05
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Cross-entropy of the turns: of learnt ones in the first and the last tenth, of held-out ones before and after.
+
+    Those held out are None where none are.
+    """
+
+    first: float
+    last: float
+    held_out_before: float | None
+    held_out_after: float | None
+
+
+def split(turns: Sequence[LearntTurn], tuning: Tuning) -> tuple[list[LearntTurn], list[LearntTurn]]:
+    """Turns to learn and those held out, whole samples of them; by the seed and the sample's id alone."""
+    held = {turn.sample for turn in turns if _share(f"held out/{tuning.seed}/{turn.sample}") < tuning.held_out}
+    return [turn for turn in turns if turn.sample not in held], [turn for turn in turns if turn.sample in held]
+
+
+def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: Tuning, out: Path) -> Losses:
+    """Tune a backbone and write it, with its card, to a folder; a tuning that was stopped goes on from its last checkpoint.
+
+    Args:
+        learnt: turns to learn.
+        held_out: turns that it is measured on.
+        tuning: how.
+        out: a folder for the model, its adapters made part of it.
+
+    Raises:
+        VievalError: the base cannot be loaded, asked or tuned, the folder has checkpoints of a tuning by other options, or
+            memory or room runs out.
+    """
+    torch, transformers, trl = library("torch"), library("transformers"), library("trl")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    on_gpu = torch.cuda.is_available()
+    every = max(1, tuning.steps // _LOOKS)
+    settings = trl.SFTConfig(
+        output_dir=str(out / _CHECKPOINTS),
+        max_steps=tuning.steps,
+        per_device_train_batch_size=tuning.batch_size,
+        per_device_eval_batch_size=tuning.batch_size,
+        gradient_accumulation_steps=tuning.accumulate,
+        gradient_checkpointing=on_gpu,
+        learning_rate=tuning.learning_rate,
+        warmup_steps=max(1, tuning.steps // 33),
+        logging_steps=every,
+        save_steps=every,
+        save_total_limit=1,
+        bf16=on_gpu,
+        use_cpu=not on_gpu,
+        # an example is an image and its words: half of it is none
+        max_length=None,
+        report_to="none",
+        seed=tuning.seed,
+        data_seed=tuning.seed,
+        disable_tqdm=False,
+    )
+    network, processor = _base(tuning.base)
+    begun = _begun(out / _CHECKPOINTS, tuning)
+    peft_config = library("peft").LoraConfig(r=8, lora_alpha=16, lora_dropout=0.05, target_modules=_TUNED)
+    try:
+        trainer = trl.SFTTrainer(
+            network,
+            args=settings,
+            train_dataset=_dataset(learnt),
+            eval_dataset=_dataset(held_out) if held_out else None,
+            processing_class=processor,
+            peft_config=peft_config if tuning.tune == "lora" else None,
+        )
+    except ValueError as error:  # such as of a base that has none of the layers that adapters go to
+        raise VievalError(f"--base {tuning.base} cannot be tuned so: {line_of(error)}") from None
+    trainer.remove_callback(transformers.PrinterCallback)
+    with _one_line(tuning, out):
+        before = trainer.evaluate()["eval_loss"] if held_out and begun is None else None
+        trainer.train(resume_from_checkpoint=begun)
+        after = trainer.evaluate()["eval_loss"] if held_out else None
+        curve = [(one["step"], one["loss"]) for one in trainer.state.log_history if "loss" in one]
+        losses = Losses(curve[0][1], curve[-1][1], before, after)
+        tuned = trainer.accelerator.unwrap_model(trainer.model)
+        (tuned.merge_and_unload() if tuning.tune == "lora" else tuned).save_pretrained(out)
+        processor.save_pretrained(out)
+    _card(out, tuning, (learnt, held_out), curve, losses)
+    shutil.rmtree(out / _CHECKPOINTS, ignore_errors=True)
+    return losses
+
+
+def _begun(checkpoints: Path, tuning: Tuning) -> str | None:
+    """The last checkpoint, if there is one; VievalError if it is of a tuning by other options. Keeps those of this one."""
+    kept = checkpoints / _OPTIONS
+    options = asdict(tuning)
+    last = library("transformers").trainer_utils.get_last_checkpoint(str(checkpoints)) if kept.is_file() else None
+    if last is None:
+        shutil.rmtree(checkpoints, ignore_errors=True)
+        write_whole(kept, [json.dumps(options)])
+        return None
+    try:
+        before = dict(read_json(kept.read_bytes()))
+    except (ValueError, TypeError, OSError) as error:
+        raise VievalError(f"{kept}: cannot be read ({line_of(error)}); remove {checkpoints}") from None
+    other = [name for name, value in options.items() if before.get(name) != value]
+    if other:
+        raise VievalError(
+            f"{checkpoints} are of a tuning with another {other[0]} ({before.get(other[0])}); give that, or another --out"
+        )
+    return str(last)
+
+
+@contextlib.contextmanager
+def _one_line(tuning: Tuning, out: Path) -> Iterator[None]:
+    """Memory or room that runs out is one line with what to change."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ in ("OutOfMemoryError", "MemoryError") or "not enough memory" in str(error):
+            raise VievalError(f"not enough memory for {tuning.batch_size} turns at once: {_less(tuning)}") from None
+        # what writes weights raises errors of its own when a disk is full
+        if getattr(error, "errno", None) in _UNWRITABLE or os.strerror(errno.ENOSPC) in str(error):
+            raise VievalError(
+                f"{out}: cannot be written ({line_of(error)}); make room or choose another --out"
+            ) from None
+        raise
+
+
+def _less(tuning: Tuning) -> str:
+    if tuning.batch_size > 1:
+        return f"--batch-size {tuning.batch_size // 2} --accumulate {2 * tuning.accumulate} learns the same"
+    return "--tune lora needs less" if tuning.tune == "full" else "take a smaller base, or a larger device"
+
+
+def _base(base: str) -> tuple[Any, Any]:
+    transformers = library("transformers")
+    try:
+        processor = transformers.AutoProcessor.from_pretrained(base, trust_remote_code=False)
+        network = transformers.AutoModelForImageTextToText.from_pretrained(
+            base, dtype="float32", trust_remote_code=False
+        )
+    except Exception as error:  # of files that others wrote
+        raise VievalError(f"--base {base} cannot be loaded as an image-text model: {line_of(error)}") from None
+    if not getattr(processor, "chat_template", None):
+        raise VievalError(f"--base {base} has no chat template, so it cannot be asked; choose another")
+    return network, processor
+
+
+def _dataset(turns: Sequence[LearntTurn]) -> Any:
+    datasets = library("datasets")
+    rows = [{"prompt": turn.prompt, "completion": turn.completion, "images": turn.images} for turn in turns]
+    return datasets.Dataset.from_list(rows).cast_column("images", datasets.List(datasets.Image()))
+
+
+def _card(
+    out: Path,
+    tuning: Tuning,
+    parts: tuple[Sequence[LearntTurn], Sequence[LearntTurn]],
+    curve: Sequence[tuple[int, float]],
+    losses: Losses,
+) -> None:
+    learnt, held_out = parts
+    names = dict.fromkeys(turn.sample.split("/")[0] for turn in learnt)
+    known = registry.benchmarks()
+    told = {
+        "recipe": asdict(tuning),
+        "data": [
+            {"source": name, "licence": known[name].licence if name in known else "the user's own"} for name in names
+        ],
+        "turns": {"learnt": len(learnt), "held_out": len(held_out)},
+        "uids": list(dict.fromkeys(turn.sample for turn in learnt)),
+        "held_out_uids": list(dict.fromkeys(turn.sample for turn in held_out)),
+        "curves": curve,
+        "losses": asdict(losses),
+    }
+    write_card(out, told)
+
+
+def _share(name: str) -> float:
+    """A number in [0, 1) drawn for a name."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
