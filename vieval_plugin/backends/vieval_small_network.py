@@ -17,6 +17,8 @@ from torch.nn import functional as F
 WIDE, WORDS, STATE = 128, 64, 96
 # red, orange, yellow, blue, green, purple, pink as the drawings have them
 _HUES = ((214, 40, 40), (245, 130, 35), (250, 205, 40), (40, 90, 210), (50, 160, 70), (140, 70, 175), (240, 130, 175))
+Given: TypeAlias = Mapping[str, Mapping[str, Tensor]]
+"""By kind: `output` and `condition` (n, channels, 96, 96) in [0, 1] and `words` (n, words), or `full` (n, 3, height, width)."""
 Told: TypeAlias = dict[str, Tensor]
 """`score` (n,), `wrong` (n, defects), and where there are such facts `asked` and `shown` (n, facts)."""
 
@@ -121,7 +123,8 @@ class Prompted(nn.Module):
         self.places = nn.Sequential(_block(WIDE, 64, 1, 1), nn.Conv2d(64, facts, 1))
         self.head = _head(3 * WIDE + 2 * STATE + 2 * WORDS + 3 * facts + 1, 1 + defects, 192)
 
-    def forward(self, kind: str, held: Mapping[str, Tensor]) -> Told:
+    def forward(self, given: Given) -> dict[str, Told]:
+        [(kind, held)] = given.items()
         features = self.trunk(torch.cat([held["output"], _near_hues(held["output"])], 1))
         seen = torch.cat([_pooled(features), _spread(features)], 1)
         read, found = self.words(held["words"], features)
@@ -129,7 +132,7 @@ class Prompted(nn.Module):
         shown = F.softplus(self.places(features).float() - 3).sum((2, 3)) / 4
         lacking = (asked - shown).sum(1, keepdim=True)
         numbers = self.head(torch.cat([seen, read, found, asked, shown, (asked - shown).abs(), lacking.abs()], 1))
-        return {**_scored(numbers), "asked": asked, "shown": shown}
+        return {kind: {**_scored(numbers), "asked": asked, "shown": shown}}
 
 
 def _near_hues(pictures: Tensor) -> Tensor:
@@ -149,13 +152,21 @@ class Edits(nn.Module):
         self.shown = _head(3 * WIDE, facts)
         self.head = _head(3 * WIDE + 2 * STATE + 2 * WORDS + 3 * facts, 1 + defects, 192)
 
-    def forward(self, kind: str, held: Mapping[str, Tensor]) -> Told:
-        features = self.trunk(_stacked(held["output"], held["condition"]))
+    def forward(self, given: Given) -> dict[str, Told]:
+        stacked = torch.cat([_stacked(held["output"], held["condition"]) for held in given.values()])
+        features = self.trunk(stacked)
         seen = torch.cat([_pooled(features), _spread(features)], 1)
-        read, found = self.words(held["words"], features)
+        read, found = self.words(torch.cat([held["words"] for held in given.values()]), features)
         asked, shown = self.asked(read), self.shown(seen)
         numbers = self.head(torch.cat([seen, read, found, asked, shown, (asked - shown).abs()], 1))
-        return {**_scored(numbers), "asked": asked, "shown": shown}
+        return _apart(given, {**_scored(numbers), "asked": asked, "shown": shown})
+
+
+def _apart(given: Given, told: Told) -> dict[str, Told]:
+    """What was computed of all kinds together, by kind."""
+    sizes = [len(held["output"]) for held in given.values()]
+    parts = {name: tensor.split(sizes) for name, tensor in told.items()}
+    return {kind: {name: some[n] for name, some in parts.items()} for n, kind in enumerate(given)}
 
 
 def _stacked(output: Tensor, condition: Tensor) -> Tensor:
@@ -177,24 +188,32 @@ class Subjects(nn.Module):
         sizes = {"sdig": text + toy, "sdie": text + toy + 3 * WIDE, "mcic": text + 2 * toy}
         self.heads = nn.ModuleDict({kind: _head(size, 1 + defects, 192) for kind, size in sizes.items()})
 
-    def forward(self, kind: str, held: Mapping[str, Tensor]) -> Told:
-        output, condition = held["output"], held["condition"]
-        portraits = condition[:, 3:] if kind == "sdie" else condition
-        pictures = [output, *portraits.split(3, 1)]
-        # together, so that normalisation sees the same in all of them
-        features, *subjects = self.trunk(torch.cat(pictures)).split(len(output))
-        told, asked, shown = [*self.words(held["words"], features)], [], []
-        for subject in subjects:
-            parts = F.adaptive_avg_pool2d(subject[..., 2:10].contiguous(), 4).flatten(2).transpose(1, 2)
-            state, found = self.looker(parts, features)
-            asked.append(self.asked(parts.flatten(1)))
-            shown.append(self.shown(found.flatten(1)))
-            told += [state.mean(1), state.amax(1), asked[-1], (asked[-1] - shown[-1]).abs()]
-        if kind == "sdie":
-            changed = self.beside(_stacked(output, condition[:, :3]))
-            told += [_pooled(changed), _spread(changed)]
-        numbers = self.heads[kind](torch.cat(told, 1))
-        return {**_scored(numbers), "asked": torch.cat(asked, 1), "shown": torch.cat(shown, 1)}
+    def forward(self, given: Given) -> dict[str, Told]:
+        pictures = {kind: [held["output"], *_portraits(kind, held["condition"])] for kind, held in given.items()}
+        # in one batch, so that normalisation sees the same when it learns as when it judges
+        features = iter(self.trunk(torch.cat([one for some in pictures.values() for one in some])).split(
+            [len(one) for some in pictures.values() for one in some]
+        ))
+        told: dict[str, Told] = {}
+        for kind, held in given.items():
+            output = next(features)
+            seen, asked, shown = [*self.words(held["words"], output)], [], []
+            for _ in pictures[kind][1:]:
+                parts = F.adaptive_avg_pool2d(next(features)[..., 2:10].contiguous(), 4).flatten(2).transpose(1, 2)
+                state, found = self.looker(parts, output)
+                asked.append(self.asked(parts.flatten(1)))
+                shown.append(self.shown(found.flatten(1)))
+                seen += [state.mean(1), state.amax(1), asked[-1], (asked[-1] - shown[-1]).abs()]
+            if kind == "sdie":
+                changed = self.beside(_stacked(held["output"], held["condition"][:, :3]))
+                seen += [_pooled(changed), _spread(changed)]
+            numbers = self.heads[kind](torch.cat(seen, 1))
+            told[kind] = {**_scored(numbers), "asked": torch.cat(asked, 1), "shown": torch.cat(shown, 1)}
+        return told
+
+
+def _portraits(kind: str, condition: Tensor) -> tuple[Tensor, ...]:
+    return (condition[:, 3:] if kind == "sdie" else condition).split(3, 1)
 
 
 class Control(nn.Module):
@@ -207,13 +226,14 @@ class Control(nn.Module):
         self.cells = nn.Sequential(_block(25 + 16, 40, 1, 1), _block(40, 40, 2), _block(40, 48, 2), _block(48, 48))
         self.head = _head(3 * 48, 1 + defects)
 
-    def forward(self, kind: str, held: Mapping[str, Tensor]) -> Told:
+    def forward(self, given: Given) -> dict[str, Told]:
+        [(kind, held)] = given.items()
         one = F.normalize(self.output(held["output"]), dim=1)
         two = F.normalize(self.control(held["condition"]), dim=1)
         side, around = two.shape[-1], F.pad(two, (2, 2, 2, 2))
         moved = [(one * around[..., y : y + side, x : x + side]).sum(1) for y in range(5) for x in range(5)]
         cells = self.cells(torch.cat([torch.stack(moved, 1), two], 1))
-        return _scored(self.head(torch.cat([_pooled(cells), _spread(cells)], 1)))
+        return {kind: _scored(self.head(torch.cat([_pooled(cells), _spread(cells)], 1)))}
 
 
 class Quality(nn.Module):
@@ -226,13 +246,14 @@ class Quality(nn.Module):
         self.scales = nn.ModuleList(scales)
         self.head = _head(3 * sum(wide[2:]), 1 + defects, 160)
 
-    def forward(self, kind: str, held: Mapping[str, Tensor]) -> Told:
+    def forward(self, given: Given) -> dict[str, Told]:
+        [(kind, held)] = given.items()
         x, told = held["full"], []
         for number, scale in enumerate(self.scales):
             x = scale(x)
             if number:
                 told += [_pooled(x), _spread(x)]
-        return _scored(self.head(torch.cat(told, 1)))
+        return {kind: _scored(self.head(torch.cat(told, 1)))}
 
 
 PARTS: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {

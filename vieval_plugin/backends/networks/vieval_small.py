@@ -114,14 +114,14 @@ def vieval_small_sc(network: SmallJudge, batch: Mapping[str, Sequence[Any]]) -> 
         }
         given = {"output": held["output"] / 255, "condition": held["condition"] / 255, "words": held["words"]}
         name = views.KINDS[kind]
-        found[rows] = network.parts[network.part_of(name)](name, given)["score"].sigmoid().cpu()
+        found[rows] = network.parts[network.part_of(name)]({name: given})[name]["score"].sigmoid().cpu()
     return found
 
 
 def vieval_small_pq(network: SmallJudge, batch: Mapping[str, Sequence[Any]]) -> Any:
     """How good an output is as a picture, in [0, 1]: 1 less the strength of its defect, as a drawing's would be."""
     pictures = library("torch").stack(list(batch["full"])).to(network.device) / 255
-    return network.parts["quality"]("", {"full": pictures})["score"].sigmoid()
+    return network.parts["quality"]({"": {"full": pictures}})[""]["score"].sigmoid()
 
 
 METRICS = (

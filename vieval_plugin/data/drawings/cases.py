@@ -220,7 +220,7 @@ def _inserting(
             inward = inward / max(1, np.hypot(*inward)) * 130 * s
             at = (int(centre[0] + inward[0]), int(centre[1] + inward[1]))
         if kind == "surroundings" and s:
-            background = pick(tuple(world.surroundings.values()), rng)(source, s, other, rng)
+            background = world.change(world.surroundings, rng)(source, s, other, rng)
         picture = place(background, sprite, (at[0], at[1]), 1 - s if kind == "faded" else 1)
         return Drawn(picture, (ink,))
 
@@ -252,7 +252,7 @@ def _recolouring(world: World, rng: Random) -> DrawnInstruction:
     def draw(kind: str, s: float, rng: Random) -> Drawn:
         around = arranged(empty, pairs[1:], centres[1:number])
         if kind == "surroundings" and s:
-            around = pick(tuple(world.surroundings.values()), rng)(around, s, other, rng)
+            around = world.change(world.surroundings, rng)(around, s, other, rng)
         ink = COLOURS[target]
         if kind in ("not_done", "wrong_colour"):
             ink = blend(ink, COLOURS[colour if kind == "not_done" else wrong], s)
@@ -283,7 +283,7 @@ def _cig(world: World, rng: Random) -> DrawnInstruction:
     other = world.ground(rng, 0.5)
 
     def draw(kind: str, s: float, rng: Random) -> Drawn:
-        change = pick((*world.outlines.values(), next(iter(world.outlines.values()))), rng)
+        change = world.change(world.outlines, rng)
         return Drawn(change(picture, s, other, rng) if s else picture)
 
     return DrawnInstruction({"prompt": prompt}, {"control": line_drawing(picture)}, world.defects["cig"], draw)
@@ -316,7 +316,7 @@ def _sdie(world: World, rng: Random) -> DrawnInstruction:
     def draw(kind: str, s: float, rng: Random) -> Drawn:
         shown, background = altered(toy, replaced, kind, s), scene
         if kind == "surroundings" and s:
-            background = pick(tuple(world.surroundings.values()), rng)(scene, s, other, rng)
+            background = world.change(world.surroundings, rng)(scene, s, other, rng)
         picture = place(background, _sprite(shown, size, kind, s), centre, 1 - s if kind == "faded" else 1)
         return Drawn(picture, toys=(shown,))
 

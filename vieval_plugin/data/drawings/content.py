@@ -94,13 +94,8 @@ def zoomed(picture: Picture, s: float, other: Picture, rng: np.random.RandomStat
     return picture.resize(picture.size, PIL.Image.Resampling.BILINEAR, box=box)
 
 
-SURROUNDINGS: dict[str, Change] = {
-    one.__name__: one
-    for one in (turned_and_bent, recoloured, replaced, replaced_from_a_side, replaced_in_pieces, bent, lightened)
-}
-HELD_OUT_SURROUNDINGS: dict[str, Change] = {one.__name__: one for one in (slid, painted)}
-OUTLINES: dict[str, Change] = {one.__name__: one for one in (bent, replaced_from_a_side, replaced_in_pieces)}
-HELD_OUT_OUTLINES: dict[str, Change] = {one.__name__: one for one in (rotated, zoomed)}
+_TRAINED = (turned_and_bent, recoloured, replaced, replaced_from_a_side, replaced_in_pieces, bent, lightened)
+CHANGES: dict[str, Change] = {one.__name__: one for one in (*_TRAINED, slid, painted, rotated, zoomed)}
 
 
 # ---- sprites: things on a transparent ground

@@ -272,8 +272,8 @@ _TRAINED: tuple[Defect, ...] = (
     overexposed,
 )
 _HELD_OUT: tuple[Defect, ...] = (zoom_blur, frosted, fringed, scratched, halftone, torn)
-TRAINED: dict[str, Defect] = {one.__name__: one for one in _TRAINED}
-HELD_OUT: dict[str, Defect] = {one.__name__: one for one in _HELD_OUT}
+TRAINED, HELD_OUT = (tuple(one.__name__ for one in some) for some in (_TRAINED, _HELD_OUT))
+DEFECTS: dict[str, Defect] = {one.__name__: one for one in (*_TRAINED, *_HELD_OUT)}
 
 
 def spoil(picture: PIL.Image.Image, defect: Defect, strength: float, rng: np.random.RandomState) -> PIL.Image.Image:

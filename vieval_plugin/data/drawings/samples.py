@@ -9,7 +9,7 @@ import numpy as np
 
 from vieval_plugin.data.drawings.cases import Drawn, DrawnInstruction, case, drawn
 from vieval_plugin.data.drawings.drawing import Picture
-from vieval_plugin.data.drawings.quality import spoil
+from vieval_plugin.data.drawings.quality import DEFECTS, spoil
 from vieval_plugin.data.drawings.worlds import World, pick
 
 
@@ -35,10 +35,10 @@ def outputs(world: World, kind: str, rng: np.random.RandomState, number: int) ->
 
 
 def _output(world: World, asked: DrawnInstruction, rng: np.random.RandomState) -> Output:
-    content, quality = pick(asked.defects, rng), pick(tuple(world.quality), rng)
+    content, quality = pick(asked.defects, rng), pick(world.quality, rng)
     shown, content_strength = drawn(asked, content, _strength(rng), rng)
     quality_strength = _strength(rng)
-    picture = spoil(shown.picture, world.quality[quality], quality_strength, rng)
+    picture = spoil(shown.picture, DEFECTS[quality], quality_strength, rng)
     return Output(picture, shown, content, content_strength, quality, quality_strength)
 
 

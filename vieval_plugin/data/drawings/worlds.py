@@ -14,16 +14,16 @@ from vieval_plugin.data.drawings.drawing import COLOURS, HUES, THINGS, Picture
 from vieval_plugin.data.drawings.toys import ANIMALS, GARMENTS, PATTERNS, Toy
 
 _HELD_OUT_THINGS = ("crown", "bell", "drum", "key", "cactus", "snail")
-_INSERTING = ("faded", "smaller", "displaced", "wrong_colour", "surroundings", "surroundings")
-_TOYS = ("wrong_subject", "wrong_subject", "wrong_colour", "faded")
+_INSERTING = (*["faded"] * 3, *["surroundings"] * 4, "smaller", "displaced", "wrong_colour")
+_TOYS = (*["wrong_subject"] * 3, *["wrong_colour"] * 3, "faded")
 
 
 @dataclass(frozen=True)
 class World:
     """Things, features of toys, backgrounds, wordings and defects that are drawn together.
 
-    `defects` are those of content by sort of instruction, one named twice being drawn twice as often; `surroundings` and `outlines` are what the defects of those
-    names do; `quality` are those of quality.
+    `defects` are those of content by sort of instruction; `surroundings` and `outlines` are what the defects of those
+    names do; `quality` are those of quality. What is named twice is drawn twice as often.
     """
 
     things: Sequence[str]
@@ -34,15 +34,19 @@ class World:
     photographs: Mapping[str, str]
     places: Sequence[str]
     defects: Mapping[str, Sequence[str]]
-    surroundings: Mapping[str, content.Change]
-    outlines: Mapping[str, content.Change]
-    quality: Mapping[str, quality.Defect]
+    surroundings: Sequence[str]
+    outlines: Sequence[str]
+    quality: Sequence[str]
 
     def ground(self, rng: np.random.RandomState, photographs: float = 0.35) -> Picture:
         """A background, a photograph with that probability."""
         if rng.random_sample() < photographs:
             return grounds.crop(pick(tuple(self.photographs.values()), rng), rng)
         return pick(self.grounds, rng)(rng)
+
+    def change(self, of: Sequence[str], rng: np.random.RandomState) -> content.Change:
+        """One of `surroundings` or of `outlines`."""
+        return content.CHANGES[pick(of, rng)]
 
     def toy(self, rng: np.random.RandomState, *unlike: Toy) -> Toy:
         """A toy that differs from others in every feature, and clearly in its colours."""
@@ -88,19 +92,22 @@ TRAINED = World(
         "in the desert",
     ),
     defects={
-        "counting": ("wrong_count", "wrong_count", "wrong_colour", "wrong_thing"),
-        "four": ("missing_object", "missing_object", "wrong_colour", "wrong_thing"),
+        "counting": (*["wrong_count"] * 3, *["wrong_colour"] * 3, "wrong_thing"),
+        "four": (*["missing_object"] * 3, *["wrong_colour"] * 3, "wrong_thing"),
         "mie": _INSERTING,
         "adding": _INSERTING,
-        "recolouring": ("not_done", "not_done", "wrong_colour", "surroundings", "surroundings"),
+        "recolouring": (*["not_done"] * 3, *["surroundings"] * 3, "wrong_colour"),
         "sdig": _TOYS,
-        "sdie": (*_TOYS, "surroundings", "surroundings"),
-        "mcic": (*_TOYS, "missing_object"),
+        "sdie": (*_TOYS, *["surroundings"] * 3),
+        "mcic": (*_TOYS, *["missing_object"] * 3),
         "cig": ("outlines",),
     },
-    surroundings=content.SURROUNDINGS,
-    outlines=content.OUTLINES,
-    quality=quality.TRAINED,
+    surroundings=(
+        *["turned_and_bent"] * 5,
+        *("recoloured", "replaced", "replaced_from_a_side", "replaced_in_pieces", "bent", "lightened"),
+    ),
+    outlines=(*["bent"] * 4, "replaced_from_a_side", "replaced_in_pieces"),
+    quality=(*quality.TRAINED, *["noise", "blur", "watermark"] * 6),
 )
 
 HELD_OUT = World(
@@ -122,7 +129,7 @@ HELD_OUT = World(
         "mcic": ("cut_off", "squeezed", "twins"),
         "cig": ("outlines",),
     },
-    surroundings=content.HELD_OUT_SURROUNDINGS,
-    outlines=content.HELD_OUT_OUTLINES,
+    surroundings=("slid", "painted"),
+    outlines=("rotated", "zoomed", "rotated"),
     quality=quality.HELD_OUT,
 )

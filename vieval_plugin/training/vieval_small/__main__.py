@@ -13,10 +13,9 @@ from pathlib import Path
 
 from vieval_plugin.training.vieval_small import pieces
 from vieval_plugin.training.vieval_small.export import export
-from vieval_plugin.training.vieval_small.heads import refine
 from vieval_plugin.training.vieval_small.learn import Plan, loaded, train
 
-PIECES = 6
+PIECES = 14
 """Pieces of each kind that are trained on."""
 HELD_BACK, CHECKED = 2500, 60
 """The number of the piece of each kind that the learning curve is of, and its instructions."""
@@ -28,8 +27,6 @@ PLANS = {
     "control": Plan((800,)),
 }
 """The parts, those that take longest first."""
-REFINED = ("subjects", "edits", "generation")
-"""Parts whose heads are trained once more."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -65,8 +62,6 @@ def _share(plan: Plan, share: float) -> Plan:
 def _trained(folder: Path, part: str, number: int, plan: Plan) -> None:
     learnt, checked = (loaded(folder / "drawn", part, some) for some in (range(number), [HELD_BACK]))
     train(part, learnt, checked, plan, folder)
-    if part in REFINED:
-        refine(part, learnt, checked, folder)
 
 
 if __name__ == "__main__":

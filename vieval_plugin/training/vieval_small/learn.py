@@ -157,32 +157,34 @@ def _step(
         group["lr"] = plan.rate_of(step)
     network.train()
     optimiser.zero_grad()
-    total = 0.0
-    for kind, held, truth in _batches(part, drawings, plan.batch, rng):
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            told = network(kind, held)
-        loss = _loss({name: numbers.float() for name, numbers in told.items()}, truth, _SHOWN[part])
-        loss.backward()
-        total += loss.item()
+    given, truth = _batch(part, drawings, plan.batch, rng)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        told = network(given)
+    losses = [
+        _loss({name: numbers.float() for name, numbers in told[kind].items()}, truth[kind], _SHOWN[part])
+        for kind in given
+    ]
+    loss = torch.stack(losses).sum()
+    loss.backward()
     nn.utils.clip_grad_norm_(network.parameters(), 2.0)
     optimiser.step()
-    return total
+    return loss.item()
 
 
-def _batches(
+def _batch(
     part: str, drawings: Mapping[str, Drawings], size: int, rng: np.random.RandomState
-) -> Iterator[tuple[str, dict[str, Tensor], dict[str, Tensor]]]:
+) -> tuple[dict[str, dict[str, Tensor]], dict[str, dict[str, Tensor]]]:
+    """So many samples of each kind of a part, and their truth."""
     if part == "quality":
-        yield _of_quality(drawings, size, rng)
-        return
-    for kind, held in drawings.items():
-        cases = rng.permutation(len(held))[:size]
-        yield kind, *samples_of(kind, held, cases, rng)
+        pictures, score = _of_quality(drawings, size, rng)
+        return {"": pictures}, {"": score}
+    found = {kind: samples_of(kind, held, rng.permutation(len(held))[:size], rng) for kind, held in drawings.items()}
+    return {kind: one for kind, (one, _) in found.items()}, {kind: truth for kind, (_, truth) in found.items()}
 
 
 def _of_quality(
     drawings: Mapping[str, Drawings], size: int, rng: np.random.RandomState
-) -> tuple[str, dict[str, Tensor], dict[str, Tensor]]:
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     kinds = list(drawings)
     chosen = [(kinds[rng.randint(len(kinds))], rng.random_sample()) for _ in range(size)]
     rows = [(drawings[kind].arrays, int(share * len(drawings[kind]))) for kind, share in chosen]
@@ -191,9 +193,10 @@ def _of_quality(
         pictures = pictures[:, :, ::-1]
     if rng.random_sample() < 0.5:
         pictures = pictures[:, ::-1]
+    pictures = pictures[..., rng.permutation(3)]
     score = torch.tensor([arrays["pq"][row] for arrays, row in rows]).float()
     wrong = _wrong([int(arrays["spoilt"][row]) for arrays, row in rows], 1 - score, len(QUALITY))
-    return "", {"full": _shown(pictures)}, {"score": score, "wrong": wrong, "own": torch.ones(size)}
+    return {"full": _shown(pictures)}, {"score": score, "wrong": wrong, "own": torch.ones(size)}
 
 
 def samples_of(
@@ -218,23 +221,38 @@ def samples_of(
         condition[following][other_condition],
     )
     words[no_words] = 0
-    words[(rng.random_sample(words.shape) < 0.06) & (words > 0)] = 1
+    words[(rng.random_sample(words.shape) < 0.02) & (words > 0)] = 1
     strange = other_words | no_words | other_condition
     score[strange], own[strange] = 0, 0
-    facts = (
-        slice(0, len(HUES))
-        if kind in ("tig", "mie", "tie")
-        else slice(len(HUES), len(HUES) + LOOKS * (1 + (kind == "mcic")))
-    )
+    hued = kind in ("tig", "mie", "tie")
+    facts = slice(0, len(HUES)) if hued else slice(len(HUES), len(HUES) + LOOKS * (1 + (kind == "mcic")))
+    asked, shown = arrays["asked"][cases][:, facts], arrays["shown"][cases, which][:, facts]
+    if not hued:  # where no words name colours, any colours will do
+        channels = rng.permutation(3)
+        output, condition = output[..., channels], _turned(condition, channels)
+        asked, shown = (_turned_looks(one, channels) for one in (asked, shown))
     given = {"output": _shown(output), "condition": _shown(condition), "words": torch.from_numpy(words)}
     strength = torch.from_numpy(1 - arrays["sc"][cases, which]).float()
     return given, {
         "score": torch.from_numpy(score),
         "wrong": _wrong(arrays["wrong"][cases, which], strength, len(CONTENT)),
-        "asked": torch.from_numpy(arrays["asked"][cases][:, facts]),
-        "shown": torch.from_numpy(arrays["shown"][cases, which][:, facts]),
+        "asked": torch.from_numpy(asked),
+        "shown": torch.from_numpy(shown),
         "own": torch.from_numpy(own),
     }
+
+
+def _turned(pictures: Any, channels: Any) -> Any:
+    """Pictures in colour, one after another along the last axis, with red, green and blue in another order."""
+    colours = pictures.shape[-1] // 3 * 3
+    return pictures[..., [*np.add.outer(np.arange(0, colours, 3), channels).ravel(), *range(colours, pictures.shape[-1])]]
+
+
+def _turned_looks(facts: Any, channels: Any) -> Any:
+    """The same of what toys look like, whose last nine numbers are three colours."""
+    looks = facts.reshape(len(facts), -1, LOOKS).copy()
+    looks[..., -9:] = looks[..., -9:].reshape(*looks.shape[:-1], 3, 3)[..., channels].reshape(*looks.shape[:-1], 9)
+    return looks.reshape(facts.shape)
 
 
 def _wrong(which: Any, strength: Tensor, kinds: int) -> Tensor:
@@ -261,19 +279,24 @@ def agreement(part: str, network: nn.Module, drawings: Mapping[str, Drawings]) -
     network.eval()
     found = {}
     for kind, held in drawings.items():
-        scores, truths = [], []
-        for case in range(len(held)):
-            arrays = held.arrays
-            if part == "quality":
-                given = {"full": _shown(arrays["full"][case : case + 1])}
-                truths.append(arrays["pq"][case : case + 1])
-            else:
-                each = arrays["output"].shape[1]
-                output, condition = arrays["output"][case], np.repeat(arrays["condition"][case : case + 1], each, 0)
-                words = torch.from_numpy(np.repeat(held.words[case : case + 1], each, 0))
-                given = {"output": _shown(output), "condition": _shown(condition), "words": words}
-                truths.append(arrays["sc"][case])
+        name = "" if part == "quality" else kind
+        scores = []
+        for first in range(0, len(held), 12):
+            rows = slice(first, first + 12)
             with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16):
-                scores.append(network(kind, given)["score"].float().numpy())
-        found[kind] = round(float(spearmanr(np.concatenate(scores), np.concatenate(truths)).statistic), 3)
+                scores.append(network({name: _checked(part, held, rows)})[name]["score"].float().numpy())
+        truths = held.arrays["pq" if part == "quality" else "sc"].ravel()
+        found[kind] = round(float(spearmanr(np.concatenate(scores), truths).statistic), 3)
     return found
+
+
+def _checked(part: str, held: Drawings, rows: slice) -> dict[str, Tensor]:
+    arrays = held.arrays
+    if part == "quality":
+        return {"full": _shown(arrays["full"][rows])}
+    each, output = arrays["output"].shape[1], arrays["output"][rows]
+    return {
+        "output": _shown(output.reshape(-1, *output.shape[2:])),
+        "condition": _shown(np.repeat(arrays["condition"][rows], each, 0)),
+        "words": torch.from_numpy(np.repeat(held.words[rows], each, 0)),
+    }

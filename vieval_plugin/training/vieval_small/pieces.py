@@ -23,7 +23,7 @@ CASES, EACH = 200, 4
 CROP = 192
 """Pixels of a side of the crop of an output that quality is learnt from; one output of each instruction gives one."""
 CONTENT = tuple(sorted({name for kinds in TRAINED.defects.values() for name in kinds}))
-QUALITY = tuple(TRAINED.quality)
+QUALITY = tuple(dict.fromkeys(TRAINED.quality))
 LOOKS = len(TRAINED.animals) + len(TRAINED.patterns) + len(TRAINED.garments) + 9
 
 Piece = dict[str, "np.ndarray[Any, Any]"]
