@@ -20,11 +20,11 @@ PIECES = 14
 HELD_BACK, CHECKED = 2500, 60
 """The number of the piece of each kind that the learning curve is of, and its instructions."""
 PLANS = {
-    "subjects": Plan((600,)),
-    "edits": Plan((1100,)),
-    "quality": Plan((1400, 1400)),
-    "generation": Plan((1300,)),
-    "control": Plan((800,)),
+    "subjects": Plan((3300,)),
+    "generation": Plan((5800,)),
+    "edits": Plan((3100,)),
+    "quality": Plan((4700,)),
+    "control": Plan((2400,)),
 }
 """The parts, those that take longest first."""
 
