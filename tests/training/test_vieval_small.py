@@ -55,12 +55,11 @@ def test_an_interrupted_training_ends_with_the_weights_of_one_that_was_not(
     assert any(not torch.equal(tensor, states[2][name]) for name, tensor in states[0].items())
 
 
-def test_pieces_that_are_there_are_not_drawn_again(tmp_path: Path, monkeypatch) -> None:
+def test_pieces_that_are_there_are_not_drawn_again(tmp_path: Path) -> None:
     from vieval_plugin.training.vieval_small import pieces
 
-    monkeypatch.setattr(pieces, "KINDS", ("cig",))
     pieces.path(tmp_path, "cig", 0).write_bytes(b"there")
-    pieces.draw(tmp_path, [0, 1], workers=1, cases=1)
+    pieces.draw(tmp_path, {"cig": [0, 1]}, workers=1, cases=1)
     assert pieces.path(tmp_path, "cig", 0).read_bytes() == b"there"
     with np.load(pieces.path(tmp_path, "cig", 1)) as held:
         assert held["output"].shape == (1, pieces.EACH, 96, 96, 3)

@@ -119,7 +119,7 @@ class Prompted(nn.Module):
     def __init__(self, vocabulary: int, defects: int, facts: int) -> None:
         super().__init__()
         self.trunk, self.words = _trunk(3 + len(_HUES)), _Words(vocabulary)
-        self.asked = _head(2 * WORDS, facts)
+        self.asked = _head(WORDS, facts)
         self.places = nn.Sequential(_block(WIDE, 64, 1, 1), nn.Conv2d(64, facts, 1))
         self.head = _head(3 * WIDE + 2 * STATE + 2 * WORDS + 3 * facts + 1, 1 + defects, 192)
 
@@ -128,7 +128,9 @@ class Prompted(nn.Module):
         features = self.trunk(torch.cat([held["output"], _near_hues(held["output"])], 1))
         seen = torch.cat([_pooled(features), _spread(features)], 1)
         read, found = self.words(held["words"], features)
-        asked = self.asked(read).float()
+        # each word with its neighbours asks for so many things of a hue
+        each = F.softplus(self.asked(self.words.reader(held["words"])).float() - 3)
+        asked = (each * (held["words"] > 0).unsqueeze(-1)).sum(1) / 4
         shown = F.softplus(self.places(features).float() - 3).sum((2, 3)) / 4
         lacking = (asked - shown).sum(1, keepdim=True)
         numbers = self.head(torch.cat([seen, read, found, asked, shown, (asked - shown).abs(), lacking.abs()], 1))

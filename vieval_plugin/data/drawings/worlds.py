@@ -92,8 +92,8 @@ TRAINED = World(
         "in the desert",
     ),
     defects={
-        "counting": (*["wrong_count"] * 3, *["wrong_colour"] * 3, "wrong_thing"),
-        "four": (*["missing_object"] * 3, *["wrong_colour"] * 3, "wrong_thing"),
+        "counting": (*["wrong_count"] * 6, *["wrong_colour"] * 6, "wrong_thing"),
+        "four": (*["missing_object"] * 6, *["wrong_colour"] * 6, "wrong_thing"),
         "mie": _INSERTING,
         "adding": _INSERTING,
         "recolouring": (*["not_done"] * 3, *["surroundings"] * 3, "wrong_colour"),

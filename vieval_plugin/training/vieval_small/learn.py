@@ -29,8 +29,9 @@ KEPT = 50
 """Steps after which the state is written to disk."""
 FACTS = {"generation": len(HUES), "edits": len(HUES), "subjects": LOOKS, "control": 0, "quality": 0}
 """How many numbers each part learns of what is asked for, and of what is shown."""
-# how much what is shown counts beside the score
-_SHOWN = {"generation": 2.0, "edits": 1.0, "subjects": 1.0, "control": 1.0, "quality": 1.0}
+# how much what is asked for and what is shown count beside the score: counting is only these
+_WEIGHTS = {"generation": {"asked": 8.0, "shown": 8.0}}
+_USUAL = {"asked": 0.5, "shown": 1.0}
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def _step(
     with torch.autocast("cpu", dtype=torch.bfloat16):
         told = network(given)
     losses = [
-        _loss({name: numbers.float() for name, numbers in told[kind].items()}, truth[kind], _SHOWN[part])
+        _loss({name: numbers.float() for name, numbers in told[kind].items()}, truth[kind], _WEIGHTS.get(part, _USUAL))
         for kind in given
     ]
     loss = torch.stack(losses).sum()
@@ -263,12 +264,12 @@ def _shown(pictures: Any) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(pictures)).permute(0, 3, 1, 2).float().div(255).contiguous()
 
 
-def _loss(told: Mapping[str, Tensor], truth: Mapping[str, Tensor], shown: float) -> Tensor:
+def _loss(told: Mapping[str, Tensor], truth: Mapping[str, Tensor], weights: Mapping[str, float]) -> Tensor:
     own = truth["own"]
     loss = F.binary_cross_entropy_with_logits(told["score"], truth["score"])
     wrong = F.binary_cross_entropy_with_logits(told["wrong"], truth["wrong"], reduction="none").sum(1)
     loss = loss + 0.2 * (wrong * own).mean()
-    for name, weight in (("asked", 0.5), ("shown", shown)):
+    for name, weight in weights.items():
         if name in told:
             loss = loss + weight * ((told[name] - truth[name]).square().sum(1) * own).mean()
     return loss

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -29,10 +29,10 @@ LOOKS = len(TRAINED.animals) + len(TRAINED.patterns) + len(TRAINED.garments) + 9
 Piece = dict[str, "np.ndarray[Any, Any]"]
 
 
-def draw(folder: Path, numbers: Sequence[int], workers: int = 2, cases: int = CASES) -> None:
-    """Pieces of all kinds in a folder, those that are there left alone."""
+def draw(folder: Path, numbers: Mapping[str, Sequence[int]], workers: int = 2, cases: int = CASES) -> None:
+    """Pieces in a folder, by kind those of the given numbers; those that are there are left alone."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = [(path(folder, kind, number), kind, number, cases) for number in numbers for kind in KINDS]
+    wanted = [(path(folder, kind, number), kind, number, cases) for kind, some in numbers.items() for number in some]
     absent = [one for one in wanted if not one[0].exists()]
     bar = tqdm(total=len(absent) * cases * EACH, desc="drawing", unit=" outputs", mininterval=10)
     with bar, ProcessPoolExecutor(workers, get_context("spawn")) as pool:

@@ -11,12 +11,15 @@ from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
+from vieval_plugin.backends.vieval_small_network import PARTS
+from vieval_plugin.backends.vieval_small_views import KINDS
 from vieval_plugin.training.vieval_small import pieces
 from vieval_plugin.training.vieval_small.export import export
 from vieval_plugin.training.vieval_small.learn import Plan, loaded, train
 
-PIECES = 14
-"""Pieces of each kind that are trained on."""
+PIECES = {"generation": 28}
+"""Pieces of each kind that a part is trained on, where they are not `USUAL`: of prompts more, since each says something else."""
+USUAL = 14
 HELD_BACK, CHECKED = 2500, 60
 """The number of the piece of each kind that the learning curve is of, and its instructions."""
 PLANS = {
@@ -37,16 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of the steps and drawings, for a try (1)")
     options = parser.parse_args(arguments)
     folder: Path = options.folder
-    numbers = range(max(1, round(PIECES * options.share)))
-    print(
-        f"vieval_small: seed 0, {options.workers} processes, {len(numbers)} pieces of each kind, in {folder}",
-        flush=True,
-    )
-    pieces.draw(folder / "drawn", [HELD_BACK], options.workers, CHECKED)
-    pieces.draw(folder / "drawn", numbers, options.workers)
+    used = {part: max(1, round(PIECES.get(part, USUAL) * options.share)) for part in PLANS}
+    print(f"vieval_small: seed 0, {options.workers} processes, in {folder}", flush=True)
+    pieces.draw(folder / "drawn", dict.fromkeys(KINDS, [HELD_BACK]), options.workers, CHECKED)
+    drawn = {kind: range(max(used[part] for part in PLANS if kind in PARTS[part][1])) for kind in KINDS}
+    pieces.draw(folder / "drawn", drawn, options.workers)
     with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool:
         for part in [
-            pool.submit(_trained, folder, part, len(numbers), _share(plan, options.share))
+            pool.submit(_trained, folder, part, used[part], _share(plan, options.share))
             for part, plan in PLANS.items()
         ]:
             part.result()
