@@ -120,6 +120,7 @@ TABLE: tuple[TaskRow, ...] = (
     TaskRow("vieval_demo_sequences", "adiee", grouped=False),
     TaskRow("generate_vieval_demo", "viescore"),
     TaskRow("generate_vieval_demo", "sharpness"),
+    TaskRow("generate_vieval_demo", "vieval_small"),
     TaskRow("generate_vieval_demo", "ssim"),
     TaskRow("generate_vieval_demo", "clip_score", parts=("tig",), grouped=False),
     TaskRow("generate_imagenhub", "viescore"),

@@ -34,7 +34,8 @@ class _Residual(nn.Module):
         self.one, self.two = _block(channels, channels), _block(channels, channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + self.two(self.one(x))
+        more: Tensor = self.two(self.one(x))
+        return x + more
 
 
 def _trunk(channels: int) -> nn.Sequential:
@@ -73,7 +74,8 @@ class _Reader(nn.Module):
         there = (words > 0).unsqueeze(1)
         x = self.embedding(words).transpose(1, 2)
         x = x + F.relu(self.one(x)) * there
-        return ((x + F.relu(self.two(x))) * there).transpose(1, 2)
+        read: Tensor = (x + F.relu(self.two(x))) * there
+        return read.transpose(1, 2)
 
 
 class _Looker(nn.Module):
@@ -167,7 +169,7 @@ class Edits(nn.Module):
 def _apart(given: Given, told: Told) -> dict[str, Told]:
     """What was computed of all kinds together, by kind."""
     sizes = [len(held["output"]) for held in given.values()]
-    parts = {name: tensor.split(sizes) for name, tensor in told.items()}
+    parts = {name: torch.split(tensor, sizes) for name, tensor in told.items()}
     return {kind: {name: some[n] for name, some in parts.items()} for n, kind in enumerate(given)}
 
 
@@ -193,9 +195,8 @@ class Subjects(nn.Module):
     def forward(self, given: Given) -> dict[str, Told]:
         pictures = {kind: [held["output"], *_portraits(kind, held["condition"])] for kind, held in given.items()}
         # in one batch, so that normalisation sees the same when it learns as when it judges
-        features = iter(self.trunk(torch.cat([one for some in pictures.values() for one in some])).split(
-            [len(one) for some in pictures.values() for one in some]
-        ))
+        together = [one for some in pictures.values() for one in some]
+        features = iter(torch.split(self.trunk(torch.cat(together)), [len(one) for one in together]))
         told: dict[str, Told] = {}
         for kind, held in given.items():
             output = next(features)
@@ -215,7 +216,7 @@ class Subjects(nn.Module):
 
 
 def _portraits(kind: str, condition: Tensor) -> tuple[Tensor, ...]:
-    return (condition[:, 3:] if kind == "sdie" else condition).split(3, 1)
+    return torch.split(condition[:, 3:] if kind == "sdie" else condition, 3, 1)
 
 
 class Control(nn.Module):

@@ -37,6 +37,8 @@ def best_by_part(results: Sequence[Path], options: StatisticsOptions) -> list[st
         statistics = list(dict.fromkeys(row[-1] for row in rows))
         told += [f"== {name}", "", *text_table([_HEADER, *(row[:-1] for row in rows)]), ""]
         told += [f"agrees: {one}." for one in statistics]
+        if known_benchmark(name).drawn:
+            told += ["For people read the known defects here: the images are drawings, which nobody rated."]
         told += [""]
     tests = f"{options.draws} draws, seed {options.seed}"
     return [

@@ -32,7 +32,8 @@ class SmallJudge:
     def part_of(self, kind: str) -> str:
         """The part that scores the consistency of a kind."""
         kinds = library("vieval_plugin.backends.vieval_small_network").PARTS
-        return next(part for part, (_, scored) in kinds.items() if kind in scored)
+        found: str = next(part for part, (_, scored) in kinds.items() if kind in scored)
+        return found
 
 
 def load(origin: Origin) -> SmallJudge:

@@ -9,7 +9,7 @@ import importlib.util
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import PIL.Image
@@ -107,8 +107,8 @@ def interior(rng: np.random.RandomState) -> Picture:
     for y in range(floor, SIZE, int(rng.randint(8, 24))):
         pen.line((0, y, SIZE, y), fill=line)
     for _ in range(rng.randint(0, 5)):
-        x, y, w, h = rng.uniform(-20, 220), rng.uniform(20, 170), rng.uniform(20, 90), rng.uniform(20, 90)
-        pen.rectangle((x, y, x + w, y + h), fill=_colour(rng), outline=(40, 36, 40))
+        left, top, w, h = rng.uniform(-20, 220), rng.uniform(20, 170), rng.uniform(20, 90), rng.uniform(20, 90)
+        pen.rectangle((left, top, left + w, top + h), fill=_colour(rng), outline=(40, 36, 40))
     return canvas
 
 
@@ -137,7 +137,8 @@ def cells(rng: np.random.RandomState) -> Picture:
     """Cells around random points, each of one colour, as of a stained window."""
     points, colours = rng.uniform(0, SIZE, (60, 2)), rng.randint(20, 236, (60, 3)).astype(float)
     y, x = np.mgrid[0:SIZE, 0:SIZE]
-    near, which = KDTree(points).query(np.stack([y, x], -1), k=2)
+    found: tuple[Any, Any] = KDTree(points).query(np.stack([y, x], -1), k=2)
+    near, which = found
     seam = (near[..., 1] - near[..., 0] < 3)[..., None]
     return _picture(np.where(seam, 25, colours[which[..., 0]]))
 
@@ -176,7 +177,8 @@ def _opened(file: str) -> Picture:
             f'{file} of scikit-image is missing, whose photographs are drawn on: pip install "vieval[metrics]"'
         )
     with PIL.Image.open(path) as opened:
-        return opened.convert("RGB")
+        picture: Picture = opened.convert("RGB")
+    return picture
 
 
 def crop(file: str, rng: np.random.RandomState) -> Picture:

@@ -30,7 +30,8 @@ def grey_noise(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:
 
 def coarse_noise(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:
     grain = gaussian_filter(rng.standard_normal(x.shape), (rng.uniform(0.6, 1.6),) * 2 + (0,))
-    return x + grain / grain.std() * 50 * s
+    spoilt: Pixels = x + grain / grain.std() * 50 * s
+    return spoilt
 
 
 def speckle(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:
@@ -123,7 +124,8 @@ def ruled(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:
     if rng.random_sample() < 0.5:
         lines |= (y * np.cos(turn) - c * np.sin(turn)) % pitch < wide
     share = lines[..., None] * 0.85 * s
-    return x * (1 - share) + rng.choice([20, 128, 250]) * share
+    spoilt: Pixels = x * (1 - share) + rng.choice([20, 128, 250]) * share
+    return spoilt
 
 
 def patched(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:
@@ -147,7 +149,8 @@ def cast(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:
     colour = rng.randint(0, 256, 3)
     while colour.max() - colour.min() < 150:
         colour = rng.randint(0, 256, 3)
-    return x + (colour - x) * 0.75 * s
+    spoilt: Pixels = x + (colour - x) * 0.75 * s
+    return spoilt
 
 
 def posterised(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:
@@ -176,7 +179,8 @@ def waved(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:
 
 def oversharp(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:
     sigma = rng.uniform(1.5, 3.5)
-    return x + (x - gaussian_filter(x, (sigma, sigma, 0))) * 7 * s
+    spoilt: Pixels = x + (x - gaussian_filter(x, (sigma, sigma, 0))) * 7 * s
+    return spoilt
 
 
 def overexposed(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:

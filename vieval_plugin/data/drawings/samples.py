@@ -36,13 +36,14 @@ def outputs(world: World, kind: str, rng: np.random.RandomState, number: int) ->
 
 def _output(world: World, asked: DrawnInstruction, rng: np.random.RandomState) -> Output:
     content, quality = pick(asked.defects, rng), pick(world.quality, rng)
-    shown, content_strength = drawn(asked, content, _strength(rng), rng)
-    quality_strength = _strength(rng)
+    shown, content_strength = drawn(asked, content, drawn_strength(rng), rng)
+    quality_strength = drawn_strength(rng)
     picture = spoil(shown.picture, DEFECTS[quality], quality_strength, rng)
     return Output(picture, shown, content, content_strength, quality, quality_strength)
 
 
-def _strength(rng: np.random.RandomState) -> float:
+def drawn_strength(rng: np.random.RandomState) -> float:
+    """How strong a defect is: not there in a fifth, and otherwise as often weak as strong."""
     return 0.0 if rng.random_sample() < 0.2 else float(rng.uniform(0.03, 1))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from vieval_plugin.data.drawings import content, grounds, quality
 from vieval_plugin.data.drawings.drawing import COLOURS, HUES, THINGS, Picture
 from vieval_plugin.data.drawings.toys import ANIMALS, GARMENTS, PATTERNS, Toy
 
+T = TypeVar("T")
 _HELD_OUT_THINGS = ("crown", "bell", "drum", "key", "cactus", "snail")
 _INSERTING = (*["faded"] * 3, *["surroundings"] * 4, "smaller", "displaced", "wrong_colour")
 _TOYS = (*["wrong_subject"] * 3, *["wrong_colour"] * 3, "faded")
@@ -65,7 +67,7 @@ def _alike(one: Toy, other: Toy) -> bool:
     return same or any(sum(abs(a - b) for a, b in zip(*pair, strict=True)) < 120 for pair in near)
 
 
-def pick(among: Sequence, rng: np.random.RandomState):  # type: ignore[no-untyped-def, type-arg]
+def pick(among: Sequence[T], rng: np.random.RandomState) -> T:
     """One of several, each as likely."""
     return among[rng.randint(len(among))]
 

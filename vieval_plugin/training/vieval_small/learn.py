@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -166,7 +166,7 @@ def _step(
         for kind in given
     ]
     loss = torch.stack(losses).sum()
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]
     nn.utils.clip_grad_norm_(network.parameters(), 2.0)
     optimiser.step()
     return loss.item()
@@ -188,15 +188,18 @@ def _of_quality(
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     kinds = list(drawings)
     chosen = [(kinds[rng.randint(len(kinds))], rng.random_sample()) for _ in range(size)]
-    rows = [(drawings[kind].arrays, int(share * len(drawings[kind]))) for kind, share in chosen]
-    pictures = np.stack([arrays["full"][row] for arrays, row in rows])
+    rows = [
+        (drawings[kind].arrays, int(share * len(drawings[kind])), rng.randint(drawings[kind].arrays["full"].shape[1]))
+        for kind, share in chosen
+    ]
+    pictures = np.stack([arrays["full"][row][crop] for arrays, row, crop in rows])
     if rng.random_sample() < 0.5:
         pictures = pictures[:, :, ::-1]
     if rng.random_sample() < 0.5:
         pictures = pictures[:, ::-1]
     pictures = pictures[..., rng.permutation(3)]
-    score = torch.tensor([arrays["pq"][row] for arrays, row in rows]).float()
-    wrong = _wrong([int(arrays["spoilt"][row]) for arrays, row in rows], 1 - score, len(QUALITY))
+    score = torch.tensor([arrays["pq"][row][crop] for arrays, row, crop in rows]).float()
+    wrong = _wrong([int(arrays["spoilt"][row][crop]) for arrays, row, crop in rows], 1 - score, len(QUALITY))
     return {"full": _shown(pictures)}, {"score": score, "wrong": wrong, "own": torch.ones(size)}
 
 
@@ -246,7 +249,9 @@ def samples_of(
 def _turned(pictures: Any, channels: Any) -> Any:
     """Pictures in colour, one after another along the last axis, with red, green and blue in another order."""
     colours = pictures.shape[-1] // 3 * 3
-    return pictures[..., [*np.add.outer(np.arange(0, colours, 3), channels).ravel(), *range(colours, pictures.shape[-1])]]
+    return pictures[
+        ..., [*np.add.outer(np.arange(0, colours, 3), channels).ravel(), *range(colours, pictures.shape[-1])]
+    ]
 
 
 def _turned_looks(facts: Any, channels: Any) -> Any:
@@ -294,7 +299,7 @@ def agreement(part: str, network: nn.Module, drawings: Mapping[str, Drawings]) -
 def _checked(part: str, held: Drawings, rows: slice) -> dict[str, Tensor]:
     arrays = held.arrays
     if part == "quality":
-        return {"full": _shown(arrays["full"][rows])}
+        return {"full": _shown(arrays["full"][rows].reshape(-1, *arrays["full"].shape[2:]))}
     each, output = arrays["output"].shape[1], arrays["output"][rows]
     return {
         "output": _shown(output.reshape(-1, *output.shape[2:])),

@@ -13,17 +13,22 @@ from tqdm import tqdm
 
 from vieval_plugin.backends.vieval_small_views import KINDS, conditions, full, small, words
 from vieval_plugin.data.drawings.cases import DrawnInstruction
-from vieval_plugin.data.drawings.drawing import COLOURS, HUES, Rgb
-from vieval_plugin.data.drawings.samples import several
+from vieval_plugin.data.drawings.drawing import COLOURS, HUES, Picture, Rgb
+from vieval_plugin.data.drawings.quality import DEFECTS, spoil
+from vieval_plugin.data.drawings.samples import drawn_strength, several
 from vieval_plugin.data.drawings.toys import Toy
 from vieval_plugin.data.drawings.worlds import TRAINED
 
 CASES, EACH = 200, 4
 """Instructions in a piece, and outputs of each."""
 CROP = 192
-"""Pixels of a side of the crop of an output that quality is learnt from; one output of each instruction gives one."""
+"""Pixels of a side of the crop of an output that quality is learnt from."""
+CROPS = 2
+"""Crops of each instruction."""
 CONTENT = tuple(sorted({name for kinds in TRAINED.defects.values() for name in kinds}))
 QUALITY = tuple(dict.fromkeys(TRAINED.quality))
+# three of four crops have what `vieval_demo` has, each kind of which must be told finely
+_SPOILING = (*QUALITY, *["noise", "blur", "watermark"] * 19)
 LOOKS = len(TRAINED.animals) + len(TRAINED.patterns) + len(TRAINED.garments) + 9
 
 Piece = dict[str, "np.ndarray[Any, Any]"]
@@ -48,7 +53,8 @@ def path(folder: Path, kind: str, number: int) -> Path:
 def _drawn(what: tuple[Path, str, int, int]) -> None:
     whole, kind, number, cases = what
     part = whole.with_suffix(".part.npz")
-    np.savez(part, **piece(kind, number, cases))
+    arrays: dict[str, Any] = dict(piece(kind, number, cases))
+    np.savez(part, **arrays)
     part.replace(whole)
 
 
@@ -58,8 +64,7 @@ def piece(kind: str, number: int, cases: int = CASES) -> Piece:
     seed = number * len(KINDS) + KINDS.index(kind)
     for place, (asked, outputs) in enumerate(several(TRAINED, kind, seed, cases, EACH)):
         rng = np.random.RandomState([seed, place, 1])
-        top, left = rng.randint(0, 256 - CROP + 1, 2)
-        shown = full(outputs[0].picture)[top : top + CROP, left : left + CROP]
+        spoilt = [_spoilt(one.drawn.picture, rng) for one in outputs[:CROPS]]
         row = {
             "condition": conditions(kind, asked.conditions),
             "words": " ".join(words(kind, asked.texts)),
@@ -68,13 +73,21 @@ def piece(kind: str, number: int, cases: int = CASES) -> Piece:
             "sc": [1 - one.content_strength for one in outputs],
             "shown": np.stack([_facts(one.drawn) for one in outputs]),
             "wrong": [CONTENT.index(one.content) for one in outputs],
-            "full": shown,
-            "pq": 1 - outputs[0].quality_strength,
-            "spoilt": QUALITY.index(outputs[0].quality),
+            "full": np.stack([shown for shown, _, _ in spoilt]),
+            "pq": [1 - strength for _, strength, _ in spoilt],
+            "spoilt": [QUALITY.index(name) for _, _, name in spoilt],
         }
         for name, value in row.items():
             found.setdefault(name, []).append(value)
     return {name: np.array(values) for name, values in found.items()}
+
+
+def _spoilt(picture: Picture, rng: np.random.RandomState) -> tuple[Any, float, str]:
+    """A crop of a picture spoilt anew, how strongly, and by what."""
+    name, strength = _SPOILING[rng.randint(len(_SPOILING))], drawn_strength(rng)
+    top, left = rng.randint(0, 256 - CROP + 1, 2)
+    whole = full(spoil(picture, DEFECTS[name], strength, rng))
+    return whole[top : top + CROP, left : left + CROP], strength, name
 
 
 def _facts(of: DrawnInstruction | Any) -> Any:

@@ -26,7 +26,7 @@ PLANS = {
     "subjects": Plan((3300,)),
     "generation": Plan((5800,)),
     "edits": Plan((3100,)),
-    "quality": Plan((4700,)),
+    "quality": Plan((5400,)),
     "control": Plan((2400,)),
 }
 """The parts, those that take longest first."""
@@ -42,13 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folder: Path = options.folder
     used = {part: max(1, round(PIECES.get(part, USUAL) * options.share)) for part in PLANS}
     print(f"vieval_small: seed 0, {options.workers} processes, in {folder}", flush=True)
-    pieces.draw(folder / "drawn", dict.fromkeys(KINDS, [HELD_BACK]), options.workers, CHECKED)
+    pieces.draw(folder / "drawn", {kind: [HELD_BACK] for kind in KINDS}, options.workers, CHECKED)
     drawn = {kind: range(max(used[part] for part in PLANS if kind in PARTS[part][1])) for kind in KINDS}
     pieces.draw(folder / "drawn", drawn, options.workers)
     with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool:
         for part in [
-            pool.submit(_trained, folder, part, used[part], _share(plan, options.share))
-            for part, plan in PLANS.items()
+            pool.submit(_trained, folder, part, used[part], _share(plan, options.share)) for part, plan in PLANS.items()
         ]:
             part.result()
     weights = folder / "vieval_small.safetensors"
