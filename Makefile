@@ -14,7 +14,7 @@ DEMO_TASKS ?= vieval_demo
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo demo-page test test-fast test-page test-vllm test-vlmevalkit test-attack train-adiee-demo lint docs tasks clean
+.PHONY: demo demo-page test test-fast test-page test-vllm test-vlmevalkit test-attack train-adiee-demo train-small lint docs tasks clean
 
 # tokens of what an environment was made from: a second call is quick unless setup.cfg changed
 $(ENV)/ready: setup.cfg pyproject.toml
@@ -26,7 +26,7 @@ $(ENV)/ready: setup.cfg pyproject.toml
 demo: $(ENV)/ready
 	@echo "== judging drawn images with known defects (tasks $(DEMO_TASKS), synthetic ratings)"
 	rm -rf $(OUT)/demo
-	$(BIN)/lmms-eval --model vieval_measure --tasks $(DEMO_TASKS) --output_path $(OUT)/demo --log_samples > $(OUT)-demo.log 2>&1 \
+	$(BIN)/lmms-eval --model vieval_scorer --tasks $(DEMO_TASKS) --output_path $(OUT)/demo --log_samples > $(OUT)-demo.log 2>&1 \
 	  || { tail -n 20 $(OUT)-demo.log; exit 1; }
 	@mkdir -p $(OUT) && mv $(OUT)-demo.log $(OUT)/demo.log
 	@echo "== which judge finds the defects? 1 is the same order as the known defects give, 0 is chance"
@@ -111,6 +111,10 @@ lint: $(ENV)/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(ENV)/typed .
 	cd $(ENV)/typed && MYPYPATH=. ../bin/mypy --cache-dir ../mypy_cache --config-file ../../setup.cfg --python-executable ../bin/python -p vieval_plugin
 	rm -rf build
+
+# the weights of vieval_small, at most an hour on two cores; interrupted, it goes on where it stopped
+train-small: $(ENV)/ready
+	$(BIN)/python -m vieval_plugin.training.vieval_small $(OUT)/train-small
 
 # the API page, from the docstrings
 docs: $(ENV)/ready

@@ -100,6 +100,13 @@ TABLE: tuple[TaskRow, ...] = (
     TaskRow("vieval_demo", "edge_f1"),
     TaskRow("vieval_demo", "histogram"),
     TaskRow("vieval_demo", "sharpness"),
+    TaskRow("vieval_demo", "vieval_small"),
+    TaskRow("vieval_demo_unseen", "vieval_small"),
+    TaskRow("vieval_demo_unseen", "ssim"),
+    TaskRow("vieval_demo_unseen", "psnr"),
+    TaskRow("vieval_demo_unseen", "edge_f1"),
+    TaskRow("vieval_demo_unseen", "histogram"),
+    TaskRow("vieval_demo_unseen", "sharpness"),
     TaskRow("vieval_demo", "clip_score", parts=("tig",), grouped=False),
     TaskRow("vieval_demo", "lpips", parts=("mie", "tie", "cig")),
     TaskRow("vieval_demo", "clip_i", parts=("sdig", "sdie", "mcic")),
@@ -113,6 +120,7 @@ TABLE: tuple[TaskRow, ...] = (
     TaskRow("vieval_demo_sequences", "adiee", grouped=False),
     TaskRow("generate_vieval_demo", "viescore"),
     TaskRow("generate_vieval_demo", "sharpness"),
+    TaskRow("generate_vieval_demo", "vieval_small"),
     TaskRow("generate_vieval_demo", "ssim"),
     TaskRow("generate_vieval_demo", "clip_score", parts=("tig",), grouped=False),
     TaskRow("generate_imagenhub", "viescore"),
@@ -139,6 +147,7 @@ TABLE: tuple[TaskRow, ...] = (
     TaskRow("generate_prompts", "ssim"),
     TaskRow("vieval_demo_contests", "ssim"),
     TaskRow("vieval_demo_contests", "sharpness"),
+    TaskRow("vieval_demo_contests", "vieval_small"),
     TaskRow("vieval_demo_contests", "pairwise"),
     TaskRow("vieval_demo_contests", "viescore"),
     TaskRow("vieval_demo_contests", "adiee"),
@@ -177,10 +186,22 @@ TOGETHER: tuple[TaskGroup, ...] = (
     TaskGroup(
         "vieval_demo",
         (
-            *(f"vieval_demo_{metric}" for metric in ("ssim", "psnr", "edge_f1", "histogram", "sharpness")),
-            *(f"vieval_demo_contests_{metric}" for metric in ("ssim", "sharpness")),
+            *(
+                f"vieval_demo_{judge}"
+                for judge in ("ssim", "psnr", "edge_f1", "histogram", "sharpness", "vieval_small")
+            ),
+            *(f"vieval_demo_contests_{judge}" for judge in ("ssim", "sharpness", "vieval_small")),
         ),
         "vieval_demo",
+        averaged=False,
+    ),
+    TaskGroup(
+        "vieval_demo_unseen",
+        tuple(
+            f"vieval_demo_unseen_{judge}"
+            for judge in ("ssim", "psnr", "edge_f1", "histogram", "sharpness", "vieval_small")
+        ),
+        "vieval_demo_unseen",
         averaged=False,
     ),
 )

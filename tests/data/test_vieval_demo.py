@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.util
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -15,10 +16,11 @@ from scipy.stats import spearmanr
 from tests.extras import needs
 from vieval_plugin.backends.measure import measure
 from vieval_plugin.data import vieval_demo
+from vieval_plugin.data.drawings import drawing, toys
+from vieval_plugin.data.drawings.spoiling import spoil
 from vieval_plugin.data.vieval_demo import IMAGE_MODELS, INSTRUCTIONS, NAME, TASKS, backgrounds, defects, plan, scenes
 from vieval_plugin.data.vieval_demo.outputs import png, samples
 from vieval_plugin.data.vieval_demo.plan import QUALITY_DEFECTS
-from vieval_plugin.data.vieval_demo.spoiling import spoil
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges import auto_metrics
@@ -253,3 +255,15 @@ def test_without_scikit_image_it_says_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(VievalError, match=r'pip install "vieval\[metrics\]"'):
         samples("tie")
+
+
+def test_what_was_added_for_training_is_in_no_picture_of_the_demo() -> None:
+    shown = [toys.toy_number(index) for index in range(64)]
+    for added, seen in (
+        (toys.ANIMALS, {toy.animal for toy in shown}),
+        (toys.PATTERNS, {toy.belly for toy in shown}),
+        (toys.GARMENTS, {toy.wear for toy in shown}),
+    ):
+        assert seen == set(added[:4])
+    words = " ".join(" ".join(scenes.case(task, n).texts.values()) for task in ("tig", "mie", "tie") for n in range(16))
+    assert [thing for thing in drawing.THINGS if re.search(rf"\b{thing}s?\b", words)] == list(drawing.THINGS[:8])

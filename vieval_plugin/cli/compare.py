@@ -18,6 +18,7 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser("compare", help="which judge is better: paired tests on what all of them judged")
     parser.add_argument("results", nargs="+", type=Path, help="--output_path of runs with --log_samples")
     parser.add_argument("--out", type=Path, help="folder for the numbers as CSV and JSON")
+    parser.add_argument("--best", action="store_true", help="a short table: the best judge of each part and the next")
     parser.add_argument(
         "--draws",
         type=_between(1, 100_000),
@@ -42,12 +43,16 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.files import require_writable
     from vieval_plugin.harmless import say
+    from vieval_plugin.report.best_by_part import best_by_part
     from vieval_plugin.report.comparison import FILES, compare_results, lines, write_comparison
 
     if options.out:
         require_writable(options.out / FILES[-1])
     given = {name: value for name in ("draws", "seed") if (value := getattr(options, name)) is not None}
     statistics = replace(config.current().statistics.options(), **given)
+    if options.best:
+        say(*best_by_part(options.results, statistics))
+        return 0
     found = compare_results(options.results, statistics)
     say(*lines(found, statistics))
     if options.out:

@@ -52,6 +52,7 @@ class Benchmark:
     - `prepare(root, preparing)` fetches it or checks what is there; None where nothing is to be prepared;
     - `hosts` are the sources whose address `vieval prepare` lets a user change, with what each holds;
     - `folders` maps a name that authors' logs and lists call one of its parts by, such as that of a folder, to the part;
+    - `drawn` says that its images are drawings of ours, which a judge of `drawings_only` knows;
     - `note` stands above its tables;
     - `generates` says that a generator makes the images: `load` gives conditions, which are samples without `output`, image
       model and ratings;
@@ -70,6 +71,7 @@ class Benchmark:
     prepare: Callable[[Path, Preparing], Prepared] | None = None
     hosts: Mapping[str, str] = field(default_factory=dict)
     folders: Mapping[str, str] = field(default_factory=dict)
+    drawn: bool = False
     note: str = ""
     generates: bool = False
     conditions_of: str = ""

@@ -18,6 +18,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.images import is_there, name_of
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Ask, Reply
+from vieval_plugin.run.cautions import caution
 from vieval_plugin.run.jobs import Apart, Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
@@ -38,6 +39,7 @@ def judge_in_waves(
 
     VievalError when the run cannot go on.
     """
+    caution(jobs)
     apart = Apart(jobs)
 
     def ask(asked: list[tuple[int, Ask]]) -> list[Reply]:
@@ -67,7 +69,8 @@ async def judge_each(
     `answer` is given a question and the job's repeat; `scorers` measure for judges that measure with a network. VievalError when the run cannot go on, such as when a server is
     down for good.
     """
-    apart = Apart(tuple(jobs))
+    apart = Apart(whole := tuple(jobs))
+    caution(whole)
     shown = tqdm(total=len(apart.jobs), desc="Judging", unit="sample", disable=not bar)
     programs = (job.judge.program(job.judged) for job in apart.jobs)
 

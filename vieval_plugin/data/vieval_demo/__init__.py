@@ -16,6 +16,7 @@ from vieval_plugin.data.vieval_demo.contests import CONTESTS
 from vieval_plugin.data.vieval_demo.drawn import load
 from vieval_plugin.data.vieval_demo.edits import EDITS
 from vieval_plugin.data.vieval_demo.plan import IMAGE_MODELS, INSTRUCTIONS, LICENCE, NAME, TASKS, Defects, defects
+from vieval_plugin.data.vieval_demo.unseen import UNSEEN
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 
 __all__ = ["BENCHMARK", "BENCHMARKS", "IMAGE_MODELS", "INSTRUCTIONS", "NAME", "TASKS", "Defects", "defects", "load"]
@@ -30,6 +31,7 @@ BENCHMARK = Benchmark(
     source="drawn by VIEval",
     licence=LICENCE,
     trainable=True,
+    drawn=True,
     note="Synthetic: images drawn by VIEval with known defects, ratings that follow from them. No human rated these.",
 )
 
@@ -37,5 +39,6 @@ BENCHMARKS = (
     BENCHMARK,
     CONTESTS,
     EDITS,
+    UNSEEN,
     generating(BENCHMARK, dict.fromkeys(TASKS, INSTRUCTIONS), load, BENCHMARK.missing),
 )

@@ -6,6 +6,7 @@ import math
 import random
 from dataclasses import dataclass
 
+from vieval_plugin.data.drawings.strength import quarters
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId
 
@@ -41,11 +42,6 @@ class Defects:
     content_strength: float
     quality: str
     quality_strength: float
-
-
-def quarters(strength: float) -> int:
-    """A strength in [0, 1] as 0 to 4 quarters; halfway goes up."""
-    return int(strength * 4 + 0.5)
 
 
 def uids() -> list[str]:

@@ -13,11 +13,21 @@ from dataclasses import dataclass
 import PIL.Image
 import PIL.ImageDraw
 
+from vieval_plugin.data.drawings.drawing import (
+    COLOURS,
+    HUES,
+    SIZE,
+    THINGS,
+    Picture,
+    Rgb,
+    blend,
+    draw_thing,
+    place,
+)
+from vieval_plugin.data.drawings.spoiling import bend, line_drawing, over_edit
+from vieval_plugin.data.drawings.strength import quarters
+from vieval_plugin.data.drawings.toys import altered, draw_toy, portrait, toy_number
 from vieval_plugin.data.vieval_demo.backgrounds import PHOTOGRAPHS, PLACES, backdrop, photograph
-from vieval_plugin.data.vieval_demo.drawing import COLOURS, HUES, SIZE, THINGS, Picture, Rgb, blend, draw_thing, place
-from vieval_plugin.data.vieval_demo.plan import quarters
-from vieval_plugin.data.vieval_demo.spoiling import bend, line_drawing, over_edit
-from vieval_plugin.data.vieval_demo.toys import altered, draw_toy, portrait, toy_number
 
 _WORDS = ("no", "one", "two", "three", "four", "five")
 _CORNERS = {"upper left": (48, 48), "upper right": (208, 48), "lower right": (208, 208), "lower left": (48, 208)}

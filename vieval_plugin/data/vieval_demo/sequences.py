@@ -15,10 +15,10 @@ from typing import TypeAlias
 import PIL.Image
 from tqdm import tqdm
 
+from vieval_plugin.data.drawings.drawing import COLOURS, HUES, THINGS, Picture, draw_thing
 from vieval_plugin.data.sequences import EditingSequence, SequenceFolder
 from vieval_plugin.data.sequences.plain import write
 from vieval_plugin.data.vieval_demo.backgrounds import PLACES, backdrop
-from vieval_plugin.data.vieval_demo.drawing import COLOURS, HUES, THINGS, Picture, draw_thing
 from vieval_plugin.data.vieval_demo.outputs import png
 from vieval_plugin.files import write_whole
 

@@ -81,6 +81,100 @@ _THINGS: dict[str, tuple[Part, ...]] = {
         ("polygon", "white", (47, 20, 47, 66, 14, 66)),
         ("polygon", "brown", (4, 72, 96, 72, 80, 95, 20, 95)),
     ),
+    # what follows is in no picture of vieval_demo: data/drawings has it
+    "tree": (
+        ("rectangle", "brown", (42, 60, 58, 98)),
+        ("ellipse", "main", (14, 4, 86, 68)),
+    ),
+    "mushroom": (
+        ("rectangle", "white", (38, 50, 62, 96)),
+        ("polygon", "main", (6, 54, 22, 20, 50, 6, 78, 20, 94, 54)),
+        ("plain", "white", (28, 26, 42, 40)),
+        ("plain", "white", (56, 24, 72, 40)),
+    ),
+    "cup": (
+        ("ellipse", "white", (60, 36, 96, 72)),
+        ("polygon", "main", (10, 22, 76, 22, 66, 90, 20, 90)),
+        ("line", "ink", (14, 34, 72, 34)),
+    ),
+    "kite": (
+        ("line", "ink", (50, 70, 62, 84, 46, 99)),
+        ("polygon", "main", (50, 2, 84, 34, 50, 76, 16, 34)),
+        ("line", "ink", (50, 2, 50, 76)),
+        ("line", "ink", (16, 34, 84, 34)),
+    ),
+    "lamp": (
+        ("rectangle", "brown", (46, 46, 54, 90)),
+        ("rectangle", "brown", (26, 88, 74, 98)),
+        ("polygon", "main", (32, 6, 68, 6, 88, 52, 12, 52)),
+    ),
+    "book": (
+        ("rectangle", "main", (14, 10, 86, 92)),
+        ("rectangle", "white", (24, 76, 86, 92)),
+        ("rectangle", "white", (36, 24, 74, 42)),
+    ),
+    "clock": (
+        ("rectangle", "main", (12, 12, 88, 88)),
+        ("ellipse", "white", (22, 22, 78, 78)),
+        ("line", "ink", (50, 30, 50, 50, 66, 58)),
+    ),
+    "heart": (
+        ("plain", "main", (6, 10, 54, 58)),
+        ("plain", "main", (46, 10, 94, 58)),
+        ("wedge", "main", (9, 46, 91, 46, 50, 96)),
+    ),
+    "rocket": (
+        ("polygon", "brown", (30, 60, 10, 92, 34, 84)),
+        ("polygon", "brown", (70, 60, 90, 92, 66, 84)),
+        ("polygon", "main", (50, 2, 70, 34, 68, 88, 32, 88, 30, 34)),
+        ("ellipse", "white", (40, 34, 60, 54)),
+    ),
+    "shirt": (("polygon", "main", (30, 8, 70, 8, 98, 34, 84, 50, 74, 40, 74, 94, 26, 94, 26, 40, 16, 50, 2, 34)),),
+    "ball": (
+        ("ellipse", "main", (8, 8, 92, 92)),
+        ("line", "ink", (10, 40, 50, 54, 90, 40)),
+        ("line", "ink", (50, 54, 50, 91)),
+    ),
+    "duck": (
+        ("polygon", "brown", (6, 30, 26, 24, 26, 40)),
+        ("ellipse", "main", (18, 44, 96, 92)),
+        ("ellipse", "main", (18, 10, 56, 52)),
+        ("ellipse", "ink", (30, 22, 38, 30)),
+    ),
+    "crown": (
+        ("polygon", "main", (8, 90, 4, 24, 28, 52, 50, 10, 72, 52, 96, 24, 92, 90)),
+        ("rectangle", "white", (10, 74, 90, 84)),
+    ),
+    "bell": (
+        ("ellipse", "ink", (40, 80, 60, 98)),
+        ("polygon", "main", (50, 4, 74, 26, 78, 66, 94, 86, 6, 86, 22, 66, 26, 26)),
+    ),
+    "drum": (
+        ("rectangle", "main", (8, 30, 92, 86)),
+        ("ellipse", "white", (8, 14, 92, 46)),
+        ("line", "ink", (8, 40, 30, 84, 50, 44, 70, 84, 92, 40)),
+    ),
+    "key": (
+        ("rectangle", "main", (44, 42, 56, 98)),
+        ("rectangle", "main", (54, 72, 76, 82)),
+        ("rectangle", "main", (54, 88, 80, 98)),
+        ("ellipse", "main", (26, 2, 74, 48)),
+        ("ellipse", "white", (40, 15, 60, 35)),
+    ),
+    "cactus": (
+        ("rectangle", "brown", (28, 78, 72, 98)),
+        ("rectangle", "main", (12, 34, 24, 56)),
+        ("rectangle", "main", (12, 50, 44, 60)),
+        ("rectangle", "main", (76, 24, 88, 46)),
+        ("rectangle", "main", (56, 40, 88, 50)),
+        ("rectangle", "main", (40, 6, 60, 80)),
+    ),
+    "snail": (
+        ("polygon", "brown", (2, 92, 6, 50, 16, 50, 22, 78, 96, 80, 98, 92)),
+        ("ellipse", "main", (24, 14, 92, 84)),
+        ("ellipse", "white", (44, 34, 72, 62)),
+        ("ellipse", "main", (52, 42, 64, 54)),
+    ),
 }
 THINGS = tuple(_THINGS)
 

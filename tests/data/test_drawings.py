@@ -1,0 +1,86 @@
+"""Drawings for training and for the held-out test: nothing is in both, and nothing of vieval_demo is trained on."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from tests.extras import needs
+from vieval_plugin.data.drawings import quality
+from vieval_plugin.data.drawings.cases import KINDS, case, drawn
+from vieval_plugin.data.drawings.samples import several
+from vieval_plugin.data.drawings.worlds import HELD_OUT, TRAINED
+from vieval_plugin.data.vieval_demo import INSTRUCTIONS, scenes
+from vieval_plugin.data.vieval_demo.backgrounds import PHOTOGRAPHS, PLACES
+from vieval_plugin.data.vieval_demo.unseen import SEED
+
+needs_photographs = needs("skimage")
+
+
+def kinds_of(world: object, name: str) -> set[object]:
+    held = getattr(world, name)
+    return {defect for some in held.values() for defect in some} if name == "defects" else set(held)
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(TRAINED)])
+def test_the_two_worlds_share_nothing(name: str) -> None:
+    # the names of two defects stand for changes of their own in each world, which share nothing either
+    shared = kinds_of(TRAINED, name) & kinds_of(HELD_OUT, name)
+    assert shared <= ({"surroundings", "outlines"} if name == "defects" else set())
+
+
+def test_no_background_of_the_demo_is_drawn_on() -> None:
+    files = {file for file, _ in PHOTOGRAPHS.values()}
+    for world in (TRAINED, HELD_OUT):
+        assert not files & set(world.photographs.values())
+        assert not set(PLACES.values()) & set(world.places)
+
+
+@needs_photographs
+def test_no_instruction_of_the_demo_is_drawn() -> None:
+    demo = {text for kind in KINDS for n in range(INSTRUCTIONS) for text in scenes.case(kind, n).texts.values()}
+    rng = np.random.RandomState(0)
+    asked = {
+        case(TRAINED, kind, rng).texts[name]
+        for kind, name in (("tig", "prompt"), ("mie", "instruction"), ("tie", "instruction"), ("mcic", "prompt"))
+        for _ in range(15)
+    }
+    assert len(asked) > 55
+    assert not asked & demo
+
+
+@needs_photographs
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_seed_draws_the_same_and_another_does_not(kind: str) -> None:
+    [one], [again], [other] = (list(several(TRAINED, kind, seed, 1, 2)) for seed in (7, 7, 8))
+    pixels = [[output.picture.tobytes() for output in outputs] for _, outputs in (one, again, other)]
+    assert pixels[0] == pixels[1] != pixels[2]
+    assert one[0].texts == again[0].texts
+
+
+@needs_photographs
+@pytest.mark.parametrize("world", [TRAINED, HELD_OUT], ids=["trained", "held out"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_defect_of_content_changes_the_picture(kind: str, world: object) -> None:
+    rng = np.random.RandomState(SEED if world is HELD_OUT else 0)
+    asked = case(world, kind, rng)
+    whole, none = drawn(asked, asked.defects[0], 0, np.random.RandomState(1))
+    assert none == 0
+    for defect in set(asked.defects):
+        spoilt, strength = drawn(asked, defect, 1, np.random.RandomState(1))
+        assert strength == 1
+        assert np.abs(np.asarray(whole.picture, float) - np.asarray(spoilt.picture, float)).max() > 20, defect
+
+
+@pytest.mark.parametrize("name", quality.DEFECTS)
+def test_a_stronger_defect_of_quality_is_farther_from_the_picture(name: str) -> None:
+    x = np.random.RandomState(3).uniform(40, 200, (16, 16, 3)).repeat(16, 0).repeat(16, 1)
+    defect = quality.DEFECTS[name]
+    away = [
+        np.mean(
+            [np.abs(np.clip(defect(x.copy(), s, np.random.RandomState(seed)), 0, 255) - x).mean() for seed in range(4)]
+        )
+        for s in (0.1, 0.4, 1)
+    ]
+    assert away == sorted(away)
+    assert away[0] < 0.8 * away[2]

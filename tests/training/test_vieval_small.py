@@ -1,0 +1,66 @@
+"""The training of vieval_small: what is interrupted goes on as if it had not been."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.extras import needs
+
+pytestmark = [needs("torch"), needs("skimage")]
+
+
+@pytest.fixture(scope="module")
+def drawings():
+    from vieval_plugin.training.vieval_small import pieces
+
+    return {kind: [pieces.piece(kind, 0, cases=3)] for kind in ("tie", "cig")}
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.parametrize(("part", "kind"), [("control", "cig"), ("edits", "tie")])
+def test_an_interrupted_training_ends_with_the_weights_of_one_that_was_not(
+    part, kind, drawings, tmp_path: Path, monkeypatch
+) -> None:
+    import torch
+
+    from vieval_plugin.training.vieval_small import learn
+
+    monkeypatch.setattr(learn, "KEPT", 2)
+    held, plan = {kind: drawings[kind]}, learn.Plan((3, 2), batch=3)
+    whole, broken, other = (tmp_path / name for name in ("whole", "broken", "other"))
+    for folder in (whole, broken, other):
+        folder.mkdir()
+    one = learn.train(part, held, held, plan, whole)
+
+    step = learn._step
+
+    def failing(*arguments):
+        if arguments[-1] == 3:  # one step after the state was kept last
+            raise Interrupted
+        return step(*arguments)
+
+    monkeypatch.setattr(learn, "_step", failing)
+    with pytest.raises(Interrupted):
+        learn.train(part, held, held, plan, broken)
+    monkeypatch.setattr(learn, "_step", step)
+    two = learn.train(part, held, held, plan, broken)
+    three = learn.train(part, held, held, learn.Plan((3, 2), batch=3, seed=1), other)
+
+    states = [torch.load(path, weights_only=True)["network"] for path in (one, two, three)]
+    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+    assert any(not torch.equal(tensor, states[2][name]) for name, tensor in states[0].items())
+
+
+def test_pieces_that_are_there_are_not_drawn_again(tmp_path: Path) -> None:
+    from vieval_plugin.training.vieval_small import pieces
+
+    pieces.path(tmp_path, "cig", 0).write_bytes(b"there")
+    pieces.draw(tmp_path, {"cig": [0, 1]}, workers=1, cases=1)
+    assert pieces.path(tmp_path, "cig", 0).read_bytes() == b"there"
+    with np.load(pieces.path(tmp_path, "cig", 1)) as held:
+        assert held["output"].shape == (1, pieces.EACH, 96, 96, 3)
+    assert len(list(tmp_path.iterdir())) == 2

@@ -1,0 +1,195 @@
+"""Backgrounds in any number: drawn ones of several sorts, and photographs of scikit-image that `vieval_demo` does not show.
+
+Each sort is a function of a random state to a picture of 256 x 256 pixels.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import PIL.Image
+import PIL.ImageDraw
+import PIL.ImageOps
+from scipy.ndimage import gaussian_filter
+from scipy.spatial import KDTree
+
+from vieval_plugin.data.drawings.drawing import SIZE, Picture
+from vieval_plugin.errors import VievalError
+
+Ground: TypeAlias = Callable[[np.random.RandomState], Picture]
+
+
+def _colour(rng: np.random.RandomState) -> tuple[int, int, int]:
+    # half of them pale or greyish, as most surfaces are
+    vivid, grey = rng.uniform(0.2, 1), rng.uniform(40, 230)
+    red, green, blue = grey + (rng.randint(0, 256, 3) - grey) * vivid
+    return int(red), int(green), int(blue)
+
+
+def _picture(pixels: np.ndarray) -> Picture:
+    return PIL.Image.fromarray(np.clip(pixels, 0, 255).round().astype(np.uint8))
+
+
+def landscape(rng: np.random.RandomState) -> Picture:
+    """Two gradients that meet in the middle, hills, and strokes on the lower one."""
+    horizon = int(SIZE * rng.uniform(0.3, 0.7))
+    sky, skyline, ground, front = (np.array(_colour(rng), float) for _ in range(4))
+    skyline, front = (sky + skyline) / 2, (ground + front) / 2
+    column = np.concatenate([np.linspace(sky, skyline, horizon), np.linspace(ground, front, SIZE - horizon)])
+    canvas = _picture(np.repeat(column[:, None], SIZE, axis=1)).resize((2 * SIZE, 2 * SIZE))
+    pen = PIL.ImageDraw.Draw(canvas)
+    for _ in range(rng.randint(0, 4)):
+        x, y, r = rng.uniform(-60, 572), 2 * horizon + rng.uniform(0, 60), rng.uniform(60, 260)
+        pen.ellipse((x - r, y - r / 3, x + r, y + r), fill=tuple(int(v) for v in ground * rng.uniform(0.7, 1.2)))
+    stroke = tuple(int(v) for v in np.clip(front * rng.uniform(0.6, 1.3), 0, 255))
+    length, lean = rng.uniform(4, 30), rng.uniform(-1, 1)
+    for _ in range(rng.randint(0, 500)):
+        x, y = rng.uniform(0, 2 * SIZE), rng.uniform(2 * horizon, 2 * SIZE)
+        pen.line((x, y, x + length * lean, y - length * (1 - abs(lean))), fill=stroke, width=3)
+    for _ in range(rng.randint(0, 80)):
+        x, y, r = rng.uniform(0, 2 * SIZE), rng.uniform(0, 2 * horizon), rng.uniform(1, 4)
+        pen.ellipse((x - r, y - r, x + r, y + r), fill=(250, 245, 230))
+    return canvas.reduce(2)
+
+
+def leaves(rng: np.random.RandomState) -> Picture:
+    """Shapes of all sizes over each other, whose statistics are near those of photographs (dead leaves)."""
+    canvas = PIL.Image.new("RGB", (SIZE, SIZE), _colour(rng))
+    pen = PIL.ImageDraw.Draw(canvas)
+    base, spread = np.array(_colour(rng), float), rng.uniform(20, 110)
+    for r in sorted(6 / rng.uniform(0.05, 1, 220), reverse=True):
+        x, y = rng.uniform(0, SIZE, 2)
+        fill = tuple(int(v) for v in np.clip(base + rng.standard_normal(3) * spread, 0, 255))
+        if rng.random_sample() < 0.5:
+            pen.ellipse((x - r, y - r * rng.uniform(0.4, 1), x + r, y + r), fill=fill)
+        else:
+            pen.polygon([tuple(np.array([x, y]) + rng.uniform(-r, r, 2)) for _ in range(4)], fill=fill)
+    texture = gaussian_filter(rng.standard_normal((SIZE, SIZE, 1)), (1, 1, 0)) * rng.uniform(0, 30)
+    return _picture(gaussian_filter(np.asarray(canvas, float), (0.7, 0.7, 0)) + texture)
+
+
+def clouds(rng: np.random.RandomState) -> Picture:
+    """Noise of all scales between a few colours."""
+    octaves = [2**-k * _grown(rng.standard_normal((2 ** (k + 2), 2 ** (k + 2), 2))) for k in range(6)]
+    heights = sum(octaves)
+    heights = (heights - heights.min()) / (heights.max() - heights.min())
+    one, two, three = (np.array(_colour(rng), float) for _ in range(3))
+    a, b = heights[..., :1], heights[..., 1:]
+    return _picture((one * (1 - a) + two * a) * (1 - b) + three * b)
+
+
+def _grown(small: np.ndarray) -> np.ndarray:
+    channels = [
+        np.asarray(
+            PIL.Image.fromarray(small[..., i].astype(np.float32)).resize((SIZE, SIZE), PIL.Image.Resampling.BICUBIC)
+        )
+        for i in range(small.shape[-1])
+    ]
+    return np.stack(channels, -1)
+
+
+def interior(rng: np.random.RandomState) -> Picture:
+    """A wall with stripes or plain, a floor, and furniture of boxes."""
+    canvas = PIL.Image.new("RGB", (SIZE, SIZE), _colour(rng))
+    pen = PIL.ImageDraw.Draw(canvas)
+    stripe, wide = _colour(rng), int(rng.randint(8, 40))
+    if rng.random_sample() < 0.6:
+        for x in range(0, SIZE, 2 * wide):
+            pen.rectangle((x, 0, x + int(wide * 0.6), SIZE), fill=stripe)
+    floor = int(rng.uniform(0.5, 0.8) * SIZE)
+    pen.rectangle((0, floor, SIZE, SIZE), fill=_colour(rng))
+    line = _colour(rng)
+    for y in range(floor, SIZE, int(rng.randint(8, 24))):
+        pen.line((0, y, SIZE, y), fill=line)
+    for _ in range(rng.randint(0, 5)):
+        left, top, w, h = rng.uniform(-20, 220), rng.uniform(20, 170), rng.uniform(20, 90), rng.uniform(20, 90)
+        pen.rectangle((left, top, left + w, top + h), fill=_colour(rng), outline=(40, 36, 40))
+    return canvas
+
+
+# ---- held out
+
+
+def city(rng: np.random.RandomState) -> Picture:
+    """Towers with lit windows before a sky."""
+    canvas = PIL.Image.new("RGB", (SIZE, SIZE), _colour(rng))
+    pen = PIL.ImageDraw.Draw(canvas)
+    lit = (250, 230, 150)
+    left = -10
+    while left < SIZE:
+        wide, top = int(rng.randint(24, 60)), int(rng.randint(40, 170))
+        grey = int(rng.randint(30, 150))
+        pen.rectangle((left, top, left + wide, SIZE), fill=(grey, grey, grey + 15), outline=(20, 20, 25))
+        for y in range(top + 6, SIZE, 14):
+            for x in range(left + 5, left + wide - 6, 11):
+                if rng.random_sample() < 0.5:
+                    pen.rectangle((x, y, x + 5, y + 7), fill=lit)
+        left += wide
+    return canvas
+
+
+def cells(rng: np.random.RandomState) -> Picture:
+    """Cells around random points, each of one colour, as of a stained window."""
+    points, colours = rng.uniform(0, SIZE, (60, 2)), rng.randint(20, 236, (60, 3)).astype(float)
+    y, x = np.mgrid[0:SIZE, 0:SIZE]
+    found: tuple[Any, Any] = KDTree(points).query(np.stack([y, x], -1), k=2)
+    near, which = found
+    seam = (near[..., 1] - near[..., 0] < 3)[..., None]
+    return _picture(np.where(seam, 25, colours[which[..., 0]]))
+
+
+def rings(rng: np.random.RandomState) -> Picture:
+    """Rings around a few centres that run into each other, as on water."""
+    y, x = np.mgrid[0:SIZE, 0:SIZE]
+    wave = sum(np.sin(np.hypot(y - v, x - u) / rng.uniform(4, 12)) for v, u in rng.uniform(0, SIZE, (3, 2)))
+    low, high = (np.array(_colour(rng), float) for _ in range(2))
+    return _picture(low + (high - low) * ((wave + 3) / 6)[..., None])
+
+
+TRAINED_PHOTOGRAPHS: dict[str, str] = {
+    "coins on a table": "coins.png",
+    "a brick wall": "brick.png",
+    "gravel": "gravel.png",
+    "grass": "grass.png",
+    "a motorcycle in a workshop": "motorcycle_left.png",
+    "a printed page": "page.png",
+    "a hand drawn sign": "text.png",
+}
+HELD_OUT_PHOTOGRAPHS: dict[str, str] = {
+    "galaxies far away": "hubble_deep_field.jpg",
+    "cells of a colon, stained": "ihc.png",
+    "the surface of the moon": "moon.png",
+    "the back of an eye": "retina.jpg",
+}
+
+
+@lru_cache(maxsize=16)
+def _opened(file: str) -> Picture:
+    package = importlib.util.find_spec("skimage")
+    path = Path(package.origin or "").parent / "data" / file if package else Path(file)
+    if not path.is_file():
+        raise VievalError(
+            f'{file} of scikit-image is missing, whose photographs are drawn on: pip install "vieval[metrics]"'
+        )
+    with PIL.Image.open(path) as opened:
+        picture: Picture = opened.convert("RGB")
+    return picture
+
+
+def crop(file: str, rng: np.random.RandomState) -> Picture:
+    """A random square of a photograph, mirrored or not."""
+    whole = _opened(file)
+    side = int(min(whole.size) * rng.uniform(0.5, 1))
+    left, top = rng.randint(0, whole.width - side + 1), rng.randint(0, whole.height - side + 1)
+    box = (left, top, left + side, top + side)
+    picture = whole.resize((SIZE, SIZE), PIL.Image.Resampling.BILINEAR, box=box, reducing_gap=2)
+    return PIL.ImageOps.mirror(picture) if rng.random_sample() < 0.5 else picture
+
+
+TRAINED: tuple[Ground, ...] = (landscape, leaves, clouds, interior)
+HELD_OUT: tuple[Ground, ...] = (city, cells, rings)
