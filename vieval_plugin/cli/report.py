@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,17 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("report", help="tables from results of lmms-eval or VLMEvalKit runs")
+    parser = commands.add_parser("report", help="tables from results")
     parser.add_argument(
         "results",
         nargs="+",
         type=Path,
-        help="--output_path of lmms-eval runs with --log_samples, or --work-dir of VLMEvalKit runs",
+        help="--output_path of lmms-eval runs with --log_samples, --work-dir of VLMEvalKit runs, or what score wrote",
     )
+    parser.add_argument(
+        "--label", action="append", default=[], help="what to call the judge of a result; once for each, in their order"
+    )
+    parser.add_argument("--human", nargs="+", type=Path, default=[], help="CSV files of people's ratings")
     parser.add_argument("--out", type=Path, required=True, help="folder for report.md, CSV tables and cells.json")
     parser.add_argument("--expect", type=Path, help="CSV of printed cells to compare with")
     parser.add_argument(
@@ -40,14 +45,19 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
+    from vieval_plugin.data.reading.ratings import read_ratings
     from vieval_plugin.files import require_writable
     from vieval_plugin.harmless import say
     from vieval_plugin.report import write_report
+    from vieval_plugin.results.runs import load_results
 
     require_writable(options.out / "report.md")
     statistics = config.current().statistics.options()
-    comparison = write_report(options.results, options.out, statistics, options.expect, options.order, options.card)
+    ratings = read_ratings(options.human) if options.human else None
+    results = load_results(options.results, options.label)
+    comparison = write_report(results, options.out, statistics, options.expect, options.order, options.card, ratings)
     say(f"wrote {options.out / 'report.md'}")
+    say(*(f"vieval: not read, and left out: {line}" for line in results.unreadable), file=sys.stderr)
     if options.traces:
         from vieval_plugin.report.traces import write_pages
         from vieval_plugin.results.lookup import open_results
@@ -55,6 +65,6 @@ def _run(options: argparse.Namespace) -> int:
         for page in write_pages(open_results(options.results), options.out):
             say(f"wrote {page}")
     if comparison is None:
-        return 0
+        return 1 if results.unreadable else 0
     say(*comparison.lines())
-    return 1 if comparison.failed else 0
+    return 1 if comparison.failed or results.unreadable else 0

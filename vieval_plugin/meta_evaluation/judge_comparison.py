@@ -42,7 +42,7 @@ class ComparedStatistic:
 
     - `part` is the benchmark's part, or `all`; `aspect` what is rated; `statistic` how it is computed, in words;
     - `judges` are all judges that rate it; `used` is how many samples (or whatever `counted` calls them) all of them
-      have a score for, but for those that cannot be compared;
+      have a score for, but for those that cannot be compared; `who` is what is compared;
     - `pair` gives the paired statistic of two judges by their places, on those samples;
     - `why` says why nothing can be compared, empty where something can; `notes` are lines to be read beside the result.
     """
@@ -56,6 +56,7 @@ class ComparedStatistic:
     counted: str = "samples"
     why: str = ""
     notes: tuple[str, ...] = ()
+    who: str = "judges"
 
 
 @dataclass(frozen=True)
@@ -176,9 +177,9 @@ def _hindrance(compared: ComparedStatistic, judges: Sequence[ComparedJudge]) -> 
     if compared.why:
         return compared.why
     if len(able) < 2:
-        return f"two judges are needed, and there is {' '.join(able) or 'none'}{unable}"
+        return f"two {compared.who} are needed, and there is {' '.join(able) or 'none'}{unable}"
     if not compared.used:
-        return f"no {compared.counted} that all of these judges scored: {', '.join(able)}{unable}"
+        return f"no {compared.counted} that all of these {compared.who} scored: {', '.join(able)}{unable}"
     return ""
 
 
@@ -196,6 +197,6 @@ def _unequal(compared: ComparedStatistic, able: Sequence[ComparedJudge]) -> tupl
         return ()
     told = ", ".join(f"{judge.label} {judge.own}" for judge in able)
     return (
-        f"the judges' own numbers of {compared.counted} differ by more than {_UNEQUAL:.0%} ({told}); "
+        f"the {compared.who}' own numbers of {compared.counted} differ by more than {_UNEQUAL:.0%} ({told}); "
         "what one of them could not score counts for none",
     )

@@ -103,7 +103,7 @@ def _response(document: Mapping[str, Any]) -> tuple[SampleId, Verdict, Provenanc
         return (
             _ID.validate_python(document["id"]),
             read_verdict(document["verdict"]),
-            _provenance(json.dumps(document["provenance"], sort_keys=True)),
+            read_provenance(document["provenance"]),
         )
     except (ValidationError, KeyError) as error:
         raise VievalError(f"not a VIEval verdict ({_brief(error)})") from None
@@ -116,7 +116,7 @@ def read_verdict(document: Mapping[str, Any]) -> Verdict:
 
 def read_provenance(document: Mapping[str, Any]) -> Provenance:
     """A provenance from its JSON; pydantic's ValidationError for what is none."""
-    return _PROVENANCE.validate_python(document)
+    return _provenance(json.dumps(document, sort_keys=True))
 
 
 @lru_cache(maxsize=64)
