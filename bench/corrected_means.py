@@ -39,7 +39,9 @@ def scores(data: Path, logs: str) -> dict[tuple[str, str, str], tuple[Floats, Fl
     return {key: (np.array(rows)[:, 0], np.array(rows)[:, 1]) for key, rows in held.items()}
 
 
-def intervals(people: Floats, judge: Floats, labels: int, rng: np.random.Generator) -> dict[str, tuple[float, float, float]]:
+def intervals(
+    people: Floats, judge: Floats, labels: int, rng: np.random.Generator
+) -> dict[str, tuple[float, float, float]]:
     """Estimate and interval of each way, from one draw of images of which so many are rated."""
     drawn = rng.integers(0, len(people), len(people))
     rated = np.isin(np.arange(len(drawn)), rng.choice(len(drawn), labels, replace=False))

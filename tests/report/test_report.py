@@ -98,7 +98,9 @@ def test_an_order_that_cannot_be_used_is_one_line_and_nothing_is_written(tmp_pat
 
 
 def test_samples_that_a_judge_could_not_be_asked_about_have_a_column_of_their_own(tmp_path: Path) -> None:
-    write_report(load_results([results(tmp_path / "run", lacking=3)]), tmp_path / "out", StatisticsOptions("worst", draws=20))
+    write_report(
+        load_results([results(tmp_path / "run", lacking=3)]), tmp_path / "out", StatisticsOptions("worst", draws=20)
+    )
     with (tmp_path / "out" / f"{BENCHMARK}_statuses.csv").open(newline="") as file:
         [samples, _] = csv.DictReader(file)
     assert (samples["ok"], samples["not_applicable"]) == ("17", "3")

@@ -62,7 +62,7 @@ def _rows(benchmark: str, found: JudgeComparison) -> list[tuple[str, ...]]:
             benchmark,
             found.compared.part,
             found.compared.aspect,
-            "-" if one.rank is None else str(one.rank),
+            "" if one.rank is None else str(one.rank),
             one.judge.label,
             one.judge.reason or found.why if math.isnan(one.estimate) else f"{one.estimate:.4f}",
             str(one.judge.own),
