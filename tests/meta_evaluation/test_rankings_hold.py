@@ -13,7 +13,7 @@ from vieval_plugin.meta_evaluation.judge_leaderboard import judge_leaderboard
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import Provenance, Record, Run
 
-OPTIONS = StatisticsOptions(draws=199)
+OPTIONS = StatisticsOptions(draws=99)
 PROMPTS, MODELS = 80, 4
 
 
@@ -69,9 +69,9 @@ def shares(runs: int, what: str) -> tuple[int, int]:
 
 @pytest.mark.parametrize("what", ["judges", "generators"])
 def test_the_best_of_three_is_found(what: str) -> None:
-    ordered, equal = shares(20, what)
-    assert ordered >= 19
-    assert equal >= 17
+    ordered, equal = shares(10, what)
+    assert ordered >= 9
+    assert equal >= 8
 
 
 @pytest.mark.slow

@@ -150,10 +150,8 @@ def _rank_cells(cells: _Cells, part: str, label: str, ranking: Ranking) -> None:
 
 def _rated(runs: Sequence[Run], parts: Sequence[str]) -> dict[str, list[Observation]]:
     """Each rated sample of a part once, whichever runs hold it."""
-    return {
-        part: list({rows[0].id: observe(rows) for run in runs for rows in run.records.get(part, [])}.values())
-        for part in parts
-    }
+    held = {part: {rows[0].id: rows for run in runs for rows in run.records.get(part, [])} for part in parts}
+    return {part: [observe(rows) for rows in found.values()] for part, found in held.items()}
 
 
 def _human_cells(
