@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,6 +42,8 @@ def corrected_generators(run: Run, options: StatisticsOptions) -> list[Corrected
     An image's rating is the mean over its raters. Only images that the judge scored count. Kinds are strata: of each
     there may be another share rated, as a labelling page chooses them.
 
+    An aspect that people rated on another scale than [0, 1] is left out.
+
     Args:
         run: one judge's, with people's ratings in its records.
         options: what a failed verdict is, how many draws, the seed.
@@ -49,7 +52,7 @@ def corrected_generators(run: Run, options: StatisticsOptions) -> list[Corrected
         In [0, 1] all; intervals of 95%.
     """
     judged = [named_with_part(one) for one in generators_of(run, options)]
-    aspects = dict.fromkeys(aspect for one in judged for aspect in one.aspects)
+    aspects = dict.fromkeys(aspect for one in judged for aspect in one.aspects if _on_our_scale(judged, aspect))
     found = [_corrected(run, one, aspect, options) for aspect in aspects for one in judged]
     return [one for one in found if one.rated]
 
@@ -72,6 +75,12 @@ def _corrected(run: Run, one: JudgedImages, aspect: str, options: StatisticsOpti
         len(images),
         tuple(kind for kind in dict.fromkeys(kinds) if not any(rated[np.array(kinds) == kind])),
     )
+
+
+def _on_our_scale(judged: Sequence[JudgedImages], aspect: str) -> bool:
+    """Whether people rated as judges score: beside another scale, a judge's mean says nothing."""
+    given = [value for one in judged for image in one.all for value in dict(image.ratings).get(aspect, ())]
+    return all(0 <= value <= 1 or math.isnan(value) for value in given)
 
 
 def _rating(image: Observation, aspect: str) -> float:

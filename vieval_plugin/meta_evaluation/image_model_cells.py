@@ -164,7 +164,8 @@ def _human_cells(
     """Fill in the human rows and return Krippendorff's alpha by part and aspect; nothing where there is one rater."""
     alpha = {}
     for part, observed in rated.items():
-        ratings = observed[0].ratings
+        observed = [o for o in observed if o.ratings]
+        ratings = observed[0].ratings if observed else ()
         if min((len(values) for _, values in ratings), default=0) < 2:
             continue
         aspects = tuple(aspect for aspect, _ in ratings)

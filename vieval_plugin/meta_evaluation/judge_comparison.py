@@ -97,13 +97,16 @@ class JudgeComparison:
     warnings: tuple[str, ...] = ()
 
 
-def compare_judges(compared: ComparedStatistic, benchmark: str, options: StatisticsOptions) -> JudgeComparison:
+def compare_judges(
+    compared: ComparedStatistic, benchmark: str, options: StatisticsOptions, intervals: bool = True
+) -> JudgeComparison:
     """All pairs of judges on one statistic.
 
     Args:
         compared: what the benchmark's report gave.
         benchmark: its name; with the part it joins the seed.
         options: how many draws (of the bootstrap, and of the permutation test), and the seed.
+        intervals: whether differences have theirs, which take most of the time.
 
     Returns:
         Differences with 95% intervals, the same groups drawn for all judges; permutation p-values, and these adjusted by
@@ -128,7 +131,7 @@ def compare_judges(compared: ComparedStatistic, benchmark: str, options: Statist
     able = [place for place, judge in enumerate(judges) if not judge.reason]
     seed = [options.seed, zlib.crc32(f"{benchmark}/{compared.part}".encode())]
     two_by_two = list(combinations(able, 2))
-    found = [compare(compared.pair(*both), options.draws, seed) for both in two_by_two]
+    found = [compare(compared.pair(*both), options.draws, seed, intervals) for both in two_by_two]
     pairs = tuple(
         ComparedPair(judges[first].label, judges[second].label, one, adjusted)
         for (first, second), one, adjusted in zip(
@@ -188,7 +191,9 @@ def _too_few(pairs: int, draws: int) -> tuple[str, ...]:
     needed = math.ceil(pairs / LEVEL)
     if draws + 1 >= needed:
         return ()
-    return (f"{draws} draws cannot tell any two of {pairs} pairs apart: repeat with --draws {needed} or more",)
+    return (
+        f"{draws} draws cannot tell any two of {pairs} pairs apart: repeat with {needed} or more (--draws, or the option statistics.draws)",
+    )
 
 
 def _unequal(compared: ComparedStatistic, able: Sequence[ComparedJudge]) -> tuple[str, ...]:

@@ -49,11 +49,11 @@ def judge_leaderboard(
         options: how many draws, the seed.
 
     Returns:
-        Comparisons as `compare_judges` makes them: on the samples that all judges scored.
+        Comparisons as `compare_judges` makes them, on the samples that all judges scored, without intervals of differences.
     """
     defaults = {benchmark: chosen for benchmark, several in compared.items() if (chosen := default_statistics(several))}
     found = [
-        (benchmark, compare_judges(one, benchmark, options))
+        (benchmark, compare_judges(one, benchmark, options, intervals=False))
         for benchmark, several in defaults.items()
         for one in several
     ]
@@ -61,7 +61,7 @@ def judge_leaderboard(
     held = {benchmark: several for benchmark, several in able.items() if several}
     if len(held) < 2:
         return JudgeLeaderboard(tuple(found))
-    return JudgeLeaderboard(tuple(found), compare_judges(_over(held), OVER_BENCHMARKS, options))
+    return JudgeLeaderboard(tuple(found), compare_judges(_over(held), OVER_BENCHMARKS, options, intervals=False))
 
 
 def default_statistics(compared: Sequence[ComparedStatistic]) -> list[ComparedStatistic]:
