@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vieval_plugin.meta_evaluation.generator_means import over_prompts
-from vieval_plugin.meta_evaluation.judged_images import JudgedImages, generators_of, named_with_part
+from vieval_plugin.meta_evaluation.judged_images import GeneratorImages, generators_of, named_with_part
 from vieval_plugin.meta_evaluation.observations import Estimate, Observation, StatisticsOptions
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import mean_of_given
@@ -57,7 +57,7 @@ def corrected_generators(run: Run, options: StatisticsOptions) -> list[Corrected
     return [one for one in found if one.rated]
 
 
-def _corrected(run: Run, one: JudgedImages, aspect: str, options: StatisticsOptions) -> CorrectedGenerator:
+def _corrected(run: Run, one: GeneratorImages, aspect: str, options: StatisticsOptions) -> CorrectedGenerator:
     images = [image for image in one.all if aspect in dict(image.scores)]
     people = np.array([_rating(image, aspect) for image in images], dtype=float)
     scores = np.array([dict(image.scores)[aspect] for image in images], dtype=float)
@@ -77,7 +77,7 @@ def _corrected(run: Run, one: JudgedImages, aspect: str, options: StatisticsOpti
     )
 
 
-def _on_our_scale(judged: Sequence[JudgedImages], aspect: str) -> bool:
+def _on_our_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:
     """Whether people rated as judges score: beside another scale, a judge's mean says nothing."""
     given = [value for one in judged for image in one.all for value in dict(image.ratings).get(aspect, ())]
     return all(0 <= value <= 1 or math.isnan(value) for value in given)

@@ -23,7 +23,7 @@ from vieval_plugin.meta_evaluation.judge_comparison import (
 )
 from vieval_plugin.meta_evaluation.judged_images import (
     HEADINGS,
-    JudgedImages,
+    GeneratorImages,
     generators_of,
     named_with_part,
     words_under,
@@ -101,7 +101,7 @@ def rank_generators(run: Run, options: StatisticsOptions) -> list[GeneratorRanki
     ]
 
 
-def _words(judged: Sequence[JudgedImages], heading: str) -> list[str]:
+def _words(judged: Sequence[GeneratorImages], heading: str) -> list[str]:
     """The words of a heading; none where one word says it all, as a part may that is also the kind."""
     words = words_under(judged, heading)
     if heading == "kind" and words == words_under(judged, "part"):
@@ -109,7 +109,7 @@ def _words(judged: Sequence[JudgedImages], heading: str) -> list[str]:
     return words if len(words) > 1 or heading in ("category", "tag") else []
 
 
-def _under(judged: Sequence[JudgedImages], heading: str, word: str) -> Mapping[str, Sequence[Observation]]:
+def _under(judged: Sequence[GeneratorImages], heading: str, word: str) -> Mapping[str, Sequence[Observation]]:
     held = {one.image_model: one.under(heading, word) if heading else one.all for one in judged}
     return {model: images for model, images in held.items() if images}
 

@@ -11,7 +11,7 @@ from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.generator_means import by_prompt, over_prompts
 from vieval_plugin.meta_evaluation.judged_images import (
     HEADINGS,
-    JudgedImages,
+    GeneratorImages,
     generators_of,
     named_with_part,
     words_under,
@@ -50,7 +50,7 @@ def generator_tables(benchmark: str, parts: Sequence[str], runs: Sequence[Run], 
 
 def _means(
     benchmark: str,
-    judged: Sequence[JudgedImages],
+    judged: Sequence[GeneratorImages],
     aspects: Sequence[str],
     options: StatisticsOptions,
     cells: dict[Key, float],
@@ -80,7 +80,7 @@ def _means(
 def _broken_down(
     benchmark: str,
     heading: str,
-    judged: Sequence[JudgedImages],
+    judged: Sequence[GeneratorImages],
     aspects: Sequence[str],
     options: StatisticsOptions,
     cells: dict[Key, float],
@@ -100,7 +100,7 @@ def _cell(
     benchmark: str,
     table: str,
     task: str,
-    one: JudgedImages,
+    one: GeneratorImages,
     images: Sequence[Observation],
     aspect: str,
     options: StatisticsOptions,
@@ -119,7 +119,7 @@ def _best(images: Sequence[Observation], aspect: str, benchmark: str, options: S
     return with_interval(found.value, found.low, found.high, found.reason)
 
 
-def _differences(benchmark: str, judged: Sequence[JudgedImages], options: StatisticsOptions) -> Table | None:
+def _differences(benchmark: str, judged: Sequence[GeneratorImages], options: StatisticsOptions) -> Table | None:
     """All generators of a judge two by two, on the prompts of which both have a score; p adjusted over all rows."""
     found = []
     for first, second in combinations(judged, 2):

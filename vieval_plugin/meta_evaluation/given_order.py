@@ -38,7 +38,7 @@ def ranking_against(
         The table, its cells (`footrule` >= 0, `rho` and `tau` in [-1, 1]), and why undefined ones are.
     """
     rows, cells, reasons = [], dict[Key, float](), dict[Key, str]()
-    for part in parts:
+    for part in parts if order else ():
         for run in (run for run in runs if part in run.records):
             for aspect in run.aspects:
                 scores = _scores(run.records[part], run.aspects, aspect, options)

@@ -21,7 +21,7 @@ HEADINGS: Mapping[str, Words] = {
 
 
 @dataclass(frozen=True)
-class JudgedImages:
+class GeneratorImages:
     """The images of one generator that one judge saw, failures filled, all parts together, each with its part."""
 
     judge: str
@@ -39,7 +39,7 @@ class JudgedImages:
         return [one for part, one in self.images if word in HEADINGS[heading](part, one)]
 
 
-def generators_of(run: Run, options: StatisticsOptions) -> list[JudgedImages]:
+def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]:
     """The generators of a run in the order in which they come; contests, which several are in, are left out.
 
     Args:
@@ -57,16 +57,16 @@ def generators_of(run: Run, options: StatisticsOptions) -> list[JudgedImages]:
         ordered = sorted(images, key=lambda one: (one[0], one[1].group, one[1].uid, one[1].draw))
         filled = fill([one for _, one in ordered], tuple(scores), options)
         places = [part for part, _ in ordered]
-        found.append(JudgedImages(run.label, model, tuple(scores), tuple(zip(places, filled, strict=True))))
+        found.append(GeneratorImages(run.label, model, tuple(scores), tuple(zip(places, filled, strict=True))))
     return found
 
 
-def named_with_part(side: JudgedImages) -> JudgedImages:
+def named_with_part(side: GeneratorImages) -> GeneratorImages:
     """The same, groups named with their part: two parts may have a prompt of one uid."""
     return replace(side, images=tuple((part, replace(one, group=f"{part}/{one.group}")) for part, one in side.images))
 
 
-def words_under(judged: Sequence[JudgedImages], heading: str) -> list[str]:
+def words_under(judged: Sequence[GeneratorImages], heading: str) -> list[str]:
     """All words of one of `HEADINGS` that an image of any generator stands under, in the order in which they come."""
     return list(
         dict.fromkeys(word for side in judged for part, one in side.images for word in HEADINGS[heading](part, one))

@@ -21,8 +21,8 @@ VOTE = "vote"
 
 
 @dataclass(frozen=True)
-class Ratings:
-    """Ratings of samples by aspect and rater, in [0, 1], and votes on contests by rater.
+class HumanRatings:
+    """HumanRatings of samples by aspect and rater, in [0, 1], and votes on contests by rater.
 
     `where` says of each of them in which line of which file it comes first.
     """
@@ -38,7 +38,7 @@ class Ratings:
         return tuple(sorted(rating | {rater for given in self.votes.values() for rater in given}))
 
 
-def rated(runs: Sequence[Run], ratings: Ratings) -> tuple[list[Run], list[SampleId]]:
+def rated(runs: Sequence[Run], ratings: HumanRatings) -> tuple[list[Run], list[SampleId]]:
     """Runs with these ratings and votes in the place of all that their records had, and what no run has.
 
     Where each rater rated every sample, each one's ratings are kept; else a sample has the mean of those that it was
@@ -70,7 +70,7 @@ def rated(runs: Sequence[Run], ratings: Ratings) -> tuple[list[Run], list[Sample
     return made, [identity for identity in ratings.where if identity not in found]
 
 
-def rater_table(ratings: Ratings) -> Table:
+def rater_table(ratings: HumanRatings) -> Table:
     """How far raters agree with one another, a row an aspect.
 
     Krippendorff's alpha, of ratings with the difference of an interval scale, of votes with that of names.
@@ -100,7 +100,7 @@ def _agreement(aspect: str, table: np.ndarray, alpha: float) -> tuple[str, ...]:
     return aspect, str(raters), str(items), str(several), number(alpha, 3, reason)
 
 
-def _by_aspect(ratings: Ratings) -> dict[SampleId, dict[str, tuple[float, ...]]]:
+def _by_aspect(ratings: HumanRatings) -> dict[SampleId, dict[str, tuple[float, ...]]]:
     """The ratings of each sample by aspect: one a rater, or their mean where some rater left some out."""
     held = {identity: _with_overall(aspects) for identity, aspects in ratings.scores.items()}
     raters = {rater for aspects in held.values() for given in aspects.values() for rater in given}
@@ -128,7 +128,7 @@ def _with_overall(aspects: Mapping[str, Mapping[str, float]]) -> dict[str, Mappi
     return {**aspects, "O": overall} if overall else dict(aspects)
 
 
-def _schemes(runs: Sequence[Run], ratings: Ratings) -> dict[SampleId, str]:
+def _schemes(runs: Sequence[Run], ratings: HumanRatings) -> dict[SampleId, str]:
     """The scheme of each contest that was voted on: its own, else the one that has all words that were used."""
     used = {word for said in ratings.votes.values() for word in said.values()}
     common = "four_way" if used & {BOTH_GOOD, BOTH_BAD} else "three_way"
@@ -138,7 +138,7 @@ def _schemes(runs: Sequence[Run], ratings: Ratings) -> dict[SampleId, str]:
     }
 
 
-def _voted(identity: SampleId, scheme: str, ratings: Ratings) -> Votes:
+def _voted(identity: SampleId, scheme: str, ratings: HumanRatings) -> Votes:
     said = ratings.votes[identity]
     for rater, word in said.items():
         if word not in SCHEMES.get(scheme, ()):

@@ -14,7 +14,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.files import write_folder
 from vieval_plugin.meta_evaluation.given_order import ORDER, ranking_against
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
-from vieval_plugin.meta_evaluation.ratings import Ratings, rater_table
+from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
 from vieval_plugin.report.expect import PrintedComparison, compare
@@ -36,7 +36,7 @@ def write_report(
     expected: Path | None = None,
     order: Path | None = None,
     cards: Sequence[Path] = (),
-    ratings: Ratings | None = None,
+    ratings: HumanRatings | None = None,
 ) -> PrintedComparison | None:
     """Write `report.md`, a CSV for each table and `cells.json` to the folder `out`; compare with printed cells if asked.
 

@@ -14,7 +14,7 @@ from vieval_plugin.meta_evaluation.corrected_means import CorrectedGenerator, co
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, rank_generators
 from vieval_plugin.meta_evaluation.judge_comparison import LEVEL
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
-from vieval_plugin.meta_evaluation.ratings import Ratings, rater_table
+from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.ranking_tables import (
     contest_tables,
@@ -56,7 +56,7 @@ class RankReport:
     notes: tuple[str, ...] = ()
 
 
-def rank_results(results: Results, ratings: Ratings | None, options: StatisticsOptions) -> RankReport:
+def rank_results(results: Results, ratings: HumanRatings | None, options: StatisticsOptions) -> RankReport:
     """The rankings of results.
 
     Args:
@@ -120,7 +120,7 @@ def write_ranking(found: RankReport, out: Path, options: StatisticsOptions) -> N
         write_whole(out / name, [text])
 
 
-_NOBODY = Ratings({}, {}, {})
+_NOBODY = HumanRatings({}, {}, {})
 
 
 def _tables(found: RankReport) -> list[Table]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.meta_evaluation.ratings import Ratings, rated
+from vieval_plugin.meta_evaluation.ratings import HumanRatings, rated
 from vieval_plugin.records import Run
 from vieval_plugin.results.runs import Results
 
 
-def rated_runs(results: Results, ratings: Ratings | None) -> tuple[list[Run], list[str]]:
+def rated_runs(results: Results, ratings: HumanRatings | None) -> tuple[list[Run], list[str]]:
     """The runs of results, with these ratings in the place of their own where there are any, and lines to be read beside them.
 
     Raises:

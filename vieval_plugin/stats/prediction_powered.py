@@ -142,7 +142,7 @@ def _centred(values: Floats, where: Bools, members: Ints) -> Floats:
 
 def _joined(stratum: Ints, members: Ints, rated: Bools) -> Ints:
     """Strata, those with fewer than two rated groups taken together, and with the next smallest if that is not enough."""
-    found = stratum.copy()
+    found: Ints = stratum.copy()
     while len(numbers := np.unique(found)) > 1:
         groups = np.array([len(np.unique(members[rated & (found == one)])) for one in numbers])
         if (groups >= 2).all():

@@ -10,7 +10,7 @@ from vieval_plugin.data.reading.rows import Row, read_table
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, TIE
 from vieval_plugin.judges.protocol import SampleId
-from vieval_plugin.meta_evaluation.ratings import VOTE, Ratings
+from vieval_plugin.meta_evaluation.ratings import VOTE, HumanRatings
 
 COLUMNS = ("benchmark", "part", "uid", "generator", "draw", "rater", "aspect", "value")
 _ASPECTS = ("SC", "PQ", "O")
@@ -18,7 +18,7 @@ _VOTES = {word.replace("_", " "): word for word in (FIRST, SECOND, TIE, BOTH_GOO
 _LARGEST = 1 << 26
 
 
-def read_ratings(paths: Sequence[Path]) -> Ratings:
+def read_ratings(paths: Sequence[Path]) -> HumanRatings:
     """The ratings and votes of some files.
 
     A row whose value is empty says that nothing was said. `generator` is empty for a contest, `draw` for the first image.
@@ -52,7 +52,7 @@ def read_ratings(paths: Sequence[Path]) -> Ratings:
                 scores.setdefault(identity, {}).setdefault(aspect, {})[rater] = _score(row, aspect)
     if not where:
         raise VievalError(f"{paths[0]}: no judgement in it; finish some of the page that it comes from")
-    return Ratings(scores, votes, where)
+    return HumanRatings(scores, votes, where)
 
 
 def _rows(path: Path) -> list[Row]:
