@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
+import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from vieval_plugin.errors import VievalError
 
+LIST = "files.json"
+"""What `write_folder` calls the list of what it wrote."""
+
 _TRIAL = 1 << 20
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(md|csv|json|html)")
 _LONGEST = 200  # bytes of a file's name that its unfinished one repeats; file systems take 255
 
 
@@ -38,6 +44,37 @@ def write_whole(path: Path, content: bytes | Iterable[str], option: str = "--out
             os.replace(unfinished, path)
         finally:
             unfinished.unlink(missing_ok=True)
+
+
+def write_folder(folder: Path, files: Mapping[str, str]) -> None:
+    """Write files to a folder, and remove what an earlier call wrote there and this one does not.
+
+    What is removed is known from the list that each call leaves there, `files.json`: nothing else in the folder is touched.
+
+    Args:
+        folder: made where it is not there.
+        files: texts by the names of their files, none with a folder in it.
+
+    Raises:
+        VievalError: a file cannot be written there.
+    """
+    before = _listed(folder / LIST)
+    for name, text in files.items():
+        write_whole(folder / name, [text])
+    write_whole(folder / LIST, [json.dumps(sorted(files), indent=1)])
+    for name in before - set(files) - {LIST}:
+        with contextlib.suppress(OSError):
+            (folder / name).unlink(missing_ok=True)
+
+
+def _listed(path: Path) -> set[str]:
+    """The names in a list that `write_folder` left: of plain files in its folder, whatever somebody wrote into it."""
+    try:
+        names = json.loads(path.read_bytes()[:_TRIAL])
+    except (OSError, ValueError, RecursionError):
+        return set()
+    held = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return {name for name in held if _PLAIN.fullmatch(name) and (path.parent / name).is_file()}
 
 
 def require_writable(path: Path, option: str = "--out") -> None:

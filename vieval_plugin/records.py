@@ -27,7 +27,7 @@ class Provenance:
 
     `judge` is the method, `settings` the words that tell its variants apart (`0shot`), `aspects` what it rates,
     `backbone` the name that tables call it by, `pack` and `pack_hash` the wording, `config_hash` the options in force.
-    `recorded` marks a replay. `options` are the resolved options of the run in the form of an options file, less keys.
+    `recorded` marks a replay, `label` is what the user called the run. `options` are the resolved options of the run in the form of an options file, less keys.
     """
 
     judge: str
@@ -39,6 +39,7 @@ class Provenance:
     config_hash: str = ""
     recorded: bool = False
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    label: str = ""
 
     @property
     def setting(self) -> str:

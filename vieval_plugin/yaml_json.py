@@ -7,7 +7,6 @@ than Python can follow.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 import yaml
@@ -48,15 +47,16 @@ def read_json(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from None
     level = [value]
     for _ in range(_DEEPEST):
-        level = [inner for one in level for inner in _within(one)]
+        # written for speed: reports read a hundred thousand texts
+        level = [
+            inner
+            for one in level
+            for inner in (one.values() if type(one) is dict else one if type(one) is list else ())
+            if type(inner) is dict or type(inner) is list
+        ]
         if not level:
             return value
     raise ValueError("nested too deeply")
-
-
-def _within(value: Any) -> Iterable[Any]:
-    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return (one for one in held if isinstance(one, (dict, list)))
 
 
 def _require_small(root: yaml.Node) -> None:

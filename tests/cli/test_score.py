@@ -110,9 +110,12 @@ def test_an_unreadable_image_is_a_tool_error_and_the_run_goes_on(store, server, 
     assert "unreadable image" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["report", "compare"])
-def test_verdicts_of_score_are_told_from_a_run(store, server, samples_file, tmp_path, capsys, command):
-    named = ["--model", "fake", "--base-url", server.base_url]
+def test_what_score_writes_is_reported_and_ranked_under_its_label(store, server, samples_file, tmp_path, capsys):
+    named = ["--model", "fake", "--base-url", server.base_url, "--label", "before"]
     assert main(["score", str(samples_file), *named, "--out", str(tmp_path / "v.jsonl")]) == 0
-    assert main([command, str(tmp_path / "v.jsonl"), "--out", str(tmp_path / "report")]) == 1
-    assert "verdicts of vieval score, which `vieval show` reads" in capsys.readouterr().err
+    assert main(["report", str(tmp_path / "v.jsonl"), "--out", str(tmp_path / "report")]) == 0
+    text = (tmp_path / "report" / "report.md").read_text()
+    assert "## own" in text
+    assert "| demo_a | before | 2 | 2 |" in text
+    assert main(["rank", str(tmp_path / "v.jsonl")]) == 0
+    assert "own, before: O, mean over prompts" in capsys.readouterr().out

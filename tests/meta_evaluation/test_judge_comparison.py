@@ -199,7 +199,9 @@ def test_too_few_draws_for_so_many_pairs_are_a_warning() -> None:
     def warnings(draws: int) -> tuple[str, ...]:
         return compared(*runs, options=StatisticsOptions(draws=draws))["SC"].warnings
 
-    assert warnings(58) == ("58 draws cannot tell any two of 3 pairs apart: repeat with --draws 60 or more",)
+    assert warnings(58) == (
+        "58 draws cannot tell any two of 3 pairs apart: repeat with 60 or more (--draws, or the option statistics.draws)",
+    )
     assert not warnings(59)
 
 

@@ -16,6 +16,7 @@ from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.report import rendering, write_report
+from vieval_plugin.results.runs import load_results
 
 OPTIONS = StatisticsOptions(draws=20)
 BENCHMARK = "vieval_demo"
@@ -41,7 +42,8 @@ def results(folder: Path, benchmark: str = BENCHMARK, lacking: int = 0) -> Path:
 
 
 def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path: Path) -> None:
-    assert write_report([results(tmp_path / "run")], tmp_path / "out", OPTIONS).comparison is None
+    written = write_report(load_results([results(tmp_path / "run")]), tmp_path / "out", OPTIONS)
+    assert written.comparison is None
     text = (tmp_path / "out" / "report.md").read_text()
     note = registry.benchmark(BENCHMARK).note
     assert "Synthetic" in note
@@ -57,7 +59,7 @@ def test_image_models_are_ranked_against_an_order_given(tmp_path: Path) -> None:
     order = tmp_path / "order.txt"
     order.write_text("model 1\n\nunknown\n model 0 \n")
     run = results(tmp_path / "run")
-    write_report([run], tmp_path / "out", OPTIONS, order=order)
+    write_report(load_results([run]), tmp_path / "out", OPTIONS, order=order)
     with (tmp_path / "out" / f"{BENCHMARK}_order.csv").open(newline="") as file:
         [row] = csv.DictReader(file)
     judged = [json.loads(json.loads(line)["filtered_resps"]) for line in next(run.iterdir()).read_text().splitlines()]
@@ -90,14 +92,16 @@ def test_an_order_that_cannot_be_used_is_one_line_and_nothing_is_written(tmp_pat
     if text is not None:
         order.write_text(text)
     with pytest.raises(VievalError, match=said) as error:
-        write_report([results(tmp_path / "run")], tmp_path / "out", OPTIONS, order=order)
+        write_report(load_results([results(tmp_path / "run")]), tmp_path / "out", OPTIONS, order=order)
     assert str(error.value).startswith(str(order))
     assert "\n" not in str(error.value)
     assert not (tmp_path / "out").exists()
 
 
 def test_samples_that_a_judge_could_not_be_asked_about_have_a_column_of_their_own(tmp_path: Path) -> None:
-    write_report([results(tmp_path / "run", lacking=3)], tmp_path / "out", StatisticsOptions("worst", draws=20))
+    write_report(
+        load_results([results(tmp_path / "run", lacking=3)]), tmp_path / "out", StatisticsOptions("worst", draws=20)
+    )
     with (tmp_path / "out" / f"{BENCHMARK}_statuses.csv").open(newline="") as file:
         [samples, _] = csv.DictReader(file)
     assert (samples["ok"], samples["not_applicable"]) == ("17", "3")
@@ -109,7 +113,7 @@ def test_samples_that_a_judge_could_not_be_asked_about_have_a_column_of_their_ow
 def test_a_benchmark_that_no_installed_package_brings_is_told_in_one_line(tmp_path: Path) -> None:
     given = [results(tmp_path / "run"), results(tmp_path / "other", "from_elsewhere")]
     with pytest.raises(VievalError, match="'from_elsewhere', which no installed package brings; install") as raised:
-        write_report(given, tmp_path / "out", OPTIONS)
+        write_report(load_results(given), tmp_path / "out", OPTIONS)
     assert "\n" not in str(raised.value)
     assert not (tmp_path / "out").exists()
 

@@ -14,7 +14,13 @@ from scipy import stats
 
 from vieval_plugin.stats import bootstrap, comparison, paired_correlations, ranking
 from vieval_plugin.stats.averaging import fisher_mean
-from vieval_plugin.stats.comparison import MeanDifference, compare, permutation_p, resampled_differences
+from vieval_plugin.stats.comparison import (
+    AveragedDifference,
+    MeanDifference,
+    compare,
+    permutation_p,
+    resampled_differences,
+)
 from vieval_plugin.stats.correlation import correlation
 from vieval_plugin.stats.paired_correlations import CorrelationDifference
 from vieval_plugin.stats.ranking import holm, shared_ranks
@@ -383,3 +389,20 @@ def test_ranks_ranked_again_after_a_swap_would_say_the_same():
         again = np.mean(np.abs(differences[1:]) >= abs(differences[0]) - ROUNDING)
         assert permutation_p(statistic, 300, seed) == pytest.approx(again, abs=0.03)
         assert np.corrcoef(statistic.swapped(swaps), differences[1:])[0, 1] > 0.99
+
+
+def test_an_average_of_differences_is_that_of_its_parts_in_every_swap_and_draw() -> None:
+    rng = np.random.default_rng(2)
+    one = MeanDifference(rng.random(6), rng.random(6), list("aabbcc"))
+    other = MeanDifference(rng.random(4), rng.random(4), list("wxyz"))
+    both = AveragedDifference([one, other], [1, 3])
+    swap = rng.random((5, 7)) < 0.5
+    parts = 0.25 * one.swapped(swap[:, :3]) + 0.75 * other.swapped(swap[:, 3:])
+    np.testing.assert_allclose(both.swapped(swap), parts)
+    counts = np.concatenate([np.full((2, 3), 1), np.full((2, 4), 2)], axis=1)
+    expected = 0.25 * one.resampled(counts[:, :3]) + 0.75 * other.resampled(counts[:, 3:])
+    np.testing.assert_allclose(both.resampled(counts), expected)
+    assert len(set(both.strata[:3])) == len(set(both.strata[3:])) == 1
+    assert both.strata[0] != both.strata[-1]
+    first, second = both.estimates()
+    assert compare(both, draws=50).difference == pytest.approx(first - second)

@@ -81,3 +81,39 @@ def test_intervals_at_100_labels_hold_the_truth_as_often_as_they_say() -> None:
     shares = {rated: _covered(rated, 2000, np.random.default_rng(0)) for rated in (20, 40, 100)}
     print(f"coverage of 95% intervals in 2,000 runs by number of labels: {shares}")
     assert 0.93 <= shares[100] <= 0.97
+
+
+def _two_kinds(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """300 items of one kind that people like less than 100 of another; 20 of each are rated, as a page chooses them."""
+    kinds = np.repeat(["plain", "good"], [300, 100])
+    people = np.where(kinds == "good", 0.8, 0.4) + rng.normal(0, 0.1, 400)
+    judge = 0.7 * people + 0.3 + rng.normal(0, 0.1, 400)
+    rated = np.concatenate([rng.choice(300, 20, replace=False), 300 + rng.choice(100, 20, replace=False)])
+    return np.where(np.isin(np.arange(400), rated), people, np.nan), judge, kinds
+
+
+def test_kinds_of_which_other_shares_were_rated_count_by_their_size() -> None:
+    ratings, judge, kinds = _two_kinds(np.random.default_rng(0))
+    found = corrected_mean(ratings, judge, strata=kinds)
+    assert found.mean == pytest.approx(0.5, abs=0.03)
+    assert corrected_mean(ratings, judge).mean > 0.52
+    without_judge = corrected_mean(ratings, np.zeros(400), strata=kinds)
+    by_kind = [np.nanmean(ratings[kinds == kind]) for kind in ("plain", "good")]
+    assert without_judge.mean == pytest.approx(0.75 * by_kind[0] + 0.25 * by_kind[1])
+    assert found.high - found.low < without_judge.high - without_judge.low
+
+
+def test_one_stratum_and_strata_with_too_few_ratings_are_as_without() -> None:
+    scores = 0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3)
+    plain = corrected_mean(RATINGS, scores)
+    assert corrected_mean(RATINGS, scores, strata=["one"] * 30) == plain
+    assert corrected_mean(RATINGS, scores, strata=["small"] + ["large"] * 29) == pytest.approx(plain)
+
+
+def test_intervals_over_strata_hold_the_truth() -> None:
+    held = 0
+    for number in range(200):
+        ratings, judge, kinds = _two_kinds(np.random.default_rng([7, number]))
+        found = corrected_mean(ratings, judge, strata=kinds)
+        held += found.low <= 0.5 <= found.high
+    assert 180 <= held <= 199

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 def add(commands: Commands) -> None:
     parser = commands.add_parser("compare", help="which judge is better: paired tests on what all of them judged")
     parser.add_argument("results", nargs="+", type=Path, help="--output_path of runs with --log_samples")
+    parser.add_argument(
+        "--label", action="append", default=[], help="what to call the judge of a result; once for each, in their order"
+    )
     parser.add_argument("--out", type=Path, help="folder for the numbers as CSV and JSON")
     parser.add_argument("--best", action="store_true", help="a short table: the best judge of each part and the next")
     parser.add_argument(
@@ -45,17 +49,20 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.harmless import say
     from vieval_plugin.report.best_by_part import best_by_part
     from vieval_plugin.report.comparison import FILES, compare_results, lines, write_comparison
+    from vieval_plugin.results.runs import load_results
 
     if options.out:
         require_writable(options.out / FILES[-1])
     given = {name: value for name in ("draws", "seed") if (value := getattr(options, name)) is not None}
     statistics = replace(config.current().statistics.options(), **given)
+    results = load_results(options.results, options.label)
     if options.best:
-        say(*best_by_part(options.results, statistics))
+        say(*best_by_part(results, statistics))
         return 0
-    found = compare_results(options.results, statistics)
+    found = compare_results(results, statistics)
     say(*lines(found, statistics))
     if options.out:
         write_comparison(found, options.out, statistics)
         say(*(f"wrote {options.out / name}" for name in FILES))
-    return 0
+    say(*(f"vieval: not read, and left out: {line}" for line in results.unreadable), file=sys.stderr)
+    return 1 if results.unreadable else 0

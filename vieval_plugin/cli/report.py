@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,12 @@ def add(commands: Commands) -> None:
         "results",
         nargs="+",
         type=Path,
-        help="--output_path of lmms-eval runs with --log_samples, or --work-dir of VLMEvalKit runs",
+        help="--output_path of lmms-eval runs with --log_samples, --work-dir of VLMEvalKit runs, or what score wrote",
     )
+    parser.add_argument(
+        "--label", action="append", default=[], help="what to call the judge of a result; once for each, in their order"
+    )
+    parser.add_argument("--human", nargs="+", type=Path, default=[], help="CSV files of people's ratings")
     parser.add_argument(
         "--out", type=Path, required=True, help="folder for report.html, report.md, CSV tables and cells.json"
     )
@@ -43,17 +48,22 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
+    from vieval_plugin.data.reading.ratings import read_ratings
     from vieval_plugin.files import require_writable
     from vieval_plugin.harmless import say
     from vieval_plugin.report import PAGE, write_report
+    from vieval_plugin.results.runs import load_results
 
     require_writable(options.out / "report.md")
     statistics = config.current().statistics.options()
+    ratings = read_ratings(options.human) if options.human else None
+    results = load_results(options.results, options.label)
     written = write_report(
-        options.results, options.out, statistics, options.expect, options.order, options.card, options.samples
+        results, options.out, statistics, options.expect, options.order, options.card, ratings, options.samples
     )
     say(*written.headlines)
     say(f"wrote {options.out / PAGE} (open it in a browser) and {options.out / 'report.md'}")
+    say(*(f"vieval: not read, and left out: {line}" for line in results.unreadable), file=sys.stderr)
     if options.traces:
         from vieval_plugin.report.traces import write_pages
         from vieval_plugin.results.lookup import open_results
@@ -61,6 +71,6 @@ def _run(options: argparse.Namespace) -> int:
         for page in write_pages(open_results(options.results), options.out):
             say(f"wrote {page}")
     if written.comparison is None:
-        return 0
+        return 1 if results.unreadable else 0
     say(*written.comparison.lines())
-    return 1 if written.comparison.failed else 0
+    return 1 if written.comparison.failed or results.unreadable else 0

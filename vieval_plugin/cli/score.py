@@ -24,6 +24,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="JSONL of verdicts, in the samples' order")
     parser.add_argument("--judge", help="the judge (default: viescore, or that of the run's task)")
+    parser.add_argument("--label", default="", help="what reports call these verdicts (default: the backbone's model)")
     parser.add_argument("--setting", help="the judge's setting, such as 1shot (default: its plain one)")
     parser.add_argument("--kind", "--task", dest="kind", help="the kind of samples whose line names none, such as tig")
     parser.add_argument("--model", help="the backbone's model (default: backbones.judge of the options)")
@@ -77,7 +78,8 @@ def _run(options: argparse.Namespace) -> int:
     finally:
         say(*progress.lines(), file=sys.stderr)
     verdicts = [replace(v, findings=(*v.findings, *given.findings.get(n, ()))) for n, v in enumerate(found)]
-    write_verdicts(options.out, samples, verdicts, provenance_of(prepared, current, backbone))
+    source = replace(provenance_of(prepared, current, backbone), label=options.label)
+    write_verdicts(options.out, samples, verdicts, source)
     say(*summary(samples, verdicts, prepared.spec.aspects), *failures(samples, verdicts), f"wrote {options.out}")
     asked = any(n not in given.decided and v.status is not Status.NOT_APPLICABLE for n, v in enumerate(verdicts))
     scored = any(verdict.scores for verdict in verdicts)

@@ -108,6 +108,25 @@ def mean_of(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
 
+def best_of(scores: Sequence[float], number: int) -> float:
+    """What the best of so many of a prompt's images scores on average, over all ways to choose them.
+
+    So generators of which more images were made have no advantage.
+
+    Args:
+        scores: one an image, not fewer than `number`.
+        number: how many images count, from 1.
+
+    Source: the expectation of the largest of a sample without replacement; Chen et al. 2021, Evaluating Large Language
+    Models Trained on Code (pass@k), is the same for right and wrong.
+
+    >>> best_of([0.0, 1.0, 0.5], 2).__round__(3), best_of([0.2, 0.4], 1).__round__(3)
+    (0.833, 0.3)
+    """
+    ways = math.comb(len(scores), number)
+    return math.fsum(math.comb(place, number - 1) / ways * score for place, score in enumerate(sorted(scores)))
+
+
 def by_prompt(
     observations: Sequence[Observation], aspect: str, of_images: Callable[[Sequence[float]], float] = mean_of
 ) -> Mapping[str, float]:
@@ -122,12 +141,21 @@ def by_prompt(
     >>> by_prompt([Observation("m", "1", (), (("PQ", 0.5),), Status.OK)], "PQ")
     {'1': 0.5}
     """
+    return {prompt: of_images(values) for prompt, values in scores_by_prompt(observations, aspect).items()}
+
+
+def scores_by_prompt(observations: Sequence[Observation], aspect: str) -> dict[str, list[float]]:
+    """The scores of each prompt's images, of those that have one.
+
+    Args:
+        observations, aspect: as for `by_prompt`.
+    """
     held: dict[str, list[float]] = {}
     for one in observations:
         scores = dict(one.scores)
         if aspect in scores:
             held.setdefault(one.group, []).append(scores[aspect])
-    return {group: of_images(values) for group, values in held.items()}
+    return held
 
 
 def over_prompts(
@@ -147,8 +175,21 @@ def over_prompts(
     >>> over_prompts([], "PQ", "b/p", StatisticsOptions(draws=10)).reason
     'no image has a score'
     """
-    found = by_prompt(observations, aspect, of_images)
-    return estimated(_mean(np.array(list(found.values())), list(found), "no image has a score"), name, options)
+    return mean_over_prompts(by_prompt(observations, aspect, of_images), name, options)
+
+
+def mean_over_prompts(scores: Mapping[str, float], name: str, options: StatisticsOptions) -> Estimate:
+    """The mean of what prompts have, with its interval by a bootstrap over prompts.
+
+    Args:
+        scores: that of each prompt; `by_prompt` gives them.
+        name: what joins the seed.
+        options: how many draws, the seed.
+
+    >>> mean_over_prompts({"1": 0.5, "2": 1.0}, "b/p", StatisticsOptions(draws=10)).value
+    0.75
+    """
+    return estimated(_mean(np.array(list(scores.values())), list(scores), "no image has a score"), name, options)
 
 
 def _cost(observations: Sequence[Observation], cost: str, name: str, options: StatisticsOptions) -> Estimate:

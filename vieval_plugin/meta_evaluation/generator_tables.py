@@ -4,34 +4,27 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from itertools import combinations
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.generator_headline import generator_headline
 from vieval_plugin.meta_evaluation.generator_means import by_prompt, over_prompts
 from vieval_plugin.meta_evaluation.headline import Headline
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, fill, observe
+from vieval_plugin.meta_evaluation.judged_images import (
+    HEADINGS,
+    GeneratorImages,
+    generators_of,
+    named_with_part,
+    words_under,
+)
+from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions
 from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, with_interval
 from vieval_plugin.records import Run
 from vieval_plugin.stats.comparison import MeanDifference, compare
 from vieval_plugin.stats.ranking import holm
 
 ALL = "all"
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """The images of one generator that one judge saw, failures filled, all parts together."""
-
-    judge: str
-    image_model: str
-    aspects: tuple[str, ...]
-    images: tuple[tuple[str, Observation], ...]
-
-    def where(self, wanted: Callable[[str, Observation], bool]) -> list[Observation]:
-        return [one for part, one in self.images if wanted(part, one)]
 
 
 def generator_tables(benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
@@ -43,19 +36,13 @@ def generator_tables(benchmark: str, parts: Sequence[str], runs: Sequence[Run], 
         runs: one a judge; each may hold several generators.
         options: what a failed verdict is, how many draws, the seed.
     """
-    judged = [one for run in runs for one in _generators(run, options)]
+    judged = [named_with_part(one) for run in runs for one in generators_of(run, options)]
     made: list[Table] = []
     cells: dict[Key, float] = {}
-    headings: Mapping[str, Callable[[str, Observation], Iterable[str]]] = {
-        "part": lambda part, one: [part],
-        "kind": lambda part, one: [one.kind],
-        "category": lambda part, one: filter(None, [one.category]),
-        "tag": lambda part, one: one.tags,
-    }
     aspects = tuple(dict.fromkeys(aspect for one in judged for aspect in one.aspects))
     made.append(_means(benchmark, judged, aspects, options, cells))
-    for heading, words in headings.items():
-        table = _broken_down(benchmark, heading, words, judged, aspects, options, cells)
+    for heading in HEADINGS:
+        table = _broken_down(benchmark, heading, judged, aspects, options, cells)
         if table.rows and len({row[0] for row in table.rows}) > (1 if heading in ("part", "kind") else 0):
             made.append(table)
     if differences := _differences(benchmark, judged, options):
@@ -63,42 +50,26 @@ def generator_tables(benchmark: str, parts: Sequence[str], runs: Sequence[Run], 
     return Tables(tuple(made), cells, headlines=_headlines(benchmark, judged, options))
 
 
-def _headlines(benchmark: str, judged: Sequence[_Judged], options: StatisticsOptions) -> tuple[Headline, ...]:
+def _headlines(benchmark: str, judged: Sequence[GeneratorImages], options: StatisticsOptions) -> tuple[Headline, ...]:
     found = []
     for judge in dict.fromkeys(one.judge for one in judged):
         own = [one for one in judged if one.judge == judge]
-        images = {one.image_model: _uniquely_grouped(one) for one in own}
+        images = {one.image_model: one.all for one in own}
         if own[0].aspects:
             found.append(generator_headline(benchmark, judge, own[0].aspects, images, options))
     return tuple(found)
 
 
-def _generators(run: Run, options: StatisticsOptions) -> list[_Judged]:
-    held: dict[str, list[tuple[str, Observation]]] = {}
-    scores: dict[str, None] = dict.fromkeys(run.aspects)
-    for part, samples in run.records.items():
-        for record in (one for together in samples for one in together):
-            held.setdefault(record.id.image_model, []).append((part, observe([record])))
-            scores |= dict.fromkeys(record.verdict.scores)
-    found = []
-    for model, images in held.items():
-        ordered = sorted(images, key=lambda one: (one[0], one[1].group, one[1].uid, one[1].draw))
-        filled = fill([one for _, one in ordered], tuple(scores), options)
-        places = [part for part, _ in ordered]
-        found.append(_Judged(run.label, model, tuple(scores), tuple(zip(places, filled, strict=True))))
-    return found
-
-
 def _means(
     benchmark: str,
-    judged: Sequence[_Judged],
+    judged: Sequence[GeneratorImages],
     aspects: Sequence[str],
     options: StatisticsOptions,
     cells: dict[Key, float],
 ) -> Table:
     rows = []
     for one in judged:
-        images = [image for _, image in one.images]
+        images = one.all
         drawn = max(Counter(image.group for image in images).values()) > 1
         numbers = [_cell(benchmark, "generators", ALL, one, images, a, options, cells) for a in aspects]
         best = [_best(images, a, benchmark, options) if drawn else "" for a in aspects]
@@ -121,17 +92,15 @@ def _means(
 def _broken_down(
     benchmark: str,
     heading: str,
-    words: Callable[[str, Observation], Iterable[str]],
-    judged: Sequence[_Judged],
+    judged: Sequence[GeneratorImages],
     aspects: Sequence[str],
     options: StatisticsOptions,
     cells: dict[Key, float],
 ) -> Table:
     rows = []
     for one in judged:
-        under = dict.fromkeys(word for part, image in one.images for word in words(part, image))
-        for word in under:
-            images = one.where(lambda part, image, word=word: word in words(part, image))  # type: ignore[misc]
+        for word in words_under([one], heading):
+            images = one.under(heading, word)
             table = f"generators_by_{heading}"
             numbers = [_cell(benchmark, table, word, one, images, a, options, cells) for a in aspects]
             rows.append((word, one.image_model, one.judge, str(len({i.group for i in images})), *numbers))
@@ -143,7 +112,7 @@ def _cell(
     benchmark: str,
     table: str,
     task: str,
-    one: _Judged,
+    one: GeneratorImages,
     images: Sequence[Observation],
     aspect: str,
     options: StatisticsOptions,
@@ -162,12 +131,12 @@ def _best(images: Sequence[Observation], aspect: str, benchmark: str, options: S
     return with_interval(found.value, found.low, found.high, found.reason)
 
 
-def _differences(benchmark: str, judged: Sequence[_Judged], options: StatisticsOptions) -> Table | None:
+def _differences(benchmark: str, judged: Sequence[GeneratorImages], options: StatisticsOptions) -> Table | None:
     """All generators of a judge two by two, on the prompts of which both have a score; p adjusted over all rows."""
     found = []
     for first, second in combinations(judged, 2):
         for aspect in first.aspects if first.judge == second.judge else ():
-            one, other = (by_prompt(_uniquely_grouped(side), aspect) for side in (first, second))
+            one, other = (by_prompt(side.all, aspect) for side in (first, second))
             common = sorted(set(one) & set(other))
             if common:
                 paired = MeanDifference([one[p] for p in common], [other[p] for p in common], common)
@@ -187,8 +156,3 @@ def _differences(benchmark: str, judged: Sequence[_Judged], options: StatisticsO
     )
     header = ("first", "second", "judge", "aspect", "prompts", "first less second", "p", "p (Holm)")
     return Table("differences", "Differences of generators, tested on the prompts that both have", header, rows)
-
-
-def _uniquely_grouped(side: _Judged) -> list[Observation]:
-    """Images whose groups are named with their part: two parts may have a prompt of one uid."""
-    return [replace(image, group=f"{part}/{image.group}") for part, image in side.images]

@@ -322,11 +322,17 @@ def _by_model(observations: Sequence[Observation]) -> dict[str, list[Observation
     return grouped
 
 
+@lru_cache(maxsize=8)
+def _drawn(groups: tuple[str, ...], draws: int, seed: tuple[int, int]) -> Counts:
+    """Cached, because all judges' intervals on all aspects of a part come from the same draws."""
+    return cluster_counts(groups, draws, seed)
+
+
 def _counts(
     observations: Sequence[Observation], name: str, options: StatisticsOptions
 ) -> Callable[[Sequence[str]], Counts]:
     """How often each group of a part is drawn: one set of draws, shared by its image models."""
-    groups = sorted({o.group for o in observations})
-    drawn = cluster_counts(groups, options.draws, [options.seed, zlib.crc32(name.encode())])
+    groups = tuple(sorted({o.group for o in observations}))
+    drawn = _drawn(groups, options.draws, (options.seed, zlib.crc32(name.encode())))
     place = {group: number for number, group in enumerate(groups)}
     return lambda wanted: drawn[:, [place[group] for group in wanted]]

@@ -150,10 +150,8 @@ def _rank_cells(cells: _Cells, part: str, label: str, ranking: Ranking) -> None:
 
 def _rated(runs: Sequence[Run], parts: Sequence[str]) -> dict[str, list[Observation]]:
     """Each rated sample of a part once, whichever runs hold it."""
-    return {
-        part: list({rows[0].id: observe(rows) for run in runs for rows in run.records.get(part, [])}.values())
-        for part in parts
-    }
+    held = {part: {rows[0].id: rows for run in runs for rows in run.records.get(part, [])} for part in parts}
+    return {part: [observe(rows) for rows in found.values()] for part, found in held.items()}
 
 
 def _human_cells(
@@ -166,7 +164,8 @@ def _human_cells(
     """Fill in the human rows and return Krippendorff's alpha by part and aspect; nothing where there is one rater."""
     alpha = {}
     for part, observed in rated.items():
-        ratings = observed[0].ratings
+        observed = [o for o in observed if o.ratings]
+        ratings = observed[0].ratings if observed else ()
         if min((len(values) for _, values in ratings), default=0) < 2:
             continue
         aspects = tuple(aspect for aspect, _ in ratings)

@@ -42,7 +42,7 @@ class ComparedStatistic:
 
     - `part` is the benchmark's part, or `all`; `aspect` what is rated; `statistic` how it is computed, in words;
     - `judges` are all judges that rate it; `used` is how many samples (or whatever `counted` calls them) all of them
-      have a score for, but for those that cannot be compared;
+      have a score for, but for those that cannot be compared; `who` is what is compared;
     - `pair` gives the paired statistic of two judges by their places, on those samples;
     - `why` says why nothing can be compared, empty where something can; `notes` are lines to be read beside the result.
     """
@@ -56,6 +56,7 @@ class ComparedStatistic:
     counted: str = "samples"
     why: str = ""
     notes: tuple[str, ...] = ()
+    who: str = "judges"
 
 
 @dataclass(frozen=True)
@@ -96,13 +97,16 @@ class JudgeComparison:
     warnings: tuple[str, ...] = ()
 
 
-def compare_judges(compared: ComparedStatistic, benchmark: str, options: StatisticsOptions) -> JudgeComparison:
+def compare_judges(
+    compared: ComparedStatistic, benchmark: str, options: StatisticsOptions, intervals: bool = True
+) -> JudgeComparison:
     """All pairs of judges on one statistic.
 
     Args:
         compared: what the benchmark's report gave.
         benchmark: its name; with the part it joins the seed.
         options: how many draws (of the bootstrap, and of the permutation test), and the seed.
+        intervals: whether differences have theirs, which take most of the time.
 
     Returns:
         Differences with 95% intervals, the same groups drawn for all judges; permutation p-values, and these adjusted by
@@ -127,7 +131,7 @@ def compare_judges(compared: ComparedStatistic, benchmark: str, options: Statist
     able = [place for place, judge in enumerate(judges) if not judge.reason]
     seed = [options.seed, zlib.crc32(f"{benchmark}/{compared.part}".encode())]
     two_by_two = list(combinations(able, 2))
-    found = [compare(compared.pair(*both), options.draws, seed) for both in two_by_two]
+    found = [compare(compared.pair(*both), options.draws, seed, intervals) for both in two_by_two]
     pairs = tuple(
         ComparedPair(judges[first].label, judges[second].label, one, adjusted)
         for (first, second), one, adjusted in zip(
@@ -176,9 +180,9 @@ def _hindrance(compared: ComparedStatistic, judges: Sequence[ComparedJudge]) -> 
     if compared.why:
         return compared.why
     if len(able) < 2:
-        return f"two judges are needed, and there is {' '.join(able) or 'none'}{unable}"
+        return f"two {compared.who} are needed, and there is {' '.join(able) or 'none'}{unable}"
     if not compared.used:
-        return f"no {compared.counted} that all of these judges scored: {', '.join(able)}{unable}"
+        return f"no {compared.counted} that all of these {compared.who} scored: {', '.join(able)}{unable}"
     return ""
 
 
@@ -187,7 +191,9 @@ def _too_few(pairs: int, draws: int) -> tuple[str, ...]:
     needed = math.ceil(pairs / LEVEL)
     if draws + 1 >= needed:
         return ()
-    return (f"{draws} draws cannot tell any two of {pairs} pairs apart: repeat with --draws {needed} or more",)
+    return (
+        f"{draws} draws cannot tell any two of {pairs} pairs apart: repeat with {needed} or more (--draws, or the option statistics.draws)",
+    )
 
 
 def _unequal(compared: ComparedStatistic, able: Sequence[ComparedJudge]) -> tuple[str, ...]:
@@ -196,6 +202,6 @@ def _unequal(compared: ComparedStatistic, able: Sequence[ComparedJudge]) -> tupl
         return ()
     told = ", ".join(f"{judge.label} {judge.own}" for judge in able)
     return (
-        f"the judges' own numbers of {compared.counted} differ by more than {_UNEQUAL:.0%} ({told}); "
+        f"the {compared.who}' own numbers of {compared.counted} differ by more than {_UNEQUAL:.0%} ({told}); "
         "what one of them could not score counts for none",
     )

@@ -121,15 +121,34 @@ def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
     if other := [o for o in kept if _contest(o).votes.scheme != scheme]:
         found = _contest(other[0]).votes.scheme
         raise ValueError(f"contest {other[0].uid} has {found} votes, and this benchmark reports on {scheme} votes")
+    return _paired(kept)
+
+
+def judged_pairs(observations: Sequence[Observation]) -> Pairs:
+    """The pairs of all contests that the judge could be asked about, whether people voted on them or not.
+
+    Args:
+        observations: of one part and judge, in any order; what is no contest is left out.
+
+    >>> from vieval_plugin.judges.contests import Votes
+    >>> unvoted = Contested(("x", "y"), Votes(), (("forward", "first"),))
+    >>> judged_pairs([Observation("", "1", (), (), Status.OK, contest=unvoted)]).given("forward").tolist()
+    [0]
+    """
+    asked = [o for o in observations if o.contest is not None and o.status not in NEVER_JUDGED]
+    return _paired(sorted(asked, key=lambda o: o.uid))
+
+
+def _paired(contests: Sequence[Observation]) -> Pairs:
     numbered = [
         (number, both)
-        for number, o in enumerate(kept)
+        for number, o in enumerate(contests)
         for both in combinations(range(len(_contest(o).image_models)), 2)
     ]
     contest = np.array([number for number, _ in numbered], dtype=np.int64)
     places = np.array([both for _, both in numbered], dtype=np.int64).reshape(-1, 2)
-    bare = Pairs(tuple(kept), contest, places, contest, tuple(kept[number].group for number in contest))
-    human = bare.said([_contest(o).votes.vote for o in kept])
+    bare = Pairs(tuple(contests), contest, places, contest, tuple(contests[number].group for number in contest))
+    human = bare.said([_contest(o).votes.vote for o in contests])
     return Pairs(bare.observations, contest, places, human, bare.groups)
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from vieval_plugin import harmless, registry
 from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
-from vieval_plugin.files import write_whole
+from vieval_plugin.files import write_folder
 from vieval_plugin.meta_evaluation.given_order import ORDER, ranking_against
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
+from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
 from vieval_plugin.report.expect import PrintedComparison, compare
@@ -21,11 +22,15 @@ from vieval_plugin.report.findings import findings_tables
 from vieval_plugin.report.headlines.boards import boards_of
 from vieval_plugin.report.headlines.durations import durations
 from vieval_plugin.report.headlines.words import sentences, shown
+from vieval_plugin.report.leaderboard import NOTE, leaderboard_notes, leaderboard_of, leaderboard_tables
 from vieval_plugin.report.order import read_order
+from vieval_plugin.report.own_samples import OWN_SAMPLES
 from vieval_plugin.report.page import PageSection, page
+from vieval_plugin.report.rated import rated_runs
 from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.report.trained_on import trained_on_tables
-from vieval_plugin.results.runs import load_runs
+from vieval_plugin.results.runs import Results
+from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.text_table import text_table
 
 PAGE = "report.html"
@@ -40,32 +45,36 @@ class WrittenReport:
 
 
 def write_report(
-    results: Sequence[Path],
+    results: Results,
     out: Path,
     options: StatisticsOptions,
     expected: Path | None = None,
     order: Path | None = None,
     cards: Sequence[Path] = (),
+    ratings: HumanRatings | None = None,
     samples: Path | None = None,
 ) -> WrittenReport:
     """Write `report.html`, `report.md`, a CSV for each table and `cells.json` to the folder `out`; compare with printed cells if asked.
 
+    What an earlier report wrote there and this one does not is removed.
+
     Args:
-        results: folders or files that runs left behind.
+        results: what runs left behind.
         out: a folder, made where it is not there.
         options: what failed verdicts and ratings not given are, how many draws, the seed.
         expected: a CSV of printed cells, in the form that `expect` reads.
         order: a file with an image model a line, the best first, that rankings are compared with.
         cards: of trained models that answered, whose folders the results do not name.
+        ratings: people's, in the place of those that benchmarks have.
         samples: the samples file of what `vieval score` judged, for its images.
 
     Returns:
         What is to be said of it in a terminal.
 
     Raises:
-        VievalError: for results that cannot be read or whose benchmark is not known, before anything is written.
+        VievalError: for results whose benchmark is not known, and ratings of none of them, before anything is written.
     """
-    runs = load_runs(results)
+    runs, notes = rated_runs(results, ratings)
     seconds = durations(runs)
     benchmarks = [known_benchmark(name) for name in dict.fromkeys(run.benchmark for run in runs)]
     given = read_order(order) if order else ()
@@ -82,7 +91,15 @@ def write_report(
     cells = {key: value for section in sections for key, value in section.tables.cells.items()}
     comparison = compare(expected, cells) if expected else None
     parts = [f"# Agreement of judges with human ratings\n\n{_protocol(options)}\n"]
+    parts += [f"Note: {harmless.markdown(note)}\n" for note in notes]
+    parts += [markdown(rater_table(ratings))] if ratings else []
     files: dict[str, str] = {}
+    of_benchmarks = [(one.benchmark, one.runs) for one in sections]
+    if leaderboard := leaderboard_of(of_benchmarks, options):
+        tables = leaderboard_tables(leaderboard)
+        parts += ["## Which judge is better\n", f"{NOTE}\n", *map(markdown, tables)]
+        parts += [f"Note: {harmless.markdown(note)}\n" for note in leaderboard_notes(leaderboard)]
+        files |= {f"{table.name}.csv": csv_text(table) for table in tables}
     for section in sections:
         name = section.benchmark.name
         parts.append(f"## {name}\n\n{section.benchmark.note}\n")
@@ -98,8 +115,7 @@ def write_report(
     files["report.md"] = "\n".join(parts)
     files[PAGE] = page(sections, options, _protocol(options).replace("`", ""), samples)
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
-    for name, text in files.items():
-        write_whole(out / name, [text])
+    write_folder(out, files)
     return WrittenReport(comparison, tuple(line for section in sections for line in _first_lines(section)))
 
 
@@ -119,6 +135,8 @@ def _first_lines(section: PageSection) -> list[str]:
 
 def known_benchmark(name: str) -> Benchmark:
     """The benchmark of results; VievalError where no installed package brings it."""
+    if name == OWN:
+        return OWN_SAMPLES
     known = registry.benchmarks()
     if name not in known:
         raise VievalError(

@@ -5,23 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from vieval_plugin.meta_evaluation.judge_comparison import JudgeComparison, compare_judges
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import Run
 from vieval_plugin.report import known_benchmark
-from vieval_plugin.results.runs import load_runs
+from vieval_plugin.results.runs import Results
 from vieval_plugin.text_table import text_table
 
 _HEADER = ("images", "what", "best judge", "agrees", "next best", "agrees", "better by [95%]", "more than chance?")
 
 
-def best_by_part(results: Sequence[Path], options: StatisticsOptions) -> list[str]:
+def best_by_part(results: Results, options: StatisticsOptions) -> list[str]:
     """A line a part and aspect: the judge that agrees best, and the next.
 
     Args:
-        results: folders or files that runs left behind.
+        results: what runs left behind.
         options: what failed verdicts and ratings not given are, how many draws, the seed.
 
     Returns:
@@ -30,7 +29,7 @@ def best_by_part(results: Sequence[Path], options: StatisticsOptions) -> list[st
     Raises:
         VievalError: for results that cannot be read or whose benchmark is not known.
     """
-    runs = load_runs(results)
+    runs = results.runs
     told: list[str] = []
     for name in dict.fromkeys(run.benchmark for run in runs):
         rows = _rows(name, [run for run in runs if run.benchmark == name], options)

@@ -23,7 +23,7 @@ from vieval_plugin.meta_evaluation.tables import Table, with_interval
 from vieval_plugin.records import Run
 from vieval_plugin.report import known_benchmark
 from vieval_plugin.report.rendering import csv_text
-from vieval_plugin.results.runs import load_runs
+from vieval_plugin.results.runs import Results
 from vieval_plugin.text_table import text_table
 
 _NAMES = ("benchmark", "task", "aspect", "statistic")
@@ -40,17 +40,17 @@ class BenchmarkComparison:
     comparisons: tuple[JudgeComparison, ...]
 
 
-def compare_results(results: Sequence[Path], options: StatisticsOptions) -> list[BenchmarkComparison]:
+def compare_results(results: Results, options: StatisticsOptions) -> list[BenchmarkComparison]:
     """The judges of results, compared on each benchmark for itself.
 
     Args:
-        results: folders or files that runs left behind.
+        results: what runs left behind.
         options: what failed verdicts and ratings not given are, how many draws, the seed.
 
     Raises:
-        VievalError: for results that cannot be read or whose benchmark is not known.
+        VievalError: for results whose benchmark is not known.
     """
-    runs = load_runs(results)
+    runs = results.runs
     benchmarks = [known_benchmark(name) for name in dict.fromkeys(run.benchmark for run in runs)]
     return [_compared(one, [run for run in runs if run.benchmark == one.name], options) for one in benchmarks]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import marshal
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -30,30 +30,64 @@ def read_response(text: str) -> tuple[SampleId, Verdict, Provenance]:
 
 def read_record(response: str, target: str) -> Record:
     """A record from a host's response and target; VievalError if either is not ours or they name different samples."""
-    responded, document = _document(response, "verdict"), _document(target, "ratings")
+    responded, told = _document(response, "verdict"), _target(target)
     identity, verdict, provenance = _response(responded)
+    if told.id != (replace(identity, image_model="", draw=0) if told.conditions else identity):
+        raise VievalError(f"response and target name different samples ({identity} and {told.id})")
+    made = made_of(responded) if told.conditions else None
+    return Record(
+        identity,
+        verdict,
+        provenance,
+        told.ratings,
+        told.tags,
+        str(responded.get("sample", "")),
+        told.kind,
+        told.group,
+        told.place,
+        told.votes,
+        told.candidates,
+        told.category,
+        made,
+        made_under(told.conditions, identity, made) if told.conditions and made else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What a target says, as a record has it."""
+
+    id: SampleId
+    ratings: Mapping[str, tuple[float, ...]]
+    tags: tuple[str, ...]
+    kind: str
+    group: str
+    place: tuple[int, ...]
+    votes: Votes | None
+    candidates: tuple[SampleId, ...]
+    category: str
+    conditions: Sample | None
+
+
+@lru_cache(maxsize=1 << 14)
+def _target(text: str) -> _Target:
+    """Cached, because all judges of a benchmark have the same targets."""
+    document = _document(text, "ratings")
     try:
-        targeted = _ID.validate_python(document["id"])
+        identity = _ID.validate_python(document["id"])
         ratings = {
             aspect: tuple(math.nan if value is None else float(value) for value in values)
             for aspect, values in document["ratings"].items()
         }
-        placed = str(document["kind"]), str(document["group"]), tuple(map(int, document["place"]))
+        kind, group, place = str(document["kind"]), str(document["group"]), tuple(map(int, document["place"]))
         tags = tuple(map(str, document["tags"]))
         votes = _VOTES.validate_python(document["votes"]) if "votes" in document else None
         candidates = tuple(map(_ID.validate_python, document.get("candidates", ())))
     except (ValidationError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise VievalError(f"not a VIEval target ({_brief(error)})") from None
-    conditions = _conditions(targeted, document, placed[0], placed[1], tags)
-    if targeted != (replace(identity, image_model="", draw=0) if conditions else identity):
-        raise VievalError(f"response and target name different samples ({identity} and {targeted})")
-    judged = str(responded.get("sample", ""))
     category = str(document.get("category", ""))
-    made = made_of(responded) if conditions else None
-    sample = made_under(conditions, identity, made) if conditions and made else None
-    return Record(
-        identity, verdict, provenance, ratings, tags, judged, *placed, votes, candidates, category, made, sample
-    )
+    conditions = _conditions(identity, document, kind, group, tags)
+    return _Target(identity, ratings, tags, kind, group, place, votes, candidates, category, conditions)
 
 
 def read_made(response: str, target: str) -> Unjudged:
@@ -103,7 +137,7 @@ def _response(document: Mapping[str, Any]) -> tuple[SampleId, Verdict, Provenanc
         return (
             _ID.validate_python(document["id"]),
             read_verdict(document["verdict"]),
-            _provenance(json.dumps(document["provenance"], sort_keys=True)),
+            read_provenance(document["provenance"]),
         )
     except (ValidationError, KeyError) as error:
         raise VievalError(f"not a VIEval verdict ({_brief(error)})") from None
@@ -116,13 +150,13 @@ def read_verdict(document: Mapping[str, Any]) -> Verdict:
 
 def read_provenance(document: Mapping[str, Any]) -> Provenance:
     """A provenance from its JSON; pydantic's ValidationError for what is none."""
-    return _PROVENANCE.validate_python(document)
+    return _provenance(marshal.dumps(document))
 
 
 @lru_cache(maxsize=64)
-def _provenance(text: str) -> Provenance:
-    """Thousands of rows share one provenance, options included."""
-    return _PROVENANCE.validate_json(text)
+def _provenance(document: bytes) -> Provenance:
+    """Thousands of rows share one provenance, options included. Marshalled, as the quickest way to a key for a cache."""
+    return _PROVENANCE.validate_python(marshal.loads(document))
 
 
 def _document(text: str, part: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ runs have folders of their own, and links to their files above them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -15,7 +15,8 @@ from typing import Any
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.records import Record, lines_of
-from vieval_plugin.results.documents import read_record
+from vieval_plugin.results.documents import read_record, read_response
+from vieval_plugin.results.sources import Source, source_of
 from vieval_plugin.yaml_json import read_json
 
 _RUN = re.compile(r"T[0-9]{8}(_G|-)")
@@ -23,20 +24,43 @@ _RUN = re.compile(r"T[0-9]{8}(_G|-)")
 
 
 def samples_files(result: Path) -> list[Path]:
-    """The samples files of a result: of several by one task in one folder, or in one of its runs, the newest."""
+    """The samples files of a result: of several by one task and judge in one folder, or in one of its runs, the newest.
+
+    One judge under other options, such as another temperature, is another.
+    """
     if result.is_file():
         return [result]
     held: dict[tuple[Path, str], list[Path]] = {}
     for path in sorted({path.resolve() for path in result.rglob("*_samples_*.jsonl")}):
         folder = path.parent.parent if _RUN.match(path.parent.name) else path.parent
         held.setdefault((folder, re.sub(r"^.*_samples_", "", path.name)), []).append(path)
-    newest = [_newest(same) for same in held.values()]
+    newest = [_newest(by_one) for same in held.values() for by_one in _by_judge(same)]
     if not newest:
         raise VievalError(
             f"{result}: no samples_*.jsonl there; run lmms-eval with --log_samples and --output_path {result}, or vieval "
             f"vlmevalkit with --work-dir {result}"
         )
     return newest
+
+
+def _by_judge(same: Sequence[Path]) -> Collection[Sequence[Path]]:
+    """Files by one task, those of one judge together."""
+    if len(same) == 1:
+        return [same]
+    held: dict[Source | None, list[Path]] = {}
+    for path in same:
+        held.setdefault(_first_source(path), []).append(path)
+    return held.values()
+
+
+def _first_source(path: Path) -> Source | None:
+    """Whose the first verdict of a file is; None where that cannot be told."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            row = read_json(file.readline())
+        return source_of(read_response(responses_of(row)[0])[2])
+    except (OSError, ValueError, KeyError, TypeError, IndexError, VievalError):
+        return None
 
 
 def _newest(same: Sequence[Path]) -> Path:

@@ -13,8 +13,9 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.conversation import Exchange
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.records import Provenance, Record, fingerprint
-from vieval_plugin.results import host_samples, own
 from vieval_plugin.results.conversation import conversation
+from vieval_plugin.results.host_samples import samples_files
+from vieval_plugin.results.rows import rows_of
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.samples_file import read_samples
@@ -82,11 +83,8 @@ def open_results(results: Sequence[Path], samples: Path | None = None) -> Lookup
             raise VievalError(
                 f"{result}: no such file or folder; pass a run's --output_path, or what vieval score wrote"
             )
-        for path in host_samples.samples_files(result):
-            if own.is_own(path):
-                found += own.records_of(path)
-            else:
-                found += [record for judged in host_samples.records_of(path) for record in judged]
+        for path in samples_files(result):
+            found += [record for judged in rows_of(path) for record in judged]
     return Lookup(tuple(found), samples)
 
 

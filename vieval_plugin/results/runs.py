@@ -3,60 +3,104 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 from vieval_plugin import registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId, Status
 from vieval_plugin.records import Record, Run
-from vieval_plugin.results import own
-from vieval_plugin.results.host_samples import records_of, samples_files
+from vieval_plugin.results.host_samples import samples_files
+from vieval_plugin.results.rows import rows_of
+from vieval_plugin.results.sources import Source, labels_of, source_of
 
-Source: TypeAlias = tuple[str, str, tuple[str, ...]]
-"""What makes verdicts of one run: backbone, judge, settings."""
+
+@dataclass(frozen=True)
+class Results:
+    """The runs of some results, and a line for each of their files that could not be read."""
+
+    runs: tuple[Run, ...]
+    unreadable: tuple[str, ...] = ()
+
+
+def load_results(results: Sequence[Path], labels: Sequence[str] = ()) -> Results:
+    """Read the verdicts below each path: a run's --output_path, one samples file, or what `vieval score` wrote.
+
+    Of several samples files of a folder and task the newest counts. A file that cannot be read is named, and the others
+    are read all the same.
+
+    Args:
+        results: folders or files.
+        labels: what tables are to call the runs of each path, one a path, empty for what they are called by themselves;
+            none for all by themselves.
+
+    Raises:
+        VievalError: for a path without samples, where nothing could be read, for another number of labels, and for a judge's
+            sample that two files hold.
+    """
+    if labels and len(labels) != len(results):
+        raise VievalError(
+            f"{len(labels)} labels for {len(results)} results; give --label once for each, in their order ('' for none)"
+        )
+    held: dict[tuple[SampleId, Source], tuple[Record, ...]] = {}
+    origin: dict[tuple[SampleId, Source], str] = {}
+    unreadable: list[str] = []
+    for path, label in _files(results, labels).items():
+        try:
+            rows = rows_of(path)
+        except VievalError as error:
+            unreadable.append(str(error))
+            continue
+        for number, judged in enumerate(rows, start=1):
+            source = source_of(judged[0].provenance, label)
+            key = judged[0].id, source
+            if key in held:
+                raise VievalError(
+                    f"{path}: line {number}: {judged[0].id} by {source.name} {source.judge} is in {origin[key]} as well; "
+                    "pass one of the two, or tell two runs apart with --label"
+                )
+            held[key], origin[key] = judged, f"line {number} of {path}"
+    if unreadable and not held:
+        raise VievalError(unreadable[0])
+    return Results(tuple(_runs(held)), tuple(unreadable))
 
 
 def load_runs(results: Sequence[Path]) -> list[Run]:
-    """Read the samples files below each path (a run's --output_path, or one file), the newest of each folder and task.
+    """The runs of `load_results`, where every file must be readable.
 
-    Raises VievalError for a path without samples, a malformed row, and a judge's sample that two files hold.
+    Raises:
+        VievalError: as `load_results` does, and for the first file that cannot be read.
     """
-    records: dict[tuple[SampleId, Source], tuple[Record, ...]] = {}
-    origin: dict[tuple[SampleId, Source], Path] = {}
-    for path in dict.fromkeys(file for result in results for file in samples_files(result)):
-        if own.is_own(path):
-            raise VievalError(
-                f"{path}: verdicts of vieval score, which `vieval show` reads; what is reported and compared are lmms-eval "
-                "runs (--output_path, with --log_samples)"
-            )
-        for judged in records_of(path):
-            record, p = judged[0], judged[0].provenance
-            key = (record.id, (p.backbone, p.judge, p.settings))
-            if key in records:
-                raise VievalError(
-                    f"{path}: {record.id} of {p.backbone} {p.judge} {p.setting} is in {origin[key]} as well; pass one of the two"
-                )
-            records[key], origin[key] = judged, path
-    return _runs(records.values())
+    found = load_results(results)
+    if found.unreadable:
+        raise VievalError(found.unreadable[0])
+    return list(found.runs)
 
 
-def _runs(records: Iterable[tuple[Record, ...]]) -> list[Run]:
+def _files(results: Sequence[Path], labels: Sequence[str]) -> Mapping[Path, str]:
+    """The files of each result, with its label."""
+    named = zip(results, labels or [""] * len(results), strict=True)
+    return {file: label for result, label in named for file in samples_files(result)}
+
+
+def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iterable[Run]:
     grouped: dict[tuple[str, Source], dict[str, list[tuple[Record, ...]]]] = defaultdict(lambda: defaultdict(list))
-    for judged in records:
-        identity, p = judged[0].id, judged[0].provenance
-        grouped[identity.benchmark, (p.backbone, p.judge, p.settings)][identity.part].append(judged)
+    for (identity, source), judged in records.items():
+        grouped[identity.benchmark, source][identity.part].append(judged)
     # a replay of several judges from the logs of one leaves the others wholly missing: nothing to report
     held = {key: by_part for key, by_part in grouped.items() if not _nothing_recorded(by_part)} or grouped
+    labels = {
+        benchmark: labels_of([source for of, source in held if of == benchmark])
+        for benchmark in dict.fromkeys(benchmark for benchmark, _ in held)
+    }
     runs = []
-    for (benchmark, (backbone, judge, settings)), by_part in held.items():
-        namesakes = [key for b, key in held if b == benchmark and key[0] == backbone]
-        label = backbone if len(namesakes) == 1 else " ".join([backbone, judge, *settings])
+    for (benchmark, source), by_part in held.items():
         aspects = next(iter(by_part.values()))[0][0].provenance.aspects
-        known = registry.judges().get(judge)
+        known = registry.judges().get(source.judge)
         against_all, table = (known.against_all, known.table) if known else (False, "")
-        runs.append(Run(label, benchmark, judge, aspects, dict(by_part), against_all, table))
+        label = labels[benchmark][source]
+        runs.append(Run(label, benchmark, source.judge, aspects, dict(by_part), against_all, table))
     return sorted(runs, key=lambda run: (run.benchmark, run.label))
 
 

@@ -67,6 +67,26 @@ def interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def sign_p(draws: ArrayLike) -> float:
+    """How sure a bootstrap is of a difference's sign: the level at which its percentile interval begins to hold 0.
+
+    Args:
+        draws: the difference in each draw, shape (draws,); an undefined one (NaN) speaks for either sign.
+
+    Returns:
+        Two-sided p in (0, 1].
+
+    Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 15; the added 1 as for permutations
+    (Phipson and Smyth 2010).
+
+    >>> sign_p([0.1] * 99), sign_p([0.1, -0.1])
+    (0.02, 1.0)
+    """
+    values = np.asarray(draws, dtype=float)
+    hits = min(np.count_nonzero(~(values > 0)), np.count_nonzero(~(values < 0)))
+    return float(min(1.0, 2 * (1 + hits) / (1 + len(values))))
+
+
 def numbered(groups: Sequence[Hashable]) -> tuple[list[Hashable], Ints]:
     """Groups in the order in which they first appear, and the number of each item's own.
 

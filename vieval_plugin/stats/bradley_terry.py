@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 from scipy.sparse import csgraph
 
+from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.correlation import Floats
 
 # Newton's method has ten digits after some ten steps
@@ -62,6 +63,46 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
     says[:, 2, models] = 1.0
     found = _likeliest(happened, says) if tied.any() else _likeliest(happened[:, :2], says[:, :2, :models])
     return Strengths(found[:models] - found[:models].mean(), float(np.exp(found[models])) if tied.any() else 0.0)
+
+
+def resampled_strengths(wins: ArrayLike, ties: ArrayLike, counts: Ints) -> Floats:
+    """The logarithms of strengths in each draw of a bootstrap over groups of contests, such as prompts.
+
+    Args:
+        wins: how often the model of a row beat that of a column in each group, shape (groups, models, models).
+        ties: how often the two tied, shape (groups, models, models), symmetric.
+        counts: how often each group occurs in each draw, shape (draws, groups); see `bootstrap.cluster_counts`.
+
+    Returns:
+        Shape (draws, models), each draw of sum 0; NaN for a draw in which there is no finite estimate.
+
+    >>> won, tied = np.array([[[0, 1], [0, 0]], [[0, 0], [1, 0]]]), np.zeros((2, 2, 2))
+    >>> resampled_strengths(won, tied, np.array([[1, 1], [3, 1]])).round(4)
+    array([[ 0.    ,  0.    ],
+           [ 0.5493, -0.5493]])
+    """
+    won, tied = np.asarray(wins, dtype=float), np.asarray(ties, dtype=float)
+    drawn = [np.tensordot(counts.astype(float), one, axes=1) for one in (won, tied)]
+    return np.array([strengths(*both).log_strengths for both in zip(*drawn, strict=True)]).reshape(len(counts), -1)
+
+
+def win_shares(found: Strengths) -> Floats:
+    """How often each model is to be expected to win against another, each of the others as often, a tie being half a win.
+
+    Args:
+        found: as `strengths` gives them.
+
+    Returns:
+        In [0, 1], shape (models,), with mean 1/2; NaN where strengths are.
+
+    >>> win_shares(Strengths(np.log([3.0, 1.0]) / 2, 0.0)).round(4).tolist()
+    [0.634, 0.366]
+    """
+    power = np.exp(found.log_strengths)
+    drawn = (0.0 if np.isnan(found.tie) else found.tie) * np.sqrt(np.outer(power, power))
+    share = (power[:, None] + drawn / 2) / (power[:, None] + power + drawn)
+    others = max(len(power) - 1, 1)
+    return np.asarray((share.sum(axis=1) - np.diag(share)) / others)
 
 
 def _likeliest(happened: Floats, says: Floats) -> Floats:

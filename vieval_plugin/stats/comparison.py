@@ -6,13 +6,14 @@ compared by `MeanDifference` in the same way: an item is a prompt's score, and i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vieval_plugin.stats.bootstrap import DRAWS, Ints, Seed, cluster_counts, group_sums, interval
+from vieval_plugin.stats.bootstrap import DRAWS, Ints, Seed, cluster_counts, group_sums, interval, numbered
 from vieval_plugin.stats.correlation import Floats
 
 Bools: TypeAlias = NDArray[np.bool_]
@@ -51,13 +52,14 @@ class PairedComparison(NamedTuple):
     p: float
 
 
-def compare(statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0) -> PairedComparison:
+def compare(statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0, intervals: bool = True) -> PairedComparison:
     """Two judges on the same samples or contests: difference, its bootstrap interval, p of the permutation test.
 
     Args:
         statistic: `MeanDifference`, `paired_correlations.CorrelationDifference` or another of that form.
         draws: how many swaps, and how many draws of the bootstrap.
         seed: a number, or several that together are one.
+        intervals: whether the difference's interval is wanted, which takes most of the time; else its ends are NaN.
 
     Returns:
         All numbers on the statistic's scale but p; NaN where a judge's estimate is undefined.
@@ -66,7 +68,7 @@ def compare(statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0) -> P
     0.5
     """
     first, second = statistic.estimates()
-    low, high = interval(resampled_differences(statistic, draws, seed))
+    low, high = interval(resampled_differences(statistic, draws, seed) if intervals else [])
     return PairedComparison(first, second, first - second, low, high, permutation_p(statistic, draws, seed))
 
 
@@ -172,6 +174,50 @@ class MeanDifference:
         weights = counts.astype(float)
         with np.errstate(invalid="ignore"):
             return np.asarray((weights @ self._sums) / (weights @ self._items))
+
+
+class AveragedDifference:
+    """The average of differences on several benchmarks, for a test and an interval over all of them.
+
+    Each benchmark's groups are swapped and drawn among themselves.
+
+    Args:
+        statistics: the same two judges' on each benchmark; not none.
+        weights: what each counts for; they are made to sum to 1.
+
+    >>> one = MeanDifference([1, 1], [0, 0], ["a", "b"])
+    >>> AveragedDifference([one, MeanDifference([1, 0], [0, 0], ["a", "b"])], [1, 1]).estimates()
+    (0.75, 0.0)
+    """
+
+    def __init__(self, statistics: Sequence[PairedStatistic], weights: Sequence[float]) -> None:
+        self._statistics = tuple(statistics)
+        self._weights = [weight / math.fsum(weights) for weight in weights]
+        self.units = sum(one.units for one in statistics)
+        self.scale = math.fsum(weight * one.scale for weight, one in zip(self._weights, statistics, strict=True))
+        self.strata = numbered(
+            [(number, each) for number, one in enumerate(statistics) for each in one.strata.tolist()]
+        )[1]
+        self._groups = [len(one.strata) for one in statistics]
+
+    def estimates(self) -> tuple[float, float]:
+        """The two averages; NaN where one of the estimates is undefined."""
+        both = np.array([one.estimates() for one in self._statistics])
+        first, second = np.array(self._weights) @ both
+        return float(first), float(second)
+
+    def swapped(self, swap: Bools) -> Floats:
+        ends = np.cumsum([one.units for one in self._statistics])[:-1]
+        return self._averaged(
+            [one.swapped(s) for one, s in zip(self._statistics, np.split(swap, ends, 1), strict=True)]
+        )
+
+    def resampled(self, counts: Ints) -> Floats:
+        own = np.split(counts, np.cumsum(self._groups)[:-1], axis=1)
+        return self._averaged([one.resampled(c) for one, c in zip(self._statistics, own, strict=True)])
+
+    def _averaged(self, differences: Sequence[Floats]) -> Floats:
+        return np.asarray(np.array(self._weights) @ np.array(differences))
 
 
 def require_same_items(one: Floats, other: Floats) -> None:

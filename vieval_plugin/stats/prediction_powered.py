@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from vieval_plugin.stats.bootstrap import numbered
+from vieval_plugin.stats.bootstrap import Ints, numbered
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 
@@ -27,7 +29,11 @@ class CorrectedMean(NamedTuple):
 
 
 def corrected_mean(
-    ratings: ArrayLike, scores: ArrayLike, groups: Sequence[Hashable] | None = None, level: float = 0.95
+    ratings: ArrayLike,
+    scores: ArrayLike,
+    groups: Sequence[Hashable] | None = None,
+    level: float = 0.95,
+    strata: Sequence[Hashable] | None = None,
 ) -> CorrectedMean:
     """The mean that people's ratings would have over all items, of which people rated some and a judge scored all.
 
@@ -40,6 +46,9 @@ def corrected_mean(
         scores: the judge's score of each item, shape (items,), on the same scale.
         groups: what each item was drawn together with, such as its prompt; none means that each was drawn by itself.
         level: the share of such intervals that hold the truth, in (0, 1); right for some 50 rated groups and more.
+        strata: what each item was chosen for rating among, such as its kind, where of some a larger share was rated than of
+            others: each counts by its number of items. Strata with fewer than two rated groups are taken together. A group
+            lies in one stratum.
 
     Returns:
         The estimate with its normal interval; NaN with fewer than two rated groups. Without unrated items the mean of ratings.
@@ -48,7 +57,8 @@ def corrected_mean(
         ValueError: for other shapes, or a score that is not finite.
 
     Source: Angelopoulos, Duchi and Zrnic 2023, PPI++ (the estimator and its weight); sums over groups take the place of
-    items, as in any linearised variance of clusters (Liang and Zeger 1986).
+    items, as in any linearised variance of clusters (Liang and Zeger 1986); strata as in the combined regression estimator
+    of Cochran 1977, Sampling Techniques, section 7.10.
 
     >>> round(corrected_mean([0.9, 0.4, 0.6, np.nan, np.nan, np.nan], [1.0, 0.5, 0.7, 0.9, 0.3, 0.6]).mean, 3)
     0.591
@@ -57,27 +67,86 @@ def corrected_mean(
     if y.ndim != 1 or f.shape != y.shape or not np.isfinite(f).all():
         raise ValueError("a finite score and a rating or NaN are needed for each item")
     members = numbered(range(len(y)) if groups is None else groups)[1]
-    rated = ~np.isnan(y)
-    n, unrated = int(rated.sum()), int((~rated).sum())
-    if len(np.unique(members[rated])) < 2:
+    stratum = _joined(numbered([0] * len(y) if strata is None else strata)[1], members, ~np.isnan(y))
+    parts = [_Stratum.of(y[here], f[here], members[here]) for here in (stratum == one for one in np.unique(stratum))]
+    if any(part.rated_groups < 2 for part in parts) or not parts:
         return CorrectedMean(float("nan"), float("nan"), float("nan"), float("nan"))
+    shares = np.array([part.items for part in parts]) / len(y)
+    gained = math.fsum(share**2 * part.shared for share, part in zip(shares, parts, strict=True))
+    needed = math.fsum(share**2 * part.spread for share, part in zip(shares, parts, strict=True))
+    weight = float(np.clip(gained / needed, 0, 1)) if needed > 0 else 0.0
+    mean = math.fsum(share * part.mean(weight) for share, part in zip(shares, parts, strict=True))
+    variance = math.fsum(
+        # deviations from the mean of a few groups are too small; of one stratum with dozens of them it makes no odds
+        share**2 * part.variance(weight) * (part.rated_groups / (part.rated_groups - 1) if len(parts) > 1 else 1.0)
+        for share, part in zip(shares, parts, strict=True)
+    )
+    reach = stats.norm.ppf(0.5 + level / 2) * math.sqrt(variance)
+    return CorrectedMean(mean, float(mean - reach), float(mean + reach), weight)
 
-    def centred(values: Floats, where: Bools) -> Floats:
-        """The sum over each group of how far its items among `where` lie above the mean of those."""
-        deviations = np.where(where, values - values[where].mean(), 0.0)
-        return np.asarray(np.bincount(members, deviations))
 
-    weight = 0.0
-    if unrated:
-        everywhere = np.ones(len(f), dtype=bool)
-        together = centred(f, everywhere)
+@dataclass(frozen=True)
+class _Stratum:
+    """Items of which the rated ones are a random part: their ratings, scores and groups.
+
+    `shared` is what the judge and people have in common in the variance of the mean, `spread` the judge's part of it: the
+    best weight is their ratio.
+    """
+
+    y: Floats
+    f: Floats
+    members: Ints
+    shared: float
+    spread: float
+
+    @classmethod
+    def of(cls, y: Floats, f: Floats, members: Ints) -> _Stratum:
+        members = numbered(members.tolist())[1]
+        rated = ~np.isnan(y)
+        n, unrated = int(rated.sum()), int((~rated).sum())
+        if not n or not unrated:
+            return cls(y, f, members, 0.0, 0.0)
+        together = _centred(f, np.ones(len(f), dtype=bool), members)
         spread = (together**2).sum() / len(f) * len(together) / max(len(together) - 1, 1)
-        shared = (centred(y, rated) * centred(f, rated)).sum() / n
-        weight = float(np.clip(shared / ((1 + n / unrated) * spread), 0, 1)) if spread > 0 else 0.0
-    missed = y - weight * f
-    mean, influence = missed[rated].mean(), centred(missed, rated) / n
-    if unrated:
-        mean += weight * f[~rated].mean()
-        influence = influence + weight * centred(f, ~rated) / unrated
-    reach = stats.norm.ppf(0.5 + level / 2) * np.sqrt((influence**2).sum())
-    return CorrectedMean(float(mean), float(mean - reach), float(mean + reach), weight)
+        shared = (_centred(y, rated, members) * _centred(f, rated, members)).sum() / n
+        return cls(y, f, members, float(shared / n), float(spread * (1 / n + 1 / unrated)))
+
+    @property
+    def items(self) -> int:
+        return len(self.y)
+
+    @property
+    def rated_groups(self) -> int:
+        return len(np.unique(self.members[~np.isnan(self.y)]))
+
+    def mean(self, weight: float) -> float:
+        rated = ~np.isnan(self.y)
+        if rated.all():
+            return float(self.y.mean())
+        return float((self.y - weight * self.f)[rated].mean() + weight * self.f[~rated].mean())
+
+    def variance(self, weight: float) -> float:
+        rated = ~np.isnan(self.y)
+        if rated.all():
+            return float(((_centred(self.y, rated, self.members) / len(self.y)) ** 2).sum())
+        influence = _centred(self.y - weight * self.f, rated, self.members) / rated.sum()
+        influence = influence + weight * _centred(self.f, ~rated, self.members) / (~rated).sum()
+        return float((influence**2).sum())
+
+
+def _centred(values: Floats, where: Bools, members: Ints) -> Floats:
+    """The sum over each group of how far its items among `where` lie above the mean of those."""
+    deviations = np.where(where, values - values[where].mean(), 0.0)
+    return np.asarray(np.bincount(members, deviations))
+
+
+def _joined(stratum: Ints, members: Ints, rated: Bools) -> Ints:
+    """Strata, those with fewer than two rated groups taken together, and with the next smallest if that is not enough."""
+    found: Ints = stratum.copy()
+    while len(numbers := np.unique(found)) > 1:
+        groups = np.array([len(np.unique(members[rated & (found == one)])) for one in numbers])
+        if (groups >= 2).all():
+            break
+        smallest = numbers[np.argsort(groups, kind="stable")[:2]]
+        found[found == smallest[0]] = smallest[1]
+    return found

@@ -1,0 +1,298 @@
+"""`vieval rank`: which generator is best, on a terminal and in files."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vieval_plugin.cli import main
+from vieval_plugin.judges.contests import Contest, Votes
+from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
+from vieval_plugin.records import Provenance, response_json, target_json
+from vieval_plugin.run.samples_file import write_verdicts
+
+SOURCE = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc")
+HEADER = "benchmark,part,uid,generator,draw,rater,aspect,value"
+Score = Callable[[int, int], float | None]
+
+
+@pytest.fixture(autouse=True)
+def fewer_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
+
+
+def quality(base: float, seed: int) -> Score:
+    """A generator whose images are as good as `base` and as the prompt lets them be."""
+    rng = np.random.default_rng([5, seed])
+    own = rng.normal(0, 0.08, (60, 8))
+    return lambda prompt, draw: float(np.clip(base + 0.2 * np.sin(prompt) + own[prompt, draw], 0, 1))
+
+
+GENERATORS = {"good": quality(0.7, 1), "also": quality(0.69, 2), "poor": quality(0.45, 3)}
+
+
+def verdicts(
+    path: Path, generators: dict[str, Score], prompts: int = 40, draws: int = 1, source: Provenance = SOURCE
+) -> Path:
+    """What `vieval score` writes of two kinds of prompts, half of them with a tag."""
+    samples, found = [], []
+    for name, score in generators.items():
+        for prompt in range(prompts):
+            for draw in range(draws):
+                identity = SampleId("own", "tie" if prompt % 4 == 0 else "tig", name, f"u{prompt}", draw)
+                tags = ("people",) if prompt % 2 else ()
+                samples.append(Sample(identity, {}, tags=tags, category="cats" if prompt % 3 else "dogs"))
+                value = score(prompt, draw)
+                scored = {} if value is None else {"SC": value, "PQ": 0.5, "O": (value * 0.5) ** 0.5}
+                found.append(Verdict(scored, Status.REFUSAL if value is None else Status.OK))
+    write_verdicts(path, samples, found, source)
+    return path
+
+
+def ratings(path: Path, rows: Sequence[str]) -> Path:
+    path.write_text("\n".join([HEADER, *rows]) + "\n")
+    return path
+
+
+def rank(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> str:
+    assert main(["rank", *map(str, arguments)]) == code
+    said = capsys.readouterr()
+    return said.out + said.err
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def rows_under(shown: str, title: str) -> list[list[str]]:
+    """The rows of the table below the first title that begins so."""
+    lines = shown.splitlines()
+    [start, *_] = [number for number, line in enumerate(lines) if line.startswith(title)]
+    end = lines.index("", start + 2)
+    return [line.split() for line in lines[start + 3 : end]]
+
+
+def test_generators_are_ranked_and_their_differences_tested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--out", tmp_path / "out")
+    title = "own, judge-7b: O, mean over prompts; 40 prompts that all of them have a score of"
+    assert shown.splitlines()[0] == title
+    assert [row[:2] for row in rows_under(shown, title)] == [["1-2", "good"], ["1-2", "also"], ["3", "poor"]]
+    assert "A judge's mean is not people's" in shown
+    assert "--human" in shown
+    written = [row for row in read(tmp_path / "out" / "rank_generators.csv") if row["word"] == "all"]
+    by_aspect = {(row["aspect"], row["generator"]): row for row in written}
+    score = [GENERATORS["poor"](prompt, 0) for prompt in range(40)]
+    assert float(by_aspect["SC", "poor"]["mean"]) == pytest.approx(np.mean(score), abs=1e-5)
+    assert float(by_aspect["SC", "poor"]["ci_low"]) < np.mean(score) < float(by_aspect["SC", "poor"]["ci_high"])
+    [pair] = [
+        row
+        for row in read(tmp_path / "out" / "rank_generator_pairs.csv")
+        if (row["aspect"], row["word"], row["first"], row["second"]) == ("SC", "all", "good", "poor")
+    ]
+    assert float(pair["p_holm"]) < 0.02
+    assert 0.15 < float(pair["ci_low"]) < float(pair["difference"]) < float(pair["ci_high"])
+    document = json.loads((tmp_path / "out" / "rank.json").read_text(), parse_constant=pytest.fail)
+    assert len(document["generators"]) == len(read(tmp_path / "out" / "rank_generators.csv"))
+
+
+def test_kinds_tags_and_categories_have_rankings_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS))
+    assert [row[:2] for row in rows_under(shown, "own, judge-7b: O by part")] == [["tie", "10"], ["tig", "30"]]
+    assert [row[:2] for row in rows_under(shown, "own, judge-7b: O by tag")] == [["people", "20"]]
+    assert {row[0] for row in rows_under(shown, "own, judge-7b: O by category")} == {"cats", "dogs"}
+
+
+def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing = {"poor": lambda prompt, draw: None if prompt < 10 else GENERATORS["poor"](prompt, draw)}
+    first = verdicts(tmp_path / "a.jsonl", {"good": GENERATORS["good"]})
+    shown = rank(capsys, first, verdicts(tmp_path / "b.jsonl", failing))
+    assert "O, mean over prompts; 30 prompts that all of them have a score of; the generators' own numbers" in shown
+    assert (
+        rows_under(shown, "own, judge-7b: O, mean")[1][-5:] == ["30", "of", "40", "40", "refusal"]
+        or "refusal 10" in shown
+    )
+
+
+def test_the_best_of_several_images_counts_the_same_number_for_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One generator has four images of each prompt and the other two: both count by the best of two."""
+    four = verdicts(tmp_path / "four.jsonl", {"good": GENERATORS["good"]}, draws=4)
+    two = verdicts(tmp_path / "two.jsonl", {"poor": GENERATORS["poor"]}, draws=2)
+    rank(capsys, four, two, "--out", tmp_path / "out")
+    best = {
+        row["generator"]: float(row["mean"])
+        for row in read(tmp_path / "out" / "rank_generators.csv")
+        if (row["aspect"], row["word"]) == ("SC", "all") and "best of 2" in row["statistic"]
+    }
+    images = np.array([[GENERATORS["good"](prompt, draw) for draw in range(4)] for prompt in range(40)])
+    pairs = [images[:, [i, j]].max(axis=1) for i in range(4) for j in range(i)]
+    assert best["good"] == pytest.approx(np.mean(pairs), abs=1e-5)
+    assert best["poor"] == pytest.approx(
+        np.mean([max(GENERATORS["poor"](prompt, draw) for draw in range(2)) for prompt in range(40)]), abs=1e-5
+    )
+
+
+def labels(generator: str, bias: float, count: int = 20, raters: Sequence[str] = ("ann",)) -> Iterator[str]:
+    """Ratings of a judge that is wrong by `bias`, of the first images."""
+    for prompt in range(count):
+        value = min(max((GENERATORS[generator](prompt, 0) or 0) - bias, 0), 1)
+        for rater in raters:
+            yield f"own,{'tie' if prompt % 4 == 0 else 'tig'},u{prompt},{generator},,{rater},SC,{value:.4f}"
+
+
+def test_some_ratings_correct_a_judge_that_likes_a_generator_too_much(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [*labels("good", 0.25), *labels("poor", -0.1)]
+    given = verdicts(tmp_path / "v.jsonl", GENERATORS), "--human", ratings(tmp_path / "r.csv", rows)
+    shown = rank(capsys, *given, "--out", tmp_path / "out")
+    assert "corrected by prediction-powered inference" not in shown
+    assert "by prediction-powered inference" in shown
+    corrected = {
+        row["generator"]: row for row in read(tmp_path / "out" / "rank_corrected.csv") if row["aspect"] == "SC"
+    }
+    assert set(corrected) == {"good", "poor"}
+    judged = {name: np.mean([GENERATORS[name](prompt, 0) for prompt in range(40)]) for name in corrected}
+    for name, bias in (("good", 0.25), ("poor", -0.1)):
+        row = corrected[name]
+        assert float(row["judge_mean"]) == pytest.approx(judged[name], abs=1e-5)
+        assert float(row["corrected_mean"]) == pytest.approx(judged[name] - bias, abs=0.01)
+        width = float(row["corrected_ci_high"]) - float(row["corrected_ci_low"])
+        assert width < float(row["labels_ci_high"]) - float(row["labels_ci_low"])
+        assert (row["labels"], row["images"]) == ("20", "40")
+
+
+def test_raters_are_told_how_far_they_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [*labels("good", 0.25, raters=("ann", "ben")), *labels("poor", 0, 4, raters=("cem",))]
+    given = verdicts(tmp_path / "v.jsonl", GENERATORS)
+    shown = rank(capsys, given, "--human", ratings(tmp_path / "r.csv", rows))
+    assert rows_under(shown, "People: how far raters agree") == [["SC", "3", "24", "20", "1.000"]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (["own,tig,other,good,,ann,SC,1"], "line 2: own/tig/good/other is not among these verdicts"),
+        (["own,tig,u1,good,,ann,SC,1.5"], "line 2: value is '1.5', not a number from 0 to 1"),
+        (["own,tig,u1,good,,ann,SC,nan"], "line 2: value is 'nan', not a number from 0 to 1"),
+        (["own,tig,u1,good,,ann,beauty,1"], "line 2: aspect is 'beauty', not one of SC, PQ, O, vote"),
+        (["own,tig,u1,good,-1,ann,SC,1"], "line 2: draw is '-1', not a whole number from 0"),
+        (["own,tig,u1,good,,,SC,1"], 'line 2: rater is "", not a text'),
+        (
+            ["own,tig,u1,,,ann,vote,left"],
+            "line 2: value is 'left', not a vote (first, second, tie, both good, both bad)",
+        ),
+        (["own,tig,u1,good,,ann,SC,1", "own,tig,u1,good,0,ann,SC,0"], "line 3: 'ann' said SC of own/tig/good/u1 in"),
+        (["own,tig,u1"], "line 2 has 3 cells where the header has 8"),
+        (["own,tig,u1,good,,ann,SC,"], "no judgement in it"),
+        ([], "no judgement in it"),
+    ],
+)
+def test_ratings_that_are_none_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[str], said: str
+) -> None:
+    given = verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]}, 4)
+    shown = rank(capsys, given, "--human", ratings(tmp_path / "r.csv", rows), code=1)
+    [line] = shown.splitlines()
+    assert said in line
+    assert "r.csv" in line
+
+
+def test_two_files_of_one_rater_may_not_say_the_same_thing_twice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = ratings(tmp_path / "one.csv", list(labels("good", 0, 3)))
+    other = ratings(tmp_path / "other.csv", list(labels("good", 0.1, 3)))
+    given = verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]}, 4)
+    shown = rank(capsys, given, "--human", one, other, code=1)
+    assert (
+        f"{other}: line 2: 'ann' said SC of own/tie/good/u0 in {one}: line 2 already; two raters need two names"
+        in shown
+    )
+
+
+def test_ratings_of_some_other_samples_are_left_out_with_a_note(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [*labels("good", 0.25), "own,tig,elsewhere,good,,ann,SC,1"]
+    given = verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]})
+    shown = rank(capsys, given, "--human", ratings(tmp_path / "r.csv", rows))
+    assert "note: ratings of 1 samples are left out, because no verdict is about them, the first in" in shown
+    assert "line 22: own/tig/good/elsewhere" in shown
+
+
+def contests(folder: Path, beats: Callable[[str, str, int], str]) -> Path:
+    """A samples file of contests of three models, each with each on 30 prompts."""
+    lines = []
+    for prompt in range(30):
+        for first, second in (("a", "b"), ("a", "c"), ("b", "c")):
+            candidates = tuple(
+                Sample(SampleId("vieval_demo_contests", "tie", m, f"p{prompt}"), {}) for m in (first, second)
+            )
+            identity = SampleId("vieval_demo_contests", "tie", "", f"p{prompt}-{first}{second}")
+            contest = Contest(identity, candidates, Votes("four_way", "first"), group=f"p{prompt}")
+            vote = beats(first, second, prompt)
+            verdict = Verdict({}, Status.OK, choice=Choice(votes={"forward": vote, "reverse": vote}))
+            source = Provenance("pairwise", (), (), "judge-7b")
+            lines.append(
+                json.dumps({"filtered_resps": response_json(identity, verdict, source), "target": target_json(contest)})
+            )
+    folder.mkdir()
+    (folder / "1_samples_contests.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_contests_rank_image_models_by_strength(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The judge prefers a to b and to c in four contests of five, and b to c in every other one."""
+
+    def beats(first: str, second: str, prompt: int) -> str:
+        return "first" if prompt % (2 if first == "b" else 5) else "second"
+
+    shown = rank(capsys, contests(tmp_path / "run", beats), "--out", tmp_path / "out")
+    title = "vieval_demo_contests/tie, contests by judge-7b: Bradley-Terry with ties (Davidson)"
+    assert [row[:2] for row in rows_under(shown, title)] == [["1", "a"], ["2-3", "b"], ["2-3", "c"]]
+    held = {(row["voter"], row["image_model"]): row for row in read(tmp_path / "out" / "rank_contests.csv")}
+    a, b = (float(held["judge-7b", model]["log_strength"]) for model in "ab")
+    assert float(held["judge-7b", "c"]["log_strength"]) == pytest.approx(b, abs=1e-5)
+    # a won 48 of 60 and lost 12, whichever the other was
+    assert a - b == pytest.approx(np.log(4), rel=1e-4)
+    assert "no ranking: the contests fall into two sets" in shown  # by people, to whom the first is always better
+
+
+def test_two_rows_about_one_image_are_refused_with_their_numbers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]}, 4, draws=2)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines, lines[3]]) + "\n")
+    for command in (["rank", path], ["show", path, "u1"], ["report", path, "--out", tmp_path / "out"]):
+        assert main([*map(str, command)]) == 1
+        [line] = capsys.readouterr().err.splitlines()
+        assert f"{path}: lines 4 and 9 are both verdicts of viescore on own/tig/good/u1/draw 1; remove one" in line
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_ranked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = verdicts(tmp_path / "v.jsonl", GENERATORS, 8)
+    later = tmp_path / "later.jsonl"
+    later.write_text(json.dumps({"vieval": 99, "provenance": {}}) + "\n")
+    shown = rank(capsys, good, later, code=1)
+    assert "O, mean over prompts; 8 prompts" in shown
+    assert f"vieval: not read, and left out: {later}: line 1 is no verdict of vieval score (schema 99" in shown
+    assert rank(capsys, later, code=1).splitlines() == [
+        f"vieval: {later}: line 1 is no verdict of vieval score (schema 99 is of a later version; upgrade: pip install "
+        "--upgrade vieval)"
+    ]

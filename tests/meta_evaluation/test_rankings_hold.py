@@ -1,0 +1,83 @@
+"""Leaderboards in simulations of known truth: who is better is told to be, and who is as good is not told apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from vieval_plugin.meta_evaluation.generator_ranking import rank_generators
+from vieval_plugin.meta_evaluation.image_model_comparison import PairedTable
+from vieval_plugin.meta_evaluation.judge_comparison import ComparedJudge, ComparedStatistic, JudgeComparison
+from vieval_plugin.meta_evaluation.judge_leaderboard import judge_leaderboard
+from vieval_plugin.meta_evaluation.observations import StatisticsOptions
+from vieval_plugin.records import Provenance, Record, Run
+
+OPTIONS = StatisticsOptions(draws=99)
+PROMPTS, MODELS = 80, 4
+
+
+def judges(noises: dict[str, float], rng: np.random.Generator) -> ComparedStatistic:
+    """Judges that give what people say and noise of their own, half of it shared by the images of a prompt."""
+    people = rng.normal(size=(PROMPTS, 1)) * 0.5 + rng.normal(size=(PROMPTS, MODELS))
+
+    def scores(noise: float) -> np.ndarray:
+        own = rng.normal(size=(PROMPTS, 1)) + rng.normal(size=(PROMPTS, MODELS))
+        return people + noise * own / np.sqrt(2)
+
+    groups = tuple(("tie", str(n)) for n in range(PROMPTS))
+    table = PairedTable(people, tuple(scores(noise) for noise in noises.values()), groups, ("tie",) * MODELS)
+    named = tuple(ComparedJudge(name, people.size) for name in noises)
+    return ComparedStatistic("tie", "O", "Spearman's correlation with people", named, people.size, table.pair)
+
+
+def generators(means: dict[str, float], rng: np.random.Generator) -> Run:
+    """Generators whose scores follow the prompt, each with luck of its own."""
+    source, prompt = Provenance("mine", (), ("O",), "m"), rng.normal(0, 0.15, PROMPTS)
+    rows = []
+    for name, mean in means.items():
+        for number, score in enumerate(np.clip(mean + prompt + rng.normal(0, 0.15, PROMPTS), 0, 1)):
+            identity = SampleId("own", "tig", name, str(number))
+            rows.append(
+                (Record(identity, Verdict({"O": float(score)}, Status.OK), source, {}, kind="tig", group=str(number)),)
+            )
+    return Run("m", "own", "mine", ("O",), {"tig": rows})
+
+
+def told(found: JudgeComparison) -> tuple[bool, bool]:
+    """Whether the best is told from both others, and whether these two are not told apart."""
+    apart = {frozenset((pair.first, pair.second)): pair.different for pair in found.pairs}
+    ranks = {one.judge.label: one.rank for one in found.standings}
+    ordered = ranks["best"] == 1 and ranks["one"] != 1 and ranks["other"] != 1
+    return ordered, not apart[frozenset(("one", "other"))]
+
+
+def shares(runs: int, what: str) -> tuple[int, int]:
+    found = []
+    for number in range(runs):
+        rng = np.random.default_rng([18, number])
+        if what == "judges":
+            compared = judges({"one": 1.5, "best": 0.7, "other": 1.5}, rng)
+            [(_, one)] = judge_leaderboard({"b": [compared]}, OPTIONS).benchmarks
+        else:
+            [ranking] = rank_generators(generators({"one": 0.45, "best": 0.6, "other": 0.45}, rng), OPTIONS)
+            one = ranking.comparison
+        found.append(told(one))
+    ordered, equal = np.sum(found, axis=0)
+    return int(ordered), int(equal)
+
+
+@pytest.mark.parametrize("what", ["judges", "generators"])
+def test_the_best_of_three_is_found(what: str) -> None:
+    ordered, equal = shares(10, what)
+    assert ordered >= 9
+    assert equal >= 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["judges", "generators"])
+def test_two_of_equal_quality_are_called_equal(what: str) -> None:
+    ordered, equal = shares(1000, what)
+    print(f"{what}: the best told from both others in {ordered} of 1,000, the two equal ones not told apart in {equal}")
+    assert ordered >= 950
+    assert equal >= 930

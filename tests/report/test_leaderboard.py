@@ -1,0 +1,189 @@
+"""The head of a report of several runs: judges ranked by benchmark and over benchmarks, and told apart by what differs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vieval_plugin.cli import main
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
+from vieval_plugin.meta_evaluation.observations import StatisticsOptions
+from vieval_plugin.records import Provenance, response_json, target_json
+from vieval_plugin.report import write_report
+from vieval_plugin.results.runs import load_results
+from vieval_plugin.run.samples_file import write_verdicts
+
+OPTIONS = StatisticsOptions(draws=200)
+Scored = Callable[[int, float], float | None]
+
+
+def provenance(backbone: str, temperature: float = 0.0, pack: str = "abc", judge: str = "viescore") -> Provenance:
+    options = {
+        "judges": {judge: {"reminders": 1}},
+        "backbones": {"judge": {"model": backbone, "temperature": temperature, "num_concurrent": 8}},
+    }
+    return Provenance(
+        judge, ("0shot",), ("SC",), backbone, f"{judge}/v1", pack, f"{temperature}{pack}", options=options
+    )
+
+
+def run(folder: Path, source: Provenance, scored: Scored, benchmark: str = "vieval_demo", name: str = "1") -> Path:
+    """A samples file of a judge of SC on 40 instructions with two outputs each."""
+    rng = np.random.default_rng(3)
+    lines = []
+    for number in range(80):
+        raters = tuple(map(float, rng.choice([0.0, 0.5, 1.0], 3)))
+        identity = SampleId(benchmark, "tie", f"editor {number % 2}", f"u{number // 2}")
+        score = scored(number, float(np.mean(raters)))
+        verdict = Verdict({}, Status.REFUSAL) if score is None else Verdict({"SC": score}, Status.OK)
+        target = target_json(Sample(identity, {}, ratings={"SC": raters}))
+        lines.append(json.dumps({"filtered_resps": response_json(identity, verdict, source), "target": target}))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}_samples_task.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def right(number: int, people: float) -> float:
+    return 0.9 * people + number % 3 / 40
+
+
+def poor(number: int, people: float) -> float:
+    return 0.2 * people + number * 37 % 80 / 100
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def reported(out: Path, *results: Path, labels: tuple[str, ...] = ()) -> Mapping[str, Mapping[str, str]]:
+    write_report(load_results(results, labels), out, OPTIONS)
+    return {row["judge"]: row for row in rows(out / "leaderboard.csv")}
+
+
+def test_judges_are_ranked_on_what_all_of_them_scored(tmp_path: Path) -> None:
+    failing = run(tmp_path / "c", provenance("failing"), lambda n, people: None if n < 20 else right(n, people))
+    given = [run(tmp_path / "a", provenance("poor"), poor), run(tmp_path / "b", provenance("right"), right), failing]
+    found = reported(tmp_path / "out", *given)
+    assert {judge: row["rank"] for judge, row in found.items()} == {"right": "1", "failing": "1", "poor": "3"}
+    assert {judge: row["own n"] for judge, row in found.items()} == {"right": "80", "failing": "60", "poor": "80"}
+    assert {row["n compared"] for row in found.values()} == {"60"}
+    text = (tmp_path / "out" / "report.md").read_text()
+    assert text.index("## Which judge is better") < text.index("## vieval_demo")
+    assert "Note: vieval_demo: the judges' own numbers of samples differ by more than 5%" in text
+
+
+def test_one_judge_has_no_leaderboard(tmp_path: Path) -> None:
+    write_report(load_results([run(tmp_path / "a", provenance("right"), right)]), tmp_path / "out", OPTIONS)
+    assert "Which judge" not in (tmp_path / "out" / "report.md").read_text()
+
+
+def test_over_benchmarks_a_judge_has_the_mean_of_its_numbers(tmp_path: Path) -> None:
+    given = [
+        run(tmp_path / f"{name}{benchmark}", provenance(name), scored, benchmark)
+        for benchmark in ("vieval_demo", "imagenhub")
+        for name, scored in (("right", right), ("poor", poor))
+    ]
+    only_here = run(tmp_path / "only", provenance("only"), right)
+    reported(tmp_path / "out", *given, only_here)
+    held = rows(tmp_path / "out" / "leaderboard.csv")
+    over = {row["judge"]: row for row in rows(tmp_path / "out" / "leaderboard_over.csv")}
+    for judge in ("right", "poor"):
+        values = [float(row["value"]) for row in held if row["judge"] == judge]
+        assert len(values) == 2
+        assert float(over[judge]["value"]) == pytest.approx(np.mean(values), abs=1e-4)
+    assert (over["right"]["rank"], over["poor"]["rank"]) == ("1", "2")
+    assert (over["only"]["rank"], over["only"]["value"]) == ("", "not compared on imagenhub")
+
+
+def test_two_runs_of_one_model_are_called_by_what_differs(tmp_path: Path) -> None:
+    cold, hot = provenance("m"), provenance("m", 0.7)
+    found = reported(tmp_path / "out", run(tmp_path / "a", cold, right), run(tmp_path / "b", hot, poor))
+    assert set(found) == {"m viescore 0shot temperature=0.0", "m viescore 0shot temperature=0.7"}
+    other = provenance("m", pack="def")
+    found = reported(tmp_path / "packs", tmp_path / "a", run(tmp_path / "c", other, poor))
+    assert set(found) == {"m viescore 0shot pack=viescore/v1 abc", "m viescore 0shot pack=viescore/v1 def"}
+
+
+def test_two_runs_into_one_folder_do_not_take_each_others_place(tmp_path: Path) -> None:
+    run(tmp_path / "a", provenance("m"), right, name="1")
+    run(tmp_path / "a", provenance("m", 0.7), poor, name="2")
+    run(tmp_path / "a", provenance("m", 0.7), right, name="3")
+    found = load_results([tmp_path / "a"])
+    assert [one.label for one in found.runs] == ["m viescore 0shot temperature=0.0", "m viescore 0shot temperature=0.7"]
+    scores = [one.records["tie"][1][0].verdict.scores["SC"] for one in found.runs]
+    assert scores[0] == scores[1]  # of the two hot ones, the newest
+
+
+def test_labels_tell_apart_what_nothing_else_does(tmp_path: Path) -> None:
+    given = [run(tmp_path / name, provenance("m"), scored) for name, scored in (("a", right), ("b", poor))]
+    with pytest.raises(VievalError, match="line 1: .* is in line 1 of .*a/1_samples_task.jsonl as well; .* --label"):
+        load_results(given)
+    assert set(reported(tmp_path / "out", *given, labels=("before", "after"))) == {"before", "after"}
+    with pytest.raises(VievalError, match="1 labels for 2 results; give --label once for each"):
+        load_results(given, ["before"])
+
+
+def test_options_that_change_no_answer_make_no_other_run(tmp_path: Path) -> None:
+    source = provenance("m")
+    patient = {**source.options, "backbones": {"judge": {**source.options["backbones"]["judge"], "num_concurrent": 1}}}
+    first = run(tmp_path / "a", source, right)
+    second = run(tmp_path / "b", replace(source, options=patient, config_hash="other"), right, "imagenhub")
+    assert [one.label for one in load_results([first, second]).runs] == ["m", "m"]
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = run(tmp_path / "a", provenance("m"), right), tmp_path / "bad.jsonl"
+    bad.write_bytes(b"\xff\xfe{}\n")
+    command = ["report", str(good), str(bad), "--out", str(tmp_path / "out")]
+    assert main(command) == 1
+    assert f"vieval: not read, and left out: {bad}" in capsys.readouterr().err
+    assert f"Note: not read, and left out: {bad}" in (tmp_path / "out" / "report.md").read_text()
+    assert main(["report", str(bad), "--out", str(tmp_path / "none")]) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert str(bad) in line
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_report_removes_what_an_earlier_one_wrote_and_nothing_else(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", provenance("right"), right), run(tmp_path / "b", provenance("poor"), poor)
+    out = tmp_path / "out"
+    reported(out, a, b)
+    (out / "mine.csv").write_text("kept")
+    (tmp_path / "outside.csv").write_text("kept")
+    listed = json.loads((out / "files.json").read_text())
+    (out / "files.json").write_text(json.dumps([*listed, "../outside.csv", "/etc/passwd", 3]))
+    write_report(load_results([a]), out, OPTIONS)
+    assert not (out / "leaderboard.csv").exists()
+    assert (out / "report.md").exists()
+    assert (out / "mine.csv").exists()
+    assert (tmp_path / "outside.csv").exists()
+
+
+def test_ratings_of_own_samples_tell_how_far_a_judge_agrees_with_people(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    samples = [Sample(SampleId("own", "tig", "mine", f"u{n}"), {}) for n in range(20)]
+    scores = [float(score) for score in rng.random(20)]
+    found = [Verdict({"SC": score}, Status.OK) for score in scores]
+    write_verdicts(tmp_path / "v.jsonl", samples, found, provenance("m"))
+    said = [f"own,tig,u{n},mine,0,{who},SC,{score:.3f}" for n, score in enumerate(scores) for who in ("ann", "ben")]
+    header = "benchmark,part,uid,generator,draw,rater,aspect,value"
+    (tmp_path / "r.csv").write_text("\n".join([header, *said]))
+    out = tmp_path / "out"
+    assert main(["report", str(tmp_path / "v.jsonl"), "--human", str(tmp_path / "r.csv"), "--out", str(out)]) == 0
+    text = (out / "report.md").read_text()
+    assert "| SC | 2 | 20 | 20 | 1.000 |" in text
+    [document] = json.loads((out / "cells.json").read_text())
+    [agreement] = [a for a in document["agreement"] if (a["judge"], a["task"], a["aspect"]) == ("m", "tig", "SC")]
+    assert agreement["fisher"] == pytest.approx(0.9999)

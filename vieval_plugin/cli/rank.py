@@ -1,0 +1,50 @@
+"""`vieval rank`: which generator is best."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    Commands = _SubParsersAction[argparse.ArgumentParser]
+
+
+def add(commands: Commands) -> None:
+    parser = commands.add_parser("rank", help="which generator is best: ranks, intervals and paired tests")
+    parser.add_argument(
+        "verdicts", nargs="+", type=Path, help="what score wrote, or --output_path of runs with --log_samples"
+    )
+    parser.add_argument(
+        "--human", nargs="+", type=Path, default=[], help="CSV files of people's ratings, by which means are corrected"
+    )
+    parser.add_argument(
+        "--label", action="append", default=[], help="what to call the judge of a result; once for each, in their order"
+    )
+    parser.add_argument("--out", type=Path, help="folder for the tables as Markdown, CSV and JSON")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from vieval_plugin import config
+    from vieval_plugin.data.reading.ratings import read_ratings
+    from vieval_plugin.files import require_writable
+    from vieval_plugin.harmless import say
+    from vieval_plugin.report.ranking import FILES, lines, rank_results, write_ranking
+    from vieval_plugin.results.runs import load_results
+
+    if options.out:
+        require_writable(options.out / FILES[-1])
+    statistics = config.current().statistics.options()
+    ratings = read_ratings(options.human) if options.human else None
+    results = load_results(options.verdicts, options.label)
+    found = rank_results(results, ratings, statistics)
+    say(*lines(found, statistics))
+    if options.out:
+        write_ranking(found, options.out, statistics)
+        say(*(f"wrote {options.out / name}" for name in FILES))
+    say(*(f"vieval: not read, and left out: {line}" for line in results.unreadable), file=sys.stderr)
+    return 1 if results.unreadable else 0

@@ -1,0 +1,199 @@
+"""Image models ranked by the contests that a judge, or people, say they won: strengths with ties, by Davidson's model."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from vieval_plugin.meta_evaluation.judge_comparison import LEVEL
+from vieval_plugin.meta_evaluation.observations import StatisticsOptions, observe
+from vieval_plugin.meta_evaluation.vote_answers import VOTES, orders_of, subjects_of
+from vieval_plugin.meta_evaluation.vote_codes import Pairs, judged_pairs
+from vieval_plugin.records import Run
+from vieval_plugin.stats.bootstrap import Ints, cluster_counts, interval, numbered, sign_p
+from vieval_plugin.stats.bradley_terry import Strengths, resampled_strengths, strengths, win_shares
+from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.orders import overall_votes
+from vieval_plugin.stats.ranking import holm, shared_ranks
+from vieval_plugin.stats.thresholds import vote_of_scores
+from vieval_plugin.stats.votes import FIRST, NONE, SECOND
+
+PEOPLE = "people"
+"""What stands in a judge's place for people's votes."""
+SEPARATED = "the contests fall into two sets of image models of which one never won or tied against the other"
+
+
+@dataclass(frozen=True)
+class RankedModel:
+    """An image model in a ranking by contests.
+
+    `strength` is the natural logarithm of its strength, all of sum 0, with its 95% interval; `share` how often it is to be
+    expected to win against another, a tie being half a win. `rank` and `last` are the ranks that the data allow, None
+    where there is no estimate. `contests` counts pairs that it was in and that have an answer.
+    """
+
+    image_model: str
+    strength: float
+    low: float
+    high: float
+    share: float
+    rank: int | None
+    last: int | None
+    contests: int
+
+
+@dataclass(frozen=True)
+class ModelPair:
+    """Two image models: the difference of their logarithms of strengths with its interval, p, and p adjusted by Holm."""
+
+    first: str
+    second: str
+    difference: float
+    low: float
+    high: float
+    p: float
+    adjusted: float
+
+
+@dataclass(frozen=True)
+class ContestRanking:
+    """Image models ranked by the contests of a part: `voter` is a judge, or people; `subject` what its votes come from.
+
+    `tie` is how readily equals tie, `answered` how many of `pairs_asked` pairs of candidates have an answer. `why` says
+    why there is no ranking.
+    """
+
+    benchmark: str
+    part: str
+    voter: str
+    subject: str
+    models: tuple[RankedModel, ...]
+    pairs: tuple[ModelPair, ...]
+    tie: float
+    answered: int
+    pairs_asked: int
+    why: str = ""
+
+
+def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[ContestRanking]:
+    """Rankings of a benchmark's image models by part: by people where they voted, and by each judge.
+
+    A judge that scores candidates votes for the higher score; equal scores are a tie.
+
+    Args:
+        runs: one a judge, all of one benchmark; samples are left out.
+        options: how many draws, the seed.
+    """
+    found = []
+    for part in dict.fromkeys(part for run in runs for part in run.records):
+        by_people: list[ContestRanking] = []
+        by_judges: list[ContestRanking] = []
+        for run in (run for run in runs if part in run.records):
+            observed = [observe(judged) for judged in run.records[part] if judged[0].votes is not None]
+            pairs = judged_pairs(observed)
+            if not len(pairs.contest):
+                continue
+            if (pairs.human != NONE).any():
+                by_people.append(_ranked(run.benchmark, part, PEOPLE, VOTES, pairs, pairs.human, options))
+            by_judges += [
+                _ranked(run.benchmark, part, run.label, subject, pairs, _answers(pairs, subject), options)
+                for subject in subjects_of(observed, run.aspects)
+            ]
+        # people voted on the same contests whoever judged them; most of them count
+        found += [*sorted(by_people, key=lambda one: -one.answered)[:1], *by_judges]
+    return found
+
+
+def _answers(pairs: Pairs, subject: str) -> Ints:
+    """A judge's code for each pair; `NONE` where it gave no answer."""
+    if subject != VOTES:
+        return vote_of_scores(*pairs.scores(subject))
+    orders = orders_of(pairs)
+    if any(o.contest.preferences for o in pairs.observations if o.contest is not None):
+        preferred = pairs.preferences(orders)
+        return vote_of_scores(preferred, np.zeros(preferred.shape))
+    given = [pairs.given(order) for order in orders]
+    return overall_votes(given[0], given[-1]) if given else np.full(len(pairs.contest), NONE)
+
+
+def _ranked(
+    benchmark: str, part: str, voter: str, subject: str, pairs: Pairs, codes: Ints, options: StatisticsOptions
+) -> ContestRanking:
+    models, won, tied = _outcomes(pairs, codes)
+    answered, asked = int((codes != NONE).sum()), len(codes)
+    fitted = strengths(won.sum(axis=0), tied.sum(axis=0))
+    logs, played = fitted.log_strengths, (won + won.transpose(0, 2, 1) + tied).sum(axis=(0, 2))
+    if np.isnan(logs).any():
+        alone = tuple(
+            RankedModel(model, np.nan, np.nan, np.nan, np.nan, None, None, int(n))
+            for model, n in zip(models, played, strict=True)
+        )
+        why = SEPARATED if answered else "no contest has an answer"
+        return ContestRanking(benchmark, part, voter, subject, alone, (), np.nan, answered, asked, why)
+    seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
+    names = [str(number) for number in range(len(won))]
+    draws = resampled_strengths(won, tied, cluster_counts(names, options.draws, seed))
+    compared = _pairs(models, logs, draws)
+    return ContestRanking(
+        benchmark,
+        part,
+        voter,
+        subject,
+        _models(models, fitted, draws, compared, played),
+        compared,
+        fitted.tie,
+        answered,
+        asked,
+    )
+
+
+def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
+    """The image models by name, and wins and ties of each group of contests, shape (groups, models, models)."""
+    named = pairs.image_models
+    models = sorted({model for both in named for model in both})
+    place = {model: number for number, model in enumerate(models)}
+    groups, group = numbered(pairs.groups)
+    won, tied = (np.zeros((len(groups), len(models), len(models))) for _ in range(2))
+    for of_group, (first, second), code in zip(group, named, codes, strict=True):
+        one, other = place[first], place[second]
+        if code == NONE or one == other:
+            continue
+        if code in (FIRST, SECOND):
+            won[(of_group, one, other) if code == FIRST else (of_group, other, one)] += 1
+        else:
+            tied[of_group, one, other] += 1
+            tied[of_group, other, one] += 1
+    return models, won, tied
+
+
+def _pairs(models: Sequence[str], logs: Floats, draws: Floats) -> tuple[ModelPair, ...]:
+    two_by_two = list(combinations(range(len(models)), 2))
+    p = [sign_p(draws[:, one] - draws[:, other]) for one, other in two_by_two]
+    return tuple(
+        ModelPair(
+            *(models[one], models[other], float(logs[one] - logs[other])),
+            *(*interval(draws[:, one] - draws[:, other]), own, float(adjusted)),
+        )
+        for (one, other), own, adjusted in zip(two_by_two, p, holm(p), strict=True)
+    )
+
+
+def _models(
+    models: Sequence[str], fitted: Strengths, draws: Floats, pairs: Sequence[ModelPair], played: Floats
+) -> tuple[RankedModel, ...]:
+    apart = np.zeros((len(models), len(models)), dtype=bool)
+    for (one, other), pair in zip(combinations(range(len(models)), 2), pairs, strict=True):
+        apart[one, other] = apart[other, one] = pair.adjusted <= LEVEL
+    logs = fitted.log_strengths
+    ranks, below = shared_ranks(logs, apart), shared_ranks(-logs, apart) - 1
+    return tuple(
+        RankedModel(
+            *(model, float(logs[n]), *interval(draws[:, n]), float(share)),
+            *(int(ranks[n]), len(models) - int(below[n]), int(played[n])),
+        )
+        for n, (model, share) in enumerate(zip(models, win_shares(fitted), strict=True))
+    )

@@ -1,0 +1,178 @@
+"""Generators ranked by what one judge makes of their images, on the prompts that all of them have.
+
+The tests are those by which judges are compared: a generator stands in a judge's place, a prompt in that of a sample.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
+from vieval_plugin.meta_evaluation.generator_means import best_of, mean_of, mean_over_prompts, scores_by_prompt
+from vieval_plugin.meta_evaluation.judge_comparison import (
+    ComparedPair,
+    JudgeComparison,
+    Standing,
+    common,
+    compare_judges,
+)
+from vieval_plugin.meta_evaluation.judged_images import (
+    HEADINGS,
+    GeneratorImages,
+    generators_of,
+    named_with_part,
+    words_under,
+)
+from vieval_plugin.meta_evaluation.observations import Estimate, Observation, StatisticsOptions
+from vieval_plugin.records import Run
+
+ALL = "all"
+MEAN = "mean over prompts"
+
+OfImages: TypeAlias = Callable[[Sequence[float]], float | None]
+"""What the images of a prompt count as; None where there are too few."""
+
+
+@dataclass(frozen=True)
+class RankedGenerator:
+    """A generator in a ranking.
+
+    `mean` is over the prompts that count for the ranking, `own` over all prompts of which it has a score. `rank` is 1 and
+    the number of generators that are told to be better; `last` the lowest rank that the data allow: all that are not told
+    to be worse stand above. Both are None where it cannot be ranked. `prompts`, `images` and `statuses` are its own.
+    """
+
+    generator: str
+    mean: Estimate
+    own: Estimate
+    rank: int | None
+    last: int | None
+    scored: int
+    prompts: int
+    images: int
+    statuses: tuple[tuple[Status, int], ...]
+
+
+@dataclass(frozen=True)
+class GeneratorRanking:
+    """Generators ranked by one aspect, over all prompts or those under one word of a heading (part, kind, category, tag).
+
+    `statistic` is the mean over prompts of what a prompt's images have: their mean, or the best of so many.
+    """
+
+    benchmark: str
+    judge: str
+    aspect: str
+    statistic: str
+    heading: str
+    word: str
+    generators: tuple[RankedGenerator, ...]
+    comparison: JudgeComparison
+
+
+def rank_generators(run: Run, options: StatisticsOptions) -> list[GeneratorRanking]:
+    """All rankings of a run's generators: by aspect, over all prompts and by part, kind, category and tag.
+
+    Where prompts have several images, there is a second ranking by the best of so many as every generator has. Where all
+    images stand under one word of a heading, that heading has no rankings of its own.
+
+    Args:
+        run: one judge's, of samples; contests are left out.
+        options: what a failed verdict is, how many draws (of the bootstrap and of the tests), the seed.
+
+    Returns:
+        None for a run without samples. p-values are adjusted over the pairs of one ranking.
+    """
+    judged = [named_with_part(one) for one in generators_of(run, options)]
+    aspects = dict.fromkeys(aspect for one in judged for aspect in one.aspects)
+    places = [("", ALL), *((heading, word) for heading in HEADINGS for word in _words(judged, heading))]
+    return [
+        ranking
+        for heading, word in places
+        for held in [_under(judged, heading, word)]
+        for aspect in aspects
+        for statistic, of_images in _statistics(held, aspect)
+        for ranking in [_ranked(run, aspect, statistic, heading, word, held, of_images, options)]
+    ]
+
+
+def _words(judged: Sequence[GeneratorImages], heading: str) -> list[str]:
+    """The words of a heading; none where one word says it all, as a part may that is also the kind."""
+    words = words_under(judged, heading)
+    if heading == "kind" and words == words_under(judged, "part"):
+        return []
+    return words if len(words) > 1 or heading in ("category", "tag") else []
+
+
+def _under(judged: Sequence[GeneratorImages], heading: str, word: str) -> Mapping[str, Sequence[Observation]]:
+    held = {one.image_model: one.under(heading, word) if heading else one.all for one in judged}
+    return {model: images for model, images in held.items() if images}
+
+
+def _statistics(held: Mapping[str, Sequence[Observation]], aspect: str) -> list[tuple[str, OfImages]]:
+    """What several images of a prompt count as: their mean, and the best of so many as every generator has of one."""
+    most = [max(map(len, scores_by_prompt(images, aspect).values()), default=0) for images in held.values()]
+    number = min(filter(None, most), default=1)
+    best = [(f"mean over prompts of the best of {number} images", partial(_best, number=number))]
+    return [(MEAN, mean_of), *(best if number > 1 else [])]
+
+
+def _best(scores: Sequence[float], number: int) -> float | None:
+    return best_of(scores, number) if len(scores) >= number else None
+
+
+def _ranked(
+    run: Run,
+    aspect: str,
+    statistic: str,
+    heading: str,
+    word: str,
+    held: Mapping[str, Sequence[Observation]],
+    of_images: OfImages,
+    options: StatisticsOptions,
+) -> GeneratorRanking:
+    scores = {model: _by_prompt(images, aspect, of_images) for model, images in held.items()}
+    items = {
+        model: {prompt: JudgedItem(prompt, value) for prompt, value in one.items()} for model, one in scores.items()
+    }
+    compared = replace(compared_means(word, aspect, statistic, items, "prompts"), who="generators")
+    found = compare_judges(compared, run.benchmark, options)
+    shared, name = common(list(scores.values())), f"{run.benchmark}/{word}"
+    ranked = tuple(
+        RankedGenerator(
+            standing.judge.label,
+            mean_over_prompts({prompt: value for prompt, value in own.items() if prompt in shared}, name, options),
+            mean_over_prompts(own, name, options),
+            standing.rank,
+            _last(standing, found),
+            len(own),
+            len({one.group for one in images}),
+            len(images),
+            tuple(Counter(one.status for one in images).items()),
+        )
+        for standing in found.standings
+        for own, images in [(scores[standing.judge.label], held[standing.judge.label])]
+    )
+    return GeneratorRanking(run.benchmark, run.label, aspect, statistic, heading, word, ranked, found)
+
+
+def _by_prompt(images: Sequence[Observation], aspect: str, of_images: OfImages) -> dict[str, float]:
+    found = {prompt: of_images(scores) for prompt, scores in sorted(scores_by_prompt(images, aspect).items())}
+    return {prompt: value for prompt, value in found.items() if value is not None}
+
+
+def _last(standing: Standing, found: JudgeComparison) -> int | None:
+    """The lowest rank that the data allow: only who is told to be worse stands below."""
+    if standing.rank is None:
+        return None
+    worse = {pair.second if pair.found.difference > 0 else pair.first for pair in _told_apart(standing, found)}
+    return sum(one.rank is not None for one in found.standings) - len(worse - {standing.judge.label})
+
+
+def _told_apart(standing: Standing, found: JudgeComparison) -> list[ComparedPair]:
+    return [pair for pair in found.pairs if pair.different and standing.judge.label in (pair.first, pair.second)]

@@ -1,0 +1,151 @@
+"""What people said of samples and contests in a file of their own, and what becomes of it in the statistics."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, SCHEMES, TIE, Votes
+from vieval_plugin.judges.protocol import SampleId
+from vieval_plugin.meta_evaluation.tables import Table, number
+from vieval_plugin.records import Record, Run
+from vieval_plugin.stats.agreement import krippendorff_alpha, mean_of_given
+
+VOTE = "vote"
+"""What stands in an aspect's place for a vote on a contest."""
+
+
+@dataclass(frozen=True)
+class HumanRatings:
+    """HumanRatings of samples by aspect and rater, in [0, 1], and votes on contests by rater.
+
+    `where` says of each of them in which line of which file it comes first.
+    """
+
+    scores: Mapping[SampleId, Mapping[str, Mapping[str, float]]]
+    votes: Mapping[SampleId, Mapping[str, str]]
+    where: Mapping[SampleId, str]
+
+    @property
+    def raters(self) -> tuple[str, ...]:
+        """All that rated or voted, by name."""
+        rating = {rater for aspects in self.scores.values() for given in aspects.values() for rater in given}
+        return tuple(sorted(rating | {rater for given in self.votes.values() for rater in given}))
+
+
+def rated(runs: Sequence[Run], ratings: HumanRatings) -> tuple[list[Run], list[SampleId]]:
+    """Runs with these ratings and votes in the place of all that their records had, and what no run has.
+
+    Where each rater rated every sample, each one's ratings are kept; else a sample has the mean of those that it was
+    given, because raters with gaps cannot be compared with a judge one by one. A contest's vote is that of most raters;
+    where no vote has most, it is a tie, or none in a scheme without ties.
+
+    Args:
+        runs: of any benchmarks.
+        ratings: as they were read.
+
+    Raises:
+        VievalError: for votes that the contest's own scheme does not have.
+    """
+    given = _by_aspect(ratings)
+    votes = {identity: _voted(identity, said, ratings) for identity, said in _schemes(runs, ratings).items()}
+    found: set[SampleId] = set()
+
+    def of(record: Record) -> Record:
+        if record.votes is None:
+            found.update({record.id} & set(given))
+            return replace(record, ratings=given.get(record.id, {}))
+        found.update({record.id} & set(votes))
+        return replace(record, votes=votes.get(record.id, Votes()))
+
+    made = [
+        replace(run, records={part: [tuple(map(of, one)) for one in rows] for part, rows in run.records.items()})
+        for run in runs
+    ]
+    return made, [identity for identity in ratings.where if identity not in found]
+
+
+def rater_table(ratings: HumanRatings) -> Table:
+    """How far raters agree with one another, a row an aspect.
+
+    Krippendorff's alpha, of ratings with the difference of an interval scale, of votes with that of names.
+    """
+    rows = []
+    raters = ratings.raters
+    aspects = dict.fromkeys(aspect for of_sample in ratings.scores.values() for aspect in of_sample)
+    for aspect in aspects:
+        table = [[one.get(aspect, {}).get(rater, math.nan) for one in ratings.scores.values()] for rater in raters]
+        rows.append(_agreement(aspect, np.array(table, dtype=float), krippendorff_alpha(table, "interval")))
+    if ratings.votes:
+        words = sorted({word for said in ratings.votes.values() for word in said.values()})
+        table = [
+            [float(words.index(said[rater])) if rater in said else math.nan for said in ratings.votes.values()]
+            for rater in raters
+        ]
+        rows.append(_agreement(VOTE, np.array(table, dtype=float), krippendorff_alpha(table, "nominal")))
+    header = ("aspect", "raters", "rated", "by two or more", "Krippendorff's alpha")
+    return Table("raters", "People: how far raters agree with one another", header, tuple(rows))
+
+
+def _agreement(aspect: str, table: np.ndarray, alpha: float) -> tuple[str, ...]:
+    given = ~np.isnan(table)
+    several = int((given.sum(axis=0) > 1).sum())
+    reason = "nothing has two ratings" if not several else "all ratings are alike"
+    raters, items = int(given.any(axis=1).sum()), int(given.any(axis=0).sum())
+    return aspect, str(raters), str(items), str(several), number(alpha, 3, reason)
+
+
+def _by_aspect(ratings: HumanRatings) -> dict[SampleId, dict[str, tuple[float, ...]]]:
+    """The ratings of each sample by aspect: one a rater, or their mean where some rater left some out."""
+    held = {identity: _with_overall(aspects) for identity, aspects in ratings.scores.items()}
+    raters = {rater for aspects in held.values() for given in aspects.values() for rater in given}
+    complete = all(set(given) == raters for aspects in held.values() for given in aspects.values())
+    return {
+        identity: {
+            aspect: tuple(given[rater] for rater in sorted(given))
+            if complete
+            else (float(mean_of_given([[value] for value in given.values()])[0]),)
+            for aspect, given in aspects.items()
+        }
+        for identity, aspects in held.items()
+    }
+
+
+def _with_overall(aspects: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
+    """O follows from SC and PQ, rater by rater, for who did not rate it."""
+    both = {
+        rater: (sc, aspects["PQ"][rater])
+        for rater, sc in aspects.get("SC", {}).items()
+        if rater in aspects.get("PQ", {})
+    }
+    derived = {rater: math.sqrt(sc * pq) for rater, (sc, pq) in both.items()}
+    overall = {**derived, **aspects.get("O", {})}
+    return {**aspects, "O": overall} if overall else dict(aspects)
+
+
+def _schemes(runs: Sequence[Run], ratings: HumanRatings) -> dict[SampleId, str]:
+    """The scheme of each contest that was voted on: its own, else the one that has all words that were used."""
+    used = {word for said in ratings.votes.values() for word in said.values()}
+    common = "four_way" if used & {BOTH_GOOD, BOTH_BAD} else "three_way"
+    records = (one for run in runs for rows in run.records.values() for together in rows for one in together)
+    return {
+        one.id: (one.votes.scheme or common) for one in records if one.votes is not None and one.id in ratings.votes
+    }
+
+
+def _voted(identity: SampleId, scheme: str, ratings: HumanRatings) -> Votes:
+    said = ratings.votes[identity]
+    for rater, word in said.items():
+        if word not in SCHEMES.get(scheme, ()):
+            raise VievalError(
+                f"{ratings.where[identity]}: {rater} said {word!r} of {identity}, which is no {scheme} vote; correct the file"
+            )
+    most = Counter(said.values()).most_common(2)
+    even = len(most) > 1 and most[0][1] == most[1][1]
+    tied = TIE if TIE in SCHEMES[scheme] else ""
+    return Votes(scheme, tied if even else most[0][0], tuple(said[rater] for rater in sorted(said)))

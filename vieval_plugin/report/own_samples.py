@@ -1,0 +1,81 @@
+"""A user's own samples as a benchmark to report on: of generators, and of judges as soon as people rated some samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vieval_plugin.data.benchmark import Benchmark
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Judged
+from vieval_plugin.meta_evaluation.generators import OfGenerators
+from vieval_plugin.meta_evaluation.image_models import ByImageModel
+from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
+from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary
+from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.tables import Tables
+from vieval_plugin.records import Run
+from vieval_plugin.run.evaluate import OWN
+
+_GENERATORS, _JUDGES = OfGenerators(), ByImageModel()
+
+
+@dataclass(frozen=True)
+class OfOwnSamples:
+    """What a judge makes of generators and, where people rated some of the samples, how far it agrees with them."""
+
+    def names(self, rating: Rating) -> tuple[str, ...]:
+        """Those of `OfGenerators`."""
+        return _GENERATORS.names(rating)
+
+    def summarise(
+        self,
+        observations: tuple[Observation, ...],
+        rating: Rating,
+        benchmark: str,
+        part: str,
+        options: StatisticsOptions,
+    ) -> Summary:
+        """As `OfGenerators` does."""
+        return _GENERATORS.summarise(observations, rating, benchmark, part, options)
+
+    def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
+        """Generators side by side; below that, with ratings, agreement with people as on rated benchmarks."""
+        made = _GENERATORS.tables(benchmark, parts, runs, options)
+        if not _rated(runs):
+            return made
+        agreed = _JUDGES.tables(benchmark, parts, runs, options)
+        return Tables(
+            (*made.tables, *agreed.tables),
+            {**made.cells, **agreed.cells},
+            {**made.document, **agreed.document},
+            {**made.reasons, **agreed.reasons},
+        )
+
+    def compared(
+        self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
+    ) -> Sequence[ComparedStatistic]:
+        """With ratings as on rated benchmarks; without, no judge is better."""
+        return _JUDGES.compared(benchmark, parts, runs, options) if _rated(runs) else ()
+
+
+def _rated(runs: Sequence[Run]) -> bool:
+    return any(one.ratings for run in runs for rows in run.records.values() for together in rows for one in together)
+
+
+def _elsewhere(root: Path, part: str) -> Sequence[Judged]:
+    raise VievalError(f"the user's own samples of kind {part} are in a file of theirs, not in {root}")
+
+
+OWN_SAMPLES = Benchmark(
+    OWN,
+    parts={},
+    load=_elsewhere,
+    missing=lambda root, part: [],
+    report=OfOwnSamples(),
+    source="the user",
+    licence="the user's",
+    trainable=True,
+    note="Your own samples. A judge's mean is not people's: `vieval rank --human` corrects it by some ratings.",
+)

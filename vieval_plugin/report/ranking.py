@@ -1,0 +1,150 @@
+"""Which generator is best: what `vieval rank` shows on a terminal and writes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vieval_plugin.files import write_whole
+from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, rank_contests
+from vieval_plugin.meta_evaluation.corrected_means import CorrectedGenerator, corrected_generators
+from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, rank_generators
+from vieval_plugin.meta_evaluation.judge_comparison import LEVEL
+from vieval_plugin.meta_evaluation.observations import StatisticsOptions
+from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
+from vieval_plugin.meta_evaluation.tables import Table
+from vieval_plugin.report.ranking_tables import (
+    contest_tables,
+    corrected_tables,
+    long_tables,
+    ranking_tables,
+)
+from vieval_plugin.report.rated import rated_runs
+from vieval_plugin.report.rendering import csv_text, markdown
+from vieval_plugin.results.runs import Results
+from vieval_plugin.text_table import text_table
+
+FILES = (
+    *("rank.md", "rank_generators.csv", "rank_generator_pairs.csv", "rank_corrected.csv"),
+    *("rank_contests.csv", "rank_contest_pairs.csv", "rank_raters.csv", "rank.json"),
+)
+CAUTION = (
+    "A judge's mean is not people's: on ImagenHub, the 95% interval of GPT-4v's own scores holds people's mean for 28% (SC), "
+    "14% (PQ) and 24% (O) of 29 image models."
+)
+ADVICE = "Rate some images yourself, and give the ratings with --human: means are then corrected."
+_CORRECTED = (
+    "Corrected means are what people would say, by prediction-powered inference; their intervals count the labels' "
+    "uncertainty, and hold for about 50 rated prompts of a generator and more (fewer: too short by some)."
+)
+
+
+@dataclass(frozen=True)
+class RankReport:
+    """All rankings of some results: of generators, corrected means where people rated some, and by contests.
+
+    `raters` says how far people agree, None without a file of ratings; `notes` are lines to be read beside the rankings.
+    """
+
+    generators: tuple[GeneratorRanking, ...]
+    corrected: tuple[CorrectedGenerator, ...]
+    contests: tuple[ContestRanking, ...]
+    raters: Table | None = None
+    notes: tuple[str, ...] = ()
+
+
+def rank_results(results: Results, ratings: HumanRatings | None, options: StatisticsOptions) -> RankReport:
+    """The rankings of results.
+
+    Args:
+        results: of any benchmarks and judges, each ranked for itself.
+        ratings: people's, in the place of those that benchmarks have; None for those.
+        options: what failed verdicts are, how many draws, the seed.
+
+    Raises:
+        VievalError: no rating is of a sample among the results.
+    """
+    runs, notes = rated_runs(results, ratings)
+    benchmarks = dict.fromkeys(run.benchmark for run in runs)
+    return RankReport(
+        tuple(one for run in runs for one in rank_generators(run, options)),
+        tuple(one for run in runs for one in corrected_generators(run, options)),
+        tuple(
+            one for name in benchmarks for one in rank_contests([run for run in runs if run.benchmark == name], options)
+        ),
+        rater_table(ratings) if ratings else None,
+        tuple(notes),
+    )
+
+
+def lines(found: RankReport, options: StatisticsOptions) -> list[str]:
+    """What a terminal shows, the default aspect of each judge first."""
+    told: list[str] = []
+    for table in _tables(found):
+        told += [table.title, "", *text_table([table.header, *table.rows]), ""]
+    return [*told, *(f"note: {line}" for line in found.notes), *_words(found), protocol(options)]
+
+
+def protocol(options: StatisticsOptions) -> str:
+    """How the numbers came about, in a paragraph."""
+    return (
+        f"Failed verdicts: {options.policy}. Intervals: 95%, {options.draws} bootstrap draws of prompts. p: permutation test "
+        f"over prompts, {options.draws} draws (of contests: the bootstrap's). p (Holm): adjusted for all pairs of one table. "
+        f"A rank such as 1-2 is one that the data allow: who is not told apart (p (Holm) above {LEVEL}) may stand above or "
+        f"below. Seed {options.seed}."
+    )
+
+
+def write_ranking(found: RankReport, out: Path, options: StatisticsOptions) -> None:
+    """Write `FILES` to the folder `out`: the tables to read, and every number once more for programs."""
+    tables = _tables(found)
+    page = ["# Ranking of generators\n", *(f"{line}\n" for line in _words(found)), f"{protocol(options)}\n"]
+    long = [*long_tables(found.generators, found.corrected, found.contests), found.raters or rater_table(_NOBODY)]
+    document = {
+        "failures": options.policy,
+        "draws": options.draws,
+        "seed": options.seed,
+        "level": LEVEL,
+        "notes": found.notes,
+        **{table.name: [_named(table.header, row) for row in table.rows] for table in long},
+    }
+    texts = (
+        "\n".join([*page, *(f"Note: {line}\n" for line in found.notes), *map(markdown, tables)]),
+        *map(csv_text, long),
+        json.dumps(document, indent=1, allow_nan=False),
+    )
+    for name, text in zip(FILES, texts, strict=True):
+        write_whole(out / name, [text])
+
+
+_NOBODY = HumanRatings({}, {}, {})
+
+
+def _tables(found: RankReport) -> list[Table]:
+    return [
+        *ranking_tables(found.generators),
+        *corrected_tables(found.corrected),
+        *contest_tables(found.contests),
+        *([found.raters] if found.raters else []),
+    ]
+
+
+def _words(found: RankReport) -> Sequence[str]:
+    if not found.generators:
+        return ()
+    return (CAUTION, _CORRECTED) if found.corrected else (CAUTION, ADVICE)
+
+
+def _named(header: Sequence[str], row: Sequence[str]) -> dict[str, object]:
+    return {name: _value(cell) for name, cell in zip(header, row, strict=True)}
+
+
+def _value(cell: str) -> object:
+    try:
+        number = float(cell)
+    except ValueError:
+        return cell
+    return number if math.isfinite(number) else None

@@ -1,0 +1,89 @@
+"""What makes verdicts of one run, and what tables call it: two runs of one model are told apart by what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from vieval_plugin.records import Provenance
+
+Details = tuple[tuple[str, str], ...]
+
+_TRANSPORT = ("base_url", "api_key_env", "num_concurrent", "timeout", "deadline", "retries", "patience", "device")
+"""Of a backbone or scorer, what changes no answer."""
+_LONGEST = 60
+
+
+class Source(NamedTuple):
+    """What makes verdicts of one run: its label or else its backbone, judge, settings, and all that may change an answer.
+
+    `details` are pairs of a name and a value in words: prompt pack, sampling, options of the judge.
+    """
+
+    name: str
+    judge: str
+    settings: tuple[str, ...]
+    details: Details
+
+
+def source_of(provenance: Provenance, label: str = "") -> Source:
+    """The run that a verdict belongs to.
+
+    Args:
+        provenance: the verdict's.
+        label: what the user calls the run now; it goes before the one that was given when the run was made.
+    """
+    name = label or provenance.label or provenance.backbone
+    return Source(name, provenance.judge, provenance.settings, _details(provenance))
+
+
+def labels_of(sources: Collection[Source]) -> Mapping[Source, str]:
+    """What tables call each of a benchmark's runs: its name, and as much more as tells it from the others.
+
+    Args:
+        sources: all different.
+
+    >>> hot, cold = (Source("m", "viescore", (), (("temperature", t),)) for t in ("1.0", "0.0"))
+    >>> list(labels_of([hot, cold]).values()), list(labels_of([hot]).values())
+    (['m viescore temperature=1.0', 'm viescore temperature=0.0'], ['m'])
+    """
+    return {one: _label(one, [other for other in sources if other.name == one.name]) for one in sources}
+
+
+def _label(source: Source, namesakes: Sequence[Source]) -> str:
+    if len(namesakes) == 1:
+        return source.name
+    alike = [dict(one.details) for one in namesakes if one[:3] == source[:3]]
+    differing = [
+        f"{key.rpartition('.')[2]}={value[:_LONGEST]}"
+        for key, value in source.details
+        if any(other.get(key) != value for other in alike)
+    ]
+    return " ".join([source.name, source.judge, *source.settings, *differing])
+
+
+@lru_cache(maxsize=256)
+def _details(provenance: Provenance) -> Details:
+    """Cached by what provenances are compared by: their hash of options stands for the options."""
+    options = provenance.options
+    judges, backbones, scorers = (options.get(part) or {} for part in ("judges", "backbones", "scorers"))
+    told = {
+        "backbone": provenance.backbone,
+        "pack": f"{provenance.pack} {provenance.pack_hash}".strip(),
+        **dict(_flat("judges", judges.get(provenance.judge))),
+        # what is told in words is asked of a backbone
+        **dict(_flat("backbones", backbones if provenance.pack else None)),
+        **dict(_flat("scorers", scorers.get(provenance.judge))),
+    }
+    return tuple((key, value) for key, value in sorted(told.items()) if value)
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """The values of nested options with the names that lead to them."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            if key not in _TRANSPORT:
+                yield from _flat(f"{name}.{key}", one)
+    elif value is not None:
+        yield name, str(value)
