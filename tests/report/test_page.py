@@ -19,13 +19,14 @@ from vieval_plugin.report.page.cards import card_of
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer, items_of
 from vieval_plugin.report.page.gallery import chosen
 from vieval_plugin.report.page.thumbnails import SIDE, Thumbnail, Thumbnails
+from vieval_plugin.results.runs import load_results
 
 OPTIONS = StatisticsOptions(draws=200)
 EVIL = "<script>alert(1)</script>"
 
 
 def report(tmp_path, rows, options=OPTIONS):
-    written = write_report([write(tmp_path / "run", rows)], tmp_path / "out", options)
+    written = write_report(load_results([write(tmp_path / "run", rows)]), tmp_path / "out", options)
     return Page((tmp_path / "out" / "report.html").read_text()), written
 
 
