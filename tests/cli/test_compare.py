@@ -243,23 +243,3 @@ def test_gpt4v_against_itself_is_no_different_and_has_its_reports_values(
         ("1", "4490", "4490", "0")
     }
     assert {tuple(row[n] for n in ("difference", "ci_low", "ci_high", "p")) for row in pairs} == {("0", "0", "0", "1")}
-
-
-def test_the_short_table_names_the_best_judge_and_whether_it_is_told_apart(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = [
-        judged(tmp_path, "poor", poor),
-        judged(tmp_path, "right", right),
-        judged(tmp_path, "constant", lambda *_: 0.5),
-    ]
-    shown = compare(capsys, *given, "--best", "--draws", 300)
-    [row] = [line for line in shown.splitlines() if line.startswith("tie")]
-    cells = re.split(r"  +", row)
-    assert (cells[:3], cells[4], cells[-1][:3]) == (["tie", "SC", "right"], "poor", "yes")
-    difference = float(cells[6].split()[0])
-    assert difference == pytest.approx(float(cells[3]) - float(cells[5]), abs=0.0011)
-
-    alike = [judged(tmp_path, "right", right), judged(tmp_path, "twin", right)]
-    assert "no (p" in compare(capsys, *alike, "--best", "--draws", 300)
-    assert "no other" in compare(capsys, alike[0], "--best")

@@ -22,7 +22,6 @@ def add(commands: Commands) -> None:
         "--label", action="append", default=[], help="what to call the judge of a result; once for each, in their order"
     )
     parser.add_argument("--out", type=Path, help="folder for the numbers as CSV and JSON")
-    parser.add_argument("--best", action="store_true", help="a short table: the best judge of each part and the next")
     parser.add_argument(
         "--draws",
         type=_between(1, 100_000),
@@ -47,7 +46,6 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.files import require_writable
     from vieval_plugin.harmless import say
-    from vieval_plugin.report.best_by_part import best_by_part
     from vieval_plugin.report.comparison import FILES, compare_results, lines, write_comparison
     from vieval_plugin.results.runs import load_results
 
@@ -56,9 +54,6 @@ def _run(options: argparse.Namespace) -> int:
     given = {name: value for name in ("draws", "seed") if (value := getattr(options, name)) is not None}
     statistics = replace(config.current().statistics.options(), **given)
     results = load_results(options.results, options.label)
-    if options.best:
-        say(*best_by_part(results, statistics))
-        return 0
     found = compare_results(results, statistics)
     say(*lines(found, statistics))
     if options.out:

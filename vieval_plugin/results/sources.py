@@ -38,17 +38,22 @@ def source_of(provenance: Provenance, label: str = "") -> Source:
     return Source(name, provenance.judge, provenance.settings, _details(provenance))
 
 
-def labels_of(sources: Collection[Source]) -> Mapping[Source, str]:
+def labels_of(sources: Collection[Source], cautioned: Collection[str] = ()) -> Mapping[Source, str]:
     """What tables call each of a benchmark's runs: its name, and as much more as tells it from the others.
 
     Args:
         sources: all different.
+        cautioned: judges whose settings are said in any case.
 
     >>> hot, cold = (Source("m", "viescore", (), (("temperature", t),)) for t in ("1.0", "0.0"))
     >>> list(labels_of([hot, cold]).values()), list(labels_of([hot]).values())
     (['m viescore temperature=1.0', 'm viescore temperature=0.0'], ['m'])
     """
-    return {one: _label(one, [other for other in sources if other.name == one.name]) for one in sources}
+    labels = {one: _label(one, [other for other in sources if other.name == one.name]) for one in sources}
+    return {
+        one: f"{label} ({', '.join(one.settings)})" if one.judge in cautioned and label == one.name else label
+        for one, label in labels.items()
+    }
 
 
 def _label(source: Source, namesakes: Sequence[Source]) -> str:
