@@ -54,7 +54,8 @@ def _by(board: Board, first: BoardRow, second: BoardRow, several: bool) -> str:
         if {pair.first, pair.second} == {*labels}:
             sign = 1 if pair.first == labels[0] else -1
             low, high = sorted((sign * pair.found.low, sign * pair.found.high))
-            told = f"by {sign * pair.found.difference:.3f} [{low:.3f}, {high:.3f}], p {pair.adjusted:.3g}"
+            interval = "" if math.isnan(low) else f" [{low:.3f}, {high:.3f}]"
+            told = f"by {sign * pair.found.difference:.3f}{interval}, p {pair.adjusted:.3g}"
             return f"({labels[1]} {told})" if several else told
     return ""
 
