@@ -57,7 +57,7 @@ def test_cards_show_pictures_and_are_filtered_by_keyboard(browser, page):
     browser.press("r")  # the option that begins so
     assert browser.text("#count") == "16 of 48 cards"
     shown = "[...document.querySelectorAll('.card')].filter(one => !one.hidden)"
-    assert browser.evaluate(f"{shown}.every(one => one.innerText.includes('refusal'))")
+    assert browser.evaluate(f"{shown}.every(one => one.textContent.includes('refusal'))")
     browser.evaluate("document.querySelector('#filters button').focus()")
     browser.press("Enter")
     browser.evaluate("new Promise(done => setTimeout(done, 50))")
