@@ -6,6 +6,7 @@ The page shows drawn images alone. The picture is taken by chromium; where that 
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,8 @@ def main(report: Path) -> None:
     if browser is None:
         print(f"chromium is not installed, so {PICTURE} is as it was")
         return
-    shots = [_shot(browser, f"{PAGE.absolute().as_uri()}{place}") for place in ("", "#gallery")]
+    page = PAGE.read_text(encoding="utf-8")
+    shots = [_shot(browser, text) for text in (page, _gallery(page))]
     both = Image.new("RGB", (sum(shot.width for shot in shots) + 20, _SIZE[1]), "white")
     both.paste(shots[0], (0, 0))
     both.paste(shots[1], (shots[0].width + 20, 0))
@@ -44,12 +46,21 @@ def main(report: Path) -> None:
     print(f"wrote {PICTURE} ({written.tell()} bytes)")
 
 
-def _shot(browser: str, address: str) -> Image.Image:
+def _gallery(page: str) -> str:
+    """The page with its gallery alone; its policy, which allows no other style, is left out."""
+    alone = (
+        "<style>header, main > section:not(#gallery) { display: none; } h2 { margin-top: 1.5rem !important; }</style>"
+    )
+    return re.sub(r"<meta http-equiv=[^>]*>", "", page, count=1).replace("</head>", f"{alone}</head>", 1)
+
+
+def _shot(browser: str, page: str) -> Image.Image:
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "shot.png"
+        file, shown = Path(folder) / "shot.png", Path(folder) / "page.html"
+        shown.write_text(page, encoding="utf-8")
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-background-networking"]
         size = f"--window-size={_SIZE[0]},{_SIZE[1]}"
-        command = [browser, *flags, size, f"--user-data-dir={folder}/profile", f"--screenshot={file}", address]
+        command = [browser, *flags, size, f"--user-data-dir={folder}/profile", f"--screenshot={file}", shown.as_uri()]
         subprocess.run(command, check=True, capture_output=True, timeout=600)
         return Image.open(io.BytesIO(file.read_bytes())).convert("RGB")
 

@@ -19,7 +19,7 @@ from vieval_plugin.report.page.cards import card_of
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer, items_of
 from vieval_plugin.report.page.gallery import chosen
 from vieval_plugin.report.page.thumbnails import SIDE, Thumbnail, Thumbnails
-from vieval_plugin.results.runs import load_results
+from vieval_plugin.results.runs import load_results, load_runs
 
 OPTIONS = StatisticsOptions(draws=200)
 EVIL = "<script>alert(1)</script>"
@@ -249,8 +249,6 @@ def test_disagreement_is_between_places_and_not_between_scales(tmp_path):
     scores = {"a": 0.90, "b": 0.91, "c": 0.92}
     people = {"a": 0.0, "b": 1.0, "c": 0.5}
     rows = [row(uid, {"O": score}, [people[uid]]) for uid, score in scores.items()]
-    from vieval_plugin.results.runs import load_runs
-
     found = {one.id.uid: one.apart for one in items_of(load_runs([write(tmp_path, rows)]))}
     assert found == {"a": 0.0, "b": 0.5, "c": 0.5}
 

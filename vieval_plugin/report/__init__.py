@@ -78,11 +78,13 @@ def write_report(
     seconds = durations(runs)
     benchmarks = [known_benchmark(name) for name in dict.fromkeys(run.benchmark for run in runs)]
     given = read_order(order) if order else ()
+    of_benchmarks = [(one, [run for run in runs if run.benchmark == one.name]) for one in benchmarks]
+    leaderboard = leaderboard_of(of_benchmarks, options)
     sections = []
-    for benchmark in benchmarks:
-        own = [run for run in runs if run.benchmark == benchmark.name]
+    for benchmark, own in of_benchmarks:
         made = _section(benchmark, own, options, given, cards)
-        boards = boards_of(made.headlines, benchmark.name, own, options, seconds)
+        known = [one for name, one in leaderboard.benchmarks if name == benchmark.name] if leaderboard else []
+        boards = boards_of(made.headlines, benchmark.name, own, options, seconds, known)
         sections.append(PageSection(benchmark, own, made, boards))
     if order and not any(key.table == ORDER for section in sections for key in section.tables.cells):
         raise VievalError(
@@ -94,8 +96,7 @@ def write_report(
     parts += [f"Note: {harmless.markdown(note)}\n" for note in notes]
     parts += [markdown(rater_table(ratings))] if ratings else []
     files: dict[str, str] = {}
-    of_benchmarks = [(one.benchmark, one.runs) for one in sections]
-    if leaderboard := leaderboard_of(of_benchmarks, options):
+    if leaderboard:
         tables = leaderboard_tables(leaderboard)
         parts += ["## Which judge is better\n", f"{NOTE}\n", *map(markdown, tables)]
         parts += [f"Note: {harmless.markdown(note)}\n" for note in leaderboard_notes(leaderboard)]
@@ -113,7 +114,8 @@ def write_report(
         {"benchmark": one.benchmark.name, "cells": _listed(one.tables), **one.tables.document} for one in sections
     ]
     files["report.md"] = "\n".join(parts)
-    files[PAGE] = page(sections, options, _protocol(options).replace("`", ""), samples)
+    over = leaderboard_tables(leaderboard)[0] if leaderboard and leaderboard.over else None
+    files[PAGE] = page(sections, options, _protocol(options).replace("`", ""), samples, over, notes)
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     write_folder(out, files)
     return WrittenReport(comparison, tuple(line for section in sections for line in _first_lines(section)))

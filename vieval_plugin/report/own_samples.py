@@ -51,6 +51,8 @@ class OfOwnSamples:
             {**made.cells, **agreed.cells},
             {**made.document, **agreed.document},
             {**made.reasons, **agreed.reasons},
+            (*agreed.headlines, *made.headlines),
+            agreed.paper,
         )
 
     def compared(

@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from vieval_plugin.meta_evaluation.headline import Breakdown, Headline, HeadlineNumber
-from vieval_plugin.meta_evaluation.judge_comparison import LEVEL, ComparedPair, compare_judges
+from vieval_plugin.meta_evaluation.judge_comparison import (
+    LEVEL,
+    ComparedPair,
+    ComparedStatistic,
+    JudgeComparison,
+    compare_judges,
+)
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import Record, Run
 from vieval_plugin.report.headlines.costs import SET_APART, Cost, cost_of
@@ -83,6 +89,7 @@ def boards_of(
     runs: Sequence[Run],
     options: StatisticsOptions,
     seconds: Mapping[tuple[str, str], str],
+    known: Sequence[JudgeComparison] = (),
 ) -> list[Board]:
     """The boards of a benchmark, the default first.
 
@@ -92,10 +99,11 @@ def boards_of(
         runs: one a judge.
         options: how many draws, the seed.
         seconds: by benchmark and judge, how long its runs took, in words.
+        known: comparisons of this benchmark's judges that were made already.
     """
     took = {run.label: seconds.get((benchmark, run.label), "") for run in runs}
     return [
-        _board(headline, benchmark, runs, options, took, number == 0 or len(headline.numbers) <= MOST_RANKED)
+        _board(headline, benchmark, runs, options, took, known, number == 0 or len(headline.numbers) <= MOST_RANKED)
         for number, headline in enumerate(headlines)
     ]
 
@@ -106,6 +114,7 @@ def _board(
     runs: Sequence[Run],
     options: StatisticsOptions,
     seconds: Mapping[str, str],
+    known: Sequence[JudgeComparison],
     tested: bool,
 ) -> Board:
     costs = {one.label: cost_of(_records(headline, runs, one.label)) for one in headline.numbers}
@@ -113,7 +122,7 @@ def _board(
     untested = (
         f"Ranks are tested on the first number alone where there are more than {MOST_RANKED} rows: see vieval compare."
     )
-    ranking = _ranked(headline, able, benchmark, options) if tested else _Ranking({}, (), None, untested)
+    ranking = _ranked(headline, able, benchmark, options, known) if tested else _Ranking({}, (), None, untested)
     rows = [
         BoardRow(
             one,
@@ -141,7 +150,13 @@ def _place(row: BoardRow) -> tuple[bool, bool, int, float, str]:
     return alone, row.rank is None, row.rank or 0, order, row.number.label
 
 
-def _ranked(headline: Headline, able: Sequence[str], benchmark: str, options: StatisticsOptions) -> _Ranking:
+def _ranked(
+    headline: Headline,
+    able: Sequence[str],
+    benchmark: str,
+    options: StatisticsOptions,
+    known: Sequence[JudgeComparison],
+) -> _Ranking:
     if len(able) < 2:
         return _Ranking({}, (), None, f"There is no second {headline.entrant} to compare with.")
     whole = headline.compared(able)
@@ -149,7 +164,8 @@ def _ranked(headline: Headline, able: Sequence[str], benchmark: str, options: St
         return _Ranking({}, (), None, f"Without ranks: {whole.why}.")
     own = [judge.own for judge in whole.judges if not judge.reason]
     if own and 2 * whole.used >= min(own):
-        found = compare_judges(whole, benchmark, options)
+        found = _known(known, whole) if len(able) > MOST_RANKED else None
+        found = found or compare_judges(whole, benchmark, options, intervals=len(able) <= MOST_RANKED)
         ranks = {one.judge.label: one.rank for one in found.standings if one.rank is not None}
         values = {one.judge.label: one.estimate for one in found.standings if one.rank is not None}
         how = (
@@ -158,6 +174,20 @@ def _ranked(headline: Headline, able: Sequence[str], benchmark: str, options: St
         )
         return _Ranking(ranks, found.pairs, whole.used, found.why or how, values, (*found.warnings, *whole.notes))
     return _two_by_two(headline, able, benchmark, options)
+
+
+def _known(known: Sequence[JudgeComparison], compared: ComparedStatistic) -> JudgeComparison | None:
+    """A comparison of this statistic, these judges and so these samples that was made already, without intervals."""
+    for one in known:
+        same = (one.compared.part, one.compared.aspect, one.compared.statistic, one.compared.used)
+        labels = [{judge.label for judge in held.judges} for held in (one.compared, compared)]
+        if (
+            one.pairs
+            and same == (compared.part, compared.aspect, compared.statistic, compared.used)
+            and labels[0] == labels[1]
+        ):
+            return one
+    return None
 
 
 def _two_by_two(headline: Headline, able: Sequence[str], benchmark: str, options: StatisticsOptions) -> _Ranking:

@@ -40,22 +40,23 @@ def _best(board: Board, rows: Sequence[BoardRow]) -> str:
     equal = [one for one in others if one not in worse]
     number = f"{first.number.label} is best ({shown(first.number)}), significantly better than"
     if not equal:
-        return f"{number} {_some(worse)}{_by(board, first, rows[1])}."
+        return f"{number} {_some(worse)} {_by(board, first, rows[1], len(worse) > 1)}."
     number = (
         f"{first.number.label} has the highest number ({shown(first.number)}), but it is not significantly better than"
     )
     return f"{number} {_some(equal)}{f'; it is better than {_some(worse)}' if worse else ''}."
 
 
-def _by(board: Board, first: BoardRow, second: BoardRow) -> str:
-    """How far the best is from the next, on what both scored."""
+def _by(board: Board, first: BoardRow, second: BoardRow, several: bool) -> str:
+    """How far the best is from the next, on what both scored; `several` that the next must be named."""
     labels = first.number.label, second.number.label
     for pair in board.pairs:
         if {pair.first, pair.second} == {*labels}:
             sign = 1 if pair.first == labels[0] else -1
             low, high = sorted((sign * pair.found.low, sign * pair.found.high))
-            told = f"{sign * pair.found.difference:.3f} [{low:.3f}, {high:.3f}], p {pair.adjusted:.3g}"
-            return f" (than {labels[1]} by {told})"
+            interval = "" if math.isnan(low) else f" [{low:.3f}, {high:.3f}]"
+            told = f"by {sign * pair.found.difference:.3f}{interval}, p {pair.adjusted:.3g}"
+            return f"({labels[1]} {told})" if several else told
     return ""
 
 

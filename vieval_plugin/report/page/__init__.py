@@ -82,6 +82,8 @@ def page(
     options: StatisticsOptions,
     protocol: str,
     samples: Path | None = None,
+    over: Table | None = None,
+    notes: Sequence[str] = (),
 ) -> str:
     """The page as HTML.
 
@@ -90,6 +92,8 @@ def page(
         options: how many draws, the seed, which also decides the cards that are drawn at random.
         protocol: how the numbers came about, in words.
         samples: the samples file of what `vieval score` judged.
+        over: the judges over all benchmarks, where there are several.
+        notes: lines that stand above all numbers.
     """
     shown = [_section(one) for one in sections]
     items = [item for one in sections for item in items_of(one.runs)]
@@ -106,6 +110,8 @@ def page(
         script=Markup(script),
         sections=shown,
         protocol=protocol,
+        over=over,
+        notes=notes,
         said=sentences,
         chart=_chart,
         labels=_labels,

@@ -1,0 +1,81 @@
+"""The page of a report in a browser: quiet, readable, filtered by keyboard, whatever others wrote."""
+
+import pytest
+
+from tests.report.pages import BENCHMARK, row, write
+from vieval_plugin import registry
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.observations import StatisticsOptions
+from vieval_plugin.report import write_report
+from vieval_plugin.results.runs import load_results
+
+EVIL = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """Two judges on the drawn edits, one of which refuses some and says hostile things."""
+    folder = tmp_path_factory.mktemp("report")
+    samples = registry.benchmark(BENCHMARK).load(folder, "tie")
+    rows = []
+    for number, sample in enumerate(samples):
+        known = {"model": sample.id.image_model, "rationale": EVIL}
+        people = sample.ratings["O"]
+        rows.append(row(sample.id.uid, {"O": people[0]}, people, judge="good", **known))
+        refused = {"status": Status.REFUSAL} if number % 3 == 0 else {}
+        scores = {} if refused else {"O": number % 7 / 7}
+        rows.append(row(sample.id.uid, scores, people, judge=f"bad {EVIL}", **known, **refused))
+    write_report(load_results([write(folder / "run", rows)]), folder, StatisticsOptions(draws=100))
+    return folder / "report.html"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_quiet_and_readable(browser, page, scheme):
+    browser.open(page, scheme=scheme)
+    assert browser.requested() == []
+    assert browser.complaints() == []
+    assert browser.violations() == []
+    assert browser.evaluate("document.title") != "1"
+    assert browser.evaluate("[document.scripts.length, document.images.length]") == [1, 0]
+
+
+def test_it_fits_a_phone_and_can_be_printed(browser, page, tmp_path):
+    browser.open_on_phone(page)
+    wide, window = browser.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert wide <= window
+    assert browser.violations() == []
+    browser.print(tmp_path / "page.pdf")
+    assert (tmp_path / "page.pdf").stat().st_size > 20_000
+
+
+def test_cards_show_pictures_and_are_filtered_by_keyboard(browser, page):
+    browser.open(page)
+    assert browser.text("#count") == "48 of 48 cards"
+    drawn = browser.evaluate("document.querySelector('.card use').getBBox().width")
+    assert drawn > 90
+    browser.evaluate("document.querySelector('select[data-filter=status]').focus()")
+    browser.press("r")  # the option that begins so
+    assert browser.text("#count") == "16 of 48 cards"
+    shown = "[...document.querySelectorAll('.card')].filter(one => !one.hidden)"
+    assert browser.evaluate(f"{shown}.every(one => one.textContent.includes('refusal'))")
+    browser.evaluate("document.querySelector('#filters button').focus()")
+    browser.press("Enter")
+    browser.evaluate("new Promise(done => setTimeout(done, 50))")
+    assert browser.text("#count") == "48 of 48 cards"
+
+
+def test_outputs_of_one_prompt_stand_side_by_side(browser, page):
+    browser.open(page)
+    browser.evaluate("document.querySelector('select[data-order]').focus()")
+    browser.press("ArrowDown")
+    prompts = browser.evaluate("[...document.querySelectorAll('.card')].map(one => one.dataset.prompt)")
+    assert [prompts[n] == prompts[n + 1] == prompts[n + 2] for n in range(0, 48, 3)] == [True] * 16
+
+
+def test_one_judge_alone_is_shown_and_decides_the_order(browser, page):
+    browser.open(page)
+    browser.evaluate("document.querySelector('select[data-filter=judge]').focus()")
+    browser.press("g")
+    assert browser.text("#count") == "48 of 48 cards"
+    seen = browser.evaluate("[...document.querySelectorAll('.card .verdict')].filter(one => !one.hidden).length")
+    assert seen == 48
