@@ -48,8 +48,10 @@ class Status(str, Enum):
 
 def worst(statuses: Sequence[Status]) -> Status:
     """The status of a whole: that of its worst part, `ok` for no parts."""
-    order = list(Status)
-    return max(statuses, key=order.index, default=Status.OK)
+    return max(statuses, key=_FROM_BEST.__getitem__, default=Status.OK)
+
+
+_FROM_BEST = {status: place for place, status in enumerate(Status)}
 
 
 @dataclass(frozen=True)

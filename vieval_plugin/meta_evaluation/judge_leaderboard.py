@@ -67,6 +67,8 @@ def judge_leaderboard(
 def default_statistics(compared: Sequence[ComparedStatistic]) -> list[ComparedStatistic]:
     """Those of a benchmark's statistics by which its judges are ranked by default, one a part.
 
+    >>> from dataclasses import replace
+    >>> from vieval_plugin.meta_evaluation.judge_comparison import impossible
     >>> one = ComparedStatistic("all", "SC", "rho", (ComparedJudge("a", 5), ComparedJudge("b", 5)), 5, impossible)
     >>> [found.aspect for found in default_statistics([replace(one, aspect="PQ", judges=one.judges[:1]), one])]
     ['SC']

@@ -202,6 +202,8 @@ def _contested(record: Record) -> Contested | None:
 
 def _means(scored: Sequence[Mapping[str, float]]) -> tuple[tuple[str, float], ...]:
     """The mean of each aspect over those that have it."""
+    if len(scored) == 1:
+        return tuple(scored[0].items())
     aspects = dict.fromkeys(aspect for scores in scored for aspect in scores)
     held = {a: [scores[a] for scores in scored if a in scores] for a in aspects}
     return tuple((aspect, math.fsum(values) / len(values)) for aspect, values in held.items())
