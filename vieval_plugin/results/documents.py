@@ -150,7 +150,8 @@ def read_verdict(document: Mapping[str, Any]) -> Verdict:
 
 def read_provenance(document: Mapping[str, Any]) -> Provenance:
     """A provenance from its JSON; pydantic's ValidationError for what is none."""
-    return _provenance(marshal.dumps(dict(document)))
+    fields: Any = dict(document)
+    return _provenance(marshal.dumps(fields))
 
 
 @lru_cache(maxsize=64)
