@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,9 +39,9 @@ class _Generating(lmms):  # type: ignore[misc]
         """Where the host counts requests when there are several processes."""
         return PartialState().device
 
+    @abc.abstractmethod
     def answers(self, wanted: Sequence[Wanted]) -> list[str]:
         """Answers in the form of the host, in order."""
-        raise NotImplementedError
 
     @one_line
     def vieval_generate(self, instances: list[Instance]) -> list[str]:

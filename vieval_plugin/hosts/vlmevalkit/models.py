@@ -5,6 +5,7 @@ Each judges all rows of a dataset before the host's loop, which then collects wh
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,7 @@ _HOST = ForeignHost(
 )
 
 
-class OwnModel:
+class OwnModel(abc.ABC):
     """What our models have in common.
 
     `backbone` is what tables call the model, None where each judge goes by its own name; `identity` is what its answers
@@ -51,9 +52,9 @@ class OwnModel:
     options: Config
     identity: Mapping[str, Any]
 
+    @abc.abstractmethod
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Ended) -> None:
         """Judge all jobs; outcomes are handed on by the jobs' number. VievalError when it cannot go on."""
-        raise NotImplementedError
 
     def generate(self, message: Any, dataset: str | None = None) -> str:
         """Other datasets of the host are none of our models' business."""
@@ -63,6 +64,7 @@ class OwnModel:
 
     def set_dump_image(self, dump_image: Any) -> None:
         """The host hands this to every model; judges have their own images."""
+        del dump_image
 
 
 class VievalMeasure(OwnModel):
