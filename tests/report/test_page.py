@@ -90,8 +90,8 @@ def test_judges_of_different_samples_are_compared_on_what_each_two_scored(tmp_pa
     last = judged("last", 0.9, 80)[50:]
     page, _ = report(tmp_path, [*first, *both, *last])
     assert "each two are compared on what both scored" in page.said
-    assert "first is better than both" in page.said
-    assert "last is better than both" in page.said
+    assert "first is significantly better than both" in page.said
+    assert "last is significantly better than both" in page.said
     assert {one["judge"]: one["rank"] for one in headline(tmp_path)[:3]} == {"first": "1", "last": "1", "both": "3"}
 
 

@@ -62,12 +62,13 @@ def _by(board: Board, first: BoardRow, second: BoardRow, several: bool) -> str:
 
 def _two_by_two(board: Board) -> str:
     """Of judges of different samples none is best: which is better than which, on what both scored."""
-    told = []
+    beaten: dict[str, list[str]] = {}
     for pair in (pair for pair in board.pairs if pair.different):
         better, worse = (pair.first, pair.second) if pair.found.difference > 0 else (pair.second, pair.first)
-        told.append(f"{better} is better than {worse}")
+        beaten.setdefault(better, []).append(worse)
+    told = [f"{better} is significantly better than {_and(others)}" for better, others in beaten.items()]
     found = "; ".join(told) if told else f"no {board.headline.entrant} is significantly better than another"
-    return f"These judge different kinds, so that no one number puts all in order. On what both scored, {found}."
+    return f"On what both scored, {found}. These judge different kinds, so no one number puts all in order."
 
 
 def _beside(board: Board, first: BoardRow) -> list[str]:
