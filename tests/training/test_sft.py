@@ -13,6 +13,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.results.cards import trained_on
 from vieval_plugin.training import sft
 from vieval_plugin.training.conversations_file import LearntTurn, read
+from vieval_plugin.training.tuning import Tuning, enough_memory
 
 run = t2i_eval_run.run  # a fixture
 
@@ -78,12 +79,12 @@ def test_bad_conversations_are_one_line_that_names_the_row(
 
 def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path: Path) -> None:
     checkpoints = tmp_path / "checkpoints"
-    tuning = sft.Tuning("base", seed=0)
+    tuning = Tuning("base", seed=0)
     assert sft._begun(checkpoints, tuning) is None
     (checkpoints / "checkpoint-3").mkdir()
     assert sft._begun(checkpoints, tuning) == str(checkpoints / "checkpoint-3")
     with pytest.raises(VievalError, match=r"another seed \(0\); give that, or another --out"):
-        sft._begun(checkpoints, sft.Tuning("base", seed=1))
+        sft._begun(checkpoints, Tuning("base", seed=1))
     (checkpoints / "options.json").write_text("[[")
     with pytest.raises(VievalError, match="remove .*checkpoints"):
         sft._begun(checkpoints, tuning)
@@ -92,20 +93,20 @@ def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("tuning", "error", "said"),
     [
-        (sft.Tuning("b", batch_size=8), MemoryError(), "--batch-size 4 --accumulate 2 learns the same"),
-        (sft.Tuning("b", batch_size=1, tune="full"), MemoryError(), "--tune lora needs less"),
-        (sft.Tuning("b", batch_size=1), RuntimeError("not enough memory"), "take a smaller base"),
-        (sft.Tuning("b"), OSError(28, "No space left on device"), "make room or choose another --out"),
-        (sft.Tuning("b"), RuntimeError("I/O error: No space left on device (os error 28)"), "make room"),
+        (Tuning("b", batch_size=8), MemoryError(), "--batch-size 4 --accumulate 2 learns the same"),
+        (Tuning("b", batch_size=1, tune="full"), MemoryError(), "--tune lora needs less"),
+        (Tuning("b", batch_size=1), RuntimeError("not enough memory"), "take a smaller base"),
+        (Tuning("b"), OSError(28, "No space left on device"), "make room or choose another --out"),
+        (Tuning("b"), RuntimeError("I/O error: No space left on device (os error 28)"), "make room"),
     ],
 )
-def test_what_runs_out_is_one_line(tuning: sft.Tuning, error: Exception, said: str) -> None:
-    with pytest.raises(VievalError, match=said), sft._one_line(tuning, Path("out")):
+def test_what_runs_out_is_one_line(tuning: Tuning, error: Exception, said: str) -> None:
+    with pytest.raises(VievalError, match=said), enough_memory(tuning, "turns"), sft._enough_room(Path("out")):
         raise error
 
 
 def test_other_errors_are_not_called_memory_or_room() -> None:
-    with pytest.raises(FileNotFoundError), sft._one_line(sft.Tuning("b"), Path("out")):
+    with pytest.raises(FileNotFoundError), enough_memory(Tuning("b"), "turns"), sft._enough_room(Path("out")):
         raise FileNotFoundError(2, "No such file or directory", "a.png")
 
 

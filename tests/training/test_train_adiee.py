@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,8 @@ from vieval_plugin.training.adiee.conversations import Conversations
 from vieval_plugin.training.adiee.held_out import values
 from vieval_plugin.training.adiee.labels import LabelledEdit
 from vieval_plugin.training.adiee.network import TOKEN, load, positions
-from vieval_plugin.training.adiee.recipe import Recipe, order, split
+from vieval_plugin.training.adiee.recipe import order
+from vieval_plugin.training.tuning import Tuning, split
 
 torch = pytest.importorskip("torch")
 PACK = packs.load("adiee/v1")
@@ -196,7 +197,7 @@ def test_a_checkpoint_of_another_training_is_one_line(
 def test_the_card_says_what_was_learnt_and_what_was_held_out(scorer: Path, data: Path) -> None:
     card = json.loads((scorer / "card.json").read_text())
     edits, manifest = dataset.read(data)
-    learnt, held_out = split(edits, Recipe("", held_out=0.2))
+    learnt, held_out = split(edits, attrgetter("group"), Tuning("", held_out=0.2))
     assert set(card["uids"]) == {edit.group for edit in learnt} == trained_on(scorer)
     assert set(card["held_out_uids"]) == {edit.group for edit in held_out}
     assert set(card["uids"]) | set(card["held_out_uids"]) == set(manifest["uids"])
@@ -276,7 +277,7 @@ def test_an_order_takes_each_before_any_comes_again() -> None:
 def test_scenes_are_held_out_whole(data: Path) -> None:
     edits, _ = dataset.read(data)
     for seed in range(3):
-        learnt, held_out = split(edits, replace(Recipe("", held_out=0.3), seed=seed))
+        learnt, held_out = split(edits, attrgetter("group"), Tuning("", held_out=0.3, seed=seed))
         assert learnt
         assert held_out
         assert not {edit.group for edit in learnt} & {edit.group for edit in held_out}

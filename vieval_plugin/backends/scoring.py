@@ -12,7 +12,7 @@ from vieval_plugin.backends.measuring import Instrument, Ready
 from vieval_plugin.backends.scorers import NetworkMetric, metrics, served
 from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.store import key_of
-from vieval_plugin.backends.weights import Origin, library, line_of
+from vieval_plugin.backends.weights import Origin, is_out_of_memory, library, line_of
 from vieval_plugin.config import Scorer
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
@@ -58,7 +58,7 @@ class Scoring:
         try:
             return [Measurement(value) for value in self._values(rows)]
         except Exception as error:
-            full = _is_out_of_memory(error)
+            full = is_out_of_memory(error)
             if len(rows) == 1:
                 remedy = "; set device to cpu, or make the image smaller" if full else ""
                 return [Failure(Status.TOOL_ERROR, f"{self._name} cannot be computed: {line_of(error)}{remedy}")]
@@ -113,8 +113,3 @@ def _kept(value: float) -> float:
 def _digest(image: PIL.Image.Image) -> str:
     """SHA-256 of an image's size and pixels, in whatever file they were."""
     return hashlib.sha256(repr(image.size).encode() + image.tobytes()).hexdigest()
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    # of a GPU a type of its own, of this machine's memory words
-    return type(error).__name__ in ("OutOfMemoryError", "MemoryError") or "not enough memory" in str(error)

@@ -157,6 +157,12 @@ def _unreadable(error: Exception) -> str:
     return f"cannot be loaded: {line_of(error)}"
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether a device's memory, or this machine's, ran out."""
+    # of a GPU a type of its own, of this machine's memory words
+    return type(error).__name__ in ("OutOfMemoryError", "MemoryError") or "not enough memory" in str(error)
+
+
 def line_of(error: BaseException) -> str:
     """What an error says, in one line of at most 300 characters."""
     return " ".join(str(error).split())[:300] or type(error).__name__

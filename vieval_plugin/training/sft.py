@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from vieval_plugin import registry
 from vieval_plugin.backends.weights import library, line_of
@@ -19,6 +18,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.files import write_whole
 from vieval_plugin.training.card import write_card
 from vieval_plugin.training.conversations_file import LearntTurn
+from vieval_plugin.training.tuning import Tuning, enough_memory, load_base
 from vieval_plugin.yaml_json import read_json
 
 _CHECKPOINTS, _OPTIONS = "checkpoints", "options.json"
@@ -26,20 +26,6 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPER
 _LOOKS = 10  # so many times in a training it is measured and kept
 # of the language model alone, whatever its image tower calls its layers
 _TUNED = r"^(?!.*(?:visual|vision)).*_proj$"
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """How a backbone is tuned; `held_out` is the share of samples whose conversations are kept for measuring."""
-
-    base: str
-    tune: Literal["lora", "full"] = "lora"
-    steps: int = 1000
-    batch_size: int = 8
-    accumulate: int = 1
-    learning_rate: float = 1e-4
-    held_out: float = 0.05
-    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,12 +39,6 @@ class Losses:
     last: float
     held_out_before: float | None
     held_out_after: float | None
-
-
-def split(turns: Sequence[LearntTurn], tuning: Tuning) -> tuple[list[LearntTurn], list[LearntTurn]]:
-    """Turns to learn and those held out, whole samples of them; by the seed and the sample's id alone."""
-    held = {turn.sample for turn in turns if _share(f"held out/{tuning.seed}/{turn.sample}") < tuning.held_out}
-    return [turn for turn in turns if turn.sample not in held], [turn for turn in turns if turn.sample in held]
 
 
 def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: Tuning, out: Path) -> Losses:
@@ -75,8 +55,6 @@ def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: T
             memory or room runs out.
     """
     torch, transformers, trl = library("torch"), library("transformers"), library("trl")
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
     on_gpu = torch.cuda.is_available()
     every = max(1, tuning.steps // _LOOKS)
     settings = trl.SFTConfig(
@@ -100,7 +78,7 @@ def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: T
         data_seed=tuning.seed,
         disable_tqdm=False,
     )
-    network, processor = _base(tuning.base)
+    network, processor = load_base(tuning.base)
     begun = _begun(out / _CHECKPOINTS, tuning)
     peft_config = library("peft").LoraConfig(r=8, lora_alpha=16, lora_dropout=0.05, target_modules=_TUNED)
     try:
@@ -115,7 +93,7 @@ def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: T
     except ValueError as error:  # such as of a base that has none of the layers that adapters go to
         raise VievalError(f"--base {tuning.base} cannot be tuned so: {line_of(error)}") from None
     trainer.remove_callback(transformers.PrinterCallback)
-    with _one_line(tuning, out):
+    with enough_memory(tuning, "turns"), _enough_room(out):
         before = trainer.evaluate()["eval_loss"] if held_out and begun is None else None
         trainer.train(resume_from_checkpoint=begun)
         after = trainer.evaluate()["eval_loss"] if held_out else None
@@ -151,39 +129,17 @@ def _begun(checkpoints: Path, tuning: Tuning) -> str | None:
 
 
 @contextlib.contextmanager
-def _one_line(tuning: Tuning, out: Path) -> Iterator[None]:
-    """Memory or room that runs out is one line with what to change."""
+def _enough_room(out: Path) -> Iterator[None]:
+    """Room that runs out is one line with what to change."""
     try:
         yield
     except Exception as error:
-        if type(error).__name__ in ("OutOfMemoryError", "MemoryError") or "not enough memory" in str(error):
-            raise VievalError(f"not enough memory for {tuning.batch_size} turns at once: {_less(tuning)}") from None
         # what writes weights raises errors of its own when a disk is full
         if getattr(error, "errno", None) in _UNWRITABLE or os.strerror(errno.ENOSPC) in str(error):
             raise VievalError(
                 f"{out}: cannot be written ({line_of(error)}); make room or choose another --out"
             ) from None
         raise
-
-
-def _less(tuning: Tuning) -> str:
-    if tuning.batch_size > 1:
-        return f"--batch-size {tuning.batch_size // 2} --accumulate {2 * tuning.accumulate} learns the same"
-    return "--tune lora needs less" if tuning.tune == "full" else "take a smaller base, or a larger device"
-
-
-def _base(base: str) -> tuple[Any, Any]:
-    transformers = library("transformers")
-    try:
-        processor = transformers.AutoProcessor.from_pretrained(base, trust_remote_code=False)
-        network = transformers.AutoModelForImageTextToText.from_pretrained(
-            base, dtype="float32", trust_remote_code=False
-        )
-    except Exception as error:  # of files that others wrote
-        raise VievalError(f"--base {base} cannot be loaded as an image-text model: {line_of(error)}") from None
-    if not getattr(processor, "chat_template", None):
-        raise VievalError(f"--base {base} has no chat template, so it cannot be asked; choose another")
-    return network, processor
 
 
 def _dataset(turns: Sequence[LearntTurn]) -> Any:
@@ -214,8 +170,3 @@ def _card(
         "losses": asdict(losses),
     }
     write_card(out, told)
-
-
-def _share(name: str) -> float:
-    """A number in [0, 1) drawn for a name."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64

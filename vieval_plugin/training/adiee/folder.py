@@ -75,7 +75,7 @@ def card(
     """Write the card: data and licences, the recipe with its seed, which groups were learnt and which held out, curves."""
     learnt, held_out = parts
     told = {
-        "recipe": asdict(recipe),
+        "recipe": recipe.options(),
         "data": manifest["data"],
         "data_seed": manifest["seed"],
         "edits": {"learnt": len(learnt), "held_out": len(held_out)},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -21,7 +21,8 @@ from vieval_plugin.training.adiee.conversations import Batch, Conversations
 from vieval_plugin.training.adiee.held_out import HeldOutAgreement, agreement, values
 from vieval_plugin.training.adiee.labels import LabelledEdit
 from vieval_plugin.training.adiee.network import Trained, load
-from vieval_plugin.training.adiee.recipe import SCORE_WEIGHT, Recipe, order
+from vieval_plugin.training.adiee.recipe import SCORE_WEIGHT, Recipe, order, rate
+from vieval_plugin.training.tuning import Tuning, enough_memory
 
 CHECKPOINT = "checkpoint.pt"
 _LOOKS = 20  # so many times in a training it is measured and kept
@@ -65,24 +66,24 @@ def train(
     Raises:
         VievalError: the base cannot be trained, a checkpoint is of another training, or memory runs out.
     """
-    torch, accelerate = library("torch"), library("accelerate")
+    torch, accelerate, tuning = library("torch"), library("accelerate"), recipe.tuning
     on_gpu = torch.cuda.is_available()
     accelerator = accelerate.Accelerator(mixed_precision="bf16" if on_gpu else "no")
-    torch.manual_seed(recipe.seed)
-    half = on_gpu and recipe.tuning == "lora"  # what is frozen needs no more
+    torch.manual_seed(tuning.seed)
+    half = on_gpu and tuning.tune == "lora"  # what is frozen needs no more
     wording = packs.load(recipe.pack)
     if wording.judge != "adiee":
         raise VievalError(f"--pack {recipe.pack} is for {wording.judge}; give one for adiee (vieval prompts list)")
-    trained = load(recipe.base, recipe.tuning, recipe.answer == "token", "bfloat16" if half else "float32")
+    trained = load(tuning.base, tuning.tune, recipe.answer == "token", "bfloat16" if half else "float32")
     conversations = Conversations(trained.processor, wording, recipe.images, recipe.answer == "token")
     weights = [weight for weight in trained.module.parameters() if weight.requires_grad]
     for weight in weights:
         weight.data = weight.data.float()
-    optimizer = torch.optim.AdamW(weights, lr=recipe.learning_rate, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(weights, lr=tuning.learning_rate, weight_decay=0.01)
     module, optimizer = accelerator.prepare(trained.module, optimizer)
     state = _State(trained, module, optimizer, accelerator, [])
     _resume(state, recipe, out / CHECKPOINT)
-    with _memory(recipe):
+    with enough_memory(tuning, "edits"):
         _run(state, recipe, conversations, learnt, held_out[:_MEASURED], out)
     return trained, conversations, state.curves
 
@@ -95,28 +96,29 @@ def _run(
     held_out: Sequence[LabelledEdit],
     out: Path,
 ) -> None:
-    every, first = max(1, recipe.steps // _LOOKS), state.step
-    seen = recipe.batch_size * recipe.accumulate * state.accelerator.num_processes
+    tuning = recipe.tuning
+    every, first = max(1, tuning.steps // _LOOKS), state.step
+    seen = tuning.batch_size * tuning.accumulate * state.accelerator.num_processes
     main = state.accelerator.is_main_process
     losses: list[tuple[float, float]] = []
     prepare = partial(_batches, state.accelerator, recipe, conversations, learnt)
-    bar = tqdm(total=recipe.steps * seen, initial=first * seen, desc="Training", unit="edit", disable=None)
+    bar = tqdm(total=tuning.steps * seen, initial=first * seen, desc="Training", unit="edit", disable=None)
     # the next step's images are read while this one is made
     with bar, ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
         ready = pool.submit(prepare, first)
-        while state.step < recipe.steps:
+        while state.step < tuning.steps:
             batches = ready.result()
-            if state.step + 1 < recipe.steps:
+            if state.step + 1 < tuning.steps:
                 ready = pool.submit(prepare, state.step + 1)
-            losses.append(_step(state, recipe, batches))
+            losses.append(_step(state, tuning, batches))
             state.step += 1
             bar.update(seen)
-            if state.step % every and state.step < recipe.steps:
+            if state.step % every and state.step < tuning.steps:
                 continue
             text, score = (sum(column) / len(losses) for column in zip(*losses, strict=True))
             losses = []
             if main:
-                found = _measured(state.trained, conversations, held_out, recipe.batch_size)
+                found = _measured(state.trained, conversations, held_out, tuning.batch_size)
                 state.curves.append(Curve(state.step, text, score, found))
                 told = f"{found.spearman:.3f}" if found else "-"
                 bar.set_postfix_str(f"text {text:.3f} score {score:.3f} held-out rho {told}")
@@ -128,22 +130,22 @@ def _batches(
     accelerator: Any, recipe: Recipe, conversations: Conversations, learnt: Sequence[LabelledEdit], step: int
 ) -> list[tuple[int, Batch]]:
     """What this process sees at a step, each batch with the seed of its dropout."""
-    found = []
-    for part in range(recipe.accumulate):
-        turn = (step * recipe.accumulate + part) * accelerator.num_processes + accelerator.process_index
-        begin = turn * recipe.batch_size
-        edits = [learnt[n] for n in order(len(learnt), begin, begin + recipe.batch_size, recipe.seed)]
-        rng = random.Random(f"{recipe.seed}/{turn}")
+    found, tuning = [], recipe.tuning
+    for part in range(tuning.accumulate):
+        turn = (step * tuning.accumulate + part) * accelerator.num_processes + accelerator.process_index
+        begin = turn * tuning.batch_size
+        edits = [learnt[n] for n in order(len(learnt), begin, begin + tuning.batch_size, tuning.seed)]
+        rng = random.Random(f"{tuning.seed}/{turn}")
         found.append((rng.getrandbits(32), conversations.batch(edits, [conversations.drawn(rng) for _ in edits])))
     return found
 
 
-def _step(state: _State, recipe: Recipe, batches: Sequence[tuple[int, Batch]]) -> tuple[float, float]:
+def _step(state: _State, tuning: Tuning, batches: Sequence[tuple[int, Batch]]) -> tuple[float, float]:
     """One optimisation step; the text's cross-entropy and the score's L1."""
     torch, accelerator = library("torch"), state.accelerator
     state.module.train()
     for group in state.optimizer.param_groups:
-        group["lr"] = recipe.rate(state.step)
+        group["lr"] = rate(tuning, state.step)
     texts = scores = 0.0
     for part, (seed, prepared) in enumerate(batches, start=1):
         batch = prepared.to(accelerator.device)
@@ -151,8 +153,8 @@ def _step(state: _State, recipe: Recipe, batches: Sequence[tuple[int, Batch]]) -
         with contextlib.nullcontext() if part == len(batches) else accelerator.no_sync(state.module):
             value, text = state.module(batch.inputs, batch.at, batch.wanted)
             score = (value - batch.labels).abs().mean() if value is not None else torch.zeros(())
-            accelerator.backward((text + SCORE_WEIGHT * score) / recipe.accumulate)
-        texts, scores = texts + text.item() / recipe.accumulate, scores + score.item() / recipe.accumulate
+            accelerator.backward((text + SCORE_WEIGHT * score) / tuning.accumulate)
+        texts, scores = texts + text.item() / tuning.accumulate, scores + score.item() / tuning.accumulate
     accelerator.clip_grad_norm_(state.module.parameters(), _LONGEST_STEP)
     state.optimizer.step()
     state.optimizer.zero_grad()
@@ -172,7 +174,7 @@ def _keep(state: _State, recipe: Recipe, file: Path) -> None:
     torch = library("torch")
     module = state.trained.module
     kept = {
-        "recipe": asdict(recipe),
+        "recipe": recipe.options(),
         "step": state.step,
         "weights": {name: weight.data for name, weight in module.named_parameters() if weight.requires_grad},
         "optimizer": state.optimizer.state_dict(),
@@ -193,7 +195,7 @@ def _resume(state: _State, recipe: Recipe, file: Path) -> None:
         return
     try:
         kept = library("torch").load(file, map_location="cpu", weights_only=True)
-        other = [name for name, value in asdict(recipe).items() if kept["recipe"].get(name) != value]
+        other = [name for name, value in recipe.options().items() if kept["recipe"].get(name) != value]
     except Exception as error:
         raise VievalError(f"{file}: no checkpoint that can be gone on from ({error}); remove it") from None
     if other:
@@ -210,27 +212,3 @@ def _resume(state: _State, recipe: Recipe, file: Path) -> None:
         Curve(one["step"], one["text"], one["score"], HeldOutAgreement(**one["held_out"]) if one["held_out"] else None)
         for one in kept["curves"]
     ]
-
-
-@contextlib.contextmanager
-def _memory(recipe: Recipe) -> Iterator[None]:
-    """Memory that runs out is one line with what to change."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if isinstance(error, RuntimeError) and not is_out_of_memory(error):
-            raise
-        less = (
-            f"--batch-size {max(1, recipe.batch_size // 2)} --accumulate {recipe.accumulate * 2} learns the same"
-            if recipe.batch_size > 1
-            else "--tune lora needs less"
-            if recipe.tuning == "full"
-            else "take a smaller base, or a larger device"
-        )
-        raise VievalError(f"not enough memory for {recipe.batch_size} edits at once: {less}") from None
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Whether a device's memory, or this machine's, ran out."""
-    # of a GPU a type of its own, of this machine's memory words
-    return type(error).__name__ in ("OutOfMemoryError", "MemoryError") or "not enough memory" in str(error)

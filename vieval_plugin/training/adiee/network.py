@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from vieval_plugin.backends.weights import library
 from vieval_plugin.errors import VievalError
+from vieval_plugin.training.tuning import Tune, load_base
 
 TOKEN = "[SCORE]"
-Tune: TypeAlias = Literal["lora", "full"]
 
 _IGNORED = -100
 # of the language model alone: the image tower of some models calls its projections the same
@@ -48,17 +48,8 @@ def load(base: str, tuning: Tune, with_head: bool, dtype: str = "float32") -> Tr
     Raises:
         VievalError: the base cannot be loaded, has a token of that name already, or nothing that adapters go to.
     """
-    torch, transformers = library("torch"), library("transformers")
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    try:
-        processor = transformers.AutoProcessor.from_pretrained(base, trust_remote_code=False)
-        network = transformers.AutoModelForImageTextToText.from_pretrained(base, dtype=dtype, trust_remote_code=False)
-    except Exception as error:  # of files that others wrote
-        raise VievalError(f"--base {base} cannot be loaded as an image-text model: {_line(error)}") from None
-    tokenizer = getattr(processor, "tokenizer", None)
-    if tokenizer is None or not getattr(processor, "chat_template", None):
-        raise VievalError(f"--base {base} has no tokenizer with a chat template, so it cannot be asked; choose another")
+    network, processor = load_base(base, dtype)
+    tokenizer = processor.tokenizer
     tokenizer.padding_side = "right"
     if with_head:
         if TOKEN in tokenizer.get_vocab():
@@ -69,7 +60,7 @@ def load(base: str, tuning: Tune, with_head: bool, dtype: str = "float32") -> Tr
     width = network.get_input_embeddings().embedding_dim
     network = network if tuning == "full" else _adapted(network, base)
     head = new_head(width) if with_head else None
-    return Trained(_module(torch, network, head), network, processor)
+    return Trained(_module(library("torch"), network, head), network, processor)
 
 
 def new_head(width: int) -> Any:
@@ -136,7 +127,3 @@ def _module(torch: Any, network: Any, head: Any) -> Any:
             return self.head(read.float()).squeeze(-1), text
 
     return Scorer()
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

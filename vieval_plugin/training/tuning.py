@@ -1,0 +1,92 @@
+"""How much of a model is trained, by how many steps, and on which share of the data: what all trainings here have in common."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from vieval_plugin.backends.weights import is_out_of_memory, library, line_of
+from vieval_plugin.errors import VievalError
+
+Tune: TypeAlias = Literal["lora", "full"]
+Example = TypeVar("Example")
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How a base is trained: adapters or every weight, and by how many steps.
+
+    A step sees `batch_size` examples `accumulate` times, in each process. `held_out` is the share of groups of examples
+    that is kept for measuring.
+    """
+
+    base: str
+    tune: Tune = "lora"
+    steps: int = 1000
+    batch_size: int = 8
+    accumulate: int = 1
+    learning_rate: float = 1e-4
+    held_out: float = 0.05
+    seed: int = 0
+
+
+def split(
+    examples: Sequence[Example], group: Callable[[Example], str], tuning: Tuning
+) -> tuple[list[Example], list[Example]]:
+    """The examples to learn from and those held out, whole groups of them; by the seed and the group's name alone.
+
+    Raises:
+        VievalError: nothing is left to learn from.
+    """
+    groups = dict.fromkeys(map(group, examples))
+    held = {name for name in groups if _share(f"held out/{tuning.seed}/{name}") < tuning.held_out}
+    if len(held) == len(groups):
+        raise VievalError(f"--held-out {tuning.held_out:g} leaves nothing to learn from; give less")
+    return (
+        [example for example in examples if group(example) not in held],
+        [example for example in examples if group(example) in held],
+    )
+
+
+def _share(name: str) -> float:
+    """A number in [0, 1) drawn for a name."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
+
+
+def load_base(base: str, dtype: str = "float32") -> tuple[Any, Any]:
+    """An image-text model of transformers and its processor, to be trained.
+
+    Raises:
+        VievalError: it cannot be loaded, or has no chat template, so that nothing could be asked of it.
+    """
+    transformers = library("transformers")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        processor = transformers.AutoProcessor.from_pretrained(base, trust_remote_code=False)
+        network = transformers.AutoModelForImageTextToText.from_pretrained(base, dtype=dtype, trust_remote_code=False)
+    except Exception as error:  # of files that others wrote
+        raise VievalError(f"--base {base} cannot be loaded as an image-text model: {line_of(error)}") from None
+    if getattr(processor, "tokenizer", None) is None or not getattr(processor, "chat_template", None):
+        raise VievalError(f"--base {base} has no tokenizer with a chat template, so it cannot be asked; choose another")
+    return network, processor
+
+
+@contextlib.contextmanager
+def enough_memory(tuning: Tuning, examples: str) -> Iterator[None]:
+    """Memory that runs out is one line with what to change; `examples` is what they are called there."""
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise VievalError(f"not enough memory for {tuning.batch_size} {examples} at once: {_less(tuning)}") from None
+
+
+def _less(tuning: Tuning) -> str:
+    if tuning.batch_size > 1:
+        return f"--batch-size {tuning.batch_size // 2} --accumulate {2 * tuning.accumulate} learns the same"
+    return "--tune lora needs less" if tuning.tune == "full" else "take a smaller base, or a larger device"
