@@ -24,6 +24,13 @@ function listen (one) {
   one.on('pageerror', error => complaints.push(String(error)))
 }
 
+// keys go where a page wants them only after it has been drawn, which is when it gives its focus away
+async function goTo (address) {
+  await page.goto(address)
+  await page.bringToFront()
+  await page.evaluate('new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))')
+}
+
 const can = {
   async open ({ address, width, height, scheme, touch }) {
     await context?.close()
@@ -35,13 +42,13 @@ const can = {
     })
     page = await context.newPage()
     listen(page)
-    await page.goto(address)
+    await goTo(address)
   },
   async reopen ({ address }) {
     await page.close()
     page = await context.newPage()
     listen(page)
-    await page.goto(address)
+    await goTo(address)
   },
   async press ({ keys }) { for (const key of keys) await page.keyboard.press(key) },
   async type ({ text }) { await page.keyboard.type(text) },
