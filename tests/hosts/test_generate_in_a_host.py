@@ -125,6 +125,15 @@ def test_a_prompt_without_an_image_is_no_zero_and_is_told(folder, tmp_path, caps
     assert scored["SC_mean_value,none"] == pytest.approx(metrics["SC_mean_value,none"] * 4 / 6)
 
 
+def test_vieval_small_judges_without_a_server_and_says_what_it_knows(folder, tmp_path, capsys):
+    task = SSIM.replace("ssim", "vieval_small")
+    found = records(run(tmp_path, images(folder), task))
+    assert {str(record.verdict.status) for record in found} == {"ok"}
+    assert "vieval_small was trained on drawings only" in capsys.readouterr().err
+    scored = by_vieval_score(found, "vieval_small", tmp_path)
+    assert {record.id.uid: dict(record.verdict.scores) for record in found} == scored
+
+
 def test_several_images_of_a_prompt_have_a_mean_and_a_best(folder, tmp_path):
     for path in sorted(folder.iterdir()):
         noise = np.random.default_rng(7).integers(0, 256, (256, 256, 3), dtype=np.uint8)
