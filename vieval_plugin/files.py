@@ -77,16 +77,19 @@ def _listed(path: Path) -> set[str]:
     return {name for name in held if _PLAIN.fullmatch(name) and (path.parent / name).is_file()}
 
 
-def require_writable(path: Path, option: str = "--out") -> None:
+def require_writable(path: Path, option: str = "--out", reads: Iterable[Path] = ()) -> None:
     """Find out whether a file could be written, before anything is paid for that it is to hold; leaves nothing behind.
 
     Args:
         path: the file; a mebibyte is written beside it and removed.
         option: as for `write_whole`.
+        reads: files that it is made from, none of which it may be.
 
     Raises:
-        VievalError: the file cannot be written there.
+        VievalError: the file cannot be written there, or is one of those.
     """
+    if path.exists() and any(path.samefile(one) for one in reads if one.exists()):
+        raise VievalError(f"{path} is read for this, and writing would replace it; choose another {option}")
     made = [folder for folder in path.parents if not os.path.lexists(folder)]
     with _told(path, option):
         trial = _beside(path)

@@ -11,7 +11,7 @@ import hashlib
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ import PIL.ImageFile
 from numpy.typing import NDArray
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import Image
+from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.strict_pillow import Stream, load
 
 MAX_BYTES = 64 * 2**20
@@ -44,6 +44,11 @@ _TURNS = {
     7: PIL.Image.Transpose.TRANSVERSE,
     8: PIL.Image.Transpose.ROTATE_90,
 }
+
+
+def files_of(samples: Iterable[Sample]) -> Iterator[Path]:
+    """The files that images of samples are in."""
+    return (image.source for one in samples for image in one.images.values() if isinstance(image.source, Path))
 
 
 def read_bytes(image: Image) -> bytes:

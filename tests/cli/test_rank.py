@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -296,3 +297,49 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_ranked(
         f"vieval: {later}: line 1 is no verdict of vieval score (schema 99 is of a later version; upgrade: pip install "
         "--upgrade vieval)"
     ]
+
+
+@pytest.mark.parametrize("score", [7, -3, "0.5", True, float("nan"), float("inf")])
+@pytest.mark.parametrize("command", ["rank", "report"])
+def test_a_score_that_is_none_is_named_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, score: object
+) -> None:
+    path = verdicts(tmp_path / "v.jsonl", GENERATORS)
+    lines = path.read_text().splitlines()
+    row = json.loads(lines[1])
+    row["scores"]["SC"] = score
+    path.write_text("\n".join([lines[0], json.dumps(row), *lines[2:]]))
+    assert main([command, str(path), "--out", str(tmp_path / "out")]) == 1
+    [said] = capsys.readouterr().err.splitlines()
+    assert re.search(r"v\.jsonl: line 2 is no verdict of vieval score \(", said)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", ["rank", "report"])
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [(lambda text: "", "no verdicts in it"), (lambda text: text.replace('"u0"', '"\\ud800"'), "line 1 is no verdict")],
+)
+def test_a_file_without_verdicts_or_with_half_a_character_is_one_line(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    changed: Callable[[str], str],
+    told: str,
+) -> None:
+    path = verdicts(tmp_path / "v.jsonl", GENERATORS)
+    path.write_text(changed(path.read_text()))
+    assert main([command, str(path), "--out", str(tmp_path / "out")]) == 1
+    [said] = capsys.readouterr().err.splitlines()
+    assert told in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_samples_file_that_is_not_there_ends_a_report_before_it_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = verdicts(tmp_path / "v.jsonl", GENERATORS)
+    given = ["report", str(path), "--samples", str(tmp_path / "none.jsonl"), "--out", str(tmp_path / "out")]
+    assert main(given) == 1
+    assert "none.jsonl" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

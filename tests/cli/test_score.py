@@ -119,3 +119,16 @@ def test_what_score_writes_is_reported_and_ranked_under_its_label(store, server,
     assert "| demo_a | before | 2 | 2 |" in text
     assert main(["rank", str(tmp_path / "v.jsonl")]) == 0
     assert "own, before: O, mean over prompts" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["score", "--judge", "ssim"], ["label"]])
+def test_what_is_read_is_never_replaced(samples_file, capsys, command):
+    first = json.loads(samples_file.read_text().splitlines()[0])
+    image = samples_file.parent / first["images"]["output"]
+    link = samples_file.parent / "link.jsonl"
+    link.symlink_to(samples_file)
+    before = samples_file.read_bytes(), image.read_bytes()
+    for out in (samples_file, image, link):
+        assert main([command[0], str(samples_file), *command[1:], "--out", str(out)]) == 1
+        assert "is read for this, and writing would replace it" in capsys.readouterr().err
+    assert (samples_file.read_bytes(), image.read_bytes()) == before

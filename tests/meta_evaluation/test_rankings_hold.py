@@ -81,3 +81,14 @@ def test_two_of_equal_quality_are_called_equal(what: str) -> None:
     print(f"{what}: the best told from both others in {ordered} of 1,000, the two equal ones not told apart in {equal}")
     assert ordered >= 950
     assert equal >= 930
+
+
+def test_an_interval_is_undefined_where_its_ends_may_be_among_draws_without_a_value():
+    from vieval_plugin.meta_evaluation.contest_ranking import _interval
+
+    draws = np.linspace(-1, 1, 1000)
+    assert _interval(draws)[0] < -0.9
+    few, many = draws.copy(), draws.copy()
+    few[:10], many[:600] = np.nan, np.nan
+    assert not np.isnan(_interval(few)).any()
+    assert np.isnan(_interval(many)).all()

@@ -28,12 +28,15 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.files import require_writable, write_whole
     from vieval_plugin.harmless import say
+    from vieval_plugin.images import files_of
+    from vieval_plugin.judges.contests import candidates_of
     from vieval_plugin.labelling.choice import choose, strata
     from vieval_plugin.labelling.page import LARGE, label_page
     from vieval_plugin.labelling.sources import read_to_label
 
-    require_writable(options.out)
     held = read_to_label(options.samples, options.kind)
+    outputs = [sample for one in held for sample in candidates_of(one.judged)]
+    require_writable(options.out, reads=[Path(options.samples), *files_of(outputs)])
     seed = config.current().statistics.options().seed if options.seed is None else options.seed
     chosen = [held[number] for number in choose([one.judged for one in held], options.n, seed)]
     page = label_page(chosen, seed)

@@ -53,8 +53,12 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.harmless import say
     from vieval_plugin.report import PAGE, write_report
     from vieval_plugin.results.runs import load_results
+    from vieval_plugin.run.samples_file import read_samples
 
-    require_writable(options.out / "report.md")
+    for name in ("report.md", PAGE):
+        require_writable(options.out / name)
+    if options.samples:
+        read_samples(options.samples)
     statistics = config.current().statistics.options()
     ratings = read_ratings(options.human) if options.human else None
     results = load_results(options.results, options.label)

@@ -44,6 +44,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.errors import VievalError
     from vieval_plugin.files import require_writable
     from vieval_plugin.harmless import say
+    from vieval_plugin.images import files_of
     from vieval_plugin.judges.protocol import Status
     from vieval_plugin.results.unjudged import is_run, load_unjudged
     from vieval_plugin.run.evaluate import judge_samples, provenance_of
@@ -70,7 +71,7 @@ def _run(options: argparse.Namespace) -> int:
         given = read_samples(options.samples, options.kind)
     if options.strict:
         require_good(options.samples, given, prepared.spec)
-    require_writable(options.out)
+    require_writable(options.out, reads=[options.samples, *files_of(given.samples)])
     samples, progress = given.samples, Progress()
     try:
         judging = judge_samples(samples, prepared, current, backbone, progress, bar=True, decided=given.decided)

@@ -24,6 +24,7 @@ from vieval_plugin.stats.votes import FIRST, NONE, SECOND
 
 PEOPLE = "people"
 """What stands in a judge's place for people's votes."""
+_TAIL = 0.025
 SEPARATED = "the contests fall into two sets of image models of which one never won or tied against the other"
 
 
@@ -176,10 +177,15 @@ def _pairs(models: Sequence[str], logs: Floats, draws: Floats) -> tuple[ModelPai
     return tuple(
         ModelPair(
             *(models[one], models[other], float(logs[one] - logs[other])),
-            *(*interval(draws[:, one] - draws[:, other]), own, float(adjusted)),
+            *(*_interval(draws[:, one] - draws[:, other]), own, float(adjusted)),
         )
         for (one, other), own, adjusted in zip(two_by_two, p, holm(p), strict=True)
     )
+
+
+def _interval(draws: Floats) -> tuple[float, float]:
+    """The interval of a strength or a difference; undefined where its ends may be among draws without a finite one."""
+    return interval(draws) if np.isnan(draws).mean() < _TAIL else (np.nan, np.nan)
 
 
 def _models(
@@ -192,7 +198,7 @@ def _models(
     ranks, below = shared_ranks(logs, apart), shared_ranks(-logs, apart) - 1
     return tuple(
         RankedModel(
-            *(model, float(logs[n]), *interval(draws[:, n]), float(share)),
+            *(model, float(logs[n]), *_interval(draws[:, n]), float(share)),
             *(int(ranks[n]), len(models) - int(below[n]), int(played[n])),
         )
         for n, (model, share) in enumerate(zip(models, win_shares(fitted), strict=True))

@@ -144,8 +144,12 @@ def _response(document: Mapping[str, Any]) -> tuple[SampleId, Verdict, Provenanc
 
 
 def read_verdict(document: Mapping[str, Any]) -> Verdict:
-    """A verdict from its JSON; pydantic's ValidationError for what is none."""
-    return _VERDICT.validate_python(document)
+    """A verdict from its JSON; pydantic's ValidationError for what is none, VievalError for scores that none has."""
+    verdict = _VERDICT.validate_python(document)
+    for aspect, score in document["scores"].items():
+        if type(score) not in (int, float) or not -1 <= score <= 1:
+            raise VievalError(f"{aspect} is {score!r}, which is no score; restore the file")
+    return verdict
 
 
 def read_provenance(document: Mapping[str, Any]) -> Provenance:

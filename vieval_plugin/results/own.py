@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,8 @@ def records_of(path: Path) -> Iterator[Record]:
     for number, line in enumerate(lines_of(path.read_text(encoding="utf-8")), start=1):
         try:
             row = read_json(line)
+            if "\\u" in line:
+                json.dumps(row, ensure_ascii=False).encode()  # half a character could be written nowhere
             written = row.get("vieval", 1)
             if written not in (1, SCHEMA):
                 raise VievalError(f"schema {written} is of a later version; upgrade: pip install --upgrade vieval")

@@ -21,6 +21,8 @@ def rows_of(path: Path) -> list[tuple[Record, ...]]:
         rows = _own(path) if own.is_own(path) else host_samples.records_of(path)
     except (OSError, UnicodeDecodeError) as error:
         raise VievalError(f"{path}: cannot be read ({error}); restore it, or leave it out") from None
+    if not rows:
+        raise VievalError(f"{path}: no verdicts in it; restore it, or judge again")
     first: dict[tuple[SampleId, Provenance], int] = {}
     for number, together in enumerate(rows, start=1):
         if not together:

@@ -68,7 +68,8 @@ def _two_by_two(board: Board) -> str:
         beaten.setdefault(better, []).append(worse)
     told = [f"{better} is significantly better than {_and(others)}" for better, others in beaten.items()]
     found = "; ".join(told) if told else f"no {board.headline.entrant} is significantly better than another"
-    return f"On what both scored, {found}. These judge different kinds, so no one number puts all in order."
+    why = "These judge different kinds" if board.headline.entrant == "judge" else "Few prompts are common to all"
+    return f"On what both scored, {found}. {why}, so no one number puts all in order."
 
 
 def _beside(board: Board, first: BoardRow) -> list[str]:
