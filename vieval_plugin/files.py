@@ -88,7 +88,7 @@ def require_writable(path: Path, option: str = "--out", reads: Iterable[Path] = 
     Raises:
         VievalError: the file cannot be written there, or is one of those.
     """
-    if path.exists() and any(path.samefile(one) for one in reads if one.exists()):
+    if os.path.exists(path) and any(os.path.samefile(path, one) for one in reads if os.path.exists(one)):
         raise VievalError(f"{path} is read for this, and writing would replace it; choose another {option}")
     made = [folder for folder in path.parents if not os.path.lexists(folder)]
     with _told(path, option):
