@@ -22,6 +22,7 @@ from vieval_plugin.backends.checks import checked, final
 from vieval_plugin.backends.measure import measure
 from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.store import Store, key_of
+from vieval_plugin.backends.together import together
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status
@@ -132,12 +133,7 @@ class Measuring:
                 shown.update()
                 return reply
 
-            tasks = [asyncio.ensure_future(one(ask)) for ask in asks]
-            try:
-                return list(await asyncio.gather(*tasks))
-            finally:
-                for task in tasks:
-                    task.cancel()
+            return await together(one(ask) for ask in asks)
 
     async def _one(self, queue: _Queue, ask: Measure) -> Reply:
         instrument = await self._instrument(ask)

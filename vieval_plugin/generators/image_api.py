@@ -16,6 +16,7 @@ from tqdm import tqdm
 from vieval_plugin.backends.forms import File, FormBody
 from vieval_plugin.backends.responses import Refused
 from vieval_plugin.backends.server import Server, ServerOptions, Usage
+from vieval_plugin.backends.together import together
 from vieval_plugin.data.reading.conditions import GIVEN
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import write_whole
@@ -63,14 +64,8 @@ async def _make(api: ImageApi, wanted: Sequence[Wanted], usage: Usage, seed: int
             finally:
                 shown.update()
 
-        tasks = [asyncio.ensure_future(one(asked)) for asked in wanted]
-        try:
-            return list(await asyncio.gather(*tasks))
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            shown.close()
+        with shown:
+            return await together(one(asked) for asked in wanted)
 
 
 async def _answer(api: ImageApi, server: Server, wanted: Wanted, usage: Usage) -> str:
@@ -85,22 +80,12 @@ async def _answer(api: ImageApi, server: Server, wanted: Wanted, usage: Usage) -
         answer = await server.post(path, body, lambda given: _unusable(given, len(files)))
         for file, item in zip(files, answer["data"], strict=False):
             data = await _image(server, item)
-            examine(Image(data))
             write_whole(file, data, "generate.folder")
     except Refused as refused:
         usage.failures[refused.kind] += 1
         return answer_json([], refused.reason, status=refused.status)
-    except VievalError as error:
-        if _about_the_answer(error):
-            usage.failures["unreadable image"] += 1
-            return answer_json([], f"the server sent no image that can be read: {error}", status=Status.API_ERROR)
-        raise
     made = [file for file in files if file.is_file()]
     return answer_json(made, seconds=time.monotonic() - begun)
-
-
-def _about_the_answer(error: VievalError) -> bool:
-    return "an image of" in str(error)
 
 
 def _request(api: ImageApi, wanted: Wanted) -> tuple[str, dict[str, Any]]:
@@ -130,6 +115,16 @@ def _unusable(answer: Mapping[str, Any], wanted: int) -> str | None:
 
 
 async def _image(server: Server, item: Mapping[str, Any]) -> bytes:
+    data = await _data(server, item)
+    try:
+        examine(Image(data))
+    except VievalError as error:
+        said = f"the server sent no image that can be read: {error}"
+        raise Refused(Status.API_ERROR, "unreadable image", said) from None
+    return data
+
+
+async def _data(server: Server, item: Mapping[str, Any]) -> bytes:
     if isinstance(item.get("b64_json"), str):
         try:
             return base64.b64decode(item["b64_json"], validate=True)

@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment
 from markupsafe import Markup
 from tqdm import tqdm
 
-from vieval_plugin import harmless, images
+from vieval_plugin import images
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.labelling.choice import swapped
 from vieval_plugin.labelling.questions import RATINGS, TASKS, PageQuestion, vote
 from vieval_plugin.labelling.sources import ToLabel
+from vieval_plugin.offline_page import policy, template
 from vieval_plugin.records import fingerprint
 
 LARGE = 64 << 20
@@ -75,9 +75,7 @@ def label_page(chosen: Sequence[ToLabel], seed: int) -> bytes:
     name = hashlib.sha256(told.encode()).hexdigest()[:12]
     answers = {one.aspect: {answer.key: answer.value for answer in one.answers} for one in questions}
     script, style = ((_HOME / f"label_page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown)
-    template = environment.from_string((_HOME / "label_page.html.jinja").read_text(encoding="utf-8"))
-    page = template.render(
+    page = template(_HOME / "label_page.html.jinja").render(
         name=name,
         seed=seed,
         cards=cards,
@@ -86,7 +84,7 @@ def label_page(chosen: Sequence[ToLabel], seed: int) -> bytes:
         large=embedded.size > LARGE and f"{embedded.size >> 20} MB",
         script=Markup(script),
         style=Markup(style),
-        policy=_policy(script, style),
+        policy=policy(style, script),
         data=_json({"name": name, "keys": _hidden(keys), "answers": answers, "images": embedded.images}),
     )
     return page.encode(errors="replace")
@@ -157,15 +155,3 @@ def _hidden(keys: object) -> str:
 def _json(data: Mapping[str, Any]) -> Markup:
     """JSON within a script element, which a text cannot end."""
     return Markup(json.dumps(data).replace("<", "\\u003c"))
-
-
-def _policy(script: str, style: str) -> str:
-    hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style))
-    return "default-src 'none'; img-src data:; script-src 'sha256-{}'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'".format(
-        *hashes
-    )
-
-
-def _shown(value: object) -> Markup:
-    """What the template shows: markup of our own as it is, all else made harmless."""
-    return value if isinstance(value, Markup) else harmless.html(str(value))

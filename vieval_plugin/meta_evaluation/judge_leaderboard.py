@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from vieval_plugin.meta_evaluation.headline import preferred
 from vieval_plugin.meta_evaluation.judge_comparison import (
     ComparedJudge,
     ComparedStatistic,
@@ -16,7 +17,6 @@ from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.stats.comparison import AveragedDifference
 
 OVER_BENCHMARKS = "all benchmarks"
-_PREFERRED = ("O", "SC", "PQ")
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,8 @@ def default_statistics(compared: Sequence[ComparedStatistic]) -> list[ComparedSt
     rating = Counter[str]()
     for one in compared:
         rating[one.aspect] = max(rating[one.aspect], sum(not judge.reason for judge in one.judges))
-    aspects = sorted(
-        rating, key=lambda aspect: (-rating[aspect], _PREFERRED.index(aspect) if aspect in _PREFERRED else 9)
-    )
-    of_aspect = [one for one in compared if one.aspect == aspects[0]] if aspects else []
+    aspects = preferred(list(rating), rating)[:1]
+    of_aspect = [one for one in compared if one.aspect in aspects]
     first: dict[str, ComparedStatistic] = {}
     for one in of_aspect:
         first.setdefault(one.part, one)

@@ -22,7 +22,7 @@ VOTE = "vote"
 
 @dataclass(frozen=True)
 class HumanRatings:
-    """HumanRatings of samples by aspect and rater, in [0, 1], and votes on contests by rater.
+    """Ratings of samples by aspect and rater, in [0, 1], and votes on contests by rater.
 
     `where` says of each of them in which line of which file it comes first.
     """

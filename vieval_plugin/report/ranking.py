@@ -35,6 +35,7 @@ CAUTION = (
     "A judge's mean is not people's: on ImagenHub, the 95% interval of GPT-4v's own scores holds people's mean for 28% (SC), "
     "14% (PQ) and 24% (O) of 29 image models."
 )
+"""Counted in the logs that the authors of VIEScore published, beside ImagenHub's ratings; see docs/ranking.md."""
 ADVICE = "Rate some images yourself, and give the ratings with --human: means are then corrected."
 _CORRECTED = (
     "Corrected means are what people would say, by prediction-powered inference; their intervals count the labels' "

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
+from vieval_plugin.backends.together import together
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Ask, Measurement, Probabilities, Program, Reply, Status, Step, Text, Verdict
 
-T = TypeVar("T")
 BROKEN = ("program",)
 """The path of the one step of a program that broke."""
 _log = logging.getLogger("vieval")
@@ -132,18 +131,7 @@ async def run_concurrently(
         for place, program in waiting:
             on_outcome(place, await _drive(place, program, answer))
 
-    await _together(work() for _ in range(live))
-
-
-async def _together(work: Iterable[Awaitable[T]]) -> list[T]:
-    """All results in order. The first exception ends it, and only when the others have stopped."""
-    tasks = [asyncio.ensure_future(one) for one in work]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    await together(work() for _ in range(live))
 
 
 async def _drive(place: int, program: Program, answer: Callable[[int, Ask], Awaitable[Reply]]) -> Outcome:
@@ -153,5 +141,5 @@ async def _drive(place: int, program: Program, answer: Callable[[int, Ask], Awai
         if len(one.asks) == 1:
             replies = [await answer(place, one.asks[0])]
         else:
-            replies = await _together(answer(place, ask) for ask in one.asks)
+            replies = await together(answer(place, ask) for ask in one.asks)
     return outcome

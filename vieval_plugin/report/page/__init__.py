@@ -6,8 +6,6 @@ Every word that others wrote is escaped.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,15 +13,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment
 from markupsafe import Markup
 from tqdm import tqdm
 
 from vieval_plugin.data.benchmark import Benchmark
-from vieval_plugin.harmless import html
 from vieval_plugin.meta_evaluation.headline import Breakdown, HeadlineNumber
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.tables import Table, Tables
+from vieval_plugin.offline_page import policy, template
 from vieval_plugin.records import Run
 from vieval_plugin.report.headlines.boards import Board
 from vieval_plugin.report.headlines.tables import headline_table
@@ -102,10 +99,8 @@ def page(
     rest = sorted((item for item in items if item.id not in kept), key=order)
     words = _Words(cards)
     style, script = (_HERE.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_harmless)
-    template = environment.from_string(_HERE.joinpath("page.html.jinja").read_text(encoding="utf-8"))
-    return template.render(
-        policy=_policy(style, script),
+    return template(_HERE / "page.html.jinja").render(
+        policy=policy(style, script),
         style=Markup(style),
         script=Markup(script),
         sections=shown,
@@ -143,19 +138,6 @@ def _cards(items: Sequence[GalleryItem], samples: Samples) -> tuple[list[Card], 
     thumbnails = Thumbnails()
     told = tqdm(items, desc="cards of the page", unit="card", disable=None)
     return [card_of(item, samples, thumbnails) for item in told], thumbnails
-
-
-def _policy(style: str, script: str) -> str:
-    """What the page may do: show its own pictures, and use the style and the script whose digests are these."""
-    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
-    return (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _harmless(value: object) -> Markup:
-    return value if isinstance(value, Markup) else html(str(value))
 
 
 def _chart(board: Board) -> Markup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import zlib
 from collections import defaultdict
@@ -81,7 +82,7 @@ def _queues(items: Sequence[GalleryItem]) -> list[list[GalleryItem]]:
             if not status.usable and status not in (Status.MISSING, Status.NOT_APPLICABLE):
                 failed[key].append(item)
             elif status.usable:
-                apart[key].append((one.apart if one.apart == one.apart else item.apart, item))
+                apart[key].append((item.apart if math.isnan(one.apart) else one.apart, item))
     queues = []
     for key in dict.fromkeys((*apart, *failed)):
         ordered = [item for _, item in sorted(apart[key], key=lambda pair: (-pair[0], *order(pair[1])))]
