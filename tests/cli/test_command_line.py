@@ -71,7 +71,7 @@ def test_prompts_show_has_every_template_of_a_pack_word_for_word(capsys, name):
         (("prompts", "show", "viescore/v1", "SC_tg"), "viescore/v1 has no question 'SC_tg'; did you mean SC_tig?"),
         (("prompts", "show", "/none"), "/none: no prompt pack there"),
         (("rank", "/none"), "/none: no such file or folder"),
-        (("report", "/none", "--out", "/tmp/unwritten"), "/none: no such file or folder"),
+        (("report", "/none", "--out", "unwritten"), "/none: no such file or folder"),
         (("prepare", "imagenhb"), "no benchmark 'imagenhb'; did you mean imagenhub?"),
         (("label", "imagenhb/tig", "--out", "p.html"), "no such file, and no such benchmark; did you mean imagenhub?"),
     ],

@@ -12,18 +12,7 @@ from vieval_plugin.meta_evaluation.judge_comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, with_interval
 from vieval_plugin.text_table import text_table
 
-_HEADER = (
-    "change",
-    "aspect",
-    "n",
-    "failed",
-    "before",
-    "after",
-    "difference [95%]",
-    "p (Holm)",
-    "ought to be",
-    "finding",
-)
+_MEANS = ("change", "aspect", "n", "failed", "before", "after")
 
 
 def plan_lines(judge: str, plan: AuditPlan, seed: int, store: bool) -> list[str]:
@@ -36,7 +25,8 @@ def plan_lines(judge: str, plan: AuditPlan, seed: int, store: bool) -> list[str]
 
 def lines(found: Audit) -> list[str]:
     """The table, and what was flagged."""
-    rows = [_HEADER, *(_shown(one) for one in found.effects)]
+    header = (*_MEANS, "difference [95%]", "p (Holm)", "ought to be", "finding")
+    rows = [header, *(_shown(one) for one in found.effects)]
     flagged = [f"flagged: {_told(one)}" for one in found.effects if one.flagged]
     told = ["", f"{found.judge}:", *text_table(rows), "", *(flagged or ["nothing flagged"])]
     if found.inconsistent:
@@ -61,20 +51,7 @@ def protocol(draws: int, seed: int) -> str:
 
 def table(audits: Sequence[Audit]) -> Table:
     """The effects of all judges, a row each."""
-    header = (
-        "judge",
-        "change",
-        "aspect",
-        "n",
-        "failed",
-        "before",
-        "after",
-        "difference",
-        "ci_low",
-        "ci_high",
-        "p",
-        "p_holm",
-    )
+    header = ("judge", *_MEANS, "difference", "ci_low", "ci_high", "p", "p_holm", "ought_to_be", "finding")
     rows = [
         (
             one.judge,
@@ -89,7 +66,7 @@ def table(audits: Sequence[Audit]) -> Table:
         for one in audits
         for each in one.effects
     ]
-    return Table("audit", "", (*header, "ought_to_be", "finding"), tuple(rows))
+    return Table("audit", "", header, tuple(rows))
 
 
 def document(audits: Sequence[Audit], draws: int, seed: int) -> dict[str, object]:

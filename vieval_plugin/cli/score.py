@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 
 GROUP = "judge images"
 _OF_BACKBONE = ("num_concurrent", "temperature", "max_tokens", "timeout", "patience", "price_input", "price_output")
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Samples, and who judges them by what: a backbone that flags name, or those of the options."""
+
+    given: Given
+    prepared: Sequence[PreparedJudge]
+    current: Config
+    backbone: Backbone | None
 
 
 def add(commands: Commands) -> None:
@@ -117,7 +127,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.strict:
         for one in prepared:
             require_good(options.samples[0], given, one.spec)
-    return (_plan if options.plan else _score)(options, given, prepared, current, backbone)
+    asked = _Asked(given, prepared, current, backbone)
+    return _plan(asked) if options.plan else _score(options, asked)
 
 
 def options_in_force(options: argparse.Namespace) -> Config:
@@ -188,35 +199,24 @@ def _unused(options: argparse.Namespace, prepared: Sequence[PreparedJudge]) -> l
     return lines
 
 
-def _plan(
-    options: argparse.Namespace,
-    given: Given,
-    prepared: Sequence[PreparedJudge],
-    current: Config,
-    backbone: Backbone | None,
-) -> int:
+def _plan(asked: _Asked) -> int:
     from vieval_plugin.harmless import say
     from vieval_plugin.run.backbones import JUDGE
     from vieval_plugin.run.plan import pilot, plan, to_ask
 
+    given = asked.given
     samples = [sample for number, sample in enumerate(given.samples) if number not in given.decided]
-    for one in prepared:
-        asked = to_ask(samples, one)
-        found = asyncio.run(pilot(asked, one, current, backbone))
-        answering = (backbone or current.backbones.get(JUDGE)) if one.asks_a_model else None
+    for one in asked.prepared:
+        of = to_ask(samples, one)
+        found = asyncio.run(pilot(of, one, asked.current, asked.backbone))
+        answering = (asked.backbone or asked.current.backbones.get(JUDGE)) if one.asks_a_model else None
         say(*plan(found, answering))
-        if left := len(given.samples) - len(asked):
+        if left := len(given.samples) - len(of):
             say(f"{left} of {len(given.samples)} samples would not be asked about")
     return 0
 
 
-def _score(
-    options: argparse.Namespace,
-    given: Given,
-    prepared: Sequence[PreparedJudge],
-    current: Config,
-    backbone: Backbone | None,
-) -> int:
+def _score(options: argparse.Namespace, asked: _Asked) -> int:
     from vieval_plugin.harmless import say
     from vieval_plugin.judges.protocol import Status
     from vieval_plugin.run.evaluate import judge_samples, provenance_of
@@ -224,24 +224,26 @@ def _score(
     from vieval_plugin.run.samples_file import write_all
     from vieval_plugin.run.summary import failures, next_step, summary
 
-    samples, progress, judged = given.samples, Progress(), []
+    given, samples, progress, judged = asked.given, asked.given.samples, Progress(), []
     try:
-        for one in prepared:
-            judging = judge_samples(samples, one, current, backbone, progress, bar=True, decided=given.decided)
+        for one in asked.prepared:
+            judging = judge_samples(
+                samples, one, asked.current, asked.backbone, progress, bar=True, decided=given.decided
+            )
             found = asyncio.run(judging)
             verdicts = [replace(v, findings=(*v.findings, *given.findings.get(n, ()))) for n, v in enumerate(found)]
-            judged.append((verdicts, replace(provenance_of(one, current, backbone), label=options.label)))
+            judged.append((verdicts, replace(provenance_of(one, asked.current, asked.backbone), label=options.label)))
     finally:
         say(*progress.lines(), file=sys.stderr)
     write_all(options.out, samples, judged)
-    for one, (verdicts, _) in zip(prepared, judged, strict=True):
-        named = [f"{one.spec.name}:"] if len(prepared) > 1 else []
+    for one, (verdicts, _) in zip(asked.prepared, judged, strict=True):
+        named = [f"{one.spec.name}:"] if len(judged) > 1 else []
         say(*named, *summary(samples, verdicts, one.spec.aspects), *failures(samples, verdicts))
     say(f"wrote {options.out}", *next_step(samples, judged[0][0], options.out))
     every = [(n, verdict) for verdicts, _ in judged for n, verdict in enumerate(verdicts)]
-    asked = any(n not in given.decided and verdict.status is not Status.NOT_APPLICABLE for n, verdict in every)
+    judgeable = any(n not in given.decided and verdict.status is not Status.NOT_APPLICABLE for n, verdict in every)
     scored = any(verdict.scores for _, verdict in every)
     if not scored:
-        say(f"vieval: nothing could be {'scored' if asked else 'judged'} (see above)", file=sys.stderr)
+        say(f"vieval: nothing could be {'scored' if judgeable else 'judged'} (see above)", file=sys.stderr)
     bad = [verdict for verdict in given.decided.values() if verdict.status is not Status.NO_IMAGE]
     return 0 if scored and not bad and not progress.failed_calls else 1

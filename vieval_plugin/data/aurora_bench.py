@@ -14,7 +14,7 @@ from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.data.reading.conditions import generating
 from vieval_plugin.data.reading.contest_rows import ContestRows, read_contests
 from vieval_plugin.data.reading.folders import DataFolder
-from vieval_plugin.data.reading.rows import UNNAMED, Row, read_json
+from vieval_plugin.data.reading.rows import UNNAMED, Row, read_objects
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, TIE, Contest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
@@ -38,7 +38,7 @@ LICENCE = "MIT (the repository); images of the eight sources on their own terms;
 def read_points(folder: Path, part: str) -> list[Sample]:
     """A sample an edited image, in the order of the file; several rows of one image are ratings of several people."""
     rated: dict[str, tuple[Row, list[float]]] = {}
-    for row in _rows(folder / POINTS_FILE):
+    for row in read_objects(folder / POINTS_FILE, ADVICE):
         made = row.file("gen")
         first, scores = rated.setdefault(made, (row, []))
         if any(row.text(column) != first.text(column) for column in ("input", "prompt")):
@@ -58,7 +58,7 @@ def _point(folder: Path, part: str, row: Row, scores: tuple[float, ...]) -> Samp
 
 def read_pairs(folder: Path, part: str) -> list[Contest]:
     """A contest a row: two edits of one image, and which editor people prefer, or that they are alike."""
-    rows = [_pair(number, row) for number, row in enumerate(_rows(folder / PAIRS_FILE))]
+    rows = [_pair(number, row) for number, row in enumerate(read_objects(folder / PAIRS_FILE, ADVICE))]
     return read_contests(rows, folder, ContestRows(_PAIRS_NAME, part, KIND, SCHEME))
 
 
@@ -98,7 +98,7 @@ def load_edits(root: Path, part: str) -> list[Sample]:
             kind=KIND,
             group=_edit(row),
         )
-        for number, row in enumerate(_rows(folder / EDITS_FILE))
+        for number, row in enumerate(read_objects(folder / EDITS_FILE, ADVICE))
     ]
 
 
@@ -107,13 +107,6 @@ def _missing_sources(root: Path, part: str) -> list[str]:
     sources = [sample.images["source"].source for sample in load_edits(root, part)]
     absent = [file for file in dict.fromkeys(sources) if isinstance(file, Path) and not file.is_file()]
     return [f"{len(absent)} of {len(sources)} sources are not there, first {absent[0]}; {ADVICE}"] if absent else []
-
-
-def _rows(path: Path) -> list[Row]:
-    rows = read_json(path, ADVICE)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise VievalError(f"{path}: holds no list of objects; {ADVICE}")
-    return [Row(f"{path}: row {number}", row) for number, row in enumerate(rows)]
 
 
 def _tags(row: Row) -> tuple[str, ...]:

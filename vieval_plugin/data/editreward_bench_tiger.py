@@ -13,9 +13,8 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.data.benchmark import Benchmark, Prepared, Preparing
-from vieval_plugin.data.reading.contest_hub import HubRows, Keep
-from vieval_plugin.data.reading.contest_hub import prepare as prepare_from_hub
+from vieval_plugin.data.benchmark import Benchmark
+from vieval_plugin.data.reading.contest_hub import HubRows, Keep, from_hub
 from vieval_plugin.data.reading.contest_rows import CONTESTS, ContestRows, read_contests
 from vieval_plugin.data.reading.folders import DataFolder
 from vieval_plugin.data.reading.rows import read_lines
@@ -120,10 +119,6 @@ _FOLDER = DataFolder(NAME, {PART: 484}, read, ADVICE)
 _HUB = {PART: HubRows(DATASET, "", SPLIT, _pair, _groups)}
 
 
-def _prepare(root: Path, preparing: Preparing) -> Prepared:
-    return prepare_from_hub(_FOLDER, _HUB, f"{NAME}: {SOURCE}; licence: {LICENCE}", root, preparing)
-
-
 _PRINTED = Printed(
     PART,
     ("2 candidates", "3 candidates", "4 candidates", "overall"),
@@ -153,6 +148,6 @@ BENCHMARK = Benchmark(
     source=SOURCE,
     licence=LICENCE,
     trainable=False,
-    prepare=_prepare,
+    prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
     printed=(_PRINTED,),
 )

@@ -11,9 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.data.benchmark import Benchmark, Prepared, Preparing
-from vieval_plugin.data.reading.contest_hub import HubRows, Keep
-from vieval_plugin.data.reading.contest_hub import prepare as prepare_from_hub
+from vieval_plugin.data.benchmark import Benchmark
+from vieval_plugin.data.reading.contest_hub import HubRows, Keep, from_hub
 from vieval_plugin.data.reading.contest_rows import CONTESTS, ContestRows, read_contests
 from vieval_plugin.data.reading.folders import DataFolder
 from vieval_plugin.data.reading.rows import read_lines
@@ -65,10 +64,6 @@ _FOLDER = DataFolder(NAME, PARTS, read, ADVICE)
 _HUB = {part: HubRows(DATASET, "", SPLIT, partial(_from_hub, part), _by_turns) for part in PARTS}
 
 
-def _prepare(root: Path, preparing: Preparing) -> Prepared:
-    return prepare_from_hub(_FOLDER, _HUB, f"{NAME}: {SOURCE}; licence: {LICENCE}", root, preparing)
-
-
 BENCHMARK = Benchmark(
     NAME,
     _FOLDER.parts,
@@ -78,5 +73,5 @@ BENCHMARK = Benchmark(
     source=SOURCE,
     licence=LICENCE,
     trainable=False,
-    prepare=_prepare,
+    prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
 )

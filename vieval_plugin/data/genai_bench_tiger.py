@@ -12,12 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.data.benchmark import Benchmark, Prepared, Preparing
-from vieval_plugin.data.reading.contest_hub import HubRows, Keep
-from vieval_plugin.data.reading.contest_hub import prepare as prepare_from_hub
+from vieval_plugin.data.benchmark import Benchmark, Preparing
+from vieval_plugin.data.reading.contest_hub import HubRows, Keep, from_hub
 from vieval_plugin.data.reading.contest_rows import CONTESTS, ContestRows, read_contests
 from vieval_plugin.data.reading.folders import DataFolder
-from vieval_plugin.data.reading.rows import Row, read_count, read_json, read_lines
+from vieval_plugin.data.reading.rows import Row, read_count, read_lines, read_objects
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, Contest
 from vieval_plugin.meta_evaluation.votes import ByVotes
@@ -61,19 +60,12 @@ def _logged(logs: Sequence[Path], part: str) -> list[Row]:
     """The pairs of the first log that has prompts, else of the first."""
     first: list[Row] = []
     for path in logs:
-        rows = _rows(path)
+        rows = read_objects(path, _RESTORE)
         if rows and all(_texts(row.cells, part) for row in rows):
             first = rows
             break
         first = first or rows
     return [Row(row.where, _cells(row.uid("idx"), row.cells, part, row.text("human_vote"), [{}, {}])) for row in first]
-
-
-def _rows(path: Path) -> list[Row]:
-    rows = read_json(path, _RESTORE)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise VievalError(f"{path}: holds no list of objects; {_RESTORE}")
-    return [Row(f"{path}: row {number}", row) for number, row in enumerate(rows)]
 
 
 def _from_hub(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
@@ -122,10 +114,6 @@ _FOLDER = DataFolder(NAME, {EDIT: 919, GENERATION: 1735, VIDEO: 1069}, read, ADV
 _HUB = {part: HubRows(DATASET, config, SPLIT, partial(_from_hub, part)) for config, part in CONFIGS.items()}
 
 
-def _prepare(root: Path, preparing: Preparing) -> Prepared:
-    return prepare_from_hub(_FOLDER, _HUB, f"{NAME}: {SOURCE}; licence: {LICENCE}", root, preparing)
-
-
 BENCHMARK = Benchmark(
     NAME,
     _FOLDER.parts,
@@ -135,6 +123,6 @@ BENCHMARK = Benchmark(
     source=SOURCE,
     licence=LICENCE,
     trainable=False,
-    prepare=_prepare,
+    prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
     folders=CONFIGS,
 )

@@ -14,9 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.data.benchmark import Benchmark, Prepared, Preparing
-from vieval_plugin.data.reading.contest_hub import HubRows, Keep
-from vieval_plugin.data.reading.contest_hub import prepare as prepare_from_hub
+from vieval_plugin.data.benchmark import Benchmark
+from vieval_plugin.data.reading.contest_hub import HubRows, Keep, from_hub
 from vieval_plugin.data.reading.contest_rows import CONTESTS, ContestRows, read_contests
 from vieval_plugin.data.reading.folders import DataFolder
 from vieval_plugin.data.reading.rows import Row, rating, read_lines, read_object
@@ -123,10 +122,6 @@ _FOLDER = DataFolder(NAME, {T2I: 1000, EDIT: 1000}, read, ADVICE)
 _HUB = {part: HubRows(DATASET, part, SPLIT, partial(_from_hub, part)) for part in KINDS}
 
 
-def _prepare(root: Path, preparing: Preparing) -> Prepared:
-    return prepare_from_hub(_FOLDER, _HUB, f"{NAME}: {SOURCE}; licence: {LICENCE}", root, preparing)
-
-
 BENCHMARK = Benchmark(
     NAME,
     _FOLDER.parts,
@@ -136,6 +131,6 @@ BENCHMARK = Benchmark(
     source=SOURCE,
     licence=LICENCE,
     trainable=False,
-    prepare=_prepare,
+    prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
     folders={"task1_image": T2I, "task2_edit": EDIT},
 )

@@ -14,7 +14,7 @@ from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.data.imagenhub.samples import load as load_rated
 from vieval_plugin.data.imagenhub.tasks import task_info
 from vieval_plugin.data.reading.folders import DataFolder
-from vieval_plugin.data.reading.rows import Row, read_json, read_object
+from vieval_plugin.data.reading.rows import read_object, read_objects
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Votes
 from vieval_plugin.judges.protocol import Sample, SampleId
@@ -43,14 +43,11 @@ def read(folder: Path, part: str) -> list[Contest]:
     turns, so that a judge which always names the first has one half.
     """
     path = folder / VOTES
-    rows = read_json(path, ADVICE)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise VievalError(f"{path}: holds no list of objects; {ADVICE}")
+    rows = read_objects(path, ADVICE)
     samples = {(one.id.image_model, one.id.uid): one for one in load_rated(folder.parent, part)}
     uids = _uids(folder, part, samples.values())
     contests: list[Contest] = []
-    for number, cells in enumerate(rows):
-        row = Row(f"{path}: row {number}", cells)
+    for number, row in enumerate(rows):
         uid = uids.get(_plain(row.text("prompt")), "")
         editors = row.text("model1"), row.text("model2")
         if editors[0] == editors[1]:

@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -49,22 +50,27 @@ class HubRows:
     together: Callable[[Sequence[dict[str, Any]]], Sequence[dict[str, Any]]] = list
 
 
-def prepare(
-    folder: DataFolder, sources: Mapping[str, HubRows], notice: str, root: Path, preparing: Preparing
-) -> Prepared:
-    """Fetches what a benchmark's folder lacks, and then checks it as `DataFolder.prepare` does.
+def from_hub(
+    folder: DataFolder, sources: Mapping[str, HubRows], source: str, licence: str
+) -> Callable[[Path, Preparing], Prepared]:
+    """What fetches all that a benchmark's folder lacks, and then checks it as `DataFolder.prepare` does.
 
     Args:
         folder: of the benchmark; each part has a folder of its own below it.
         sources: where the rows of each part come from.
-        notice: the source and licence, which are shown first.
-        root: the data folder.
-        preparing: what was asked for.
+        source, licence: of the benchmark, which are shown first.
 
-    Raises:
-        VievalError: an unknown part, `datasets` is not installed, a file cannot be written, and as `DataFolder.prepare`
-            does. That the hub cannot be reached is in what is returned, in two lines where it does not answer at all.
+    Returns:
+        A benchmark's `prepare`. It raises VievalError for an unknown part, where `datasets` is not installed, where a file
+        cannot be written, and as `DataFolder.prepare` does. That the hub cannot be reached is in what it returns, in two
+        lines where it does not answer at all.
     """
+    return partial(_prepare, folder, sources, f"{folder.name}: {source}; licence: {licence}")
+
+
+def _prepare(
+    folder: DataFolder, sources: Mapping[str, HubRows], notice: str, root: Path, preparing: Preparing
+) -> Prepared:
     asked = folder.parts if preparing.parts is None else preparing.parts
     parts = dict.fromkeys(known_part(folder.name, folder.parts, part) for part in asked)
     lacking = [part for part in parts if not _is_there(folder, root, part, preparing.images)]

@@ -90,6 +90,14 @@ def read_json(path: Path, advice: str) -> Any:
         raise VievalError(f"{path}: not readable as JSON ({error}); {advice}") from None
 
 
+def read_objects(path: Path, advice: str) -> list[Row]:
+    """The rows of a JSON file that is a list of objects."""
+    held = read_json(path, advice)
+    if not isinstance(held, list) or not all(isinstance(cells, dict) for cells in held):
+        raise VievalError(f"{path}: holds no list of objects; {advice}")
+    return [Row(f"{path}: row {number}", cells) for number, cells in enumerate(held)]
+
+
 def read_lines(path: Path, advice: str) -> list[Row]:
     """The rows of a JSONL file; blank lines are passed over."""
     rows = []
