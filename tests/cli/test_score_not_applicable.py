@@ -86,7 +86,7 @@ def test_an_exception_in_a_program_is_its_samples_failure(picture, monkeypatch, 
     spec = JudgeSpec("slips", "Slips", ("PQ",), {"tig": Needs(("output",))}, NoOptions, build)
     known = {**registry.judges(), "slips": spec}
     monkeypatch.setattr(registry, "judges", lambda: known)
-    monkeypatch.setattr("vieval_plugin.config.JudgesBase.of", lambda self, spec: NoOptions(), raising=False)
+    monkeypatch.setattr("vieval_plugin.config.judges.JudgesBase.of", lambda self, spec: NoOptions(), raising=False)
     noisy = BytesIO()
     PIL.Image.effect_noise((48, 48), 60).save(noisy, "PNG")
     shown = Image(noisy.getvalue())

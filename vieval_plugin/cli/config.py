@@ -54,17 +54,18 @@ def commented() -> str:
 def _lines(holder: Any, depth: int) -> list[str]:
     from pydantic import BaseModel
 
-    from vieval_plugin import config
+    from vieval_plugin.config import section
+    from vieval_plugin.config.judges import REMINDERS
 
     indent, lines = "  " * depth, []
-    for name, description in config.described(type(holder)).items():
+    for name, description in section.described(type(holder)).items():
         value = getattr(holder, name)
         comment = f"{indent}# {description}"
         if isinstance(value, BaseModel) or is_dataclass(value):
             within = _lines(value, depth + 1)
             lines += [comment, f"{indent}{name}:", *within] if within else []
         # what is said for all judges at once is printed once
-        elif name != config.REMINDERS or isinstance(holder, BaseModel):
+        elif name != REMINDERS or isinstance(holder, BaseModel):
             lines += [comment, f"{indent}{name}: {json.dumps(value, default=str)}"]
             lines += _of_one(type(holder), name, indent)
     return lines
@@ -72,15 +73,15 @@ def _lines(holder: Any, depth: int) -> list[str]:
 
 def _of_one(holder: type[Any], name: str, indent: str) -> list[str]:
     """The fields of one of the things that a mapping holds by name, such as a backbone, as a comment."""
-    from vieval_plugin import config
+    from vieval_plugin.config import section
 
-    held = config.held_by_name(holder, name)
+    held = section.held_by_name(holder, name)
     if held is None:
         return []
     lines = [f"{indent}# of each:", f"{indent}#   NAME:"]
-    for field, description in config.described(held).items():
-        default = config.default_of(held, field)
-        value = "..." if default is config.REQUIRED else json.dumps(default, default=str)
+    for field, description in section.described(held).items():
+        default = section.default_of(held, field)
+        value = "..." if default is section.REQUIRED else json.dumps(default, default=str)
         lines += [f"{indent}#     {field}: {value}  # {description}"]
     return lines
 

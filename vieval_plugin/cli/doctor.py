@@ -21,7 +21,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin import config
+    from vieval_plugin.config import Backbone
     from vieval_plugin.doctor import examine, listed_model
     from vieval_plugin.errors import VievalError
     from vieval_plugin.harmless import say
@@ -29,7 +29,7 @@ def _run(options: argparse.Namespace) -> int:
     asked = None
     if options.base_url:
         model = options.model or listed_model(options.base_url)
-        asked = config.Backbone(model=model, base_url=(options.base_url,))
+        asked = Backbone(model=model, base_url=(options.base_url,))
     elif options.model:
         raise VievalError("--model goes with --base-url; models of the options are asked without either")
     problems = 0

@@ -2,170 +2,35 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import os
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, is_dataclass, replace
-from dataclasses import fields as dataclass_fields
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any, get_args, get_type_hints
 
 import platformdirs
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    create_model,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from vieval_plugin import registry
+from vieval_plugin.config.anchoring import anchored
+from vieval_plugin.config.backbone import Backbone
+from vieval_plugin.config.judges import Judges, Scorer
+from vieval_plugin.config.section import Section, described, nearest
 from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.spec import JudgeSpec, option
+from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.meta_evaluation.observations import MissingRatings, Policy, StatisticsOptions
 from vieval_plugin.yaml_json import read_yaml
 
+__all__ = ["Backbone", "Config", "Judges", "Scorer", "Statistics", "StoreOptions", "ToolOptions"]
 FILE_VARIABLE = "VIEVAL_CONFIG"
 DATA_VARIABLE = "VIEVAL_DATA"
-REMINDERS = "reminders"
-"""The option of judges that is also said for all of them at once."""
-_SECRET = re.compile("(^|[_-])(api_?key|key|secret|password|authorization|credentials?|token)$", re.IGNORECASE)
-_REMOVED = "[removed]"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Backbone(_Part):
-    """A model behind an OpenAI-compatible server."""
-
-    model: str = Field(description="the name the server knows it by")
-    base_url: tuple[str, ...] = Field(description="address that ends in /v1, or a list of them to spread the load")
-    api_key_env: str | None = Field(
-        None,
-        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",  # a key in its place is refused, and so never shown
-        description="environment variable that holds the key (default OPENAI_API_KEY)",
-    )
-    num_concurrent: int = Field(32, ge=1, description="requests in flight at once")
-    timeout: float = Field(600.0, gt=0, description="seconds without a byte after which a call is tried again")
-    deadline: float | None = Field(
-        None, gt=0, description="seconds for one try in all, however it trickles (default: twice the timeout)"
-    )
-    retries: int = Field(
-        5, ge=0, description="how often a call is tried again while the server answers others (429 counts half)"
-    )
-    patience: float = Field(120.0, gt=0, description="seconds without any answer after which the run stops")
-    max_pixels: int | None = Field(None, ge=1, description="larger images are made smaller before they are sent")
-    temperature: float = Field(0.0, ge=0, description="sampling temperature")
-    max_tokens: int | None = Field(None, ge=1, description="limit of an answer's tokens, in place of the judge's own")
-    extra: Mapping[str, Any] = Field(default_factory=dict, description="further request fields, sent as they are")
-    price_input: float | None = Field(None, ge=0, description="what a million tokens of questions cost, for plans")
-    price_output: float | None = Field(None, ge=0, description="what a million tokens of answers cost, for plans")
-
-    @field_validator("base_url", mode="before")
-    @classmethod
-    def _one_or_more(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, str) else value
-
-    def key(self, name: str) -> str:
-        """The key from the environment, empty where none is needed; VievalError if the named variable is not set."""
-        if self.api_key_env is None:
-            return os.environ.get("OPENAI_API_KEY", "")
-        if self.api_key_env not in os.environ:
-            raise VievalError(f"backbone {name}: set the environment variable {self.api_key_env} to its key")
-        return os.environ[self.api_key_env]
-
-    def without_keys(self) -> dict[str, Any]:
-        """These options as JSON values, less what may be a key: in an address, and in further request fields."""
-        document: dict[str, Any] = self.model_dump(mode="json")
-        document["base_url"] = [_without_user(url) for url in self.base_url]
-        document["extra"] = _without_secrets(document["extra"])
-        return document
-
-
-@dataclass(frozen=True)
-class Scorer:
-    """A network in this process that measures, as the options have it."""
-
-    model: str = option(
-        "", "a name on the hub, or a folder or file of weights (default: those of the metric's definition)", folder=True
-    )
-    revision: str | None = option(None, "branch, tag or commit on the hub (default: the latest)")
-    device: str = option("auto", "cpu, cuda, cuda:1, ... (auto: the first GPU, else the CPU)")
-    batch_size: int = option(16, "asks that go through it at once", ge=1)
-
-
-def _without_user(url: str) -> str:
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def _without_secrets(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _REMOVED if _SECRET.search(k) else _without_secrets(one) for k, one in value.items()}
-    return [_without_secrets(one) for one in value] if isinstance(value, list) else value
-
-
-class JudgesBase(_Part):
-    reminders: int = Field(
-        1,
-        ge=0,
-        description="how often a reply that cannot be read is asked again, with the error; judges may have their own",
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _shared(cls, given: Any) -> Any:
-        """What is said for all judges holds for each that can be told, unless it says otherwise itself."""
-        if not isinstance(given, dict) or "reminders" not in given:
-            return given
-        told = dict(given)
-        for name, spec in registry.judges().items():
-            if REMINDERS in spec.options.__dataclass_fields__ and isinstance(told.get(name, {}), dict):
-                told[name] = {REMINDERS: given[REMINDERS], **told.get(name, {})}
-        return told
-
-    def of(self, spec: JudgeSpec) -> Any:
-        """A judge's options, an instance of its own options type."""
-        return getattr(self, spec.name)
-
-
-def _judges_model() -> type[JudgesBase]:
-    """A field a judge, of the judge's own options type, in which an unknown key is an error."""
-    fields: dict[str, Any] = {}
-    for name, spec in registry.judges().items():
-        _forbid_unknown(spec.options)
-        fields[name] = (spec.options, Field(default_factory=spec.options, description=spec.title))
-    return create_model("Judges", __base__=JudgesBase, **fields)
-
-
-def _forbid_unknown(options: type[Any]) -> None:
-    options.__pydantic_config__ = ConfigDict(extra="forbid", allow_inf_nan=False)
-    for annotation in get_type_hints(options).values():
-        for part in (annotation, *get_args(annotation)):
-            if is_dataclass(part) and isinstance(part, type):
-                _forbid_unknown(part)
-
-
-_forbid_unknown(Scorer)
-
-if TYPE_CHECKING:
-    Judges = JudgesBase
-else:
-    Judges = _judges_model()
-
-
-class Statistics(_Part):
+class Statistics(Section):
     failures: Policy = Field(
         "drop",
         description="what a failed verdict does to a correlation: drop, random, worst, or as_recorded (the numbers of a log)",
@@ -180,7 +45,7 @@ class Statistics(_Part):
         return StatisticsOptions(self.failures, self.draws, self.seed, self.missing_ratings)
 
 
-class StoreOptions(_Part):
+class StoreOptions(Section):
     use: bool = Field(True, description="keep replies on disk and never ask again what was answered")
     path: Path | None = Field(None, description="the SQLite file (default: replies.sqlite in the user's cache folder)")
     refresh: bool = Field(False, description="ask anew what the store holds, and replace it")
@@ -191,7 +56,7 @@ class StoreOptions(_Part):
     )
 
 
-class ToolOptions(_Part):
+class ToolOptions(Section):
     memory: int = Field(
         512,
         ge=0,
@@ -200,7 +65,7 @@ class ToolOptions(_Part):
     )
 
 
-class GenerateOptions(_Part):
+class GenerateOptions(Section):
     prompts: Path | None = Field(None, description="file of prompts, one a line, for the tasks generate_prompts_*")
     images: int = Field(1, ge=1, description="images asked of a generator for each prompt, in one answer")
     folder: Path | None = Field(
@@ -212,7 +77,7 @@ class GenerateOptions(_Part):
     )
 
 
-class Config(_Part):
+class Config(Section):
     """All options, with their defaults."""
 
     data: Path | None = Field(None, description="folder of prepared benchmarks; VIEVAL_DATA, where set, goes before it")
@@ -359,8 +224,8 @@ def read(path: str) -> Config:
         raise VievalError(f"{file}: {_explain(error)}") from None
     except ValueError as error:
         raise VievalError(f"{file}: not YAML ({error})") from None
-    anchored: Config = _anchored(config, file.parent)
-    return anchored
+    absolute: Config = anchored(config, file.parent)
+    return absolute
 
 
 _adapters: dict[type[Any], TypeAdapter[Any]] = {}
@@ -377,39 +242,6 @@ def _content(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else str(path)
 
 
-def described(model: type[Any]) -> dict[str, str]:
-    """The options of a part by name, with what each is for."""
-    if issubclass(model, BaseModel):
-        return {name: info.description or "" for name, info in model.model_fields.items()}
-    return {one.name: str(one.metadata.get("description", "")) for one in dataclass_fields(model)}
-
-
-REQUIRED = object()
-"""What `default_of` says of an option that has no default."""
-
-
-def default_of(model: type[Any], name: str) -> Any:
-    """The default of an option of a part; `REQUIRED` where there is none."""
-    if issubclass(model, BaseModel):
-        info = model.model_fields[name]
-        return REQUIRED if info.is_required() else info.get_default(call_default_factory=True)
-    field = next(one for one in dataclass_fields(model) if one.name == name)
-    if field.default_factory is not MISSING:
-        return field.default_factory()
-    return REQUIRED if field.default is MISSING else field.default
-
-
-def held_by_name(model: type[Any], name: str) -> type[Any] | None:
-    """What an option holds several of, each under a name of the user's, such as backbones; None for other options."""
-    hint = get_type_hints(model).get(name)
-    held = get_args(hint)[-1:] if get_origin(hint) is Mapping else ()
-    return (
-        held[0]
-        if held and isinstance(held[0], type) and (is_dataclass(held[0]) or issubclass(held[0], BaseModel))
-        else None
-    )
-
-
 def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
     place = [str(part) for part in first["loc"]]
@@ -417,16 +249,6 @@ def _explain(error: ValidationError) -> str:
         return f"option {'.'.join(place) or 'file'}: {first['msg']}; `vieval config` prints all options"
     known = [".".join([*place[:-1], one]) for one in _fields_at(place[:-1])]
     return f"unknown option {'.'.join(place)}{nearest('.'.join(place), known)}"
-
-
-def nearest(name: str, known: Sequence[str]) -> str:
-    """The end of a message about a name that there is not: the one that was meant, empty where none is known.
-
-    >>> nearest("modle", ["model", "setting"])
-    '; did you mean model?'
-    """
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _fields_at(place: list[str]) -> list[str]:
@@ -441,28 +263,3 @@ def _fields_at(place: list[str]) -> list[str]:
         if isinstance(model, type) and (is_dataclass(model) or issubclass(model, BaseModel))
         else []
     )
-
-
-def _anchored(value: Any, folder: Path) -> Any:
-    """The same options with every relative path starting at the file's folder."""
-    if isinstance(value, Path):
-        return folder / value.expanduser()
-    if isinstance(value, BaseModel):
-        names = type(value).model_fields
-        return value.model_copy(update={name: _anchored(getattr(value, name), folder) for name in names})
-    if is_dataclass(value) and not isinstance(value, type):
-        return replace(
-            value,
-            **{one.name: _anchored_field(one, getattr(value, one.name), folder) for one in dataclass_fields(value)},
-        )
-    if isinstance(value, Mapping):
-        return {name: _anchored(one, folder) for name, one in value.items()}
-    return tuple(_anchored(one, folder) for one in value) if isinstance(value, tuple) else value
-
-
-def _anchored_field(field: Any, value: Any, folder: Path) -> Any:
-    """A text that may name a folder or a file names one if it is there."""
-    if not field.metadata.get("folder"):
-        return _anchored(value, folder)
-    named = folder / Path(value).expanduser()
-    return str(named) if value and named.exists() else value

@@ -1,0 +1,69 @@
+"""The options of all judges, each of the judge's own type, and of the networks that answer some of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, create_model, model_validator
+
+from vieval_plugin import registry
+from vieval_plugin.config.section import Section, forbid_unknown
+from vieval_plugin.judges.spec import JudgeSpec, option
+
+REMINDERS = "reminders"
+"""The option of judges that is also said for all of them at once."""
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A network in this process that measures, as the options have it."""
+
+    model: str = option(
+        "", "a name on the hub, or a folder or file of weights (default: those of the metric's definition)", folder=True
+    )
+    revision: str | None = option(None, "branch, tag or commit on the hub (default: the latest)")
+    device: str = option("auto", "cpu, cuda, cuda:1, ... (auto: the first GPU, else the CPU)")
+    batch_size: int = option(16, "asks that go through it at once", ge=1)
+
+
+forbid_unknown(Scorer)
+
+
+class JudgesBase(Section):
+    reminders: int = Field(
+        1,
+        ge=0,
+        description="how often a reply that cannot be read is asked again, with the error; judges may have their own",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _shared(cls, given: Any) -> Any:
+        """What is said for all judges holds for each that can be told, unless it says otherwise itself."""
+        if not isinstance(given, dict) or "reminders" not in given:
+            return given
+        told = dict(given)
+        for name, spec in registry.judges().items():
+            if REMINDERS in spec.options.__dataclass_fields__ and isinstance(told.get(name, {}), dict):
+                told[name] = {REMINDERS: given[REMINDERS], **told.get(name, {})}
+        return told
+
+    def of(self, spec: JudgeSpec) -> Any:
+        """A judge's options, an instance of its own options type."""
+        return getattr(self, spec.name)
+
+
+def _judges_model() -> type[JudgesBase]:
+    """A field a judge, of the judge's own options type, in which an unknown key is an error."""
+    fields: dict[str, Any] = {}
+    for name, spec in registry.judges().items():
+        forbid_unknown(spec.options)
+        fields[name] = (spec.options, Field(default_factory=spec.options, description=spec.title))
+    return create_model("Judges", __base__=JudgesBase, **fields)
+
+
+if TYPE_CHECKING:
+    Judges = JudgesBase
+else:
+    Judges = _judges_model()
