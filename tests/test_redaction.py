@@ -123,7 +123,7 @@ async def test_a_server_that_quotes_what_it_is_sent_makes_none_of_it_seen(
 async def test_a_key_and_a_password_at_once_are_one_line():
     """HTTP has one header for both."""
     pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
-    from tests.backends.test_server import asking
+    from tests.one_server import asking
     from vieval_plugin.errors import VievalError
 
     with pytest.raises(

@@ -7,7 +7,6 @@ that holds them as `SPEC`, `SPECS` or `BENCHMARK`.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.metadata
 import pkgutil
@@ -24,6 +23,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import say
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.spec import EVERY_KIND, JudgeSpec
+from vieval_plugin.nearest import did_you_mean
 
 JUDGES, BENCHMARKS = "vieval.judges", "vieval.benchmarks"
 
@@ -78,9 +78,7 @@ def samples(name: str, part: str, root: Any) -> list[Judged]:
 def _named(name: str, known: Mapping[str, T], what: str) -> T:
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise VievalError(f"no {what} {name!r}{hint}; known: {', '.join(known)}")
+    raise VievalError(f"no {what} {name!r}{did_you_mean(name, known, 0.6)}; known: {', '.join(known)}")
 
 
 def brought(group: str, names: tuple[str, ...], kind: type[K]) -> list[K]:

@@ -14,8 +14,8 @@ import pytest
 
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
 
-from tests.backends.test_server import all_of, asking, chat, error, saying, serving
 from tests.fake_server import FakeServer, Fault
+from tests.one_server import all_of, asking, chat, error, saying, serving
 from vieval_plugin.backends import claims
 from vieval_plugin.backends.store import Store
 from vieval_plugin.judges.protocol import Failure, Text

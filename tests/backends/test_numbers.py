@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
 
-from tests.backends.test_server import asking, chat, serving
+from tests.one_server import asking, chat, serving
 from vieval_plugin.backends import measuring
 from vieval_plugin.backends.batch import answer_in_batches
 from vieval_plugin.backends.measuring import Measuring

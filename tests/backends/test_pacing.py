@@ -14,8 +14,8 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from tests.backends.test_server import SCHEMA, all_of, asking, chat, error, first, on, saying, serving, text_of
 from tests.fake_server import HOST, FakeServer, Fault
+from tests.one_server import SCHEMA, all_of, asking, chat, error, first, on, saying, serving, text_of
 from vieval_plugin.backends import pacing
 from vieval_plugin.backends.store import Store
 from vieval_plugin.errors import VievalError

@@ -36,7 +36,7 @@ def test_the_help_has_every_command_once_in_a_group(capsys):
     assert list(blocks) == list(cli.GROUPS)
     commands = [line.split()[0] for body in blocks.values() for line in body.splitlines()]
     usage = shown(capsys, "nonsense", code=2)
-    known = re.search(r"\(choose from (.*)\)", usage)[1].replace("'", "").split(", ")
+    known = re.search(r"The commands are (.*)", usage)[1].split(", ")
     assert sorted(commands) == sorted(known)
     assert all(len(line.split(None, 1)) == 2 for body in blocks.values() for line in body.splitlines())
 
@@ -80,6 +80,14 @@ def test_a_name_that_is_not_there_is_one_line_with_the_nearest(capsys, tmp_path,
     monkeypatch.chdir(tmp_path)
     [line] = shown(capsys, *given, code=1).splitlines()
     assert told in line
+
+
+def test_a_command_that_is_not_there_is_wrong_usage_with_the_nearest(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["scoer", "samples.jsonl"])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("vieval: error: no command 'scoer'; did you mean score? The commands are audit, ")
 
 
 @pytest.mark.parametrize("kind", ["tgi", "image"])

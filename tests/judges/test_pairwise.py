@@ -1,8 +1,7 @@
-"""A judge of contests: what it asks in both orders, how answers are read and turned round, and what an unread order is."""
+"""A judge of contests: what it asks in both orders, how answers are turned round, and what an unread order is."""
 
 import itertools
 import json
-import random
 import re
 from pathlib import Path
 
@@ -10,82 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.asked_contests import SAID, SHOWN, TEXTS, build, contest, knowing, known, numbers, reply
 from tests.fake_server import FakeServer
 from tests.playing import first_asks, images_of, play, prepared, text_of
 from vieval_plugin import Backbone, evaluate
 from vieval_plugin.config import Config, StoreOptions
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import pairwise
-from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SCHEMES, SECOND, Contest, Votes, ranks
-from vieval_plugin.judges.pairwise.preference import preference_of, step_of
+from vieval_plugin.judges.contests import FIRST, SCHEMES, SECOND, Contest, ranks
 from vieval_plugin.judges.pairwise.question import LETTERS, shown
-from vieval_plugin.judges.pairwise.reading import last_label, reader, schema
+from vieval_plugin.judges.pairwise.reading import reader, schema
 from vieval_plugin.judges.protocol import Failure, Image, Measurement, Probabilities, Sample, SampleId, Status, Text
-from vieval_plugin.prompts import packs
 from vieval_plugin.records import fingerprint, response_json, target_json
 from vieval_plugin.results.conversation import conversation
 from vieval_plugin.results.documents import read_record
-from vieval_plugin.run.jobs import Job
-from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.runner import judge_in_waves
-
-PACK = "pairwise/v1"
-CONDITIONS = {role: Image(role.encode()) for role in ("source", "subject", "control", "concepts", "mask")}
-TEXTS = {"prompt": 'a "red" {{ cat }}', "instruction": "add a hat {% if %}", "subject": "dog <toy>"}
-SHOWN = {
-    "tig": [],
-    "tie": ["source"],
-    "mie": ["source"],
-    "cig": ["control"],
-    "sdig": ["subject"],
-    "sdie": ["source", "subject"],
-    "mcic": ["concepts"],
-}
-SAID = {
-    "tig": "prompt",
-    "tie": "instruction",
-    "mie": "instruction",
-    "cig": "prompt",
-    "sdig": "prompt",
-    "mcic": "prompt",
-}
-
-
-def contest(number=2, kind="tie", frames=0, texts=TEXTS):
-    """Candidates whose pictures are called after their numbers."""
-
-    def candidate(n):
-        made = {f"frame_{f}": Image(f"{n}:{f}".encode()) for f in range(frames)} or {"output": Image(str(n).encode())}
-        return Sample(SampleId("b", kind, f"m{n}", "1"), {**CONDITIONS, **made}, texts)
-
-    votes = Votes("ranking") if number > 2 else Votes("four_way", "first")
-    return Contest(SampleId("b", "part", "", "1"), tuple(map(candidate, range(1, number + 1))), votes)
-
-
-def build(**options):
-    return pairwise.build(pairwise.PairwiseOptions(**options), packs.load(PACK))
-
-
-def numbers(ask):
-    """The candidates whose pictures an ask shows, in order."""
-    names = [image.source.decode().partition(":")[0] for image in images_of(ask)]
-    return [int(name) for name, _ in itertools.groupby(names) if name.isdigit()]
-
-
-def reply(better, reasoning="because"):
-    return Text(json.dumps({"reasoning": reasoning, "better": better}))
-
-
-def knowing(vote):
-    """A backbone that knows the truth about a contest of two, wherever its candidates stand."""
-
-    def answer(ask):
-        if vote in (FIRST, SECOND):
-            return reply(LETTERS[numbers(ask).index(1 if vote == FIRST else 2)])
-        return reply({BOTH_GOOD: "both good", BOTH_BAD: "both bad"}[vote])
-
-    return answer
-
 
 # What is asked.
 
@@ -220,103 +156,6 @@ def test_two_way_takes_no_tie():
     assert reader("two_way", (1, 2))(reply("both good").text).status is Status.PARSE_FAILURE
 
 
-# How a reply is read.
-
-
-@pytest.mark.parametrize(
-    ("text", "status"),
-    [
-        pytest.param('{"reasoning": "x", "better": "B"}', Status.OK, id="as asked"),
-        pytest.param('Here: {"better": "B", "reasoning": "x"}', Status.OK, id="words before, another order"),
-        pytest.param('<think>{"better": "A"}</think>{"better": "B"}', Status.OK, id="thinking is not read"),
-        pytest.param('{"better": "A"}\nOn second thoughts: {"better": "B"}', Status.OK, id="the last counts"),
-        pytest.param('```json\n{"reasoning": "x", "better": "B"}\n```', Status.OK, id="fenced"),
-        pytest.param('{"Better": "b"}', Status.REPAIRED, id="case"),
-        pytest.param('{"better": "candidate B"}', Status.REPAIRED, id="candidate"),
-        pytest.param('[{"better": "B"}]', Status.REPAIRED, id="one in a list"),
-        pytest.param("{'reasoning': 'x', 'better': 'B'}", Status.REPAIRED, id="single quotes"),
-        pytest.param('{"reasoning": "the "left" one", "better": "B"}', Status.REPAIRED, id="quotes in the reasoning"),
-        pytest.param('{"better": "B", "reasoning": "cut of', Status.REPAIRED, id="cut after the answer"),
-        pytest.param("**B**", Status.REPAIRED, id="bare"),
-    ],
-)
-def test_what_is_read(text, status):
-    read = reader("four_way", (1, 2))(text)
-    assert (read.value, read.status) == (SECOND, status)
-    assert reader("four_way", (2, 1))(text).value == FIRST
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("", id="empty"),
-        pytest.param('<think>{"better": "A"}', id="in thinking alone"),
-        pytest.param('{"better": "A", "better": "B"}', id="the key twice"),
-        pytest.param('{"better": "A", "Better": "B"}', id="the key twice in other letters"),
-        pytest.param('[{"better": "A"}, {"better": "B"}]', id="a list of answers"),
-        pytest.param('{"better": "A"}, {"better": "B"}', id="two answers in a row"),
-        pytest.param('{"better": A, "better": "B"}', id="the key twice, once without quotes"),
-        pytest.param('{"better": ["A", "B"]}', id="a list"),
-        pytest.param('{"better": ["A"]}', id="a list of one"),
-        pytest.param('{"better": {"A": true}}', id="an object"),
-        pytest.param('{"better": null}', id="nothing"),
-        pytest.param('{"better": ""}', id="empty answer"),
-        pytest.param('{"better": "A or B"}', id="two letters"),
-        pytest.param('{"better": "C"}', id="another letter"),
-        pytest.param('{"better": "tie"}', id="a word that was not offered"),
-        pytest.param('{"reasoning": "A is better"}', id="reasoning alone"),
-        pytest.param('{"reasoning": "x", "better": "both', id="cut within the answer"),
-        pytest.param(
-            '{"reasoning": "he said "better": "A" of it", "better": "B"}', id="the key within the reasoning too"
-        ),
-        pytest.param('{"reasoning": "\\"better\\": \\"A\\"", "bett', id="cut, and quoted in the reasoning"),
-        pytest.param("[[A>B]]", id="somebody else's label"),
-        pytest.param('I cannot judge these pictures. The form would be {"better": "A"}', id="quoted beside a refusal"),
-    ],
-)
-def test_what_is_not_read(text):
-    read = reader("four_way", (1, 2))(text)
-    assert (read.value, read.status) == (None, Status.PARSE_FAILURE)
-    assert read.reason
-
-
-@pytest.mark.parametrize(
-    "places",
-    [
-        {"A": 1, "B": 2},
-        {"A": 1, "B": 2, "C": 4},
-        {"A": 0, "B": 1, "C": 2},
-        {"A": 1, "B": 2, "C": True},
-        {"A": 1, "B": 2, "C": 1.5},
-        {"A": 1, "B": 2, "C": "3"},
-        {"A": 1, "B": 2, "C": 3, "D": 3},
-        ["A", "B", "C"],
-        "A>B>C",
-    ],
-)
-def test_what_is_no_ranking(places):
-    read = reader("ranking", (1, 2, 3))(json.dumps({"places": places}))
-    assert (read.value, read.status) == (None, Status.PARSE_FAILURE)
-
-
-def test_a_candidate_with_two_places_has_none():
-    assert reader("ranking", (1, 2))('{"places": {"A": 1, "B": 2, "A": 2}}').value is None
-
-
-@pytest.mark.parametrize("length", [10**3, 10**6])
-def test_a_reason_is_kept_short(length):
-    read = reader("four_way", (1, 2))(reply("A", "word " * length).text)
-    assert read.value == FIRST
-    assert len(read.reason) < 700
-
-
-@given(st.text(alphabet='{}[]":, \n\\AB<>=betr', max_size=80))
-def test_no_text_breaks_the_reader(text):
-    for form, order in (("four_way", (2, 1)), ("ranking", (3, 2, 1)), ("labels", (1, 2))):
-        read = reader(form, order)(text)
-        assert (read.value is not None) is read.status.usable
-
-
 # More than two candidates.
 
 
@@ -344,147 +183,6 @@ def test_a_ranking_by_position_is_inconsistent_and_turned_round():
     ).verdict
     assert dict(verdict.choice.votes) == {"forward": "1>2=3", "reverse": "3>1=2"}
     assert verdict.findings == ("inconsistent",)
-
-
-# The mode `expected`.
-
-
-def known(a, b, rest=0.0):
-    return Probabilities((a, rest, b, rest), (a, rest, b, rest))
-
-
-def test_a_preference_is_the_difference_and_turned_round():
-    played = play(build(mode="expected")(contest()), [known(0.6, 0.2), known(0.1, 0.5, 0.05)])
-    assert {ask.continuations for ask in played.asks} == {("A", " A", "B", " B")}
-    verdict = played.verdict
-    assert dict(verdict.choice.preferences) == pytest.approx({"forward": 0.4, "reverse": 0.4})
-    assert dict(verdict.choice.votes) == {}
-    assert (verdict.status, verdict.findings, verdict.scores) == (Status.OK, (), {})
-
-
-def test_a_preference_for_a_position_is_inconsistent():
-    verdict = play(build(mode="expected")(contest()), [known(0.7, 0.1), known(0.6, 0.2)]).verdict
-    assert dict(verdict.choice.preferences) == pytest.approx({"forward": 0.6, "reverse": -0.4})
-    assert verdict.findings == ("inconsistent",)
-
-
-def test_an_answer_that_begins_otherwise_is_counted():
-    verdict = play(build(mode="expected")(contest()), [known(0.1, 0.05), known(0.3, 0.6)]).verdict
-    assert verdict.findings == ("neither letter likely",)
-
-
-def test_one_order_without_probabilities_leaves_the_other():
-    verdict = play(build(mode="expected")(contest()), [Failure(Status.API_ERROR, "no"), known(0.2, 0.7)]).verdict
-    assert (verdict.status, dict(verdict.choice.preferences)) == (Status.API_ERROR, pytest.approx({"reverse": 0.5}))
-    verdict = play(build(mode="expected")(contest()), [Text("A"), known(0.2, 0.7)]).verdict
-    assert verdict.status is Status.API_ERROR
-
-
-def test_bounds_are_all_that_is_possible_and_no_more():
-    draw = random.Random(0)
-    for _ in range(50):
-        low = [draw.random() / 4 for _ in "aabb"]
-        high = [p + draw.random() / 3 for p in low]
-        least, most = step_of(Probabilities(tuple(low), tuple(high)), "forward").bounds
-        inside = [
-            (draw.uniform(sum(low[:2]), sum(high[:2])), draw.uniform(sum(low[2:]), sum(high[2:]))) for _ in range(300)
-        ]
-        ends = itertools.product((sum(low[:2]), sum(high[:2])), (sum(low[2:]), sum(high[2:])))
-        corners = [(a, min(b, 1 - a)) for a, b in ends] + [(1 - sum(low[2:]), sum(low[2:]))]
-        possible = [a - b for a, b in inside if a + b <= 1]
-        assert all(least - 1e-9 <= difference <= most + 1e-9 for difference in possible)
-        reached = [a - b for a, b in corners if sum(low[:2]) <= a <= sum(high[:2]) + 1e-9 and b >= sum(low[2:]) - 1e-9]
-        assert (min(reached), max(reached)) == pytest.approx((least, most))
-
-
-def test_what_is_known_to_an_interval_only_is_said_so():
-    unlisted = Probabilities((0.6, 0.0, 0.0, 0.0), (0.6, 0.01, 0.1, 0.1))
-    verdict = play(build(mode="expected")(contest()), [unlisted, unlisted]).verdict
-    assert dict(verdict.bounds) == {
-        "forward": pytest.approx((0.4, 0.61)),
-        "reverse": pytest.approx((-0.61, -0.4)),
-    }
-    assert verdict.choice.preferences["reverse"] == pytest.approx(-0.505)
-    assert verdict.trace[1].bounds == pytest.approx((0.4, 0.61))
-    assert preference_of((0.0, 0.0), "reverse") == (0.0, 0.0)
-
-
-# What is not asked about.
-
-
-def not_applicable(judged, **options):
-    verdict = play(prepared("pairwise", **options).program(judged)).verdict
-    assert verdict.status is Status.NOT_APPLICABLE
-    return verdict.trace[0].reason
-
-
-def test_a_candidate_without_its_image_is_not_applicable():
-    whole = contest()
-    first, second = whole.candidates
-    bare = Sample(second.id, CONDITIONS, second.texts)
-    said = not_applicable(Contest(whole.id, (first, bare)))
-    assert said == "candidate 2: the sample has no image output or frame_0 or view_0"
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"texts": {**TEXTS, "instruction": "other"}}, "instruction differs"),
-        ({"texts": {**TEXTS, "extra": "x"}}, "extra differs"),
-        ({"images": {**CONDITIONS, "source": Image(b"other"), "output": Image(b"2")}}, "source differs"),
-        ({"kind": "mie"}, "kind differs"),
-    ],
-)
-def test_candidates_of_different_conditions_are_no_contest(change, reason):
-    first, second = contest().candidates
-    fields = {"images": second.images, "texts": second.texts, "kind": second.kind, **change}
-    said = not_applicable(Contest(SampleId("b", "p", "", "1"), (first, Sample(second.id, **fields))))
-    assert said == f"candidates 1 and 2 were not made under the same conditions: {reason}"
-
-
-def test_what_one_question_cannot_hold_is_not_applicable():
-    assert "for two candidates, and the contest has 3" in not_applicable(contest(3), mode="expected")
-    assert "at most 26" in not_applicable(contest(27))
-    assert "does not know the kind" in not_applicable(contest(kind="new"))
-    assert "judges contests, and this is a sample" in not_applicable(contest().candidates[0])
-
-
-def own_pack(folder, text, manifest="  tie: {template: q.jinja, images: [source], scores: []}"):
-    folder.mkdir()
-    (folder / "manifest.yaml").write_text(f"judge: pairwise\nname: mine\nquestions:\n{manifest}\n")
-    (folder / "q.jinja").write_text(text)
-    return str(folder)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{{ places.source }}{{ candidates[0].place }}",
-        "{{ candidates[0].place }}{{ candidates[1].place }}",
-        "{{ places.source }}{{ candidates[0].place }}{{ candidates[0].place }}{{ candidates[1].place }}",
-        "nothing",
-    ],
-)
-def test_a_pack_that_does_not_show_everything_once_is_named(tmp_path, text):
-    judge = prepared("pairwise", pack=own_pack(tmp_path / "pack", text))
-    [outcome] = judge_in_waves([Job(contest(), judge)], lambda asks: [], Progress())
-    assert outcome.verdict.status is Status.TOOL_ERROR
-    assert "prompt pack mine, template q.jinja: it has places for" in outcome.verdict.trace[0].reason
-
-
-def test_a_pack_may_show_fewer_kinds_and_other_images(tmp_path):
-    places = "{{ places.mask }}{% for one in candidates %}{{ one.place }}{% endfor %}"
-    shows_mask = "  mie: {template: q.jinja, images: [mask], scores: []}"
-    pack = own_pack(tmp_path / "pack", places, shows_mask)
-    assert not_applicable(contest(), pack=pack) == "the prompt pack mine has no question for the kind 'tie'"
-    [forward, _] = first_asks(prepared("pairwise", pack=pack).program(contest(kind="mie")))
-    assert images_of(forward)[0] == CONDITIONS["mask"]
-    bare = tuple(
-        Sample(c.id, {role: i for role, i in c.images.items() if role != "mask"}, c.texts)
-        for c in contest(kind="mie").candidates
-    )
-    said = not_applicable(Contest(SampleId("b", "p", "", "1"), bare), pack=pack)
-    assert said == "the prompt pack mine shows the image mask, which the candidates do not have"
 
 
 # Through the house.
@@ -546,55 +244,3 @@ def drawn():
     outputs = vieval_demo.load(Path(), "tig")
     pairs = [next((a, b) for b in outputs if b is not a and b.texts == a.texts) for a in outputs[:2]]
     return [Contest(SampleId("b", "t", "", str(n)), pair) for n, pair in enumerate(pairs)]
-
-
-# The labels of GenAI-Bench's authors.
-
-
-@pytest.mark.parametrize(
-    ("text", "label"),
-    [
-        ("[[A>B]]", "A>B"),
-        ("[[A>>B]] or so", "A>B"),
-        ("[[B >> A]]", "B>A"),
-        ("[[A=B=Good]]", "A=B=Good"),
-        ("[[A=B]]", "A=B"),
-        ("1. [[A>B]] 2. [[B>A]] so: [[A=B=Bad]]", "A=B=Bad"),
-        ("[[A>B]] [[C]]", "A>B"),
-        ("<think>[[A>B]]</think> [[B>A]]", "B>A"),
-        ("<think>[[A>B]]</think>", ""),
-        ("[A>B]", ""),
-        ("[[B>B]] [[A=Good]] [[]]", ""),
-    ],
-)
-def test_the_last_label_counts(text, label):
-    assert last_label(text) == label
-
-
-def test_labels_are_turned_round_and_a_bare_tie_is_no_vote_of_four():
-    votes = {label: reader("labels", (2, 1))(f"Well. [[{label}]]").value for label in ("A>B", "B>A", "A=B=Bad", "A=B")}
-    assert votes == {"A>B": SECOND, "B>A": FIRST, "A=B=Bad": BOTH_BAD, "A=B": None}
-    assert reader("labels", (1, 2))("I'm sorry, but I can't assist with that.").status is Status.REFUSAL
-    assert reader("labels", (1, 2))("Sharper. [[A>B]]").reason == "Sharper."
-
-
-def test_single_labels_of_real_replies_are_read_as_their_authors_read_them(shared_data):
-    seen = 0
-    words = {"[[A>B]]": FIRST, "[[B>A]]": SECOND, "[[A=B=Good]]": BOTH_GOOD, "[[A=B=Bad]]": BOTH_BAD}
-    for path in sorted((shared_data / "genai_bench_tiger").glob("*/gpt4o/pairwise.json")):
-        for row in json.loads(path.read_text()):
-            if row["model_vote"] in words:
-                assert reader("labels", (1, 2))(row["response"]).value == words[row["model_vote"]]
-                seen += 1
-    assert seen == 919 + 1724 + 1069
-
-
-def test_options_that_labels_cannot_answer_are_refused(tmp_path):
-    pack = own_pack(tmp_path / "pack", "x")
-    (tmp_path / "pack" / "manifest.yaml").write_text(
-        (tmp_path / "pack" / "manifest.yaml").read_text() + "replies: labels\n"
-    )
-    for options in ({"answers": "two_way"}, {"mode": "expected"}):
-        with pytest.raises(VievalError, match="mine is answered with four labels"):
-            prepared("pairwise", pack=pack, **options)
-    assert not_applicable(contest(3), pack=pack) == "the prompt pack mine is for two candidates, and the contest has 3"

@@ -67,8 +67,8 @@ def test_pieces_that_are_there_are_not_drawn_again(tmp_path: Path) -> None:
 
 
 def test_where_things_are_is_shared_out_among_the_nearest_places() -> None:
-    from vieval_plugin.data.drawings.cases import Placed
     from vieval_plugin.data.drawings.drawing import COLOURS, HUES
+    from vieval_plugin.data.drawings.instructions import Placed
     from vieval_plugin.data.drawings.worlds import TRAINED
     from vieval_plugin.training.vieval_small import losses, pieces
 

@@ -8,12 +8,14 @@ import importlib
 import importlib.metadata
 import os
 import pkgutil
+import re
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import say
+from vieval_plugin.nearest import did_you_mean
 from vieval_plugin.run.ending import stopped_like_ctrl_c, unforeseen
 
 GROUPS = ("judge images", "look at results", "benchmarks", "train judges", "settings and checks")
@@ -57,6 +59,12 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.groups: dict[str, list[tuple[str, str]]] = {name: [] for name in GROUPS}
+
+    def error(self, message: str) -> NoReturn:
+        if named := re.match(r"argument COMMAND: invalid choice: '(.*?)'", message):
+            known = sorted(name for commands in self.groups.values() for name, _ in commands)
+            message = f"no command {named[1]!r}{did_you_mean(named[1], known)} The commands are {', '.join(known)}"
+        super().error(message)
 
     def format_help(self) -> str:
         wide = max(len(name) for commands in self.groups.values() for name, _ in commands)

@@ -23,7 +23,6 @@ _FILES = ("audit.csv", "audit.json")
 
 
 def add(commands: Commands) -> None:
-
     parser = commands.add_parser("audit", help="what a judge is fooled by: changed images, and no ratings needed")
     parser.add_argument(
         "samples",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import sys
 import time
@@ -62,6 +61,7 @@ def _run(options: argparse.Namespace) -> int:
 def _clear(options: argparse.Namespace, store: Store, path: Path) -> str:
     """Delete what is named, once that is confirmed; what was done."""
     from vieval_plugin.errors import VievalError
+    from vieval_plugin.nearest import did_you_mean
 
     counts = {model: count for model, count, _, _ in store.info()}
     if options.model is None and not options.all:
@@ -70,8 +70,7 @@ def _clear(options: argparse.Namespace, store: Store, path: Path) -> str:
             "name one with --model, or delete them all with --all"
         )
     if options.model is not None and options.model not in counts:
-        near = difflib.get_close_matches(options.model, counts, n=1)
-        hint = f"; did you mean {near[0]}?" if near else "; `vieval cache info` lists those that it has"
+        hint = did_you_mean(options.model, counts, 0.6) or "; `vieval cache info` lists those that it has"
         raise VievalError(f"{path} holds no replies of {options.model!r}{hint}")
     count = sum(counts.values()) if options.model is None else counts[options.model]
     what = f"{count} replies of {options.model or f'{len(counts)} models'}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,17 +50,18 @@ def _list(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     from vieval_plugin.errors import VievalError
     from vieval_plugin.harmless import say
+    from vieval_plugin.nearest import did_you_mean
     from vieval_plugin.prompts import installed, packs
 
     known = packs.built_in()
-    if options.pack.count("/") == 1 and options.pack not in known and not Path(options.pack).expanduser().exists():
-        near = difflib.get_close_matches(options.pack, known, n=1)
-        if near:
-            raise VievalError(f"no prompt pack {options.pack!r}; did you mean {near[0]}?")
+    is_name = options.pack.count("/") == 1 and not Path(options.pack).expanduser().exists()
+    if is_name and options.pack not in known and (near := did_you_mean(options.pack, known, 0.6)):
+        raise VievalError(f"no prompt pack {options.pack!r}{near}")
     pack = installed.load(options.pack)
     if options.question and options.question not in pack.questions:
-        near = difflib.get_close_matches(options.question, pack.questions, n=1, cutoff=0.0)
-        raise VievalError(f"{pack.name} has no question {options.question!r}; did you mean {near[0]}?")
+        raise VievalError(
+            f"{pack.name} has no question {options.question!r}{did_you_mean(options.question, pack.questions)}"
+        )
     say(f"{pack.name}  {pack.hash}  for {pack.judge}, replies in {pack.replies}")
     parts: dict[str, None] = {}
     for name, question in pack.questions.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import fnmatch
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -109,6 +108,7 @@ def _row(name: str, held: Sequence[Task], state_of: Callable[[str, str], _State]
 def _chosen(wanted: str, benchmarks: dict[str, str]) -> set[str]:
     """The names that a filter chooses; VievalError, with the nearest, where it chooses none."""
     from vieval_plugin.errors import VievalError
+    from vieval_plugin.nearest import did_you_mean
 
     if wanted in benchmarks.values():
         return {name for name, benchmark in benchmarks.items() if benchmark == wanted}
@@ -116,8 +116,7 @@ def _chosen(wanted: str, benchmarks: dict[str, str]) -> set[str]:
     if found := set(fnmatch.filter(benchmarks, pattern)):
         return found
     known = [*dict.fromkeys(benchmarks.values()), *benchmarks]
-    near = difflib.get_close_matches(wanted.strip("*"), known, n=1, cutoff=0.0)
-    raise VievalError(f"no task or benchmark fits {wanted!r}; did you mean {near[0]}?")
+    raise VievalError(f"no task or benchmark fits {wanted!r}{did_you_mean(wanted.strip('*'), known)}")
 
 
 def _needs(task: Task, generates: bool) -> str:

@@ -18,11 +18,12 @@ from vieval_plugin import registry
 from vieval_plugin.config.anchoring import anchored
 from vieval_plugin.config.backbone import Backbone
 from vieval_plugin.config.judges import Judges, Scorer
-from vieval_plugin.config.section import Section, described, nearest
+from vieval_plugin.config.section import Section, described
 from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.meta_evaluation.observations import MissingRatings, Policy, StatisticsOptions
+from vieval_plugin.nearest import did_you_mean
 from vieval_plugin.yaml_json import read_yaml
 
 __all__ = ["Backbone", "Config", "Judges", "Scorer", "Statistics", "StoreOptions", "ToolOptions"]
@@ -248,7 +249,7 @@ def _explain(error: ValidationError) -> str:
     if first["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
         return f"option {'.'.join(place) or 'file'}: {first['msg']}; `vieval config` prints all options"
     known = [".".join([*place[:-1], one]) for one in _fields_at(place[:-1])]
-    return f"unknown option {'.'.join(place)}{nearest('.'.join(place), known)}"
+    return f"unknown option {'.'.join(place)}{did_you_mean('.'.join(place), known)}"
 
 
 def _fields_at(place: list[str]) -> list[str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, is_dataclass
 from dataclasses import fields as dataclass_fields
 from typing import Any, get_args, get_origin, get_type_hints
@@ -57,13 +56,3 @@ def held_by_name(model: type[Any], name: str) -> type[Any] | None:
         if held and isinstance(held[0], type) and (is_dataclass(held[0]) or issubclass(held[0], BaseModel))
         else None
     )
-
-
-def nearest(name: str, known: Sequence[str]) -> str:
-    """The end of a message about a name that there is not: the one that was meant, empty where none is known.
-
-    >>> nearest("modle", ["model", "setting"])
-    '; did you mean model?'
-    """
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
-    return f"; did you mean {near[0]}?" if near else ""

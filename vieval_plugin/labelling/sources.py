@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from vieval_plugin.data.reading.rows import Row, read_lines
 from vieval_plugin.data.reading.sample_rows import lines_of_file
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import SCHEMES, Judged
+from vieval_plugin.nearest import did_you_mean
 from vieval_plugin.results.unjudged import is_run, load_unjudged
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.run.samples_file import read_samples
@@ -59,8 +59,7 @@ def read_to_label(named: str, kind: str | None = None) -> list[ToLabel]:
 def _of_benchmark(named: str) -> list[ToLabel]:
     name, _, part = named.partition("/")
     if name not in registry.benchmarks():
-        near = difflib.get_close_matches(name, registry.benchmarks(), n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(name, registry.benchmarks(), 0.6)
         raise VievalError(f"{named}: no such file, and no such benchmark{hint}; pass a samples file, or BENCHMARK/PART")
     folder = config.current().data_folder()
     parts: Sequence[str] = [part] if part else list(registry.benchmark(name).parts)
@@ -102,5 +101,4 @@ def _require_kind(one: ToLabel) -> None:
     if not kind:
         raise VievalError(f"{one.where}: it names no kind, such as tig; name that of all with --kind")
     if kind not in known:
-        near = difflib.get_close_matches(kind, known, n=1, cutoff=0.0)
-        raise VievalError(f"{one.where}: no kind {kind!r}; did you mean {near[0]}? The kinds are {', '.join(known)}")
+        raise VievalError(f"{one.where}: no kind {kind!r}{did_you_mean(kind, known)} The kinds are {', '.join(known)}")

@@ -6,7 +6,6 @@ docs/scorers.md has them all.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.scorer import Scale
 from vieval_plugin.judges.spec import EVERY_KIND
+from vieval_plugin.nearest import did_you_mean
 from vieval_plugin.prompts.sandbox import PackEnvironment
 from vieval_plugin.yaml_json import read_yaml
 
@@ -192,8 +192,8 @@ def _parsed(file: Path, model: type[P], document: Any, place: tuple[str, ...]) -
         if first["type"] != "extra_forbidden":
             said = first["msg"].removeprefix("Value error, ")
             raise VievalError(f"{file}: {where or 'the description'}: {said}") from None
-        near = difflib.get_close_matches(str(first["loc"][-1]), _keys(model, first["loc"][:-1]), n=1, cutoff=0.5)
-        hint = f"; did you mean {near[0]}?" if near else f"; keys are {', '.join(_keys(model, first['loc'][:-1]))}"
+        keys = _keys(model, first["loc"][:-1])
+        hint = did_you_mean(str(first["loc"][-1]), keys, 0.5) or f"; keys are {', '.join(keys)}"
         raise VievalError(f"{file}: unknown key {where}{hint}") from None
 
 

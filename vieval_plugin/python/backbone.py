@@ -7,8 +7,8 @@ from typing import Any
 
 from vieval_plugin import config
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.config.section import nearest
 from vieval_plugin.errors import VievalError
+from vieval_plugin.nearest import did_you_mean
 from vieval_plugin.run.backbones import JUDGE
 
 
@@ -34,7 +34,7 @@ def with_backbone(
     said = {name: value for name, value in named.items() if value is not None}
     if unknown := sorted(set(said) - set(Backbone.model_fields)):
         known = [*Backbone.model_fields, *arguments]
-        raise VievalError(f"Judge has no argument {unknown[0]!r}{nearest(unknown[0], known)}")
+        raise VievalError(f"Judge has no argument {unknown[0]!r}{did_you_mean(unknown[0], known)}")
     if ("model" in said) != ("base_url" in said):
         raise VievalError("model and base_url go together; or pass neither and set backbones.judge in the options")
     if not said:

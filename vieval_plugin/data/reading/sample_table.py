@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from vieval_plugin.data.reading.conditions import GIVEN
 from vieval_plugin.data.reading.sample_rows import BadLine
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import require_plain
+from vieval_plugin.nearest import did_you_mean
 
 NumberedRow: TypeAlias = "tuple[int, dict[str, Any] | BadLine]"
 """A row, or what is wrong with it, and the line of the file that it ends at."""
@@ -81,9 +81,8 @@ def _require_columns(path: Path, header: list[str]) -> None:
             raise VievalError(
                 f"{path}: is the column {name!r} an image or a text? call it images.{name} or texts.{name}"
             )
-        near = difflib.get_close_matches(name, COLUMNS, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise VievalError(f"{path}: unknown column {name[:80]!r}; {hint}the columns are {', '.join(COLUMNS)}")
+        hint = did_you_mean(name, COLUMNS, 0.6) or ";"
+        raise VievalError(f"{path}: unknown column {name[:80]!r}{hint} the columns are {', '.join(COLUMNS)}")
     if twice := [name for place, name in enumerate(header) if name in header[:place]]:
         raise VievalError(f"{path}: two columns are called {twice[0]!r}; remove one")
     if not header:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from functools import cache
 
 from vieval_plugin import registry, tasks
 from vieval_plugin.errors import VievalError
+from vieval_plugin.nearest import did_you_mean
 from vieval_plugin.tasks import Task
 
 
@@ -28,10 +28,8 @@ def datasets() -> Mapping[str, tuple[Task, ...]]:
 def tasks_of(dataset: str) -> tuple[Task, ...]:
     """The tasks of a dataset; VievalError with the nearest name where it is none of ours."""
     if dataset not in datasets():
-        near = difflib.get_close_matches(dataset, datasets(), n=1, cutoff=0.0)
-        raise VievalError(
-            f"no dataset {dataset!r} of VIEval; did you mean {near[0]}? `vieval vlmevalkit --list` lists them"
-        )
+        near = did_you_mean(dataset, datasets())
+        raise VievalError(f"no dataset {dataset!r} of VIEval{near} `vieval vlmevalkit --list` lists them")
     return datasets()[dataset]
 
 

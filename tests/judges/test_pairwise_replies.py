@@ -1,0 +1,160 @@
+"""How replies of a judge of contests are read: letters, rankings, and the labels of GenAI-Bench's authors."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.asked_contests import contest, not_applicable, own_pack, reply
+from tests.playing import prepared
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND
+from vieval_plugin.judges.pairwise.reading import last_label, reader
+from vieval_plugin.judges.protocol import Status
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        pytest.param('{"reasoning": "x", "better": "B"}', Status.OK, id="as asked"),
+        pytest.param('Here: {"better": "B", "reasoning": "x"}', Status.OK, id="words before, another order"),
+        pytest.param('<think>{"better": "A"}</think>{"better": "B"}', Status.OK, id="thinking is not read"),
+        pytest.param('{"better": "A"}\nOn second thoughts: {"better": "B"}', Status.OK, id="the last counts"),
+        pytest.param('```json\n{"reasoning": "x", "better": "B"}\n```', Status.OK, id="fenced"),
+        pytest.param('{"Better": "b"}', Status.REPAIRED, id="case"),
+        pytest.param('{"better": "candidate B"}', Status.REPAIRED, id="candidate"),
+        pytest.param('[{"better": "B"}]', Status.REPAIRED, id="one in a list"),
+        pytest.param("{'reasoning': 'x', 'better': 'B'}", Status.REPAIRED, id="single quotes"),
+        pytest.param('{"reasoning": "the "left" one", "better": "B"}', Status.REPAIRED, id="quotes in the reasoning"),
+        pytest.param('{"better": "B", "reasoning": "cut of', Status.REPAIRED, id="cut after the answer"),
+        pytest.param("**B**", Status.REPAIRED, id="bare"),
+    ],
+)
+def test_what_is_read(text, status):
+    read = reader("four_way", (1, 2))(text)
+    assert (read.value, read.status) == (SECOND, status)
+    assert reader("four_way", (2, 1))(text).value == FIRST
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param('<think>{"better": "A"}', id="in thinking alone"),
+        pytest.param('{"better": "A", "better": "B"}', id="the key twice"),
+        pytest.param('{"better": "A", "Better": "B"}', id="the key twice in other letters"),
+        pytest.param('[{"better": "A"}, {"better": "B"}]', id="a list of answers"),
+        pytest.param('{"better": "A"}, {"better": "B"}', id="two answers in a row"),
+        pytest.param('{"better": A, "better": "B"}', id="the key twice, once without quotes"),
+        pytest.param('{"better": ["A", "B"]}', id="a list"),
+        pytest.param('{"better": ["A"]}', id="a list of one"),
+        pytest.param('{"better": {"A": true}}', id="an object"),
+        pytest.param('{"better": null}', id="nothing"),
+        pytest.param('{"better": ""}', id="empty answer"),
+        pytest.param('{"better": "A or B"}', id="two letters"),
+        pytest.param('{"better": "C"}', id="another letter"),
+        pytest.param('{"better": "tie"}', id="a word that was not offered"),
+        pytest.param('{"reasoning": "A is better"}', id="reasoning alone"),
+        pytest.param('{"reasoning": "x", "better": "both', id="cut within the answer"),
+        pytest.param(
+            '{"reasoning": "he said "better": "A" of it", "better": "B"}', id="the key within the reasoning too"
+        ),
+        pytest.param('{"reasoning": "\\"better\\": \\"A\\"", "bett', id="cut, and quoted in the reasoning"),
+        pytest.param("[[A>B]]", id="somebody else's label"),
+        pytest.param('I cannot judge these pictures. The form would be {"better": "A"}', id="quoted beside a refusal"),
+    ],
+)
+def test_what_is_not_read(text):
+    read = reader("four_way", (1, 2))(text)
+    assert (read.value, read.status) == (None, Status.PARSE_FAILURE)
+    assert read.reason
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        {"A": 1, "B": 2},
+        {"A": 1, "B": 2, "C": 4},
+        {"A": 0, "B": 1, "C": 2},
+        {"A": 1, "B": 2, "C": True},
+        {"A": 1, "B": 2, "C": 1.5},
+        {"A": 1, "B": 2, "C": "3"},
+        {"A": 1, "B": 2, "C": 3, "D": 3},
+        ["A", "B", "C"],
+        "A>B>C",
+    ],
+)
+def test_what_is_no_ranking(places):
+    read = reader("ranking", (1, 2, 3))(json.dumps({"places": places}))
+    assert (read.value, read.status) == (None, Status.PARSE_FAILURE)
+
+
+def test_a_candidate_with_two_places_has_none():
+    assert reader("ranking", (1, 2))('{"places": {"A": 1, "B": 2, "A": 2}}').value is None
+
+
+@pytest.mark.parametrize("length", [10**3, 10**6])
+def test_a_reason_is_kept_short(length):
+    read = reader("four_way", (1, 2))(reply("A", "word " * length).text)
+    assert read.value == FIRST
+    assert len(read.reason) < 700
+
+
+@given(st.text(alphabet='{}[]":, \n\\AB<>=betr', max_size=80))
+def test_no_text_breaks_the_reader(text):
+    for form, order in (("four_way", (2, 1)), ("ranking", (3, 2, 1)), ("labels", (1, 2))):
+        read = reader(form, order)(text)
+        assert (read.value is not None) is read.status.usable
+
+
+# The labels of GenAI-Bench's authors.
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("[[A>B]]", "A>B"),
+        ("[[A>>B]] or so", "A>B"),
+        ("[[B >> A]]", "B>A"),
+        ("[[A=B=Good]]", "A=B=Good"),
+        ("[[A=B]]", "A=B"),
+        ("1. [[A>B]] 2. [[B>A]] so: [[A=B=Bad]]", "A=B=Bad"),
+        ("[[A>B]] [[C]]", "A>B"),
+        ("<think>[[A>B]]</think> [[B>A]]", "B>A"),
+        ("<think>[[A>B]]</think>", ""),
+        ("[A>B]", ""),
+        ("[[B>B]] [[A=Good]] [[]]", ""),
+    ],
+)
+def test_the_last_label_counts(text, label):
+    assert last_label(text) == label
+
+
+def test_labels_are_turned_round_and_a_bare_tie_is_no_vote_of_four():
+    votes = {label: reader("labels", (2, 1))(f"Well. [[{label}]]").value for label in ("A>B", "B>A", "A=B=Bad", "A=B")}
+    assert votes == {"A>B": SECOND, "B>A": FIRST, "A=B=Bad": BOTH_BAD, "A=B": None}
+    assert reader("labels", (1, 2))("I'm sorry, but I can't assist with that.").status is Status.REFUSAL
+    assert reader("labels", (1, 2))("Sharper. [[A>B]]").reason == "Sharper."
+
+
+def test_single_labels_of_real_replies_are_read_as_their_authors_read_them(shared_data):
+    seen = 0
+    words = {"[[A>B]]": FIRST, "[[B>A]]": SECOND, "[[A=B=Good]]": BOTH_GOOD, "[[A=B=Bad]]": BOTH_BAD}
+    for path in sorted((shared_data / "genai_bench_tiger").glob("*/gpt4o/pairwise.json")):
+        for row in json.loads(path.read_text()):
+            if row["model_vote"] in words:
+                assert reader("labels", (1, 2))(row["response"]).value == words[row["model_vote"]]
+                seen += 1
+    assert seen == 919 + 1724 + 1069
+
+
+def test_options_that_labels_cannot_answer_are_refused(tmp_path):
+    pack = own_pack(tmp_path / "pack", "x")
+    (tmp_path / "pack" / "manifest.yaml").write_text(
+        (tmp_path / "pack" / "manifest.yaml").read_text() + "replies: labels\n"
+    )
+    for options in ({"answers": "two_way"}, {"mode": "expected"}):
+        with pytest.raises(VievalError, match="mine is answered with four labels"):
+            prepared("pairwise", pack=pack, **options)
+    assert not_applicable(contest(3), pack=pack) == "the prompt pack mine is for two candidates, and the contest has 3"

@@ -1,0 +1,263 @@
+"""Tables of contests, and the answers of published judges to the last printed digit."""
+
+import csv
+import itertools
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.voted import OPTIONS, contest, run, scored, summarise, table, values, voting
+from vieval_plugin.judges.contests import RANKING
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.judge_comparison import compare_judges
+from vieval_plugin.meta_evaluation.observations import StatisticsOptions
+from vieval_plugin.meta_evaluation.tables import Key
+from vieval_plugin.meta_evaluation.vote_answers import VOTES
+from vieval_plugin.meta_evaluation.votes import ByVotes
+from vieval_plugin.records import Run
+from vieval_plugin.report.expect import compare
+
+# --- tables
+
+
+def test_a_judge_not_above_the_best_constant_is_marked_and_a_good_one_is_not():
+    rows = voting()
+    always = [replace(o, contest=replace(o.contest, given=(("forward", "first"), ("reverse", "second")))) for o in rows]
+    made = ByVotes().tables("b", ("t",), [run("good", rows), run("first shown", always)], OPTIONS)
+    marks = {row["judge"]: row["not shown to be above the best constant"] for row in table(made, "accuracy")}
+    assert marks["good"] == marks["always first"] == ""
+    # it contradicts itself in the two orders, which is a tie each time
+    assert marks["first shown"] == "four-way, three-way, decisive"
+    assert {one["judge"] for one in made.document["not_above_best_constant"]} == {"first shown"}
+    orders = {row["judge"]: row for row in table(made, "orders")}
+    assert orders["first shown"]["inconsistent"] == "100.00 [100.00, 100.00]"
+    assert list(orders)[:4] == ["always first", "always second", "always both_good", "always both_bad"]
+
+
+def test_above_by_chance_is_not_above():
+    people = ["first"] * 20 + ["second"] * 20
+    # right in 23 of 40, where a constant is in 20
+    said = ["first"] * 13 + ["second"] * 7 + ["second"] * 10 + ["first"] * 10
+    rows = [contest(f"{n:02}", p, "two_way", forward=s) for n, (p, s) in enumerate(zip(people, said, strict=True))]
+    made = ByVotes("two_way").tables("b", ("t",), [run("mine", rows)], OPTIONS)
+    assert made.cells[Key("b", "t", "", "mine", "above_constant_decisive", "")] == pytest.approx(7.5)
+    assert table(made, "accuracy")[-1]["not shown to be above the best constant"] == "decisive"
+
+
+def test_constants_are_of_all_contests_that_people_voted_on():
+    rows = [contest("a", "first", forward="first"), contest("b", "second", status=Status.MISSING)]
+    made = ByVotes().tables("b", ("t",), [run("mine", rows)], OPTIONS)
+    shown = {row["judge"]: (row["answered"], row["four-way"].split()[0]) for row in table(made, "accuracy")}
+    assert shown["always first"] == ("2 of 2", "50.00")
+    assert shown["mine"] == ("1 of 1", "100.00")
+
+
+def test_rankings_of_one_group_are_drawn_together():
+    rows = [
+        contest(str(n), "1>2>3", RANKING, models=tuple("xyz"), forward="1>2>3" if n % 3 else "3>2>1", group=f"g{n % 3}")
+        for n in range(30)
+    ]
+    alone = [replace(o, group=o.uid) for o in rows]
+    together, apart = (
+        summarise(some, RANKING).estimates["votes_all_pairs_accuracy_decisive"] for some in (rows, alone)
+    )
+    assert together.value == apart.value == pytest.approx(2 / 3)
+    assert together.high - together.low > apart.high - apart.low
+    by_size = [
+        table(ByVotes(RANKING).tables("b", ("t",), [run("mine", some)], OPTIONS), "sizes")[-1]["decisive"]
+        for some in (rows, alone)
+    ]
+    expected = [f"{100 * e.value:.2f} [{100 * e.low:.2f}, {100 * e.high:.2f}]" for e in (together, apart)]
+    assert by_size == expected
+
+
+def test_categories_and_pairs_of_image_models():
+    rows = [
+        contest("a", "first", tags=("people", "text"), forward="first", models=("x", "y")),
+        contest("b", "first", tags=("people",), forward="second", models=("y", "x")),
+        contest("c", "both_bad", forward="both_bad", models=("x", "y")),
+        contest("d", "second", tags=("text",), forward="second", models=("x", "z")),
+        contest("e", "second", forward="first", models=("z", "z")),
+    ]
+    made = ByVotes().tables("b", ("t",), [run("mine", rows)], OPTIONS)
+    by_tag = {(row["category"], row["judge"]): row for row in table(made, "categories")}
+    assert by_tag["people", "mine"]["four-way"].startswith("50.00")
+    assert by_tag["text", "mine"]["four-way"].startswith("100.00")
+    # two of five are for the second, more than for anything else but the first; of constants one stands there
+    assert {judge for _, judge in by_tag} == {"mine", "always first"}
+    assert by_tag["people", "always first"]["four-way"].startswith("100.00")
+    pairs = {(row["one image model"], row["the other"], row["judge"]): row for row in table(made, "image_model_pairs")}
+    mine = pairs["x", "y", "mine"]
+    # people: x in a, y in b, a tie in c; the judge: x, x, a tie
+    assert mine["people prefer the one"].startswith("50.00")
+    assert mine["judge prefers the one"].startswith("83.33")
+    assert mine["four-way"].startswith("66.67")
+    assert pairs["x", "z", "mine"]["people prefer the one"].startswith("0.00")
+    assert pairs["z", "z", "mine"]["judge prefers the one"] == ""
+    assert ("y", "x", "mine") not in pairs
+
+
+def test_statuses_are_told():
+    rows = [contest("a", "first", forward="first"), contest("b", "first", status=Status.REFUSAL)]
+    [row] = table(ByVotes().tables("b", ("t",), [run("mine", rows)], OPTIONS), "statuses")
+    assert (row["contests"], row["ok"], row["refusal"], row["api_error"]) == ("2", "1", "1", "0")
+
+
+def test_who_left_many_unanswered_is_told_where_judges_are_compared():
+    whole = [contest(str(n), "first", forward="first") for n in range(40)]
+    half = [contest(str(n), "first", forward="first" if n % 2 else "") for n in range(40)]
+    runs = [run("whole", whole), run("half", half)]
+    for compared in ByVotes().compared("b", ("t",), runs, OPTIONS):
+        assert compared.notes == ("a missing answer is wrong; answered: whole 40 of 40, half 20 of 40",)
+    for compared in ByVotes().compared("b", ("t",), [run("whole", whole), run("other", whole)], OPTIONS):
+        assert compared.notes == ()
+
+
+def test_judges_that_score_and_judges_that_vote_stand_in_one_table():
+    rows = scored(60, aspects=("SC", "O"))
+    votes = [replace(o, contest=replace(o.contest, scores=(), given=(("forward", "first"),))) for o in rows]
+    made = ByVotes().tables("b", ("t",), [run("scores", rows, aspects=("SC", "O")), run("votes", votes)], OPTIONS)
+    shown = [(row["judge"], row["votes from"]) for row in table(made, "accuracy")]
+    assert shown[4:] == [("scores", "SC"), ("scores", "O"), ("votes", "votes")]
+    summary = summarise(rows, aspects=("SC", "O"))
+    for aspect, what in itertools.product(
+        ("SC", "O"), ("accuracy_four_way", "accuracy_decisive", "upper_bound_four_way")
+    ):
+        cell = made.cells[Key("b", "t", "", "scores", what, aspect)]
+        assert cell == pytest.approx(100 * summary.estimates[f"{aspect}_{what}"].value)
+
+
+def test_judges_are_compared_on_the_contests_of_both():
+    good, bad = voting(skill=0.9), voting(skill=0.3)
+    compared = ByVotes().compared("b", ("t",), [run("good", good), run("bad", bad[:150])], OPTIONS)
+    assert [(one.aspect, one.statistic) for one in compared] == [
+        (VOTES, f"accuracy {counted}") for counted in ("four-way", "three-way", "decisive")
+    ]
+    found = compare_judges(compared[0], "b", OPTIONS)
+    standings = {one.judge.label: one for one in found.standings}
+    assert compared[0].used == 150
+    assert (standings["good"].rank, standings["bad"].rank) == (1, 2)
+    assert standings["good"].estimate == pytest.approx(values(good[:150])["votes_accuracy_four_way"])
+
+
+# --- published judges
+
+
+CONFIGS = {"image_edition": "edit", "image_generation": "generation", "video_generation": "video"}
+PEOPLE = {"leftvote": "first", "rightvote": "second", "tievote": "both_good", "bothbad_vote": "both_bad"}
+LABELS = {
+    **dict.fromkeys(("[[A>B]]", "[[A>>B]]"), "first"),
+    **dict.fromkeys(("[[B>A]]", "[[B>>A]]"), "second"),
+    "[[A=B=Good]]": "both_good",
+    "[[A=B=Bad]]": "both_bad",
+    "[[A=B]]": "tie",
+}
+
+
+@pytest.fixture(scope="module")
+def genai_bench(shared_data):
+    """The report on the given logs, read as the authors do."""
+    home = shared_data / "genai_bench_tiger"
+    if not home.is_dir():
+        pytest.skip("the logs of GenAI-Bench are not there")
+    runs = {}
+    for config, part in CONFIGS.items():
+        logs = {
+            path.parent.name: json.loads(path.read_text()) for path in sorted((home / config).glob("*/pairwise.json"))
+        }
+        prompts = [
+            f"{row.get('source_prompt')}|{row.get('instruct_prompt', row.get('prompt'))}" for row in logs["gpt4o"]
+        ]
+        for judge, rows in logs.items():
+            said = [re.search(r"\[\[.*\]\]", row["response"]) for row in rows]
+            words = [LABELS.get(found.group(0), "") if found else "" for found in said]
+            observed = [
+                contest(row["idx"], PEOPLE[row["human_vote"]], group=prompt, forward=word, paper=word)
+                for row, prompt, word in zip(rows, prompts, words, strict=True)
+            ]
+            runs.setdefault(judge, {}).update(run(judge, observed, part).records)
+    named = [Run(judge, "genai_bench_tiger", "pairwise", (), records) for judge, records in runs.items()]
+    return ByVotes().tables("genai_bench_tiger", tuple(CONFIGS.values()), named, StatisticsOptions(draws=300))
+
+
+def test_all_printed_cells_of_genai_bench_to_the_last_digit(genai_bench, shared_data):
+    expected = shared_data / "expected" / "genai_bench_tiger.csv"
+    found = compare(expected, genai_bench.cells)
+    print(*found.lines(), sep="\n")
+    assert len(found.exact) == len(list(csv.DictReader(expected.open()))) == 18
+    assert not found.failed
+    # and a judge whose printed value is another is told apart
+    key = found.exact[0].key
+    assert compare(expected, {**genai_bench.cells, key: genai_bench.cells[key] + 0.02}).failed
+
+
+@pytest.mark.parametrize(
+    ("part", "four_way", "bare", "above"),
+    [
+        ("edit", {"both_bad": "42.66", "first": "26.12"}, "45.27", ["gpt4o"]),
+        ("generation", {"second": "38.21"}, "24.73", ["gpt4o", "idefics2"]),
+        ("video", {"second": "35.08"}, "34.52", ["gpt4o"]),
+    ],
+)
+def test_constants_stand_beside_the_judges_of_genai_bench(genai_bench, part, four_way, bare, above):
+    rows = [row for row in table(genai_bench, "accuracy") if row["task"] == part]
+    shown = {row["judge"]: row["four-way"].split()[0] for row in rows}
+    assert shown == shown | {f"always {word}": value for word, value in four_way.items()}
+    paper = [row for row in table(genai_bench, "paper") if row["task"] == part]
+    read = {row["judge"]: row["accuracy"].split()[0] for row in paper}
+    assert read == read | {f"always {word}": value for word, value in four_way.items()} | {"always tie": bare}
+    judges = [row for row in paper if not row["judge"].startswith("always")]
+    assert [row["judge"] for row in judges if not row["not shown to be above the best constant"]] == above
+    print(part, {row["judge"]: row["above the best constant by"] for row in judges})
+
+
+@pytest.mark.parametrize(("part", "ceiling", "always_a"), [("t2i", "85.9", "53.20"), ("edit", "86.9", "55.50")])
+def test_mmrb2(shared_data, part, ceiling, always_a):
+    path = shared_data / "mmrb2" / f"{part}_response_only.json"
+    if not path.is_file():
+        pytest.skip("the votes of MMRB2 are not there")
+    sides = {True: "first", False: "second"}
+    pairs = json.loads(path.read_text())["pairs"]
+
+    def judged(forward, reverse):
+        return [
+            contest(
+                pair["id"],
+                sides[pair["chosen"] == "A"],
+                "two_way",
+                annotators=tuple(sides[value >= 4] for value in pair["human_annotations"]),
+                models=(pair["response_a"]["model_name"], pair["response_b"]["model_name"]),
+                tags=(pair["prompt_source"],),
+                forward=forward(pair),
+                reverse=reverse(pair),
+            )
+            for pair in pairs
+        ]
+
+    def truth(pair):
+        return sides[pair["chosen"] == "A"]
+
+    right, first_shown = judged(truth, truth), judged(lambda _: "first", lambda _: "second")
+    runs = [run("right", right, part), run("first shown", first_shown, part)]
+    made = ByVotes("two_way").tables("mmrb2", (part,), runs, StatisticsOptions(draws=100))
+    orders = {row["judge"]: row for row in table(made, "orders")}
+    assert orders["always first"]["each order"].startswith(f"{always_a} ")
+    assert orders["right"]["each order"] == orders["right"]["both orders"] == "100.00 [100.00, 100.00]"
+    assert orders["first shown"]["each order"] == "50.00 [50.00, 50.00]"
+    assert orders["first shown"]["consistent"] == orders["first shown"]["both orders"] == "0.00 [0.00, 0.00]"
+    annotators = {row["judge"]: row for row in table(made, "annotators")}
+    agreement = annotators["annotators with one another"]["all"]
+    print(part, agreement, annotators["right"]["all"])
+    assert f"{float(agreement.split()[0]):.1f}" == ceiling
+    each = [
+        np.mean([(pair["human_annotations"][k] >= 4) == (pair["chosen"] == "A") for pair in pairs]) for k in range(3)
+    ]
+    for number, value in enumerate(each, start=1):
+        assert annotators["right"][f"annotator {number}"].startswith(f"{100 * value:.2f} ")
+    marks = {row["judge"]: row["not shown to be above the best constant"] for row in table(made, "accuracy")}
+    assert (marks["right"], marks["first shown"]) == ("", "decisive")
+    counted = [int(row["n"]) for row in table(made, "categories") if row["judge"] == "right"]
+    assert sum(counted) == 1000

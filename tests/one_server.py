@@ -1,0 +1,83 @@
+"""Questions to a server of the test's own, and what it answers."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from tests.fake_server import HOST
+from vieval_plugin.backends import pacing
+from vieval_plugin.backends.openai import OpenAIBackend, Sampling
+from vieval_plugin.backends.server import ServerOptions, Usage
+from vieval_plugin.judges.protocol import Chat, Message
+
+KEY = "sk-never-to-be-shown-Zq81"
+SCHEMA = {
+    "type": "object",
+    "properties": {"score": {"type": "array", "items": {"type": "number", "maximum": 10}, "minItems": 2}},
+    "required": ["score"],
+}
+
+
+def wait_shortly(monkeypatch):
+    """Pauses and rests of hundredths of a second."""
+    monkeypatch.setattr(pacing, "BACKOFF", 0.02)
+    monkeypatch.setattr(pacing, "SHORTEST_REST", 0.02)
+    monkeypatch.setattr(pacing, "FIRST_REST", 1.0)
+    monkeypatch.setattr(pacing, "LONGEST_REST", 1.0)
+
+
+@asynccontextmanager
+async def asking(*urls, store=None, sampling=Sampling(), **options):
+    """A backend of the servers at these addresses; its `usage` tells what happened."""
+    async with OpenAIBackend(
+        "fake", ServerOptions(urls, **options), usage=Usage(), sampling=sampling, store=store
+    ) as b:
+        yield b
+
+
+@asynccontextmanager
+async def serving(answer):
+    """A server of which `answer(request)` makes every response; yields its address and the bodies it was sent."""
+    bodies = []
+
+    async def handle(request):
+        bodies.append(await request.json())
+        response = answer(bodies[-1])
+        return web.json_response(response) if isinstance(response, dict) else response
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", handle)
+    async with TestServer(app, host=HOST) as served:
+        yield f"http://{HOST}:{served.port}/v1", bodies
+
+
+def saying(message, end="stop", **more):
+    return {"choices": [{"message": message, "finish_reason": end}], **more}
+
+
+def error(status, message, **more):
+    return web.json_response({"error": {"message": message, **more}}, status=status)
+
+
+def chat(text, **more):
+    return Chat((Message("user", (text,)),), ("q",), **more)
+
+
+def text_of(request):
+    return request["messages"][-1]["content"]
+
+
+def first(*faults):
+    """The first requests meet these faults, one each."""
+    return lambda number, request: faults[number - 1] if number <= len(faults) else None
+
+
+def on(word, fault):
+    """Requests whose text has the word always meet the fault."""
+    return lambda number, request: fault if word in text_of(request) else None
+
+
+async def all_of(backend, count, text="question"):
+    return await asyncio.gather(*(backend.answer(chat(f"{text} {i}")) for i in range(count)))
