@@ -14,9 +14,26 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-WIDE, WORDS, STATE = 128, 64, 96
+from vieval_plugin.backends.vieval_small_layers import (
+    STATE,
+    WIDE,
+    WORDS,
+    Looker,
+    Residual,
+    Words,
+    block,
+    by_region,
+    compared,
+    head,
+    judgement,
+    pooled,
+    spread,
+    trunk,
+)
+
 # red, orange, yellow, blue, green, purple, pink as the drawings have them
 _HUES = ((214, 40, 40), (245, 130, 35), (250, 205, 40), (40, 90, 210), (50, 160, 70), (140, 70, 175), (240, 130, 175))
+_OCTAVES, _STEPS = 4, tuple(-9.5 + 0.75 * n for n in range(11))
 Given: TypeAlias = Mapping[str, Mapping[str, Tensor]]
 """By kind: `output` and `condition` (n, channels, 96, 96) in [0, 1] and `words` (n, words), or `full` (n, 3, height, width)."""
 Told: TypeAlias = dict[str, Tensor]
@@ -24,109 +41,8 @@ Told: TypeAlias = dict[str, Tensor]
 (n, facts, 12, 12): what is where."""
 
 
-def _block(inside: int, outside: int, stride: int = 1, size: int = 3) -> nn.Sequential:
-    convolution = nn.Conv2d(inside, outside, size, stride, size // 2, bias=False)
-    return nn.Sequential(convolution, nn.BatchNorm2d(outside), nn.ReLU(inplace=True))
-
-
-class _Residual(nn.Module):
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.one, self.two = _block(channels, channels), _block(channels, channels)
-
-    def forward(self, x: Tensor) -> Tensor:
-        more: Tensor = self.two(self.one(x))
-        return x + more
-
-
-def _trunk(channels: int, fine: int = 64) -> nn.Sequential:
-    """Pictures (n, channels, 96, 96) to features (n, 128, 12, 12); `fine` is how many there are at 24 x 24 places."""
-    begin = _block(channels, 32, 2, 5), _block(32, fine, 2), _Residual(fine)
-    return nn.Sequential(*begin, _block(fine, WIDE, 2), _Residual(WIDE))
-
-
-def _pooled(features: Tensor) -> Tensor:
-    return torch.cat([features.mean((2, 3)), features.amax((2, 3))], 1)
-
-
-def _spread(features: Tensor) -> Tensor:
-    return (features.float().var((2, 3)) + 1e-4).sqrt()
-
-
-def _head(inside: int, outside: int, hidden: int = 128) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(inside, hidden), nn.ReLU(inplace=True), nn.Linear(hidden, outside))
-
-
-def _judgement(inside: int, defects: int) -> nn.Sequential:
-    """From all that was seen to the score and which defect there is."""
-    return nn.Sequential(nn.Linear(inside, 192), nn.ReLU(inplace=True), _head(192, 1 + defects, 96))
-
-
-def _compared(asked: Tensor, shown: Tensor) -> Tensor:
-    return torch.cat([asked, shown, asked - shown, (asked - shown).abs()], 1)
-
-
-def _by_region(features: Tensor) -> Tensor:
-    """The means of nine regions."""
-    return F.adaptive_avg_pool2d(features, 3).flatten(1)
-
-
 def _scored(numbers: Tensor) -> Told:
     return {"score": numbers[:, 0], "wrong": numbers[:, 1:]}
-
-
-class _Reader(nn.Module):
-    """Words as vectors of themselves and their neighbours."""
-
-    def __init__(self, vocabulary: int) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(vocabulary, WORDS, padding_idx=0)
-        self.one = nn.Conv1d(WORDS, WORDS, 3, padding=1)
-        self.two = nn.Conv1d(WORDS, WORDS, 3, padding=1)
-
-    def forward(self, words: Tensor) -> Tensor:
-        there = (words > 0).unsqueeze(1)
-        x = self.embedding(words).transpose(1, 2)
-        x = x + F.relu(self.one(x)) * there
-        read: Tensor = (x + F.relu(self.two(x))) * there
-        return read.transpose(1, 2)
-
-
-class _Looker(nn.Module):
-    """Each query looks for its like among the places of a picture, and says what it found and how that differs."""
-
-    def __init__(self, queries: int, found: int) -> None:
-        super().__init__()
-        self.query, self.key, self.value = (nn.Linear(n, found) for n in (queries, WIDE, WIDE))
-        self.own = nn.Linear(queries, found)
-        told = nn.Linear(4 * found, STATE), nn.ReLU(inplace=True), nn.Linear(STATE, STATE), nn.ReLU(inplace=True)
-        self.told = nn.Sequential(*told)
-
-    def forward(self, queries: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        places = features.flatten(2).transpose(1, 2)
-        sought = self.query(queries).unsqueeze(1), self.key(places).unsqueeze(1), self.value(places).unsqueeze(1)
-        found = F.scaled_dot_product_attention(*sought).squeeze(1)
-        own = self.own(queries)
-        return self.told(torch.cat([own, found, own * found, (own - found).abs()], -1)), found
-
-
-class _Words(nn.Module):
-    """What the words ask for, and what of it is there: (n, 2 * 64) of the words alone and (n, 2 * 96) beside the picture."""
-
-    def __init__(self, vocabulary: int) -> None:
-        super().__init__()
-        self.reader, self.looker = _Reader(vocabulary), _Looker(WORDS, 64)
-
-    def forward(self, words: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        read, there = self.reader(words), words > 0
-        return _over_words(read, there), _over_words(self.looker(read, features)[0], there)
-
-
-def _over_words(states: Tensor, there: Tensor) -> Tensor:
-    """Mean and maximum over the words that are there; zeros where there are none."""
-    mask = there.unsqueeze(-1)
-    mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
-    return torch.cat([mean, (states * mask).amax(1)], 1)
 
 
 class Prompted(nn.Module):
@@ -135,15 +51,15 @@ class Prompted(nn.Module):
     def __init__(self, vocabulary: int, defects: int, facts: Sequence[int]) -> None:
         super().__init__()
         self.hues = facts[0]
-        self.trunk, self.words = _trunk(3 + len(_HUES), 96), _Words(vocabulary)
-        self.asked = _head(WORDS, self.hues)
-        self.places = nn.Sequential(_block(WIDE, 64, 1, 1), nn.Conv2d(64, sum(facts), 1))
-        self.head = _judgement(3 * WIDE + 2 * STATE + 2 * WORDS + 4 * self.hues + 1, defects)
+        self.trunk, self.words = trunk(3 + len(_HUES), 96), Words(vocabulary)
+        self.asked = head(WORDS, self.hues)
+        self.places = nn.Sequential(block(WIDE, 64, 1, 1), nn.Conv2d(64, sum(facts), 1))
+        self.head = judgement(3 * WIDE + 2 * STATE + 2 * WORDS + 4 * self.hues + 1, defects)
 
     def forward(self, given: Given) -> dict[str, Told]:
         [(kind, held)] = given.items()
         features = self.trunk(torch.cat([held["output"], _near_hues(held["output"])], 1))
-        seen = torch.cat([_pooled(features), _spread(features)], 1)
+        seen = torch.cat([pooled(features), spread(features)], 1)
         read, found = self.words(held["words"], features)
         # each word with its neighbours asks for so many things of a hue
         each = F.softplus(self.asked(self.words.reader(held["words"])).float() - 3)
@@ -151,7 +67,7 @@ class Prompted(nn.Module):
         places = self.places(features)
         shown = F.softplus(places[:, : self.hues].float() - 3).sum((2, 3)) / 4
         lacking = (asked - shown).sum(1, keepdim=True)
-        numbers = self.head(torch.cat([seen, read, found, _compared(asked, shown), lacking.abs()], 1))
+        numbers = self.head(torch.cat([seen, read, found, compared(asked, shown), lacking.abs()], 1))
         return {kind: {**_scored(numbers), "asked": asked, "shown": shown, "places": places}}
 
 
@@ -168,20 +84,20 @@ class Edits(nn.Module):
     def __init__(self, vocabulary: int, defects: int, facts: Sequence[int]) -> None:
         super().__init__()
         self.hues = facts[0]
-        self.trunk, self.words = _trunk(10, 96), _Words(vocabulary)
-        self.asked = _head(2 * WORDS, self.hues)
-        self.shown = _head(3 * WIDE, self.hues)
-        self.places = nn.Sequential(_block(WIDE, 64, 1, 1), nn.Conv2d(64, sum(facts), 1))
-        self.head = _judgement(12 * WIDE + 2 * STATE + 2 * WORDS + 5 * self.hues, defects)
+        self.trunk, self.words = trunk(10, 96), Words(vocabulary)
+        self.asked = head(2 * WORDS, self.hues)
+        self.shown = head(3 * WIDE, self.hues)
+        self.places = nn.Sequential(block(WIDE, 64, 1, 1), nn.Conv2d(64, sum(facts), 1))
+        self.head = judgement(12 * WIDE + 2 * STATE + 2 * WORDS + 5 * self.hues, defects)
 
     def forward(self, given: Given) -> dict[str, Told]:
         stacked = torch.cat([_stacked(held["output"], held["condition"]) for held in given.values()])
         features = self.trunk(stacked)
-        seen = torch.cat([_pooled(features), _spread(features)], 1)
+        seen = torch.cat([pooled(features), spread(features)], 1)
         read, found = self.words(torch.cat([held["words"] for held in given.values()]), features)
         asked, shown, places = self.asked(read), self.shown(seen), self.places(features)
         there = F.softplus(places[:, : self.hues].float() - 3).sum((2, 3))
-        known = seen, _by_region(features), read, found, _compared(asked, shown), there
+        known = seen, by_region(features), read, found, compared(asked, shown), there
         told = {"asked": asked, "shown": shown, "places": places}
         return _apart(given, {**_scored(self.head(torch.cat(known, 1))), **told})
 
@@ -209,16 +125,16 @@ class Subjects(nn.Module):
     def __init__(self, vocabulary: int, defects: int, facts: Sequence[int]) -> None:
         super().__init__()
         self.groups = tuple(facts)
-        self.trunk, self.beside, self.words = _trunk(3), _trunk(10), _Words(vocabulary)
+        self.trunk, self.beside, self.words = trunk(3), trunk(10), Words(vocabulary)
         # portraits are large and plain, so that less is needed for them
-        self.portraits = nn.Sequential(_block(3, 32, 2, 5), _block(32, 64, 2), _block(64, WIDE, 2), _Residual(WIDE))
-        self.looker = _Looker(WIDE, 96)
+        self.portraits = nn.Sequential(block(3, 32, 2, 5), block(32, 64, 2), block(64, WIDE, 2), Residual(WIDE))
+        self.looker = Looker(WIDE, 96)
         # so that a part can look where it belongs, and not only for its like
         self.parts = nn.Parameter(torch.randn(16, WIDE) / 4)
-        self.asked, self.shown = _head(16 * WIDE, sum(facts)), _head(16 * 96, sum(facts))
+        self.asked, self.shown = head(16 * WIDE, sum(facts)), head(16 * 96, sum(facts))
         toy, text = 2 * STATE + 4 * sum(facts) + len(facts) - 1, 2 * WORDS + 2 * STATE
         sizes = {"sdig": text + toy, "sdie": text + toy + 12 * WIDE, "mcic": text + 2 * toy}
-        self.heads = nn.ModuleDict({kind: _judgement(size, defects) for kind, size in sizes.items()})
+        self.heads = nn.ModuleDict({kind: judgement(size, defects) for kind, size in sizes.items()})
 
     def forward(self, given: Given) -> dict[str, Told]:
         # in one batch, so that normalisation sees the same when it learns as when it judges
@@ -240,7 +156,7 @@ class Subjects(nn.Module):
                 seen += [state.mean(1), state.amax(1), self._toys(asked[-1], shown[-1])]
             if kind == "sdie":
                 changed = self.beside(_stacked(held["output"], held["condition"][:, :3]))
-                seen += [_pooled(changed), _spread(changed), _by_region(changed)]
+                seen += [pooled(changed), spread(changed), by_region(changed)]
             numbers = self.heads[kind](torch.cat(seen, 1))
             told[kind] = {**_scored(numbers), "asked": torch.cat(asked, 1), "shown": torch.cat(shown, 1)}
         return told
@@ -251,7 +167,7 @@ class Subjects(nn.Module):
         features = [(a.softmax(1), b.softmax(1)) for a, b in zip(one[:-1], two[:-1], strict=True)]
         same = [(a * b).sum(1, keepdim=True) for a, b in features]
         pairs = [*features, (one[-1], two[-1])]
-        return torch.cat([*same, *(_compared(a, b) for a, b in pairs)], 1)
+        return torch.cat([*same, *(compared(a, b) for a, b in pairs)], 1)
 
 
 def _portraits(kind: str, condition: Tensor) -> tuple[Tensor, ...]:
@@ -263,10 +179,10 @@ class Control(nn.Module):
 
     def __init__(self, vocabulary: int, defects: int, facts: Sequence[int]) -> None:
         super().__init__()
-        self.output = nn.Sequential(_block(3, 16, 2, 5), nn.Conv2d(16, 16, 3, 1, 1))
-        self.control = nn.Sequential(_block(1, 16, 2, 5), nn.Conv2d(16, 16, 3, 1, 1))
-        self.cells = nn.Sequential(_block(25 + 16, 40, 1, 1), _block(40, 40, 2), _block(40, 48, 2), _block(48, 48))
-        self.head = _head(3 * 48, 1 + defects)
+        self.output = nn.Sequential(block(3, 16, 2, 5), nn.Conv2d(16, 16, 3, 1, 1))
+        self.control = nn.Sequential(block(1, 16, 2, 5), nn.Conv2d(16, 16, 3, 1, 1))
+        self.cells = nn.Sequential(block(25 + 16, 40, 1, 1), block(40, 40, 2), block(40, 48, 2), block(48, 48))
+        self.head = head(3 * 48, 1 + defects)
 
     def forward(self, given: Given) -> dict[str, Told]:
         [(kind, held)] = given.items()
@@ -275,27 +191,44 @@ class Control(nn.Module):
         side, around = two.shape[-1], F.pad(two, (2, 2, 2, 2))
         moved = [(one * around[..., y : y + side, x : x + side]).sum(1) for y in range(5) for x in range(5)]
         cells = self.cells(torch.cat([torch.stack(moved, 1), two], 1))
-        return {kind: _scored(self.head(torch.cat([_pooled(cells), _spread(cells)], 1)))}
+        return {kind: _scored(self.head(torch.cat([pooled(cells), spread(cells)], 1)))}
 
 
 class Quality(nn.Module):
-    """PQ: how good a picture is as a picture; features of four scales, each by its mean, maximum and deviation."""
+    """PQ: how good a picture is as a picture; how much detail of each size there is, and features of four scales, each by
+    its mean, maximum and deviation."""
 
     def __init__(self, vocabulary: int, defects: int, facts: Sequence[int]) -> None:
         super().__init__()
-        wide = (3, 24, 32, 48, 64, 96)
-        scales = (_block(a, b, 2, 5 if a == 3 else 3) for a, b in pairwise(wide))
-        self.scales = nn.ModuleList(scales)
-        self.head = _head(3 * sum(wide[2:]), 1 + defects, 160)
+        wide = (24, 32, 48, 64, 96)
+        self.begin = block(3, wide[0], 2, 5)
+        self.scales = nn.ModuleList(block(a, b, 2) for a, b in pairwise(wide))
+        self.known = nn.BatchNorm1d(_OCTAVES * 9 * len(_STEPS))
+        self.head = judgement(self.known.num_features + 3 * sum(wide[1:]), defects)
 
     def forward(self, given: Given) -> dict[str, Told]:
         [(kind, held)] = given.items()
-        x, told = held["full"], []
-        for number, scale in enumerate(self.scales):
+        x, told = self.begin(held["full"]), [self.known(_detail(held["full"]))]
+        for scale in self.scales:
             x = scale(x)
-            if number:
-                told += [_pooled(x), _spread(x)]
+            told += [pooled(x), spread(x)]
         return {kind: _scored(self.head(torch.cat(told, 1)))}
+
+
+def _detail(pictures: Tensor) -> Tensor:
+    """In how much of a picture there is more than so much detail: of brightness and colour, of several octaves, across,
+    upright and diagonal (n, octaves * 9 * steps). Noise shows where a picture is plainest, and blur where it is sharpest."""
+    red, green, blue = pictures.unbind(1)
+    x = torch.stack([(red + green + blue) / 3, red - green, green - blue], 1)
+    told = []
+    for _ in range(_OCTAVES):
+        x = x[..., : x.shape[2] // 2 * 2, : x.shape[3] // 2 * 2]
+        a, b, c, d = (x[..., i::2, j::2] for i in (0, 1) for j in (0, 1))
+        waves = torch.cat([a - b + c - d, a + b - c - d, a - b - c + d], 1) / 4
+        amount = torch.log2(F.avg_pool2d(waves.abs(), 4) + 1e-3)
+        told += [torch.sigmoid(2 * (amount - step)).mean((2, 3)) for step in _STEPS]
+        x = (a + b + c + d) / 4
+    return torch.cat(told, 1)
 
 
 PARTS: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {

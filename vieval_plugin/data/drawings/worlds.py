@@ -12,6 +12,7 @@ import numpy as np
 
 from vieval_plugin.data.drawings import content, grounds, photographs, quality
 from vieval_plugin.data.drawings.drawing import COLOURS, HUES, THINGS, Picture
+from vieval_plugin.data.drawings.places import somewhere
 from vieval_plugin.data.drawings.toys import ANIMALS, GARMENTS, PATTERNS, Toy
 
 T = TypeVar("T")
@@ -40,12 +41,21 @@ class World:
     surroundings: Sequence[str]
     outlines: Sequence[str]
     quality: Sequence[str]
+    strange_places: float = 0.0
 
     def ground(self, rng: np.random.RandomState, photographs: float = 0.35) -> Picture:
         """A background, a photograph with that probability."""
         if rng.random_sample() < photographs:
             return self.shown(pick(tuple(self.photographs.values()), rng), rng)
         return pick(self.grounds, rng)(rng)
+
+    def where(self, rng: np.random.RandomState) -> str:
+        """A place in words: one of `places`, or any where there is a share of `strange_places`.
+
+        These have a stream of their own, so that what is drawn does not depend on them.
+        """
+        known, apart = pick(self.places, rng), np.random.RandomState([*rng.get_state()[1][:4], 1])
+        return somewhere(apart) if apart.random_sample() < self.strange_places else known
 
     def change(self, of: Sequence[str], rng: np.random.RandomState) -> content.Change:
         """One of `surroundings` or of `outlines`."""
@@ -112,6 +122,7 @@ TRAINED = World(
     ),
     outlines=(*["bent"] * 6, "replaced_from_a_side", "replaced_in_pieces"),
     quality=(*quality.TRAINED, *["noise", "blur", "watermark"] * 18),
+    strange_places=0.75,
 )
 
 HELD_OUT = World(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +25,12 @@ from vieval_plugin.backends.vieval_small_network import PARTS
 from vieval_plugin.backends.vieval_small_views import LENGTH, mirrored, numbered
 from vieval_plugin.data.drawings.drawing import HUES
 from vieval_plugin.training.vieval_small.losses import FACTS, loss_of, placed
-from vieval_plugin.training.vieval_small.pieces import CONTENT, LOOKS, QUALITY, Piece, path
+from vieval_plugin.training.vieval_small.pieces import CONTENT, CROP, LOOKS, QUALITY, Piece, path
 
 KEPT = 50
 """Steps after which the state is written to disk."""
+SEEN = 128
+"""Pixels of a side of what a step sees of a crop that quality is learnt from: many small steps learn more than few large ones."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,11 @@ class Plan:
     @property
     def steps(self) -> int:
         return sum(self.cycles)
+
+    @property
+    def often(self) -> int:
+        """Steps between two points of the learning curve, of which there are about twenty."""
+        return KEPT * max(1, round(self.steps / KEPT / 20))
 
     def rate_of(self, step: int) -> float:
         """Up over the first twentieth of a cycle, then down to nothing along a cosine."""
@@ -91,9 +99,10 @@ _CONSISTENCY = ("condition", "words", "asked", "output", "sc", "shown", "things"
 
 
 def vocabulary(pieces: Mapping[str, Sequence[Piece]]) -> dict[str, int]:
-    """All words of the drawings with their numbers, from 2 on: 0 is none and 1 an unknown word."""
-    words = {word for several in pieces.values() for one in several for text in one["words"] for word in text.split()}
-    return {word: number for number, word in enumerate(sorted(words), start=2)}
+    """The words of the drawings that are in ten of them with their numbers, from 2 on: 0 is none and 1 an unknown word."""
+    told = (word for several in pieces.values() for one in several for text in one["words"] for word in text.split())
+    words = sorted(word for word, times in Counter(told).items() if times >= 10)
+    return {word: number for number, word in enumerate(words, start=2)}
 
 
 def joined(several: Sequence[Piece], known: Mapping[str, int]) -> Drawings:
@@ -135,7 +144,7 @@ def train(
     for step in bar:
         loss = _step(part, network, optimiser, drawings, plan, step)
         if (step + 1) % KEPT == 0 or step + 1 == plan.steps:
-            if (step + 1) % (4 * KEPT) == 0 or step + 1 == plan.steps:
+            if (step + 1) % plan.often == 0 or step + 1 == plan.steps:
                 curve.append({"step": step + 1, "loss": round(loss, 4), **agreement(part, network, checked)})
                 bar.set_postfix(curve[-1])
             state = {"network": network.state_dict(), "optimiser": optimiser.state_dict(), "step": step + 1}
@@ -186,7 +195,9 @@ def _of_quality(
         (drawings[kind].arrays, int(share * len(drawings[kind])), rng.randint(drawings[kind].arrays["full"].shape[1]))
         for kind, share in chosen
     ]
-    pictures = np.stack([arrays["full"][row][crop] for arrays, row, crop in rows])
+    top, left = rng.randint(0, CROP - SEEN + 1, 2)
+    within = slice(top, top + SEEN), slice(left, left + SEEN)
+    pictures = np.stack([arrays["full"][row][crop][within] for arrays, row, crop in rows])
     if rng.random_sample() < 0.5:
         pictures = pictures[:, :, ::-1]
     if rng.random_sample() < 0.5:

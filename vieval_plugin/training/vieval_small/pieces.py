@@ -12,8 +12,8 @@ import numpy as np
 from tqdm import tqdm
 
 from vieval_plugin.backends.vieval_small_views import KINDS, conditions, full, small, words
-from vieval_plugin.data.drawings.cases import DrawnInstruction, Placed
 from vieval_plugin.data.drawings.drawing import COLOURS, HUES, Picture, Rgb
+from vieval_plugin.data.drawings.instructions import DrawnInstruction, Placed
 from vieval_plugin.data.drawings.quality import DEFECTS, spoil
 from vieval_plugin.data.drawings.samples import drawn_strength, several
 from vieval_plugin.data.drawings.toys import Toy
@@ -25,8 +25,8 @@ CROP = 192
 """Pixels of a side of the crop of an output that quality is learnt from."""
 CONTENT = tuple(sorted({name for kinds in TRAINED.defects.values() for name in kinds}))
 QUALITY = tuple(dict.fromkeys(TRAINED.quality))
-# four of five crops have what `vieval_demo` has, each kind of which must be told finely
-_SPOILING = (*QUALITY, *["noise", "blur", "watermark"] * 23)
+# four of five crops have what `vieval_demo` has, each kind of which must be told finely; watermarks are learnt slowest
+_SPOILING = (*QUALITY, *["noise"] * 16, *["blur"] * 22, *["watermark"] * 31)
 LOOKS = len(TRAINED.animals) + len(TRAINED.patterns) + len(TRAINED.garments) + 9
 PLACES = 9
 """Things at most that an output shows: rows of `things`, each x, y and opacity, red, green and blue, hues, and which thing."""

@@ -24,9 +24,9 @@ HELD_BACK, CHECKED = 2500, 60
 """The number of the piece of each kind that the learning curve is of, and its instructions."""
 PLANS = {
     "subjects": Plan((3300,)),
-    "generation": Plan((7000,)),
+    "quality": Plan((16_000,)),
     "edits": Plan((3300, 1500)),
-    "quality": Plan((4700,)),
+    "generation": Plan((7000,)),
     "control": Plan((1700,)),
 }
 """The parts, those that take longest first."""
