@@ -54,7 +54,8 @@ class World:
 
         These have a stream of their own, so that what is drawn does not depend on them.
         """
-        known, apart = pick(self.places, rng), np.random.RandomState([*rng.get_state()[1][:4], 1])
+        known = pick(self.places, rng)
+        apart = np.random.RandomState([*rng.get_state(legacy=False)["state"]["key"][:4], 1])
         return somewhere(apart) if apart.random_sample() < self.strange_places else known
 
     def change(self, of: Sequence[str], rng: np.random.RandomState) -> content.Change:
