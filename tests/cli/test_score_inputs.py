@@ -166,7 +166,7 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"outptu,prompt\na.png,x\n", "unknown column 'outptu'; did you mean 'output'?"),
+        (b"outptu,prompt\na.png,x\n", "unknown column 'outptu'; did you mean output? the columns are"),
         (b"output;prompt\na.png;x\n", "unknown column 'output;prompt'"),
         (b"output,subject\na.png,x\n", "is the column 'subject' an image or a text?"),
         (b"output,output\na.png,x\n", "two columns are called 'output'"),

@@ -1,6 +1,6 @@
 """Drawings for training and for the held-out test: nothing is in both, and nothing of vieval_demo is trained on."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ needs_photographs = needs("skimage", "sklearn", "matplotlib", "pywt")
 
 def kinds_of(world: object, name: str) -> set[object]:
     held = getattr(world, name)
-    if callable(held):
+    if callable(held) or isinstance(held, float):
         return {held}
     return {defect for some in held.values() for defect in some} if name == "defects" else set(held)
 
@@ -29,6 +29,17 @@ def test_the_two_worlds_share_nothing(name: str) -> None:
     # the names of two defects stand for changes of their own in each world, which share nothing either
     shared = kinds_of(TRAINED, name) & kinds_of(HELD_OUT, name)
     assert shared <= ({"surroundings", "outlines"} if name == "defects" else set())
+
+
+@needs_photographs
+def test_strange_places_are_words_alone() -> None:
+    """Their stream is apart, so that a prompt may name another place and the pictures stay what they are."""
+    plain = replace(TRAINED, strange_places=0.0)
+    both = [list(several(world, "tig", 5, 6, 1)) for world in (TRAINED, plain)]
+    prompts = [[asked.texts["prompt"] for asked, _ in some] for some in both]
+    assert sum(a != b for a, b in zip(*prompts, strict=True)) > 2
+    pictures = [[np.asarray(made.picture) for _, [made] in some] for some in both]
+    assert all(np.array_equal(a, b) for a, b in zip(*pictures, strict=True))
 
 
 def test_no_background_of_the_demo_is_drawn_on() -> None:
