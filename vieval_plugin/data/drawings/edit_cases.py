@@ -9,6 +9,7 @@ import PIL.Image
 import PIL.ImageDraw
 
 from vieval_plugin.data.drawings import content
+from vieval_plugin.data.drawings.chance import pick
 from vieval_plugin.data.drawings.drawing import COLOURS, HUES, SIZE, Picture, blend, draw_thing, place
 from vieval_plugin.data.drawings.instructions import (
     SHAPED,
@@ -21,7 +22,7 @@ from vieval_plugin.data.drawings.instructions import (
     some_things,
     with_article,
 )
-from vieval_plugin.data.drawings.worlds import World, pick
+from vieval_plugin.data.drawings.worlds import World
 
 _CORNERS = {"upper left": (0, 0), "upper right": (1, 0), "lower right": (1, 1), "lower left": (0, 1)}
 

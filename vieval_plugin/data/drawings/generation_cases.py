@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vieval_plugin.data.drawings import content
+from vieval_plugin.data.drawings.chance import pick
 from vieval_plugin.data.drawings.drawing import COLOURS, HUES, blend, draw_thing, place
 from vieval_plugin.data.drawings.instructions import (
     Drawn,
@@ -18,7 +19,7 @@ from vieval_plugin.data.drawings.instructions import (
 )
 from vieval_plugin.data.drawings.spoiling import line_drawing
 from vieval_plugin.data.drawings.strength import quarters
-from vieval_plugin.data.drawings.worlds import World, pick
+from vieval_plugin.data.drawings.worlds import World
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vieval_plugin.data.drawings import content
+from vieval_plugin.data.drawings.chance import pick
 from vieval_plugin.data.drawings.drawing import HUES, Picture, Rgb
 from vieval_plugin.data.drawings.toys import Toy
-from vieval_plugin.data.drawings.worlds import World, pick
+from vieval_plugin.data.drawings.worlds import World
 
 Random = np.random.RandomState
 SHAPED = {"cut_off": content.cut_off, "squeezed": content.squeezed, "smaller": content.smaller}

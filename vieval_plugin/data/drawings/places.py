@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from vieval_plugin.data.drawings.chance import pick
 from vieval_plugin.data.drawings.drawing import HUES
 
 _BEFORE = ("in", "on", "by", "near", "under", "before", "behind", "at", "inside", "across")
@@ -21,31 +22,27 @@ _SYLLABLES = ("ba", "lo", "mi", "ru", "te", "sha", "vo", "ki", "den", "ar", "pul
 
 def somewhere(rng: np.random.RandomState) -> str:
     """A place as a prompt names it."""
-    place = f"{_pick(_BEFORE, rng)} {_pick(('a', 'a', 'the'), rng)} {_like(rng)} {_noun(rng)}"
+    place = f"{pick(_BEFORE, rng)} {pick(('a', 'a', 'the'), rng)} {_like(rng)} {_noun(rng)}"
     turn = rng.random_sample()
     if turn < 0.2:
-        return f"{_pick(_BEFORE, rng)} {_name(rng)}"
+        return f"{pick(_BEFORE, rng)} {_name(rng)}"
     if turn < 0.35:
-        return f"{place} {_pick(_TIMES, rng)}"
+        return f"{place} {pick(_TIMES, rng)}"
     if turn < 0.5:
         return f"{place} with a {_like(rng)} {_noun(rng)}"
     if turn < 0.6:
-        return f"{_pick(_BEFORE, rng)} the {_noun(rng)} of {_name(rng)}"
+        return f"{pick(_BEFORE, rng)} the {_noun(rng)} of {_name(rng)}"
     return place
 
 
 def _like(rng: np.random.RandomState) -> str:
     turn = rng.random_sample()
-    return _pick(HUES, rng) if turn < 0.45 else _name(rng) if turn < 0.6 else _pick(_LIKE, rng)
+    return pick(HUES, rng) if turn < 0.45 else _name(rng) if turn < 0.6 else pick(_LIKE, rng)
 
 
 def _noun(rng: np.random.RandomState) -> str:
-    return _name(rng) if rng.random_sample() < 0.45 else _pick(_NOUNS, rng)
+    return _name(rng) if rng.random_sample() < 0.45 else pick(_NOUNS, rng)
 
 
 def _name(rng: np.random.RandomState) -> str:
-    return "".join(_pick(_SYLLABLES, rng) for _ in range(rng.randint(2, 5)))
-
-
-def _pick(among: tuple[str, ...], rng: np.random.RandomState) -> str:
-    return among[rng.randint(len(among))]
+    return "".join(pick(_SYLLABLES, rng) for _ in range(rng.randint(2, 5)))

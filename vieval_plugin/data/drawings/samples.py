@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from vieval_plugin.data.drawings.cases import case, drawn
+from vieval_plugin.data.drawings.chance import pick
 from vieval_plugin.data.drawings.drawing import Picture
 from vieval_plugin.data.drawings.instructions import Drawn, DrawnInstruction
 from vieval_plugin.data.drawings.quality import DEFECTS, spoil
-from vieval_plugin.data.drawings.worlds import World, pick
+from vieval_plugin.data.drawings.worlds import World
 
 
 @dataclass(frozen=True)

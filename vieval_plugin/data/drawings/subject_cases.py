@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import PIL.Image
 
+from vieval_plugin.data.drawings.chance import pick
 from vieval_plugin.data.drawings.drawing import SIZE, Picture, place
 from vieval_plugin.data.drawings.instructions import SHAPED, Drawn, DrawnInstruction, Random, worded
 from vieval_plugin.data.drawings.toys import Toy, altered, draw_toy, portrait
-from vieval_plugin.data.drawings.worlds import World, pick
+from vieval_plugin.data.drawings.worlds import World
 
 
 def sdig(world: World, rng: Random) -> DrawnInstruction:

@@ -6,16 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
 from vieval_plugin.data.drawings import content, grounds, photographs, quality
+from vieval_plugin.data.drawings.chance import pick
 from vieval_plugin.data.drawings.drawing import COLOURS, HUES, THINGS, Picture
 from vieval_plugin.data.drawings.places import somewhere
 from vieval_plugin.data.drawings.toys import ANIMALS, GARMENTS, PATTERNS, Toy
 
-T = TypeVar("T")
 _HELD_OUT_THINGS = ("crown", "bell", "drum", "key", "cactus", "snail")
 _INSERTING = (*["faded"] * 8, *["surroundings"] * 9, "smaller", "displaced", "wrong_colour")
 _TOYS = (*["wrong_subject"] * 3, *["wrong_colour"] * 3, "faded")
@@ -77,11 +76,6 @@ def _alike(one: Toy, other: Toy) -> bool:
     same = one.animal == other.animal or one.belly == other.belly or one.wear == other.wear
     near = [(one.body, other.body), (one.belly_colour, other.belly_colour), (one.wear_colour, other.wear_colour)]
     return same or any(sum(abs(a - b) for a, b in zip(*pair, strict=True)) < 120 for pair in near)
-
-
-def pick(among: Sequence[T], rng: np.random.RandomState) -> T:
-    """One of several, each as likely."""
-    return among[rng.randint(len(among))]
 
 
 TRAINED = World(

@@ -29,6 +29,8 @@ from vieval_plugin.training.vieval_small.pieces import CONTENT, CROP, LOOKS, QUA
 
 KEPT = 50
 """Steps after which the state is written to disk."""
+RARE = 9
+"""How often a word may come and be unknown all the same, as are the names of strange places."""
 SEEN = 128
 """Pixels of a side of what a step sees of a crop that quality is learnt from: many small steps learn more than few large ones."""
 
@@ -99,9 +101,9 @@ _CONSISTENCY = ("condition", "words", "asked", "output", "sc", "shown", "things"
 
 
 def vocabulary(pieces: Mapping[str, Sequence[Piece]]) -> dict[str, int]:
-    """The words of the drawings that are in ten of them with their numbers, from 2 on: 0 is none and 1 an unknown word."""
+    """The words that are not `RARE` in the drawings with their numbers, from 2 on: 0 is none and 1 an unknown word."""
     told = (word for several in pieces.values() for one in several for text in one["words"] for word in text.split())
-    words = sorted(word for word, times in Counter(told).items() if times >= 10)
+    words = sorted(word for word, times in Counter(told).items() if times > RARE)
     return {word: number for number, word in enumerate(words, start=2)}
 
 

@@ -57,7 +57,8 @@ def loss_of(part: str, told: Mapping[str, Tensor], truth: Mapping[str, Tensor]) 
     What is told of samples whose inputs are another's (`own` 0) counts for the score only.
     """
     own = truth["own"]
-    if part == "quality":  # the median of what may be, and not the mean: what shows no defect has most often none
+    if part == "quality":  # the median of what may be, and not the mean: what shows no defect has most often none.
+        # Three times, since its slope is that of a sigmoid, which cross entropy's is not
         loss = 3 * F.l1_loss(told["score"].sigmoid(), truth["score"])
     else:
         loss = F.binary_cross_entropy_with_logits(told["score"], truth["score"])
