@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from vieval_plugin import harmless
-from vieval_plugin.harmless import console, csv_cell, html, markdown, say
+from vieval_plugin.harmless import console, csv_cell, csv_text, html, markdown, say
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 anything = st.text(st.characters(), max_size=60) | st.text("\\`|[]()!#<>&*_-=~:/.w\n\r\t\x1b\u202ea ", max_size=60)
@@ -74,6 +74,18 @@ def test_numbers_stay_numbers(number):
 )
 def test_formulas_begin_with_an_apostrophe(formula):
     assert csv_cell(formula).startswith("'")
+
+
+@pytest.mark.parametrize(
+    "cell", ["a;=1+1", "tag; -cmd|x", 'a;"=1+1"', "x\t;\t@SUM(A1)", 'b",;=1', "c;\uff1d1", ";;+A1"]
+)
+def test_no_cell_is_a_formula_where_cells_end_at_a_semicolon(cell):
+    """By the rules of CSV, and also where a quote within a line opens nothing."""
+    line = csv_text([("first", cell)])
+    assert '"' in line
+    split = [*next(csv.reader(io.StringIO(line), delimiter=";")), *line.split(";")]
+    assert not [one for one in split if one.lstrip(' \t"').startswith(("=", "+", "-", "@", "\uff1d"))]
+    assert next(csv.reader(io.StringIO(line))) == ["first", csv_cell(cell)]
 
 
 @pytest.mark.parametrize(

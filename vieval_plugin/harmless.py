@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from markupsafe import Markup, escape
@@ -33,6 +34,9 @@ _MARKS = re.compile(r"[\\`|]|\](?=[(\[:])|(?<=!)\[|^\s*#")
 _ADDRESS = re.compile(r":(?=//)|(?<=\bwww)\.", re.IGNORECASE)
 
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")  # the wide forms count in East Asian settings
+_NEXT_FORMULA = re.compile(
+    rf';(?=[\s"]*[{re.escape("".join(_FORMULA))}])'
+)  # in settings whose cells end at a semicolon
 _NUMBER = re.compile(r"[-+]?[0-9.][-+0-9.,eE% ()\[\]]*")
 
 
@@ -57,14 +61,29 @@ def markdown(text: str) -> str:
 
 
 def csv_cell(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula; numbers stay numbers.
+    """A cell that no spreadsheet takes for a formula, wherever it lets cells end; numbers stay numbers.
 
-    >>> csv_cell("=1+1"), csv_cell("-0.5 [-1.0, 0.1]")
-    ("'=1+1", '-0.5 [-1.0, 0.1]')
+    >>> csv_cell("=1+1"), csv_cell("a;=1+1"), csv_cell("-0.5 [-1.0, 0.1]")
+    ("'=1+1", "a;'=1+1", '-0.5 [-1.0, 0.1]')
     """
-    shown = console(text)
+    shown = _NEXT_FORMULA.sub(";'", console(text))
     formula = shown.lstrip().startswith(_FORMULA) and not _NUMBER.fullmatch(shown)
     return f"'{shown}" if formula else shown
+
+
+def csv_text(rows: Iterable[Sequence[str]]) -> str:
+    """The text of a CSV file whose cells are harmless; quoted are also those that hold a semicolon.
+
+    >>> print(csv_text([("judge", "SC"), ("a, b", "0.5"), ("c;=1", "")]), end="")
+    judge,SC
+    "a, b",0.5
+    "c;'=1",
+    """
+    return "".join(",".join(map(_quoted, map(csv_cell, row))) + "\n" for row in rows)
+
+
+def _quoted(cell: str) -> str:
+    return '"{}"'.format(cell.replace('"', '""')) if any(sign in cell for sign in ',;"') else cell
 
 
 def html(text: str) -> Markup:

@@ -101,7 +101,7 @@ function nextOpen () {
 
 /* The file: what it names is matched as it stands, so a text is quoted as CSV asks and not otherwise changed. */
 
-const cell = value => /[",\r\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : String(value)
+const cell = value => /[",;\r\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : String(value)
 
 function file () {
   const rows = [COLUMNS]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 
 from vieval_plugin import harmless
@@ -31,10 +29,7 @@ def csv_text(table: Table) -> str:
     >>> csv_text(Table("t", "Title", ("judge", "SC"), (("a, b", "0.5"),)))
     'judge,SC\\n"a, b",0.5\\n'
     """
-    text = io.StringIO()
-    rows = ([harmless.csv_cell(cell) for cell in row] for row in (table.header, *table.rows))
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
+    return harmless.csv_text((table.header, *table.rows))
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from vlmeval.smp import load
 from vieval_plugin import config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import write_whole
-from vieval_plugin.harmless import console
+from vieval_plugin.harmless import csv_text
 from vieval_plugin.hosts.ending import one_line
 from vieval_plugin.hosts.task_data import samples_of
 from vieval_plugin.hosts.vlmevalkit import names, tables
@@ -79,7 +79,8 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
         rows = finish(VerdictFiles(sheet.parent, model, self.dataset_name), _cells(sheet))
         records = [read_record(row.response, row.target) for row in rows]
         table = pandas.DataFrame(tables.rows_of(self.tasks, records, config.current()))
-        text = table.assign(remarks=[console(str(one)) for one in table["remarks"]]).to_csv(index=False)
+        cells = (["" if one is None or one != one else str(one) for one in row] for row in table.to_numpy(dtype=object))
+        text = csv_text([list(table.columns), *cells])
         write_whole(sheet.with_name(f"{sheet.stem}_acc.csv"), [text], "--work-dir")
         return table.drop(columns="remarks")
 
