@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.untrusted import exists, isdir, isfile
 
 LIST = "files.json"
 """What `write_folder` calls the list of what it wrote."""
@@ -124,7 +125,7 @@ def _told(path: Path, option: str) -> Iterator[None]:
 
 def require_plain(path: Path) -> None:
     """VievalError for a pipe or a device, which may never end, and gives what it has only once."""
-    if path.exists() and not path.is_file() and not path.is_dir():
+    if exists(path) and not isfile(path) and not isdir(path):
         raise VievalError(f"{path}: not a plain file; write what it gives to a file, and name that")
 
 

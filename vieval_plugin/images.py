@@ -8,7 +8,7 @@ and camera orientation become.
 from __future__ import annotations
 
 import hashlib
-import os
+import stat
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.strict_pillow import Stream, load
+from vieval_plugin.untrusted import isfile
 
 MAX_BYTES = 64 * 2**20
 MAX_PIXELS = 100_000_000
@@ -76,7 +77,7 @@ def digest(image: Image) -> str:
 
 def is_there(image: Image) -> bool:
     """Whether an image is in memory or its file exists, whatever its path looks like."""
-    return isinstance(image.source, bytes) or os.path.isfile(image.source)
+    return isinstance(image.source, bytes) or isfile(image.source)
 
 
 def decode(image: Image) -> PIL.Image.Image:
@@ -224,14 +225,14 @@ def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[Stream, P
 def _read_file(path: Path) -> bytes:
     name = name_of(Image(path))
     try:
-        if not path.exists():
-            raise VievalError(f"{name} does not exist")
-        if not path.is_file():  # reading a pipe or a device might never end
+        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe or a device might never end
             raise VievalError(f"{name} is not a file")
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise VievalError(f"{name} cannot be read: {error.strerror}") from error
+    except FileNotFoundError:
+        raise VievalError(f"{name} does not exist") from None
+    except (OSError, ValueError) as error:  # the last for a zero byte
+        raise VievalError(f"{name} cannot be read: {getattr(error, 'strerror', error)}") from error
 
 
 def _rgb(picture: PIL.Image.Image) -> PIL.Image.Image:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,6 +16,8 @@ from typing import Any
 
 from vieval_plugin.judges.contests import Contest, Judged, Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
+from vieval_plugin.redaction import without
+from vieval_plugin.untrusted import isfile
 
 SCHEMA = 2
 
@@ -124,7 +125,7 @@ def _short(text: str) -> str:
 def _size(image: Image) -> int:
     if isinstance(image.source, bytes):
         return len(image.source)
-    return image.source.stat().st_size if os.path.isfile(image.source) else -1
+    return image.source.stat().st_size if isfile(image.source) else -1
 
 
 def response_json(
@@ -162,7 +163,7 @@ def made_json(one: Unjudged) -> str:
     """The response a host stores for an image that is not judged yet; its conditions stand in the target."""
     told = {"judge": one.judge, "setting": one.setting, "findings": one.findings}
     told |= {"reason": one.reason, "status": str(one.status)} if one.reason else {"reason": ""}
-    return one_line({"vieval": SCHEMA, "id": asdict(one.sample.id), "made": asdict(one.made), **told})
+    return one_line({"vieval": SCHEMA, "id": asdict(one.sample.id), "made": asdict(one.made), **without(told)})
 
 
 def one_line(document: Mapping[str, Any]) -> str:
@@ -171,8 +172,8 @@ def one_line(document: Mapping[str, Any]) -> str:
 
 
 def verdict_document(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as JSON values; only one on a contest has a choice."""
-    document = asdict(verdict)
+    """A verdict as JSON values, less secrets of this process; only one on a contest has a choice."""
+    document: dict[str, Any] = without(asdict(verdict))
     if verdict.choice is None:
         del document["choice"]
     return document

@@ -1,4 +1,4 @@
-"""Keys and passwords taken out of a text before anyone sees it or keeps it."""
+"""Keys, passwords and what addresses hold of them, taken out of texts before anyone sees or keeps them."""
 
 from __future__ import annotations
 
@@ -6,55 +6,83 @@ import base64
 import os
 import re
 from collections.abc import Iterable
-from urllib.parse import unquote, urlsplit
+from functools import lru_cache
+from typing import Any
+from urllib.parse import unquote
 
+SECRET_NAME = re.compile(r"(^|[_-])(api_?key|key|secret|passw(or)?d|authorization|credentials?|token)$", re.IGNORECASE)
+_is_secret = lru_cache(maxsize=4096)(SECRET_NAME.search)
 _SHORTEST = 8  # anything shorter, such as EMPTY or none, is no secret, and may be part of any word
-_USER = re.compile(r"(?<=://)[^/\s?#]*@")
-_VARIABLE = re.compile(r"(API_?KEY|_TOKEN)$", re.IGNORECASE)
+_ESCAPE = re.compile(
+    r"""\\{1,4}(?:u00|x)([\da-f]{2})|%([\da-f]{2})|&#x0*([\da-f]{2});|&#0*(\d{2,3});|\\{1,4}(["'/])""", re.IGNORECASE
+)
+_RUN, _QUERY, _PAIR = re.compile(r'[^\s"<>]+'), re.compile(r"\?|#(?=.*=)"), re.compile(r"([^=&]*=)?[^&]+")
+_sent: set[str] = set()
 
 
-def redacted(text: str, secrets: Iterable[str] = ()) -> str:
-    """A text less these secrets, and less the user and password of every address in it.
-
-    A secret of fewer than eight characters is none.
-
-    >>> redacted("http://me:pass@host/v1 refused Bearer sk-12345678", ["sk-12345678"])
-    'http://host/v1 refused Bearer [key]'
-    """
-    return _USER.sub("", without(text, secrets)) if "://" in text else without(text, secrets)
-
-
-def without(text: str, secrets: Iterable[str]) -> str:
-    """A text less these secrets and otherwise as it was: what a model says may hold addresses of its own.
-
-    >>> without("see http://me:pass@host and sk-12345678", ["sk-12345678"])
-    'see http://me:pass@host and [key]'
-    """
-    for secret in sorted(secrets, key=len, reverse=True):  # one may be part of another
-        if len(secret) >= _SHORTEST:
-            text = text.replace(secret, "[key]")
-    return text
-
-
-def secrets_of(key: str, urls: Iterable[str]) -> tuple[str, ...]:
-    """What must not be seen of a server's key and addresses: passwords also as they are sent."""
-    found = {key}
+def remember(key: str, urls: Iterable[str]) -> None:
+    """Let nobody see a server's key and what its addresses hold: users and passwords, also as they are sent, and queries."""
+    known = {key}
     for url in urls:
-        user, at, _ = _authority(url).rpartition("@")
-        if at:
-            plain = unquote(user)
-            for told in (user, plain):
-                found |= {told, told.partition(":")[2], base64.b64encode(told.encode()).decode()}
-    return tuple(sorted(one for one in found if len(one) >= _SHORTEST))
+        for user in (user_of(url), unquote(user_of(url))):
+            known |= {user, user.partition(":")[2], base64.b64encode(user.encode()).decode()}
+        known.update(pair.rpartition("=")[2] for pair in url.partition("?")[2].split("&"))
+    _sent.update(one for one in known if len(one) >= _SHORTEST)
 
 
-def environment_keys() -> tuple[str, ...]:
-    """The values of environment variables that hold keys by their names (OPENAI_API_KEY, HF_TOKEN)."""
-    return tuple(value for name, value in os.environ.items() if _VARIABLE.search(name) and len(value) >= _SHORTEST)
+def user_of(url: str) -> str:
+    """User and password of an address: all before its last @, as a password may hold any sign."""
+    head = url.rpartition("@")[0]
+    return head.partition("//")[2] or head
 
 
-def _authority(url: str) -> str:
-    try:
-        return urlsplit(url).netloc
-    except ValueError:  # what is no address is told by whoever calls it
-        return ""
+def redacted(text: str) -> str:
+    """A text less the secrets of this process, and less user, password and values of the query of each address.
+
+    >>> redacted("http://me:pass@host/v1?key=1 refused, and so did me:a/b?c@host")
+    'http://host/v1?key=[removed] refused, and so did host'
+    """
+    return _RUN.sub(lambda run: _bare(run[0]), without(text))
+
+
+def without(value: Any) -> Any:
+    """A text, or JSON values, less the secrets of this process, escaped or not: models may quote addresses of their own."""
+    return _less(value, _secrets())
+
+
+def _less(value: Any, secrets: list[str]) -> Any:
+    if isinstance(value, dict):
+        return {name: _less(one, secrets) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_less(one, secrets) for one in value]
+    if not isinstance(value, str) or len(value) < _SHORTEST:
+        return value
+    plain = _ESCAPE.sub(_sign, value) if any(sign in value for sign in ("\\", "%", "&#")) else value
+    value = plain if any(one in plain and one not in value for one in secrets) else value
+    for one in secrets:
+        value = value.replace(one, "[key]")
+    return value
+
+
+def _secrets() -> list[str]:
+    named = {value for name, value in os.environ.items() if len(value) >= _SHORTEST and _is_secret(name)}
+    return sorted(named | _sent, key=len, reverse=True)  # one may be part of another
+
+
+def _sign(escape: re.Match[str]) -> str:
+    """A sign that JSON, Python, addresses or HTML may have escaped."""
+    number = escape[1] or escape[2] or escape[3]
+    return chr(int(number, 16)) if number else escape[5] or chr(int(escape[4]))
+
+
+def _bare(run: str) -> str:
+    """An address without user, password and values of its query; other words, such as me@host, as they are."""
+    scheme, slashes, rest = run.partition("//")
+    if slashes:
+        run = f"{scheme}//{rest.rpartition('@')[2]}"
+    elif ":" in user_of(run).partition("/")[0]:
+        run = run.rpartition("@")[2]
+    if (mark := _QUERY.search(run)) and (slashes or "=" in run[mark.end() :]):
+        end = len(run.rstrip(".,;:)]}'"))
+        run = run[: mark.end()] + _PAIR.sub(r"\1[removed]", run[mark.end() : end]) + run[end:]
+    return run

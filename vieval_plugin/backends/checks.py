@@ -18,13 +18,13 @@ _MOST_IN_ALL = 1.01  # probabilities of what one token may be; half precision ro
 _MOST_TOKENS = 2**53
 
 
-def checked(reply: Reply, secrets: Sequence[str] = ()) -> Reply:
-    """The reply less secrets, or the failure that it is."""
+def checked(reply: Reply) -> Reply:
+    """The reply less secrets of this process, or the failure that it is."""
     if isinstance(reply, Failure):
-        return replace(reply, reason=redacted(reply.reason, secrets))
+        return replace(reply, reason=redacted(reply.reason))
     if wrong := fault(reply):
         return Failure(Status.API_ERROR, wrong)
-    return replace(reply, text=without(reply.text, secrets)) if secrets and isinstance(reply, Text) else reply
+    return replace(reply, text=without(reply.text)) if isinstance(reply, Text) else reply
 
 
 def fault(reply: Reply) -> str | None:

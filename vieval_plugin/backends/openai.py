@@ -158,7 +158,7 @@ class OpenAIBackend:
                 reply, kind = await self._likelihood(ask, images), "no probabilities"
         except Refused as refused:
             reply, kind = Failure(refused.status, refused.reason), refused.kind
-        reply = checked(reply, self._server.secrets)
+        reply = checked(reply)
         return (self._failed(reply, kind) if isinstance(reply, Failure) else reply), cut
 
     def _failed(self, failure: Failure, kind: str) -> Failure:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urljoin, urlsplit
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.redaction import redacted
 from vieval_plugin.retry_after import asked_wait
+from vieval_plugin.untrusted import address_of
 
 _FILTERED = ("content_filter", "content_policy", "content management policy", "responsible_ai", "safety system")
 _TOO_LONG = ("context length", "maximum context", "too long")
@@ -50,13 +50,11 @@ def answer_of(body: bytes | bytearray) -> dict[str, Any]:
     return answer
 
 
-def failure_of(
-    code: int, body: bytes | bytearray, headers: Mapping[str, str], url: str, secrets: Sequence[str]
-) -> Again | Refused:
+def failure_of(code: int, body: bytes | bytearray, headers: Mapping[str, str], url: str) -> Again | Refused:
     """What a response that is not 200 means; `url` is the base address that was called."""
-    said, shown = redacted(_said(body), secrets)[:300], redacted(url, secrets)
+    said, shown = redacted(_said(body))[:300], redacted(url)
     if 300 <= code < 400:
-        where = _target(url, headers.get("Location", ""), secrets)
+        where = _target(url, headers.get("Location", ""))
         remedy = "redirects are not followed: base_url should be the final address"
         reason = f"a redirect to {where}, which is not followed" if where else "a redirect, which is not followed"
         return Denied(code, reason, f"{shown} answers with HTTP {code} ({reason}); {remedy}")
@@ -102,11 +100,8 @@ def _said(body: bytes | bytearray) -> str:
     return " ".join(text[:12000].split())
 
 
-def _target(url: str, location: str, secrets: Sequence[str]) -> str:
+def _target(url: str, location: str) -> str:
     """Where a redirect leads, less what may be a secret: user, query and fragment."""
-    try:
-        parts = urlsplit(urljoin(f"{url}/", location))
-        place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if location and parts.netloc else ""
-    except ValueError:
-        return ""
-    return redacted(place, secrets)[:200] if place.isprintable() else ""
+    target = address_of(location, f"{url}/") if location else None
+    place = f"{target.scheme}://{target.server}{target.path}" if target else ""
+    return redacted(place)[:200] if place.isprintable() else ""

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import urlsplit
 
 from tqdm import tqdm
 
@@ -21,7 +20,8 @@ from vieval_plugin.backends.responses import Again, Denied, Refused, answer_of, 
 from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.redaction import redacted, secrets_of
+from vieval_plugin.redaction import redacted, remember, user_of
+from vieval_plugin.untrusted import address_of
 
 if TYPE_CHECKING:
     import aiohttp
@@ -86,7 +86,7 @@ class Server:
     def __init__(self, options: ServerOptions, usage: Usage, seed: int = 0, chats: bool = True) -> None:
         self._chats = chats
         self.options, self.usage, self._key = options, usage, options.key.strip()
-        self.secrets = secrets_of(self._key, options.urls)
+        remember(self._key, options.urls)
         self._addresses = [Address(url.rstrip("/")) for url in options.urls]
         self._told = False
         self._jitter = random.Random(seed)
@@ -103,7 +103,7 @@ class Server:
             raise VievalError('calling a server needs aiohttp; run: pip install "vieval[http]"') from None
         if not self._key.isprintable():
             raise VievalError("the key of a server has a line break or control character in it; set its variable anew")
-        if self._key and (both := next((a.url for a in self._addresses if "@" in urlsplit(a.url).netloc), None)):
+        if self._key and (both := next((a.url for a in self._addresses if user_of(a.url)), None)):
             raise VievalError(
                 f"{redacted(both)}: a user and password in an address and a key cannot be sent both; "
                 "leave out one of the two (OPENAI_API_KEY is the key where no other variable is named)"
@@ -304,15 +304,17 @@ class Server:
         if len(received) > _MOST_BYTES:
             raise Refused(Status.API_ERROR, "malformed answer", "an answer of more than 32 MiB")
         if code != 200:
-            raise failure_of(code, received, told, url, self.secrets)
+            raise failure_of(code, received, told, url)
         return answer_of(received)
 
     async def fetch(self, address: str, most: int = _MOST_BYTES) -> bytes:
         """A file that an answer names; `Refused` for one on another host, and for one that cannot be had whole."""
         import aiohttp
 
-        if urlsplit(address)[:2] not in {urlsplit(one.url)[:2] for one in self._addresses}:
-            raise Refused(Status.API_ERROR, "another host", f"the server names a file on another host: {address[:200]}")
+        file, own = address_of(address), [address_of(one.url) for one in self._addresses]
+        if file is None or file.origin not in [one.origin for one in own if one]:
+            shown = redacted(address)[:200]
+            raise Refused(Status.API_ERROR, "another host", f"the server names a file on another host: {shown}")
         assert self._session is not None
         try:
             async with self._session.get(address, allow_redirects=False) as response:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.untrusted import exists, isdir, path_of
 
 
 @dataclass(frozen=True)
@@ -128,10 +129,10 @@ def named(origin: Origin, network: Any, digest: str) -> str:
 
 def hub_name_or_folder(model: str) -> str:
     """A name on the hub, or the path of a folder that is there; VievalError for a file and for what is neither."""
-    path = Path(model).expanduser()
-    if path.is_dir():
+    path = path_of(model)
+    if isdir(path):
         return str(path)
-    if path.exists():
+    if exists(path):
         raise VievalError(f"{path} is a file; give the folder that it lies in, with config.json beside it")
     # a name on the hub has one slash at most, and begins with neither of these
     if model.startswith(("/", ".", "~")) or model.count("/") > 1:
@@ -141,7 +142,7 @@ def hub_name_or_folder(model: str) -> str:
 
 def why_not(where: str, revision: str | None, error: Exception) -> str:
     """Why weights cannot be loaded, in one line that says what to do."""
-    if not Path(where).is_dir() and isinstance(error, OSError):
+    if not isdir(where) and isinstance(error, OSError):
         version = f" in revision {revision}" if revision else ""
         return (
             f"the weights {where}{version} are neither on this machine nor to be had from the hub; check the name, or "

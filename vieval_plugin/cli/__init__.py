@@ -16,10 +16,13 @@ from typing import Any, NoReturn
 from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import say
 from vieval_plugin.nearest import did_you_mean
+from vieval_plugin.redaction import redacted
 from vieval_plugin.run.ending import stopped_like_ctrl_c, unforeseen
 
 GROUPS = ("judge images", "look at results", "benchmarks", "train judges", "settings and checks")
 """The parts of the help, in order."""
+
+_UNREADABLE = re.compile(r"(\S{80})\S{200,}(\S{80})")  # a name so long hides what is said of it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.rest = rest
             return int(options.run(options))
         except VievalError as error:
-            return _ended(str(error), 1)
+            return _ended(redacted(str(error)), 1)
         except BrokenPipeError:  # who read what is printed has seen enough
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -48,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _ended(line: str, code: int) -> int:
+    line = _UNREADABLE.sub(r"\1...\2", line)
     with contextlib.suppress(OSError):  # of a terminal that is gone
         say(f"vieval: {line}", file=sys.stderr)
     return code
@@ -64,7 +68,7 @@ class _Parser(argparse.ArgumentParser):
         if named := re.match(r"argument COMMAND: invalid choice: '(.*?)'", message):
             known = sorted(name for commands in self.groups.values() for name, _ in commands)
             message = f"no command {named[1]!r}{did_you_mean(named[1], known)} The commands are {', '.join(known)}"
-        super().error(message)
+        super().error(redacted(message))
 
     def format_help(self) -> str:
         wide = max(len(name) for commands in self.groups.values() for name, _ in commands)

@@ -25,6 +25,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.doctor import examine, listed_model
     from vieval_plugin.errors import VievalError
     from vieval_plugin.harmless import say
+    from vieval_plugin.redaction import redacted
 
     asked = None
     if options.base_url:
@@ -34,6 +35,6 @@ def _run(options: argparse.Namespace) -> int:
         raise VievalError("--model goes with --base-url; models of the options are asked without either")
     problems = 0
     for check in examine(asked):
-        say(str(check))
+        say(redacted(str(check)))
         problems += not check.fine
     return 1 if problems else 0

@@ -18,12 +18,14 @@ from vieval_plugin import registry
 from vieval_plugin.config.anchoring import anchored
 from vieval_plugin.config.backbone import Backbone
 from vieval_plugin.config.judges import Judges, Scorer
+from vieval_plugin.config.recorded import safe
 from vieval_plugin.config.section import Section, described
 from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.meta_evaluation.observations import MissingRatings, Policy, StatisticsOptions
 from vieval_plugin.nearest import did_you_mean
+from vieval_plugin.untrusted import isfile, path_of
 from vieval_plugin.yaml_json import read_yaml
 
 __all__ = ["Backbone", "Config", "Judges", "Scorer", "Statistics", "StoreOptions", "ToolOptions"]
@@ -125,13 +127,16 @@ class Config(Section):
         """
         named = dict(self.backbones) if backbone is None else {**self.backbones, "judge": backbone}
         judges = {"reminders": self.judges.reminders, spec.name: self.judges.of(spec)}
-        return {
-            "judges": {name: _adapter(type(value)).dump_python(value, mode="json") for name, value in judges.items()},
-            "backbones": {name: one.without_keys() for name, one in named.items()},
-            **({"scorers": {name: asdict(one) for name, one in self.scorers.items()}} if spec.scored else {}),
-            "statistics": self.statistics.model_dump(mode="json"),
-            "uids": str(self.uids) if self.uids else None,
-        }
+        resolved: dict[str, Any] = safe(
+            {
+                "judges": {name: _adapter(type(one)).dump_python(one, mode="json") for name, one in judges.items()},
+                "backbones": {name: one.model_dump(mode="json") for name, one in named.items()},
+                **({"scorers": {name: asdict(one) for name, one in self.scorers.items()}} if spec.scored else {}),
+                "statistics": self.statistics.model_dump(mode="json"),
+                "uids": str(self.uids) if self.uids else None,
+            }
+        )
+        return resolved
 
     def scored_by(self, given: Mapping[str, Any]) -> Config:
         """The same options, with what a command says of a scorer on top, for every judge that one answers.
@@ -159,8 +164,8 @@ class Config(Section):
     def data_folder(self) -> Path:
         """The folder of prepared benchmarks: VIEVAL_DATA, else the file's `data`, else one in the user's cache."""
         if named := os.environ.get(DATA_VARIABLE):
-            return Path(named).expanduser()
-        return self.data.expanduser() if self.data else Path(platformdirs.user_cache_dir("vieval"))
+            return path_of(named)
+        return path_of(self.data) if self.data else Path(platformdirs.user_cache_dir("vieval"))
 
     def root_of(self, benchmark: Benchmark) -> Path:
         """What a benchmark is loaded from: the data folder, or the user's prompts; VievalError where none are named."""
@@ -213,7 +218,7 @@ def read(path: str) -> Config:
     """
     if not path:
         return Config()
-    file = Path(path).expanduser()
+    file = path_of(path)
     try:
         document = read_yaml(file.read_text(encoding="utf-8")) or {}
         config = Config.model_validate(document)
@@ -240,7 +245,7 @@ def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
 
 
 def _content(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else str(path)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if isfile(path) else str(path)
 
 
 def _explain(error: ValidationError) -> str:

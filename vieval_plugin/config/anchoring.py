@@ -10,11 +10,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from vieval_plugin.untrusted import exists, path_of
+
 
 def anchored(value: Any, folder: Path) -> Any:
     """The same options with every relative path starting at the file's folder."""
     if isinstance(value, Path):
-        return folder / value.expanduser()
+        return path_of(value, folder)
     if isinstance(value, BaseModel):
         names = type(value).model_fields
         return value.model_copy(update={name: anchored(getattr(value, name), folder) for name in names})
@@ -32,5 +34,5 @@ def _anchored_field(field: Any, value: Any, folder: Path) -> Any:
     """A text that may name a folder or a file names one if it is there."""
     if not field.metadata.get("folder"):
         return anchored(value, folder)
-    named = folder / Path(value).expanduser()
-    return str(named) if value and named.exists() else value
+    named = path_of(value, folder)
+    return str(named) if value and exists(named) else value

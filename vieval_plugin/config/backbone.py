@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import Field, field_validator
 
 from vieval_plugin.config.section import Section
 from vieval_plugin.errors import VievalError
-
-_SECRET = re.compile("(^|[_-])(api_?key|key|secret|password|authorization|credentials?|token)$", re.IGNORECASE)
-_REMOVED = "[removed]"
 
 
 class Backbone(Section):
@@ -55,21 +50,3 @@ class Backbone(Section):
         if self.api_key_env not in os.environ:
             raise VievalError(f"backbone {name}: set the environment variable {self.api_key_env} to its key")
         return os.environ[self.api_key_env]
-
-    def without_keys(self) -> dict[str, Any]:
-        """These options as JSON values, less what may be a key: in an address, and in further request fields."""
-        document: dict[str, Any] = self.model_dump(mode="json")
-        document["base_url"] = [_without_user(url) for url in self.base_url]
-        document["extra"] = _without_secrets(document["extra"])
-        return document
-
-
-def _without_user(url: str) -> str:
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
-def _without_secrets(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _REMOVED if _SECRET.search(k) else _without_secrets(one) for k, one in value.items()}
-    return [_without_secrets(one) for one in value] if isinstance(value, list) else value

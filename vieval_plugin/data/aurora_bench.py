@@ -21,6 +21,7 @@ from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.printed import Printed
 from vieval_plugin.meta_evaluation.votes import ByVotes
+from vieval_plugin.untrusted import isfile
 
 NAME = "aurora_bench"
 POINTS, PAIRS, EDITS = "points", "pairs", "edits"
@@ -105,7 +106,7 @@ def load_edits(root: Path, part: str) -> list[Sample]:
 def _missing_sources(root: Path, part: str) -> list[str]:
     """That sources of edits are not there, in one line."""
     sources = [sample.images["source"].source for sample in load_edits(root, part)]
-    absent = [file for file in dict.fromkeys(sources) if isinstance(file, Path) and not file.is_file()]
+    absent = [file for file in dict.fromkeys(sources) if isinstance(file, Path) and not isfile(file)]
     return [f"{len(absent)} of {len(sources)} sources are not there, first {absent[0]}; {ADVICE}"] if absent else []
 
 

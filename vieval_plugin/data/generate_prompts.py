@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from vieval_plugin.data.benchmark import Benchmark
@@ -10,6 +9,7 @@ from vieval_plugin.data.reading.sample_rows import BadLine, address_among, lines
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.meta_evaluation.generators import OfGenerators
+from vieval_plugin.untrusted import isfile
 
 NAME = "generate_prompts"
 PART = "prompts"
@@ -68,7 +68,7 @@ def _wrong(given: Sample) -> str:
 
 
 def _is_file(image: Image) -> bool:
-    return isinstance(image.source, bytes) or os.path.isfile(image.source)
+    return isinstance(image.source, bytes) or isfile(image.source)
 
 
 def _missing(root: Path, part: str) -> list[str]:

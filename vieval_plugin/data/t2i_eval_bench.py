@@ -18,6 +18,7 @@ from vieval_plugin.data.reading.rows import KIND, UNNAMED, Row, rating, read_jso
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
+from vieval_plugin.untrusted import isfile
 
 NAME = "t2i_eval_bench"
 PART = "tig"
@@ -64,7 +65,7 @@ def unpack_images(folder: Path, preparing: Preparing = Preparing()) -> list[str]
 
     named = (image.source for sample in read(folder, PART) for image in sample.images.values())
     archive = folder / ARCHIVE
-    if not archive.is_file() or all(path.is_file() for path in named if isinstance(path, Path)):
+    if not archive.is_file() or all(isfile(path) for path in named if isinstance(path, Path)):
         return []
     try:
         unpack(archive, folder / IMAGES)

@@ -12,6 +12,7 @@ from typing import Any
 from vieval_plugin.data.reading.sample_rows import BadLine, lines_of_file, samples_of_line
 from vieval_plugin.errors import VievalError
 from vieval_plugin.generators.wanted import Wanted, answer_json
+from vieval_plugin.untrusted import isdir, path_of
 from vieval_plugin.yaml_json import read_json
 
 _IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
@@ -35,7 +36,7 @@ class MadeElsewhere:
         self.place = place
         self._files: dict[tuple[str, str], dict[int, Path]] = defaultdict(dict)
         self._prompts: dict[str, dict[int, Path]] = defaultdict(dict)
-        if place.is_dir():
+        if isdir(place):
             self._read_folder()
         else:
             self._read_file(image_model)
@@ -102,11 +103,11 @@ def _rows(folder: Path, number: int, line: bytes) -> Iterator[tuple[str, str, st
         if not isinstance(path, str) or not (uid is not None or isinstance(prompt, str)):
             raise BadLine("image must be a path, beside a uid or a prompt")
         known = "" if uid is None else str(uid)
-        yield _ANY, known, str(prompt or ""), str(row.get("image_model", "")), int(draw or 0), folder / path
+        yield _ANY, known, str(prompt or ""), str(row.get("image_model", "")), int(draw or 0), path_of(path, folder)
         return
     for sample, files in samples_of_line(folder, number, line, None, ""):
         if "output" not in files:
             raise BadLine("it names no image: images.output, or image")
         prompt = sample.texts.get("instruction", sample.texts.get("prompt", ""))
         known = sample.id.uid if isinstance(row, dict) and "uid" in row else ""
-        yield sample.kind, known, prompt, sample.id.image_model, sample.id.draw, folder / files["output"]
+        yield sample.kind, known, prompt, sample.id.image_model, sample.id.draw, path_of(files["output"], folder)

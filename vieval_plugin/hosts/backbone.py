@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
+from vieval_plugin.redaction import SECRET_NAME, redacted
 from vieval_plugin.run.backbones import JUDGE
 
 
@@ -27,7 +28,7 @@ def given_backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone], hos
 
     `named` are the options' backbones. VievalError says which field is wrong, or that it holds a secret that the host shows.
     """
-    if hidden := [name for name in ("api_key", "key") if name in fields]:
+    if hidden := [name for name in fields if SECRET_NAME.search(name)]:
         raise VievalError(
             f"do not pass {hidden[0]}= ({host.seen}); put the key into the environment variable OPENAI_API_KEY, or pass "
             "api_key_env=<the variable that holds it>"
@@ -41,9 +42,9 @@ def given_backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone], hos
         known["base_url"] = tuple(str(known["base_url"]).split(";"))
     if "model" in known:
         known["model"] = str(known["model"])
-    if any("@" in url.partition("://")[2].partition("/")[0] for url in known.get("base_url", ())):
+    if any(redacted(url) != url for url in known.get("base_url", ())):
         raise VievalError(
-            f"do not pass a user and password in base_url= ({host.seen}); put the address under backbones.judge into "
+            f"do not pass a user, password or query in base_url= ({host.seen}); put the address under backbones.judge into "
             "VIEVAL_CONFIG's file, and pass no arguments"
         )
     try:

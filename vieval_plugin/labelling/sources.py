@@ -11,11 +11,14 @@ from vieval_plugin.data.reading.contest_rows import ContestRows, read_contests
 from vieval_plugin.data.reading.rows import Row, read_lines
 from vieval_plugin.data.reading.sample_rows import lines_of_file
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.contests import SCHEMES, Judged
+from vieval_plugin.images import files_of, name_of
+from vieval_plugin.judges.contests import SCHEMES, Judged, candidates_of
+from vieval_plugin.judges.protocol import Image
 from vieval_plugin.nearest import did_you_mean
 from vieval_plugin.results.unjudged import is_run, load_unjudged
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.run.samples_file import read_samples
+from vieval_plugin.untrusted import exists, is_below, path_of
 from vieval_plugin.yaml_json import read_json
 
 
@@ -39,8 +42,8 @@ def read_to_label(named: str, kind: str | None = None) -> list[ToLabel]:
         VievalError: there is nothing of that name, a line of the file is bad or names an image that is not there, a
             kind is lacking, or the benchmark's data is absent.
     """
-    path = Path(named)
-    if not path.exists():
+    path = path_of(named)
+    if not exists(path):
         return _of_benchmark(named)
     if is_run(path):
         given = load_unjudged(path).given
@@ -83,7 +86,15 @@ def _contests(path: Path, kind: str | None) -> list[ToLabel]:
     found = [ToLabel(one, row.where) for one, row in zip(contests, rows, strict=True)]
     for one in found:
         _require_kind(one)
+        _require_below(one, path.parent)
     return found
+
+
+def _require_below(one: ToLabel, folder: Path) -> None:
+    """VievalError for a link out of the folder of a contest's file: it would put any image of this machine on the page."""
+    for file in files_of(candidates_of(one.judged)):
+        if not is_below(file, folder):
+            raise VievalError(f"{one.where}: {name_of(Image(file))} is a link out of {folder}; copy the image there")
 
 
 def _scheme(rows: Sequence[Row]) -> str:

@@ -20,6 +20,7 @@ from vieval_plugin.judges.scorer import Scale
 from vieval_plugin.judges.spec import EVERY_KIND
 from vieval_plugin.nearest import did_you_mean
 from vieval_plugin.prompts.sandbox import PackEnvironment
+from vieval_plugin.untrusted import exists, is_below, isfile, path_of, real
 from vieval_plugin.yaml_json import read_yaml
 
 FILE = "scorer.yaml"
@@ -103,8 +104,8 @@ class Description:
 
     def place(self, named: str) -> str:
         """A path that begins at the description's folder, where there is something there; else the text as it is."""
-        path = self.path.parent / Path(named).expanduser()
-        return str(path) if named and path.exists() else named
+        path = path_of(named, self.path.parent)
+        return str(path) if named and exists(path) else named
 
 
 def is_one(model: str) -> bool:
@@ -131,8 +132,8 @@ def load(model: str) -> Description:
 
 
 def _file(model: str) -> Path | None:
-    path = Path(model).expanduser()
-    if model and (path / FILE).is_file():
+    path = path_of(model)
+    if model and isfile(path / FILE):
         return path / FILE
     return path if path.suffix in (".yaml", ".yml") else None
 
@@ -156,7 +157,7 @@ def _load(file: Path, changed: int) -> Description:
     low, high = written.score.linear or written.score.sigmoid or (0.0, 1.0)
     return Description(
         file,
-        file.parent.resolve().name if file.name == FILE else file.stem,
+        real(file.parent).name if file.name == FILE else file.stem,
         written.form,
         written.aspect,
         written.kinds,
@@ -176,7 +177,7 @@ def _alternatives(named: tuple[str | tuple[str, ...], ...]) -> tuple[tuple[str, 
 def _read(file: Path, template: str) -> str:
     path = file.parent / template
     try:
-        if not path.resolve().is_relative_to(file.parent.resolve()):
+        if not is_below(path, file.parent):
             raise VievalError(f"{file}: the template {template} lies outside the description's folder; copy it there")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

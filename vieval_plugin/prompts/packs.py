@@ -13,7 +13,6 @@ what the sub-scores of its answer mean::
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ import vieval_plugin.prompt_templates
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.wording import PackQuestion, Replies
 from vieval_plugin.prompts.sandbox import PackEnvironment, TooMuch
+from vieval_plugin.untrusted import exists, is_below, isfile, path_of
 from vieval_plugin.yaml_json import read_yaml
 
 MANIFEST = "manifest.yaml"
@@ -105,11 +105,7 @@ def load(name_or_folder: str) -> Pack:
     """Load a pack by its built-in name (`viescore/v1`) or from a user's folder; VievalError says what is wrong with it."""
     root = Path(vieval_plugin.prompt_templates.__path__[0])
     inside = root / name_or_folder
-    folder = (
-        inside
-        if name_or_folder.count("/") == 1 and os.path.isfile(inside / MANIFEST)
-        else Path(name_or_folder).expanduser()
-    )
+    folder = inside if name_or_folder.count("/") == 1 and isfile(inside / MANIFEST) else path_of(name_or_folder)
     manifest = _read_manifest(folder)
     shared = {path.name: _read(root / SHARED, path.name) for path in sorted((root / SHARED).glob("*.jinja"))}
     texts = shared | {path.name: _read(folder, path.name) for path in sorted(folder.glob("*.jinja"))}
@@ -130,7 +126,7 @@ def load(name_or_folder: str) -> Pack:
 
 def _read_manifest(folder: Path) -> _Manifest:
     path = folder / MANIFEST
-    if not os.path.exists(path):
+    if not exists(path):
         raise VievalError(
             f"{folder}: no prompt pack there ({MANIFEST} is missing); `vieval prompts list` shows the built-in ones"
         )
@@ -145,12 +141,12 @@ def _read(folder: Path, file: str, what: str = "template") -> str:
     """A text file of a pack, which lies in its folder: a link could show a server any file of this machine."""
     path = folder / file
     try:
-        if not path.resolve().is_relative_to(folder.resolve()):
+        if not is_below(path, folder):
             raise VievalError(f"{path}: a link out of the pack's folder; copy the {what} there")
-        if not path.is_file():
+        if not isfile(path):
             raise VievalError(f"{path}: the {what} is not a file")
         if path.stat().st_size > _MOST_BYTES:
             raise VievalError(f"{path}: larger than {_MOST_BYTES} bytes, no {what} is")
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError, RuntimeError) as error:  # the last for links in a circle
+    except (OSError, UnicodeDecodeError) as error:
         raise VievalError(f"{path}: the {what} cannot be read ({error})") from None

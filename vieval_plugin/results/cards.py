@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.records import Provenance, Record
+from vieval_plugin.untrusted import isdir, isfile, path_of
 from vieval_plugin.yaml_json import read_json
 
 CARD = "card.json"
@@ -23,7 +23,7 @@ def trained_on(card: Path) -> frozenset[str]:
     Raises:
         VievalError: there is no card, or what is there is none.
     """
-    file = card / CARD if card.is_dir() else card
+    file = card / CARD if isdir(card) else card
     try:
         uids = read_json(file.read_bytes())["uids"]
         if not isinstance(uids, list) or not all(isinstance(uid, str) for uid in uids):
@@ -36,23 +36,14 @@ def trained_on(card: Path) -> frozenset[str]:
 
 
 def own_cards(source: Provenance) -> list[Path]:
-    """The cards in those folders that the options of a run name and that are on this machine."""
-    return [Path(text) / CARD for text in _texts(source.options) if (Path(text).expanduser() / CARD).is_file()]
+    """The cards in the folders of models that the options of a run name, as far as they are on this machine."""
+    parts = [source.options.get(part) for part in ("backbones", "scorers")]
+    named = [one for part in parts if isinstance(part, Mapping) for one in part.values() if isinstance(one, Mapping)]
+    cards = [path_of(str(one["model"])) / CARD for one in named if one.get("model")]
+    return [card for card in cards if isfile(card)]
 
 
 def was_trained_on(record: Record, uids: frozenset[str]) -> bool:
     """Whether a record is of a sample, or of its group, that is among the uids; of a contest, any candidate's."""
     names = [str(record.id), record.group, *map(str, record.candidates)]
     return not uids.isdisjoint(names)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    held: Sequence[Any] = []
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        held = list(value.values())
-    elif isinstance(value, (list, tuple)):
-        held = value
-    for one in held:
-        yield from _texts(one)

@@ -7,20 +7,22 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from vieval_plugin.config.recorded import safe
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import SCHEMA, Made, Provenance, Record, Unjudged
 from vieval_plugin.results import schema_1
+from vieval_plugin.untrusted import overlong, path_of
 from vieval_plugin.yaml_json import read_json
 
 _ID, _VERDICT, _PROVENANCE = TypeAdapter(SampleId), TypeAdapter(Verdict), TypeAdapter(Provenance)
 _VOTES, _MADE = TypeAdapter(Votes), TypeAdapter(Made)
+_DEEPEST = 60  # as of JSON
 
 
 def read_response(text: str) -> tuple[SampleId, Verdict, Provenance]:
@@ -35,23 +37,38 @@ def read_record(response: str, target: str) -> Record:
     if told.id != (replace(identity, image_model="", draw=0) if told.conditions else identity):
         raise VievalError(f"response and target name different samples ({identity} and {told.id})")
     made = made_of(responded) if told.conditions else None
-    return Record(
-        identity,
-        verdict,
-        provenance,
-        told.ratings,
-        told.tags,
-        str(responded.get("sample", "")),
-        told.kind,
-        told.group,
-        told.place,
-        told.votes,
-        told.candidates,
-        told.category,
-        made,
-        made_under(told.conditions, identity, made) if told.conditions and made else None,
-        rated=told.rated,
+    return plain(
+        Record(
+            identity,
+            verdict,
+            provenance,
+            told.ratings,
+            told.tags,
+            str(responded.get("sample", "")),
+            told.kind,
+            told.group,
+            told.place,
+            told.votes,
+            told.candidates,
+            told.category,
+            made,
+            made_under(told.conditions, identity, made) if told.conditions and made else None,
+            rated=told.rated,
+        )
     )
+
+
+def plain(record: Record) -> Record:
+    """The record; VievalError for one with a name that no table can show, or a step deeper than any judge asks."""
+    verdict, source = record.verdict, record.provenance
+    about = record.kind, record.group, record.category, *record.tags, *verdict.findings, *verdict.scores
+    by = source.judge, source.backbone, source.label, source.pack, *source.settings, *source.aspects
+    names = (name for one in (record.id, *record.candidates) for name in (one.part, one.image_model, one.uid))
+    if wrong := overlong(*names, *about, *by, *(part for step in verdict.trace for part in step.path)):
+        raise VievalError(wrong)
+    if (deep := max((len(step.path) for step in verdict.trace), default=0)) > _DEEPEST:
+        raise VievalError(f"a step {deep} levels deep, where {_DEEPEST} are allowed")
+    return record
 
 
 @dataclass(frozen=True)
@@ -82,10 +99,10 @@ def _target(text: str) -> _Target:
         tags = tuple(map(str, document["tags"]))
         votes = _VOTES.validate_python(document["votes"]) if "votes" in document else None
         candidates = tuple(map(_ID.validate_python, document.get("candidates", ())))
+        category = str(document.get("category", ""))
+        conditions = _conditions(identity, document, kind, group, tags)
     except (ValidationError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise VievalError(f"not a VIEval target ({_brief(error)})") from None
-    category = str(document.get("category", ""))
-    conditions = _conditions(identity, document, kind, group, tags)
     return _Target(identity, ratings, tags, kind, group, place, votes, candidates, category, conditions, rated)
 
 
@@ -121,7 +138,7 @@ def _conditions(
     """What a generator was given, where a target has it."""
     if "texts" not in document:
         return None
-    images = {str(role): Image(Path(path)) for role, path in document["images"].items()}
+    images = {str(role): Image(path_of(path)) for role, path in document["images"].items()}
     texts = {str(name): str(text) for name, text in document["texts"].items()}
     about = str(document.get("category", ""))
     return Sample(identity, images, texts, tags=tags, kind=kind, group=group, category=about)
@@ -134,7 +151,7 @@ def made_of(document: Mapping[str, Any]) -> Made | None:
 
 def made_under(conditions: Sample, identity: SampleId, made: Made) -> Sample:
     """The sample that a generator made of conditions; without an output where it made no image."""
-    output = {"output": Image(Path(made.image))} if made.image else {}
+    output = {"output": Image(path_of(made.image))} if made.image else {}
     return replace(conditions, id=identity, images={**conditions.images, **output})
 
 
@@ -167,7 +184,8 @@ def read_provenance(document: Mapping[str, Any]) -> Provenance:
 @lru_cache(maxsize=64)
 def _provenance(document: bytes) -> Provenance:
     """Thousands of rows share one provenance, options included. Marshalled, as the quickest way to a key for a cache."""
-    return _PROVENANCE.validate_python(marshal.loads(document))
+    source = _PROVENANCE.validate_python(marshal.loads(document))
+    return replace(source, options=safe(source.options))  # another version may have kept more
 
 
 def _document(text: str, part: str) -> dict[str, Any]:

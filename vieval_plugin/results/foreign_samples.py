@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.results.host_samples import responses_of
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.run.generated import MadeImage, made_images, read_answer
+from vieval_plugin.untrusted import isfile, path_of, real
 from vieval_plugin.yaml_json import read_json
 
 _DATA = re.compile(r"data:image/[a-z]+;base64,", re.IGNORECASE)
@@ -54,7 +54,7 @@ def made_of_row(row: Mapping[str, Any], file: Path, kind: str | None) -> Iterato
     conditions = Sample(SampleId(OWN, kind, "", f"{task}-{number}"), _shown(row), {text: prompt})
     answers = [read_answer(answer, number) for answer in responses_of(row)]
     wanted = max((len(answer.images) for answer in answers), default=0)
-    yield from made_images(conditions, file.resolve().parent.name, answers, max(wanted, 1))
+    yield from made_images(conditions, real(file).parent.name, answers, max(wanted, 1))
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Image]:
@@ -66,6 +66,6 @@ def _shown(row: Mapping[str, Any]) -> dict[str, Image]:
                 return {"source": Image(base64.b64decode(one[head.end() :], validate=True))}
             except (binascii.Error, ValueError):
                 continue
-        if isinstance(one, str) and os.path.isfile(one):
-            return {"source": Image(Path(one).absolute())}
+        if isinstance(one, str) and isfile(one):
+            return {"source": Image(path_of(one).absolute())}
     return {}

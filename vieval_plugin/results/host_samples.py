@@ -17,6 +17,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.records import Record, lines_of
 from vieval_plugin.results.documents import read_record, read_response
 from vieval_plugin.results.sources import Source, source_of
+from vieval_plugin.untrusted import exists, isfile, real
 from vieval_plugin.yaml_json import read_json
 
 _RUN = re.compile(r"T[0-9]{8}(_G|-)")
@@ -28,12 +29,12 @@ def samples_files(result: Path) -> list[Path]:
 
     One judge under other options, such as another temperature, is another.
     """
-    if result.is_file():
+    if isfile(result):
         return [result]
-    if not result.exists():
+    if not exists(result):
         raise VievalError(f"{result}: no such file or folder")
     held: dict[tuple[Path, str], list[Path]] = {}
-    for path in sorted({path.resolve() for path in result.rglob("*_samples_*.jsonl")}):
+    for path in sorted({real(path) for path in result.rglob("*_samples_*.jsonl")}):
         folder = path.parent.parent if _RUN.match(path.parent.name) else path.parent
         held.setdefault((folder, re.sub(r"^.*_samples_", "", path.name)), []).append(path)
     newest = [_newest(by_one) for same in held.values() for by_one in _by_judge(same)]
@@ -90,7 +91,7 @@ def records_of(path: Path) -> list[tuple[Record, ...]]:
 def _summary(path: Path) -> Path | None:
     """What the host wrote of the whole run, beside its samples."""
     summary = path.with_name(path.name.split("_samples_")[0] + "_results.json")
-    return summary if summary.is_file() else None
+    return summary if isfile(summary) else None
 
 
 def _tokens(row: Mapping[str, Any]) -> list[int | None]:

@@ -19,6 +19,7 @@ from vieval_plugin.results.rows import rows_of
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.samples_file import read_samples
+from vieval_plugin.untrusted import exists
 
 _NAMED = 5
 
@@ -79,7 +80,7 @@ def open_results(results: Sequence[Path], samples: Path | None = None) -> Lookup
     """Records of lmms-eval runs (--output_path, or a samples file) or of `vieval score`; VievalError names a bad row."""
     found: list[Record] = []
     for result in results:
-        if not result.exists():
+        if not exists(result):
             raise VievalError(
                 f"{result}: no such file or folder; pass a run's --output_path, or what vieval score wrote"
             )

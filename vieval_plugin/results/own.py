@@ -10,7 +10,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.records import SCHEMA, Record, lines_of
 from vieval_plugin.results import schema_1
-from vieval_plugin.results.documents import read_provenance, read_verdict
+from vieval_plugin.results.documents import plain, read_provenance, read_verdict
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.yaml_json import read_json
 
@@ -44,16 +44,18 @@ def records_of(path: Path) -> Iterator[Record]:
             kind, uid = str(row["kind"]), str(row["uid"])
             verdict = read_verdict({name: row[name] for name in _VERDICT if name in row})
             identity = SampleId(OWN, kind, str(row["image_model"]), uid, int(row.get("draw", 0)))
-            yield Record(
-                identity,
-                verdict,
-                read_provenance(row["provenance"]),
-                {},
-                tuple(map(str, row.get("tags", ()))),
-                fingerprint=str(row.get("sample", "")),
-                kind=kind,
-                group=uid,
-                category=str(row.get("category", "")),
+            yield plain(
+                Record(
+                    identity,
+                    verdict,
+                    read_provenance(row["provenance"]),
+                    {},
+                    tuple(map(str, row.get("tags", ()))),
+                    fingerprint=str(row.get("sample", "")),
+                    kind=kind,
+                    group=uid,
+                    category=str(row.get("category", "")),
+                )
             )
         except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
             said = " ".join(str(error).split())[:200]

@@ -23,6 +23,7 @@ from vieval_plugin.records import Provenance, lines_of
 from vieval_plugin.results import logs
 from vieval_plugin.results.documents import read_response
 from vieval_plugin.results.host_samples import responses_of
+from vieval_plugin.untrusted import exists, isfile
 from vieval_plugin.yaml_json import read_json
 
 Recorded: TypeAlias = tuple[Verdict, Provenance | None]
@@ -158,11 +159,11 @@ def load(source: Path, judge: str, name: str = "") -> Recording:
 
     Raises VievalError naming the file when nothing fits or a file is malformed.
     """
-    if not source.exists():
+    if not exists(source):
         raise VievalError(
             f"{source}: no such file or folder; logs= takes the authors' results folder or an earlier --output_path"
         )
-    files = [source] if source.is_file() else sorted(source.rglob("*samples_*.jsonl"))
+    files = [source] if isfile(source) else sorted(source.rglob("*samples_*.jsonl"))
     if files:
         stamps = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
         by_judge, unread = _read_samples(stamps)

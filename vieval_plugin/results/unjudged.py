@@ -17,6 +17,7 @@ from vieval_plugin.results.host_samples import responses_of, samples_files
 from vieval_plugin.run.generated import undrawn
 from vieval_plugin.run.prepare import unjudged
 from vieval_plugin.run.samples_file import Given
+from vieval_plugin.untrusted import isdir
 from vieval_plugin.yaml_json import read_json
 
 
@@ -48,7 +49,7 @@ def is_run(path: Path) -> bool:
     Raises:
         VievalError: it is neither a folder nor a plain file.
     """
-    if path.is_dir():
+    if isdir(path):
         return True
     require_plain(path)
     try:
@@ -71,7 +72,7 @@ def load_unjudged(path: Path, kind: str | None = None) -> UnjudgedRun:
     """
     given, judges = Given(), dict[tuple[str, str], None]()
     for file in samples_files(path):
-        for number, line in enumerate(lines_of(file.read_text(encoding="utf-8")), start=1):
+        for number, line in enumerate(_lines(file), start=1):
             try:
                 for found in _found(read_json(line), file, kind):
                     judges[found.judge] = None
@@ -93,6 +94,13 @@ def load_unjudged(path: Path, kind: str | None = None) -> UnjudgedRun:
         raise VievalError(f"{path}: tasks of several judges ({named}); pass the samples file of one of them")
     [(judge, setting)] = judges
     return UnjudgedRun(given, judge, setting)
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return lines_of(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise VievalError(f"{file}: cannot be read ({error}); restore it, or leave it out") from None
 
 
 def _found(row: Mapping[str, Any], file: Path, kind: str | None) -> Iterator[_Found]:

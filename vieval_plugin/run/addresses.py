@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import platformdirs
 
@@ -19,8 +19,9 @@ from vieval_plugin.redaction import redacted
 from vieval_plugin.run.prepare import unjudged
 from vieval_plugin.run.runner import absent_image
 from vieval_plugin.run.samples_file import Given
+from vieval_plugin.untrusted import PORTS, address_of
 
-_PORTS = {"http": 80, "https": 443}
+_HOST = re.compile(r"[^\s/?#@]+")
 _SHOWN = 200
 
 
@@ -56,7 +57,7 @@ def fetch_images(given: Given, hosts: Sequence[str], anew: bool = False) -> None
         sample = given.samples[number]
         sample = replace(sample, images={**sample.images, **{role: Image(path) for role, path in files.items()}})
         told = [
-            f"the image {role} cannot be had from {_shown(given.addresses[number][role])}: {reasons[path]}"
+            f"the image {role} cannot be had from {redacted(given.addresses[number][role])[:_SHOWN]}: {reasons[path]}"
             for role, path in files.items()
             if path in reasons
         ]
@@ -72,28 +73,20 @@ def fetch_images(given: Given, hosts: Sequence[str], anew: bool = False) -> None
 
 def _host(named: str) -> tuple[str, int | None]:
     """A host's name and port as the user gives them."""
-    try:
-        parts = urlsplit(f"//{named}")
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if not host or parts.netloc != named or "@" in named:
+    address = address_of(f"//{named}")
+    if address is None or not _HOST.fullmatch(named):
         raise VievalError(
-            f"--allow-urls {named[:_SHOWN]!r} is no host; name one such as images.example.com or 127.0.0.1:8000"
+            f"--allow-urls {redacted(named)[:_SHOWN]!r} is no host; name one such as images.example.com or 127.0.0.1:8000"
         )
-    return host, port
+    return address.host, address.port
 
 
-def _allowed(address: str, allowed: set[tuple[str, int | None]]) -> bool:
-    try:
-        parts = urlsplit(address)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
+def _allowed(text: str, allowed: set[tuple[str, int | None]]) -> bool:
+    address = address_of(text)
+    if address is None or address.scheme not in PORTS:
         return False
-    usual = _PORTS.get(parts.scheme)
-    if usual is None:
-        return False
-    return (host, port or usual) in allowed or (port in (None, usual) and (host, None) in allowed)
+    usual = address.port == PORTS[address.scheme]
+    return (address.host, address.port) in allowed or (usual and (address.host, None) in allowed)
 
 
 def _file(address: str) -> Path:
@@ -106,8 +99,3 @@ def _require_image(body: bytes) -> None:
         examine(Image(body), body)
     except VievalError as error:
         raise ValueError(str(error)) from None
-
-
-def _shown(address: str) -> str:
-    """An address without what may be a key: user, password and query."""
-    return redacted(address.partition("?")[0])[:_SHOWN]

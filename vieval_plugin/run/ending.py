@@ -18,7 +18,7 @@ from types import FrameType
 import platformdirs
 
 from vieval_plugin.harmless import console
-from vieval_plugin.redaction import environment_keys, redacted
+from vieval_plugin.redaction import redacted
 
 
 @dataclass
@@ -89,9 +89,9 @@ def _ctrl_c_known() -> Iterator[None]:
 
 def unforeseen(error: BaseException) -> str:
     """One line for an error that nobody foresaw, and its traceback in a file that the line names."""
-    told = " ".join(redacted(f"{type(error).__name__}: {error}", environment_keys()).split())[:300]
+    told = " ".join(redacted(f"{type(error).__name__}: {error}").split())[:300]
     lines = [" ".join(sys.argv), *"".join(traceback.format_exception(error)).split("\n")]
-    file = _kept(redacted("\n".join(map(console, lines)), environment_keys()))
+    file = _kept(redacted("\n".join(map(console, lines))))
     where = f"its traceback is in {file}" if file else "its traceback could not be written"
     return f"an unforeseen error ({told}); {where}; please report it"
 

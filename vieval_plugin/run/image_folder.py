@@ -13,6 +13,7 @@ from vieval_plugin.data.reading.sample_table import kind_of
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.run.samples_file import Given, add_row
+from vieval_plugin.untrusted import isdir, real
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
@@ -53,14 +54,14 @@ def read_folders(folders: Sequence[Path], prompts: Path, kind: str | None = None
 
 def holds_images(folder: Path) -> bool:
     """Whether images are in a folder, or in folders of it."""
-    return folder.is_dir() and any(_images(one) for one in (folder, *folder.iterdir()) if one.is_dir())
+    return isdir(folder) and any(_images(one) for one in (folder, *folder.iterdir()) if one.is_dir())
 
 
 def _image_models(folders: Sequence[Path]) -> dict[str, list[Path]]:
     """The image files of each image model, which is called by its folder."""
     found: dict[str, list[Path]] = {}
     for folder in folders:
-        if not folder.is_dir():
+        if not isdir(folder):
             raise VievalError(f"{folder}: no folder of images; with --prompts, pass folders of images")
         within = (
             [folder] if _images(folder) else sorted(one for one in folder.iterdir() if one.is_dir() and _images(one))
@@ -68,7 +69,7 @@ def _image_models(folders: Sequence[Path]) -> dict[str, list[Path]]:
         if not within:
             raise VievalError(f"{folder}: no images in it, nor in its folders ({', '.join(SUFFIXES)})")
         for one in within:
-            name = one.resolve().name.encode(errors="replace").decode()  # results hold whole characters only
+            name = real(one).name.encode(errors="replace").decode()  # results hold whole characters only
             if name in found:
                 raise VievalError(
                     f"{one}: another folder is called {name} as well; rename one, as they are image models"

@@ -27,6 +27,7 @@ from vieval_plugin.records import SCHEMA, Provenance, fingerprint, verdict_docum
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.run.prepare import unjudged
 from vieval_plugin.run.runner import absent_image
+from vieval_plugin.untrusted import overlong
 
 
 @dataclass
@@ -154,7 +155,7 @@ def _objects(path: Path) -> Iterator[NumberedRow]:
 def _unread(row: Mapping[str, Any], number: int, kind: str | None) -> Sample:
     """The sample that a bad row stands for, as far as it can be told."""
     named = row.get("uid"), row.get("image_model"), row.get("kind", row.get("task", kind))
-    uid, model, code = (one if isinstance(one, str) else "" for one in named)
+    uid, model, code = (one if isinstance(one, str) and not overlong(one) else "" for one in named)
     draw = drawn if isinstance(drawn := row.get("draw", 0), int) else 0
     return Sample(SampleId(OWN, code, model, uid or f"line {number}", draw), {})
 

@@ -10,6 +10,7 @@ from typing import Any
 from vieval_plugin import registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.records import lines_of
+from vieval_plugin.untrusted import isfile
 from vieval_plugin.yaml_json import read_json
 
 
@@ -61,7 +62,7 @@ def _turns(row: dict[str, Any]) -> list[LearntTurn]:
     _require_trainable(row["id"])
     messages, images = row["messages"], row["images"]
     for image in images:
-        if not Path(image).is_file():
+        if not isfile(image):
             raise VievalError(f"the image {image} is not there; export the run again")
     return [_turn(row["id"], messages, images, place) for place in row["trained"]]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from vieval_plugin.backends.measure import pair, working_pixels
 from vieval_plugin.backends.scorers import NetworkMetric, Picture, Shown
 from vieval_plugin.backends.weights import Origin, device, identity, library, named, state_dict
 from vieval_plugin.errors import VievalError
+from vieval_plugin.untrusted import path_of
 
 # which of torchmetrics' slices each convolution of torchvision's AlexNet is in
 _SLICES = {"0": "slice1", "3": "slice2", "6": "slice3", "8": "slice4", "10": "slice5"}
@@ -45,7 +45,7 @@ def load(origin: Origin) -> PerceptualDistance:
         )
     if origin.revision:
         raise VievalError(f"revision {origin.revision}: {origin.model} is a file, which has none")
-    path = Path(origin.model).expanduser()
+    path = path_of(origin.model)
     held = state_dict(path)
     found = {
         f"{place}.{layer}.{kind}": held.get(f"features.{layer}.{kind}")

@@ -110,7 +110,7 @@ class Served:
         except Refused as refused:
             self._usage.failures[refused.kind] += 1
             reply = Failure(refused.status, refused.reason)
-        return checked(reply, server.secrets)
+        return checked(reply)
 
     def _wrong(self, answer: dict[str, Any]) -> str | None:
         try:

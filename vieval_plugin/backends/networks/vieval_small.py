@@ -14,6 +14,7 @@ from vieval_plugin.backends import vieval_small_views as views
 from vieval_plugin.backends.scorers import NetworkMetric, Picture, Shown
 from vieval_plugin.backends.weights import Origin, device, identity, library, state_dict
 from vieval_plugin.errors import VievalError
+from vieval_plugin.untrusted import path_of
 
 WEIGHTS = Path(__file__).with_name("vieval_small.safetensors")
 """The weights that are shipped."""
@@ -44,7 +45,7 @@ def load(origin: Origin) -> SmallJudge:
     """
     if origin.revision:
         raise VievalError(f"revision {origin.revision}: these weights are a file, which has none")
-    path = Path(origin.model).expanduser() if origin.model else WEIGHTS
+    path = path_of(origin.model) if origin.model else WEIGHTS
     held, told = state_dict(path), _told(path)
     torch, network = library("torch"), library("vieval_plugin.backends.vieval_small_network")
     try:

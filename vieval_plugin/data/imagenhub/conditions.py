@@ -16,6 +16,7 @@ from vieval_plugin.data.imagenhub.samples import LOOKUP
 from vieval_plugin.data.imagenhub.tasks import museum_folder
 from vieval_plugin.data.reading.download import Download, Failed
 from vieval_plugin.files import write_whole
+from vieval_plugin.redaction import redacted
 
 PAGE, MAX_ROWS = 100, 10_000  # rows; the dataset viewer gives no larger page
 
@@ -103,7 +104,7 @@ async def _hub_rows(hub: str, split: HubSplit, fetch: Fetch) -> list[dict[str, A
         async def pages(offsets: Iterable[int]) -> list[dict[str, Any]]:
             jobs = [Download(rows_url(hub, split, at), Path(folder) / f"{at}.json", _check_page) for at in offsets]
             if failed := await fetch(jobs):
-                raise ValueError(f"{failed[0].url}: {failed[0].reason}")
+                raise ValueError(f"{redacted(failed[0].url)}: {failed[0].reason}")
             return [_json_object(job.path.read_bytes()) for job in jobs]
 
         first = await pages([0])

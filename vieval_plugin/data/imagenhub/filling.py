@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from PIL import Image
 
@@ -25,6 +24,7 @@ from vieval_plugin.data.imagenhub.tasks import NAME, TASKS, museum_folder, ratin
 from vieval_plugin.data.reading.download import Download, Failed, fetch_all
 from vieval_plugin.data.reading.folders import no_count, without_network
 from vieval_plugin.errors import VievalError
+from vieval_plugin.redaction import redacted
 
 MAX_PIXELS = 32 * 2**20
 FORMATS = ("JPEG", "PNG", "WEBP")
@@ -73,7 +73,7 @@ def _silent(filled: Filled) -> str:
     failed = [one for kind in filled.fetched for one in kind.failed]
     if not failed or any(one.answered for one in failed) or any(one.there or one.fetched for one in filled.fetched):
         return ""
-    hosts = dict.fromkeys(urlsplit(one.url).netloc for one in failed)
+    hosts = dict.fromkeys(one.host for one in failed)
     return f"{', '.join(hosts)} does not answer ({failed[0].reason})"
 
 
@@ -130,7 +130,7 @@ def summary_lines(filled: Filled) -> list[str]:
             lines.append(f"{name}: {one.note}")
         for reason in dict.fromkeys(failed.reason for failed in one.failed):
             alike = [failed for failed in one.failed if failed.reason == reason]
-            missing = f"{len(alike)} of {one.total} {one.kind} missing, first: {alike[0].url} ({reason})"
+            missing = f"{len(alike)} of {one.total} {one.kind} missing, first: {redacted(alike[0].url)} ({reason})"
             lines.append(f"{name}: {missing}; run the command again to retry")
         if not one.failed:
             files = "1 file" if one.total == 1 else f"{one.total} files"

@@ -10,6 +10,7 @@ from vieval_plugin.data.imagenhub.ratings import aspects, read_ratings
 from vieval_plugin.data.imagenhub.tasks import NAME, TaskInfo, museum_folder, task_info
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
+from vieval_plugin.untrusted import isfile
 
 LOOKUP = "dataset_lookup.json"
 
@@ -59,7 +60,7 @@ def missing_conditions(root: Path, part: str) -> list[str]:
     uids = [sample.id.uid for sample in conditions(root, part)]
     lines = []
     for _, subfolder in info.images:
-        if absent := [uid for uid in uids if not (museum / subfolder / uid).is_file()]:
+        if absent := [uid for uid in uids if not isfile(museum / subfolder / uid)]:
             lines.append(f"{museum / subfolder}: {len(absent)} of {len(uids)} images missing, first {absent[0]}")
     return lines
 
@@ -75,7 +76,7 @@ def missing(root: Path, part: str) -> list[str]:
     if absent := [uid for uid in ratings if uid not in lookup]:
         lines.append(f"{museum / LOOKUP}: no conditions for {len(absent)} of {len(ratings)} uids")
     for subfolder in info.museum_folders:
-        if absent := [uid for uid in ratings if not (museum / subfolder / uid).is_file()]:
+        if absent := [uid for uid in ratings if not isfile(museum / subfolder / uid)]:
             lines.append(f"{museum / subfolder}: {len(absent)} of {len(ratings)} images missing, first {absent[0]}")
     return lines
 

@@ -26,6 +26,7 @@ from vieval_plugin.data.reading.folders import DataFolder, without_network
 from vieval_plugin.data.reading.rows import Row, read_lines
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import write_whole
+from vieval_plugin.untrusted import isfile
 
 IMAGES = "images"
 _BATCH = 16  # rows that are in memory at once
@@ -119,7 +120,7 @@ def _is_there(folder: DataFolder, root: Path, part: str, images: bool) -> bool:
     if not images:
         return bool(found)
     rows = read_lines(home / CONTESTS, "") if (home / CONTESTS).exists() else []
-    return bool(rows) and all((home / str(name)).is_file() for row in rows for name in _needed(row))
+    return bool(rows) and all(isfile(home / str(name)) for row in rows for name in _needed(row))
 
 
 def _needed(row: Row) -> Iterator[Any]:

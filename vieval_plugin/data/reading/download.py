@@ -15,7 +15,6 @@ from http import HTTPStatus
 from http.client import responses as PHRASES
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
-from urllib.parse import urljoin, urlsplit
 
 from tqdm import tqdm
 
@@ -23,6 +22,7 @@ from vieval_plugin.data.reading.public_hosts import NoPublicAddress, public_conn
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import remove_unfinished, write_whole
 from vieval_plugin.retry_after import asked_wait
+from vieval_plugin.untrusted import PORTS, address_of
 
 if TYPE_CHECKING:
     import aiohttp
@@ -65,6 +65,10 @@ class Failed:
     path: Path
     reason: str
     answered: bool = True
+
+    @property
+    def host(self) -> str:
+        return _host(self.url)
 
 
 class _Failure(Exception):
@@ -157,7 +161,7 @@ async def _fetch_side_by_side(
 
 
 async def _fetch(run: _Run, job: Download) -> None:
-    host = urlsplit(job.url).netloc
+    host = _host(job.url)
     if run.silent[host] >= SILENT_JOBS:
         raise _Failure(f"not tried, as {host} does not answer", answered=False)
     try:
@@ -220,25 +224,20 @@ async def _attempt(run: _Run, url: str) -> bytes:
 
 def _redirected(run: _Run, url: str, status: int, location: str) -> str:
     """Where a redirect leads, if that is a host that was named; what it asks for there is in no message."""
-    try:
-        target = urljoin(url, location)
-    except ValueError:
-        target = ""
-    host, secure = _host(target), url.startswith("https:")
-    if not location or not target.startswith("https:" if secure else ("https:", "http:")):
+    target = address_of(location, url)
+    if not location or target is None or target.scheme not in (("https",) if url.startswith("https:") else PORTS):
         raise _Failure(f"{status} redirect to no usable address")
+    host = target.server
     if host not in run.hosts:
         shown = host[:200] if host.isprintable() else "..."
         raise _Failure(f"{status} redirect to another host ({shown}), which is not followed")
-    return target
+    return target.url
 
 
 def _host(url: str) -> str:
     """The host and port of an address, without user and password; empty where it has none."""
-    try:
-        return urlsplit(url).netloc.rpartition("@")[2].lower()
-    except ValueError:
-        return ""
+    address = address_of(url)
+    return address.server if address else ""
 
 
 def _refusal(status: int, retry_after: str | None) -> _Failure:

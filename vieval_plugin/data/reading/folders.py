@@ -13,6 +13,7 @@ from vieval_plugin.data.benchmark import Prepared, Preparing, known_part
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import write_whole
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
+from vieval_plugin.untrusted import isfile
 
 
 def without_network(name: str, root: Path, why: str) -> tuple[str, str]:
@@ -126,7 +127,7 @@ def missing_images(found: Iterable[Judged], advice: str) -> list[str]:
         wanted[sample.id.image_model].update(dict.fromkeys(named))
     lines = []
     for files in wanted.values():
-        absent = [file for file in files if not file.is_file()]
+        absent = [file for file in files if not isfile(file)]
         if absent:
             folder = Path(os.path.commonpath([file.parent for file in files]))
             first = absent[0].relative_to(folder).as_posix()

@@ -13,6 +13,7 @@ from typing import Any
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image
+from vieval_plugin.untrusted import exists, isfile
 
 ASPECT = "SC"
 """What ratings of how well an image fits its text are ratings of."""
@@ -43,7 +44,11 @@ class Row:
     def uid(self, column: str) -> str:
         """What names a row: a whole number or a text, without the `#` that stands between it and a number in some uids."""
         value = self._cell(column)
-        if isinstance(value, bool) or not isinstance(value, (int, str)) or not re.fullmatch(r"[^#\n]+", str(value)):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, str))
+            or not re.fullmatch(r"[^#\n]{1,1000}", str(value))
+        ):
             raise VievalError(f"{self.where}: {column} is {_shown(value)}, not a name without #; correct the file")
         return str(value)
 
@@ -142,7 +147,7 @@ def read_table(path: Path, columns: Sequence[str], advice: str) -> list[Row]:
 
 def read_count(path: Path, default: int) -> int:
     """How many images stand for one sample: `count` of a small JSON file, `default` without that file."""
-    if not path.exists():
+    if not exists(path):
         return default
     count = read_object(path, "remove it to have the default").get("count")
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -159,7 +164,7 @@ def tag_list(value: Any, where: str) -> tuple[str, ...]:
 
 def numbered(folder: Path, count: int, suffixes: Sequence[str]) -> list[Path]:
     """The files `0`, `1`, ... of a folder, with the first suffix that its `0` has, else the first of all."""
-    there = [suffix for suffix in suffixes if (folder / f"0{suffix}").is_file()]
+    there = [suffix for suffix in suffixes if isfile(folder / f"0{suffix}")]
     return [folder / f"{number}{(there or suffixes)[0]}" for number in range(count)]
 
 

@@ -13,6 +13,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.files import require_plain
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.redaction import redacted
+from vieval_plugin.untrusted import overlong, path_of
 from vieval_plugin.yaml_json import read_json
 
 _KEYS = ("uid", "image_model", "draw", "kind", "task", "images", "texts", "tags", "category")
@@ -98,7 +99,7 @@ def row_of_line(line: bytes) -> dict[str, Any]:
 
 def _read(folder: Path, number: int, row: Mapping[str, Any], kind: str | None, benchmark: str) -> Iterator[GivenSample]:
     if unknown := sorted(map(str, set(row) - set(_KEYS))):
-        raise BadLine(f"unknown key {unknown[0]!r}; the keys are {', '.join(_KEYS)}")
+        raise BadLine(f"unknown key {unknown[0][:80]!r}; the keys are {', '.join(_KEYS)}")
     images, texts, code = row.get("images", {}), row.get("texts", {}), row.get("kind", row.get("task", kind or ""))
     prompts = texts.get("prompt") if isinstance(texts, dict) else None
     if isinstance(prompts, list) and not (prompts and all(isinstance(prompt, str) for prompt in prompts)):
@@ -108,13 +109,15 @@ def _read(folder: Path, number: int, row: Mapping[str, Any], kind: str | None, b
     if not isinstance(texts, dict) or not _texts_only({**texts, "prompt": ""} if isinstance(prompts, list) else texts):
         raise BadLine("texts must map names (prompt, instruction, subject) to texts")
     if not isinstance(code, str):
-        raise BadLine(f"kind {code!r} is no text")
+        raise BadLine(f"kind {str(code)[:80]} is no text")
     model, uid = (_name(row, key, default) for key, default in (("image_model", ""), ("uid", str(number))))
     about: dict[str, Any] = {"tags": _tags(row), "category": _name(row, "category", "")}
+    if wrong := overlong(model, uid, code, about["category"], *about["tags"], *images, *texts):
+        raise BadLine(wrong)
     draw = row.get("draw", 0)
     if isinstance(draw, bool) or not isinstance(draw, int) or draw < 0:
         raise BadLine("draw must be a whole number from 0")
-    shown = {role: Image(folder / file) for role, file in images.items()}
+    shown = {role: Image(path_of(file, folder)) for role, file in images.items()}
     if not isinstance(prompts, list):
         yield Sample(SampleId(benchmark, code, model, uid, draw), shown, texts, **about), images
         return

@@ -24,6 +24,7 @@ from tqdm import tqdm
 from vieval_plugin.data.reading.rows import numbered
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import write_whole
+from vieval_plugin.untrusted import isfile, real
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -91,7 +92,7 @@ def extract_all(
 
 def complete(folder: Path, count: int) -> bool:
     """Whether a folder has all its frames."""
-    return all(path.is_file() and path.stat().st_size for path in numbered(folder, count, SUFFIXES))
+    return all(isfile(path) and path.stat().st_size for path in numbered(folder, count, SUFFIXES))
 
 
 def chosen(times: Sequence[int | None], last: int | None, count: int) -> list[int]:
@@ -150,10 +151,10 @@ def _decoding(video: Path) -> Iterator[Iterator[VideoFrame]]:
     """The frames of a video; whatever the decoder says against it is an `_UnreadableError`."""
     import av
 
-    if not video.is_file():  # the decoder would open addresses and devices too
+    if not isfile(video):  # the decoder would open addresses and devices too
         raise _UnreadableError("no such file")
     try:
-        with av.open(str(video.resolve())) as container:
+        with av.open(str(real(video))) as container:
             if not container.streams.video:
                 raise _UnreadableError("holds no video")
             stream = container.streams.video[0]

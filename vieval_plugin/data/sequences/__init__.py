@@ -14,6 +14,7 @@ from pathlib import Path
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import Image
+from vieval_plugin.untrusted import isfile
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def read_sequences(folder: Path) -> SequenceFolder:
             that cannot be read.
     """
     layouts = _layouts()
-    layout = next((one for one in layouts if (folder / one.file).is_file()), None)
+    layout = next((one for one in layouts if isfile(folder / one.file)), None)
     if layout is None:
         known = " or ".join(one.file for one in layouts)
         raise VievalError(f"{folder}: no folder of turns; one has {known} in it (docs/training.md has the layouts)")
@@ -114,7 +115,7 @@ def _require_whole(file: Path, sequence: EditingSequence) -> None:
     for turn, (image, instruction) in enumerate(zip(sequence.images[1:], sequence.instructions, strict=True), start=1):
         if not isinstance(instruction, str) or not instruction.strip():
             raise VievalError(f"{file}: turn {turn} of sequence {sequence.uid} has no instruction")
-        if not image.is_file():
+        if not isfile(image):
             raise VievalError(f"{file}: turn {turn} of sequence {sequence.uid} has no image ({image} is not there)")
     for image in sequence.images:
         examine(Image(image))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.data.sequences import EditingSequence, Layout, SequenceFolder
+from vieval_plugin.untrusted import real
 from vieval_plugin.yaml_json import read_json
 
 FILE = "edit_sessions.json"
@@ -19,7 +20,7 @@ FILE = "edit_sessions.json"
 
 def _read(folder: Path) -> SequenceFolder:
     sessions: dict[str, Any] = read_json((folder / FILE).read_bytes())
-    split = folder.resolve().name
+    split = real(folder).name
     sequences = tuple(_sequence(folder / "images", split, session, turns) for session, turns in sessions.items())
     return SequenceFolder(f"MagicBrush, split {split}", "CC BY 4.0", split != "test", sequences)
 

@@ -27,7 +27,7 @@ from vieval_plugin.hosts.lmms_eval.planning import or_plan
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
-from vieval_plugin.redaction import environment_keys, redacted
+from vieval_plugin.redaction import redacted
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question
 from vieval_plugin.run.runner import judge_in_waves, opened
@@ -124,9 +124,8 @@ class _HostBackend:
         except VievalError:
             raise
         except Exception as error:  # the host would print it and exit 0
-            keys = environment_keys()
-            say(*redacted(traceback.format_exc(), keys).splitlines(), file=sys.stderr)
-            said = redacted(" ".join(str(error).split()), keys)[:300]
+            say(*redacted(traceback.format_exc()).splitlines(), file=sys.stderr)
+            said = redacted(" ".join(str(error).split()))[:300]
             raise VievalError(
                 f"{type(self.model).__name__} failed ({type(error).__name__}: {said}); "
                 "what was answered before is kept: run the same command again once it works"

@@ -45,6 +45,7 @@ from vieval_plugin.run.router import without_models
 from vieval_plugin.run.runner import judge_in_waves, opened
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.tasks import Task
+from vieval_plugin.untrusted import path_of
 
 HOST = ForeignHost(
     "vieval_openai", "--model_args model=...,base_url=...", "lmms-eval writes model arguments into the results"
@@ -85,7 +86,7 @@ class VievalReplay(_JudgingOnly):
             raise VievalError(
                 "vieval_replay needs --model_args name=<what tables call the judge>,logs=<folder of recorded verdicts>"
             )
-        self.name, self.logs = str(name), Path(str(logs)).expanduser()
+        self.name, self.logs = str(name), path_of(str(logs))
         self.recordings: dict[str, replay.Recording] = {}
         answering(self, self._why_not)
 

@@ -23,7 +23,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import say
 from vieval_plugin.hosts.vlmevalkit.messages import interleaved
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
-from vieval_plugin.redaction import environment_keys, redacted
+from vieval_plugin.redaction import redacted
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question
@@ -113,7 +113,7 @@ class _Asking:
             failed = None
         except Exception as error:
             failed = error
-            said = redacted(traceback.format_exc(), environment_keys())
+            said = redacted(traceback.format_exc())
         finally:
             self._alone.acquire()
         if failed is None:
@@ -124,7 +124,7 @@ class _Asking:
     def _failure(self, error: Exception, trace: str) -> Reply:
         say(*trace.splitlines(), file=sys.stderr)
         self._broken += 1
-        told = f"{type(error).__name__}: {redacted(' '.join(str(error).split()), environment_keys())[:300]}"
+        told = f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:300]}"
         if self._broken >= _IN_A_ROW:
             raise VievalError(
                 f"{type(self._model.inner).__name__} failed {_IN_A_ROW} times in a row ({told}); what was answered before is "

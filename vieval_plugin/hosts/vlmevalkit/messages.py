@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 from pathlib import Path
 
 from vieval_plugin.backends.encoding import encode
 from vieval_plugin.files import write_whole
 from vieval_plugin.judges.protocol import Chat, Image, Message
+from vieval_plugin.untrusted import exists
 
 _SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg"}
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -52,5 +52,5 @@ def _file(image: Image, folder: Path) -> Path:
 
 def _unlike_a_file(text: str) -> str:
     """The text, after a line end where the host would take it for a file or an address, and open that."""
-    taken = os.path.exists(text) or text.startswith("data:image/") or _ADDRESS.match(text)
+    taken = exists(text) or text.startswith("data:image/") or _ADDRESS.match(text)
     return f"\n{text}" if taken else text

@@ -12,6 +12,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.files import write_whole
 from vieval_plugin.records import lines_of
 from vieval_plugin.training.adiee.labels import LabelledEdit, spread
+from vieval_plugin.untrusted import isfile
 from vieval_plugin.yaml_json import read_json
 
 EXAMPLES, MANIFEST = "examples.jsonl", "manifest.json"
@@ -93,7 +94,7 @@ def _edit(file: Path, number: int, line: str) -> LabelledEdit:
             f"{where}: the label {edit.label!r} is not in [0, 1]; labels are shares, divide by the scale's end"
         )
     for image in (edit.source, edit.output):
-        if not image.is_file():
+        if not isfile(image):
             raise VievalError(f"{where}: the image {image} is not there")
     return edit
 

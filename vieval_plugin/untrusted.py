@@ -1,0 +1,78 @@
+"""Paths, addresses and names that others wrote: asked about without an exception, whatever they hold."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from os.path import exists as exists  # which raise nothing for zero bytes, circles of links and names of any length
+from os.path import isdir as isdir
+from os.path import isfile as isfile
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+LONGEST_NAME = 1000
+"""The most characters of what names a sample, an image model, a category and the like."""
+
+PORTS = {"http": 80, "https": 443}
+"""The schemes that a server is called by, with the ports that need not be named."""
+
+
+@dataclass(frozen=True)
+class ParsedAddress:
+    """An address without user, password and query; `port` is the scheme's own where the text names none."""
+
+    url: str
+    scheme: str
+    host: str
+    port: int | None
+    path: str
+
+    @property
+    def origin(self) -> tuple[str, str, int | None]:
+        """The server that the address is of."""
+        return self.scheme, self.host, self.port
+
+    @property
+    def server(self) -> str:
+        """Host and port in words, without the scheme's own port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port in (None, PORTS.get(self.scheme)) else f"{host}:{self.port}"
+
+
+def address_of(text: str, base: str = "") -> ParsedAddress | None:
+    """The address that a text is, from another where it is relative; None for a text that is none.
+
+    >>> address_of("http://[::1"), address_of("b.png", "https://me:pw@host/a").server
+    (None, 'host')
+    """
+    try:
+        url = urljoin(base, text)
+        parts = urlsplit(url)
+        port = parts.port or PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    return ParsedAddress(url, parts.scheme, parts.hostname, port, parts.path) if parts.hostname else None
+
+
+def path_of(text: str | Path, folder: Path = Path()) -> Path:
+    """The path that a text names, from a folder; `~nobody`, a user that there is not, is a name like any other."""
+    return folder / os.path.expanduser(text)
+
+
+def real(path: Path) -> Path:
+    """The path that links lead to, as far as they lead anywhere."""
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError:  # a zero byte
+        return path.absolute()
+
+
+def is_below(path: Path, folder: Path) -> bool:
+    """Check that a path lies in a folder, once all links are followed."""
+    return real(path).is_relative_to(real(folder))
+
+
+def overlong(*names: str) -> str:
+    """The first of some names that is too long to be shown in a table, in words; empty where none is."""
+    name = next((name for name in names if len(name) > LONGEST_NAME), "")
+    return f"{name[:20]!r}... is a name of {len(name)} characters, and {LONGEST_NAME} are allowed" if name else ""
