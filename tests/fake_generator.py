@@ -10,13 +10,20 @@ from lmms_eval.api.model import lmms
 
 
 class FakeGenerator(lmms):
-    """`form`: json, two (images where one is asked), folder, path, text, absent. It also judges, with the worst of scores."""
+    """`form`: json, two (images where one is asked), folder, path, text, absent. It also judges, with the worst of scores.
+
+    It says where it saves, as lmms-eval's Bagel does, but for an empty `says`. `texts` is a file of JSON with the answers
+    of a model that makes nothing, by document.
+    """
 
     is_simple = True
 
-    def __init__(self, form="json", out="", **_):
+    def __init__(self, form="json", out="", says="output_dir", texts="", **_):
         super().__init__()
         self.form, self.out = form, Path(out)
+        self.texts = json.loads(Path(texts).read_text()) if texts else None
+        if says:
+            setattr(self, says, str(out))
         self.out.mkdir(parents=True, exist_ok=True)
 
     def generate_until(self, requests):
@@ -28,6 +35,8 @@ class FakeGenerator(lmms):
         shown = visuals(self.task_dict[task][split][doc_id])
         if task == "vieval_asks":  # it is asked as a judge
             return json.dumps({"score": [4, 6], "reasoning": f"{len(shown)} images"})
+        if self.texts is not None:
+            return self.texts[doc_id]
         picture = np.asarray(shown[0]) if shown else np.zeros((32, 32, 3), np.uint8)
         noise = np.random.default_rng(doc_id).integers(0, 40, picture.shape, dtype=np.uint8)
         files = [self.out / f"{doc_id:04d}_s{seed}.png" for seed in range(2)]

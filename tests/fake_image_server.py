@@ -19,10 +19,13 @@ def picture(seed: bytes) -> bytes:
 
 
 class FakeImageServer:
-    """Answers `images/generations` and `images/edits`; `answer(path, body)` may give another answer as (code, object)."""
+    """Answers `images/generations` and `images/edits`; `answer(path, body)` may give another answer as (code, object).
 
-    def __init__(self, answer=None, urls=False):
-        self.requests, self.answer, self.urls, self.files = [], answer, urls, {}
+    With `urls`, images are files of it, for which `file(path)` may give another answer as (code, bytes).
+    """
+
+    def __init__(self, answer=None, urls=False, file=None):
+        self.requests, self.answer, self.urls, self.files, self.fetched = [], answer, urls, {}, []
         fake, lock = self, threading.Lock()
 
         class Handler(BaseHTTPRequestHandler):
@@ -35,7 +38,9 @@ class FakeImageServer:
                 self.send(code, json.dumps(found).encode(), number)
 
             def do_GET(self):
-                self.send(200, fake.files.get(self.path, b""))
+                with lock:
+                    fake.fetched.append(self.path)
+                self.send(*((file or (lambda _: None))(self.path) or (200, fake.files.get(self.path, b""))))
 
             def send(self, code, data, number=0):
                 self.send_response(code)

@@ -196,6 +196,6 @@ def listed_model(url: str) -> str:
 
 
 async def _fetched(url: str) -> bytes:
-    asked = Backbone(model="", base_url=(url,), timeout=_SECONDS)
+    asked = Backbone(model="", base_url=(url,), timeout=_SECONDS, retries=0)
     async with Server(server_options("judge", asked), Usage(), 0) as server:
         return await server.fetch(f"{url.rstrip('/')}/models", _LONGEST_LIST)

@@ -21,6 +21,7 @@ from .clients import LIMITS, Client, Ended, Workshop, all_ended, lmms_eval, opti
 from .fault_server import FaultServer, Plan
 from .faults import BY_NAME, CHAT, FAULTS, LIKELIHOOD, NO_KEY, TRANSPORT, Fault
 from .files import Known
+from .generators import named_files
 from .names import names_and_keys
 
 CONCURRENT = 64
@@ -665,6 +666,7 @@ def scenarios(size: Size) -> dict[str, Callable[[Attack], Row]]:
         "bad": servers_for_good,
         "hostile": hostile_files,
         "names": names_and_keys,
+        "generator": named_files,
         "disk": full_disk,
         "store": damaged_store,
         "signals": signals,

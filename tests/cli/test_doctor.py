@@ -54,7 +54,7 @@ def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, capsys):
     ("given", "told"),
     [
         (["--base-url", "http://127.0.0.1:9/v1"], "http://127.0.0.1:9/v1 lists no models (a file cannot be had"),
-        (["--base-url", "{url}"], "lists no models (a file that an answer names is not there"),
+        (["--base-url", "{url}"], "lists no models (a file cannot be had: HTTP 404"),
         (["--base-url", "nowhere"], "nowhere"),
         (["--model", "fake"], "--model goes with --base-url"),
     ],

@@ -190,14 +190,13 @@ def host_row(number, answer, **more):
 
 
 def test_what_lmms_eval_wrote_of_its_own_generation_task_is_judged(score, tmp_path):
-    draw(tmp_path / "made" / "0.png")
+    folder = tmp_path / "run" / "my__model"
+    draw(folder / "made" / "0.png")
     answers = [
-        json.dumps({"text": "", "images": [str(tmp_path / "made" / "0.png")]}),
+        json.dumps({"text": "", "images": [str(folder / "made" / "0.png")]}),
         "I cannot draw.",
         json.dumps({"images": ["/nowhere.png"]}),
     ]
-    folder = tmp_path / "run" / "my__model"
-    folder.mkdir(parents=True)
     file = folder / "20261121_000000_samples_some_task.jsonl"
     file.write_text("".join(f"{json.dumps(host_row(n, answer))}\n" for n, answer in enumerate(answers)))
     code, rows, said, _ = score(tmp_path / "run", "--kind", "tig")
@@ -209,6 +208,26 @@ def test_what_lmms_eval_wrote_of_its_own_generation_task_is_judged(score, tmp_pa
     code, rows, _, said = score(file)
     assert code == 1
     assert "line 1 is no image that is to be judged (it is of a task that says no kind; name" in said
+
+
+def test_an_answer_that_lmms_eval_wrote_names_no_file_that_it_likes(score, tmp_path):
+    run = tmp_path / "run"
+    draw(run / "source.png")
+    draw(tmp_path / "saved" / "better.png", 2)
+    (run / "link.png").symlink_to(tmp_path / "saved" / "better.png")
+    named = [tmp_path / "saved" / "better.png", run / "link.png", run / "source.png"]
+    rows = [
+        host_row(number, json.dumps({"images": [str(path)]}), input_media=[str(run / "source.png")])
+        for number, path in enumerate(named)
+    ]
+    (run / "x_samples_edits.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    code, found, said, _ = score(run, "--kind", "tie", judge="ssim")
+    assert (code, [row["status"] for row in found]) == (1, ["no_image"] * 3)
+    assert "generate.trusted" in said
+    (tmp_path / "o.yaml").write_text("generate: {trusted: [saved]}\n")
+    code, found, said, _ = score(run, "--kind", "tie", "--config", tmp_path / "o.yaml", judge="ssim")
+    assert [row["status"] for row in found] == ["ok", "ok", "no_image"]
+    assert "names one of its own conditions" in said
 
 
 def test_an_edit_is_shown_with_the_source_that_lmms_eval_kept(score, tmp_path):

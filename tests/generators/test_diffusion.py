@@ -102,6 +102,26 @@ def test_a_pipeline_that_breaks_on_a_prompt_is_that_prompts_failure(painter, tmp
     assert "out of memory" in second["text"]
 
 
+def test_of_two_images_of_a_prompt_the_one_that_was_made_is_kept(painter, tmp_path, monkeypatch):
+    painting, roles = painter
+    pipeline = painting(tmp_path).pipeline
+    call, calls = type(pipeline).__call__, []
+
+    def breaking(self, *args, **kwargs):
+        calls.append(1)
+        if len(calls) == 2:
+            raise RuntimeError("out of memory")
+        return call(self, *args, **kwargs)
+
+    monkeypatch.setattr(type(pipeline), "__call__", functools.wraps(call)(breaking))
+    [one] = made(painting(tmp_path), wanted(roles, "1", images=2))
+    assert (len(one["images"]), one["status"]) == (1, "tool_error")
+    assert "out of memory" in one["text"]
+    [both] = made(painting(tmp_path), wanted(roles, "1", images=2))
+    assert both["images"][:1] == one["images"]
+    assert (len(both["images"]), len(calls)) == (2, 3)
+
+
 def test_weights_that_are_not_there_are_one_line(tmp_path):
     with pytest.raises(VievalError, match="the pipeline cannot be loaded"):
         load(str(tmp_path), "", "cpu", "float32", {})

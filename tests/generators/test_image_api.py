@@ -76,6 +76,70 @@ def test_a_failed_call_is_the_images_failure_and_leaves_no_file(tmp_path, answer
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def kept(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("answer", [(500, b"busy"), (429, b"later"), (200, b"")])
+def test_a_file_that_fails_once_is_fetched_again(tmp_path, answer):
+    with FakeImageServer(urls=True, file=lambda path: answer if len(server.fetched) == 1 else None) as server:
+        [one], usage = answers(server, tmp_path, wanted(images=2))
+    assert (len(one["images"]), one["text"], len(server.fetched), len(server.requests)) == (2, "", 3, 1)
+    assert (usage.retries.total(), usage.failures.total()) == (1, 0)
+    assert len({*kept(tmp_path).values()} & {*server.files.values()}) == 2
+
+
+@pytest.mark.parametrize("bad", [0, 1])
+@pytest.mark.parametrize(
+    ("answer", "reason", "tries"),
+    [
+        ((500, b""), "a file cannot be had: HTTP 500, 2 times", 2),
+        ((404, b"gone"), "a file cannot be had: HTTP 404: gone", 1),
+        ((200, b"no picture"), "the server sent no image that can be read", 1),
+    ],
+)
+def test_of_two_images_the_good_one_is_kept_and_stays_what_it_is(tmp_path, bad, answer, reason, tries):
+    well = []
+
+    def file(path):
+        return None if well or path != [*server.files][bad] else answer
+
+    with FakeImageServer(urls=True, file=file) as server:
+        [one], usage = answers(server, tmp_path, wanted(images=2))
+        assert len(one["images"]) == 1
+        assert reason in one["text"]
+        assert one["status"] == "api_error"
+        assert len(server.fetched) == tries + 1
+        assert usage.failures.total() == 1
+        good = kept(tmp_path)
+        assert [*good.values()] == [[*server.files.values()][1 - bad]]
+        well.append(True)
+        [both], _ = answers(server, tmp_path, wanted(images=2))
+    assert len(both["images"]) == 2
+    assert "status" not in both
+    assert kept(tmp_path).items() > good.items()
+
+
+def test_an_item_that_names_no_image_costs_no_other(tmp_path):
+    def answer(path, body):
+        images = server.images(body)
+        return 200, {"data": [{"b64_json": None}, images["data"][1]]}
+
+    with FakeImageServer(answer) as server:
+        [one], _ = answers(server, tmp_path, wanted(images=2))
+    assert (len(one["images"]), one["status"], len(server.requests)) == (1, "api_error", 1)
+    assert "neither b64_json nor url" in one["text"]
+
+
+@pytest.mark.parametrize("address", ["http://[::1", "no address", "file:///etc/passwd", "{host}:x/a.png", "{host}/\0"])
+def test_an_address_that_is_none_is_that_images_failure(tmp_path, address):
+    with FakeImageServer(
+        lambda path, body: (200, {"data": [{"url": address.replace("{host}", server.host)}]})
+    ) as server:
+        [one], _ = answers(server, tmp_path, wanted())
+    assert (one["images"], one["status"]) == ([], "api_error")
+
+
 def test_a_wrong_key_ends_the_run_in_one_line(tmp_path):
     with (
         FakeImageServer(lambda path, body: (401, {"error": {"message": "no"}})) as server,

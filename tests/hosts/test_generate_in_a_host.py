@@ -430,6 +430,21 @@ def test_an_image_api_is_a_generator_and_its_failed_call_is_no_missing_image(tmp
     assert {record.id.uid: dict(record.verdict.scores) for record in again} == scored
 
 
+def test_of_two_images_of_an_answer_the_good_one_is_judged(tmp_path):
+    from tests.fake_image_server import FakeImageServer
+
+    def lost(path):
+        return (404, b"") if path == next(iter(server.files)) else None
+
+    with FakeImageServer(urls=True, file=lost) as server:
+        arguments = f"model=painter,base_url={server.base_url},retries=0,num_concurrent=1"
+        api = ("--model", "vieval_image_api", "--model_args", arguments)
+        found = records(run(tmp_path, api, "generate_vieval_demo_sharpness_tig", 2, generate={"images": 2}))
+    assert Counter(str(record.verdict.status) for record in found) == {"ok": 3, "api_error": 1}
+    [reason] = [record.verdict.reason for record in found if record.verdict.reason]
+    assert reason.startswith("a file cannot be had: HTTP 404")
+
+
 @pytest.mark.parametrize("editing", [False, True])
 def test_a_diffusers_pipeline_is_a_generator(tmp_path, editing):
     pytest.importorskip("diffusers", reason="diffusers is not installed")

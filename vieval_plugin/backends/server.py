@@ -31,6 +31,7 @@ Check: TypeAlias = Callable[[dict[str, Any]], str | None]  # what makes an answe
 CHAT = "chat/completions"
 _MOST_BYTES = 32 << 20
 _CONNECT = 30.0
+_NO_FILE = "a file cannot be had"
 
 
 @dataclass(frozen=True)
@@ -276,21 +277,26 @@ class Server:
         self.usage.calls += 1
 
     async def _send(self, url: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        # only now, so that images are held as request bodies by the requests in flight and no others
+        data, headers = encoded(body)
+        received = await self._exchange("POST", f"{url}/{path}", url, _MOST_BYTES, data=data, headers=headers)
+        return answer_of(received)
+
+    async def _exchange(self, method: str, address: str, base: str, most: int, **request: Any) -> bytes | bytearray:
+        """The body of an answer, of at most so many bytes; `base` is what messages call the server."""
         import aiohttp
 
         assert self._session is not None
-        # only now, so that images are held as request bodies by the requests in flight and no others
-        (data, headers), received = encoded(body), bytearray()
-        posting = self._session.post(f"{url}/{path}", data=data, headers=headers, allow_redirects=False)
+        received = bytearray()
         try:
-            async with posting as response:
+            async with self._session.request(method, address, allow_redirects=False, **request) as response:
                 async for chunk in response.content.iter_any():
                     received += chunk
-                    if len(received) > _MOST_BYTES:
+                    if len(received) > most:
                         break
                 code, told = response.status, response.headers
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
-            raise VievalError(f"{redacted(url)}: not an address; base_url is like http://127.0.0.1:8000/v1") from None
+            raise VievalError(f"{redacted(base)}: not an address; base_url is like http://127.0.0.1:8000/v1") from None
         except aiohttp.ConnectionTimeoutError:
             raise Again("connection", f"no connection within {_CONNECT:g} s") from None
         except aiohttp.SocketTimeoutError:
@@ -301,31 +307,46 @@ class Server:
             raise Again("cut answer", "the answer broke off") from None
         except Exception as error:  # whatever a server can make the client raise is no end of the run
             raise Again("connection", f"no connection ({type(error).__name__})") from None
-        if len(received) > _MOST_BYTES:
-            raise Refused(Status.API_ERROR, "malformed answer", "an answer of more than 32 MiB")
+        if len(received) > most:
+            raise Refused(Status.API_ERROR, "malformed answer", f"an answer of more than {most >> 20} MiB")
         if code != 200:
-            raise failure_of(code, received, told, url)
-        return answer_of(received)
+            raise failure_of(code, received, told, base)
+        return received
 
     async def fetch(self, address: str, most: int = _MOST_BYTES) -> bytes:
-        """A file that an answer names; `Refused` for one on another host, and for one that cannot be had whole."""
-        import aiohttp
+        """A file that an answer names, asked for again like any answer.
 
-        file, own = address_of(address), [address_of(one.url) for one in self._addresses]
-        if file is None or file.origin not in [one.origin for one in own if one]:
+        Raises `Refused` for a file on another host, and for one that cannot be had whole.
+        """
+        base = next((one.url for one in self._addresses if _same_server(one.url, address)), None)
+        if base is None:
             shown = redacted(address)[:200]
             raise Refused(Status.API_ERROR, "another host", f"the server names a file on another host: {shown}")
-        assert self._session is not None
-        try:
-            async with self._session.get(address, allow_redirects=False) as response:
-                data = await response.content.read(most + 1) if response.status == 200 else b""
-                while not response.content.at_eof() and len(data) <= most and response.status == 200:
-                    data += await response.content.read(most + 1 - len(data))
-        except (aiohttp.ClientError, asyncio.TimeoutError, ValueError) as error:
-            raise Refused(Status.API_ERROR, "no file", f"a file cannot be had ({type(error).__name__})") from None
-        if not 0 < len(data) <= most:
-            raise Refused(Status.API_ERROR, "no file", "a file that an answer names is not there, or too large")
-        return data
+        request = Attempts(self.options.retries)
+        while True:
+            try:
+                async with self._slots:
+                    data = await self._exchange("GET", address, base, most)
+                if data:
+                    return bytes(data)
+                problem = Again("no file", "an empty answer")
+            except Again as again:
+                problem = again
+            except Refused as refused:
+                raise Refused(refused.status, refused.kind, f"{_NO_FILE}: {refused.reason}", refused.code) from None
+            except VievalError:
+                raise Refused(Status.API_ERROR, "no file", f"{_NO_FILE}: its address is none") from None
+            request.failed(problem.limited, with_most=False)
+            if request.spent:
+                reason = f"{_NO_FILE}: {problem.reason}, {request.made} times"
+                raise Refused(Status.API_ERROR, problem.kind, reason)
+            self.usage.retries[problem.kind] += 1
+            await asyncio.sleep(self._wait(request, problem, False, self.options.patience))
+
+
+def _same_server(url: str, address: str) -> bool:
+    own, named = address_of(url), address_of(address)
+    return own is not None and named is not None and own.origin == named.origin
 
 
 def server_options(name: str, backbone: Backbone) -> ServerOptions:

@@ -113,7 +113,7 @@ def _run(options: argparse.Namespace) -> int:
         registry.judge(name)
     current = options_in_force(options)
     backbone = named_backbone(options, current)
-    given, judge, setting = _given(options)
+    given, judge, setting = _given(options, current)
     prepared = [
         prepare(name, options.setting or (setting if name == judge else None), current, backbone)
         for name in dict.fromkeys(options.judge or [judge])
@@ -165,7 +165,7 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
         raise VievalError(f"--{str(first['loc'][0]).replace('_', '-')}: {first['msg']}") from None
 
 
-def _given(options: argparse.Namespace) -> tuple[Given, str, str | None]:
+def _given(options: argparse.Namespace, current: Config) -> tuple[Given, str, str | None]:
     """The samples, and the judge and setting that they are for where no other is named."""
     from vieval_plugin.errors import VievalError
     from vieval_plugin.results.unjudged import is_run, load_unjudged
@@ -181,7 +181,7 @@ def _given(options: argparse.Namespace) -> tuple[Given, str, str | None]:
         raise VievalError(f"{path}: images, and no prompts; name the file of what they were made of with --prompts")
     if not is_run(path):
         return read_samples(path, options.kind), "viescore", None
-    run = load_unjudged(path, options.kind)
+    run = load_unjudged(path, current, options.kind)
     return run.given, run.judge or "viescore", run.setting
 
 

@@ -75,6 +75,11 @@ class GenerateOptions(Section):
         None,
         description="where generators of VIEval keep what they make (default: generated in the user's cache folder)",
     )
+    trusted: tuple[Path, ...] = Field(
+        (),
+        description="folders whose files the answers of a host's generator may name as its output, beside those into "
+        "which it is known to save",
+    )
     recorded: tuple[Path, ...] = Field(
         (), description="results of runs on published images, among which a generator is given its place"
     )

@@ -129,7 +129,8 @@ def _answer(images: Sequence[_Image], reason: str, failed: Mapping[Path, str], s
         return answer_json([], reason)
     told = next((failed[image.file] for image in images if image.file in failed), "")
     if told:
-        return answer_json([], told, status=Status.TOOL_ERROR)
+        made = [image.file for image in images if image.file not in failed]
+        return answer_json(made, told, status=Status.TOOL_ERROR)
     spent = [seconds[image.file] for image in images if image.file in seconds]
     return answer_json([image.file for image in images], seconds=sum(spent) if len(spent) == len(images) else None)
 

@@ -26,6 +26,7 @@ from vieval_plugin.images import examine, read_bytes
 from vieval_plugin.judges.protocol import Image, Sample, Status
 
 GENERATIONS, EDITS = "images/generations", "images/edits"
+_NAMES_NONE = "an answer with neither b64_json nor url"
 
 
 @dataclass(frozen=True)
@@ -74,18 +75,29 @@ async def _answer(api: ImageApi, server: Server, wanted: Wanted, usage: Usage) -
     if all(path.is_file() for path in files):
         usage.cached += 1
         return answer_json(files)
-    begun = time.monotonic()
+    begun, failed = time.monotonic(), list[Refused]()
     try:
         path, body = _request(api, wanted)
         answer = await server.post(path, body, lambda given: _unusable(given, len(files)))
         for file, item in zip(files, answer["data"], strict=False):
-            data = await _image(server, item)
-            write_whole(file, data, "generate.folder")
+            if not file.is_file():  # kept from an answer whose other images failed
+                failed += await _kept(server, item, file)
     except Refused as refused:
-        usage.failures[refused.kind] += 1
-        return answer_json([], refused.reason, status=refused.status)
+        failed.append(refused)
     made = [file for file in files if file.is_file()]
-    return answer_json(made, seconds=time.monotonic() - begun)
+    if not failed:
+        return answer_json(made, seconds=time.monotonic() - begun)
+    usage.failures.update(refused.kind for refused in failed)
+    return answer_json(made, failed[0].reason, status=failed[0].status)
+
+
+async def _kept(server: Server, item: Any, file: Path) -> list[Refused]:
+    """Write an image of an answer to its file; why that failed, if it did."""
+    try:
+        write_whole(file, await _image(server, item), "generate.folder")
+    except Refused as refused:
+        return [refused]
+    return []
 
 
 def _request(api: ImageApi, wanted: Wanted) -> tuple[str, dict[str, Any]]:
@@ -107,14 +119,16 @@ def _file(conditions: Sample, role: str) -> File:
 
 def _unusable(answer: Mapping[str, Any], wanted: int) -> str | None:
     data = answer.get("data")
-    if not isinstance(data, list) or not data or not all(isinstance(item, dict) for item in data[:wanted]):
+    if not isinstance(data, list) or not data:
         return "an answer without images"
-    if not all(isinstance(item.get("b64_json") or item.get("url"), str) for item in data[:wanted]):
-        return "an answer with neither b64_json nor url"
-    return None
+    return None if any(map(_names_image, data[:wanted])) else _NAMES_NONE
 
 
-async def _image(server: Server, item: Mapping[str, Any]) -> bytes:
+def _names_image(item: Any) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("b64_json") or item.get("url"), str)
+
+
+async def _image(server: Server, item: Any) -> bytes:
     data = await _data(server, item)
     try:
         examine(Image(data))
@@ -124,7 +138,9 @@ async def _image(server: Server, item: Mapping[str, Any]) -> bytes:
     return data
 
 
-async def _data(server: Server, item: Mapping[str, Any]) -> bytes:
+async def _data(server: Server, item: Any) -> bytes:
+    if not _names_image(item):
+        raise Refused(Status.API_ERROR, "malformed answer", _NAMES_NONE)
     if isinstance(item.get("b64_json"), str):
         try:
             return base64.b64decode(item["b64_json"], validate=True)

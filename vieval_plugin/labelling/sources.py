@@ -46,7 +46,7 @@ def read_to_label(named: str, kind: str | None = None) -> list[ToLabel]:
     if not exists(path):
         return _of_benchmark(named)
     if is_run(path):
-        given = load_unjudged(path).given
+        given = load_unjudged(path, config.current()).given
         return [ToLabel(one, str(one.id)) for n, one in enumerate(given.samples) if n not in given.decided]
     if _holds_contests(path):
         return _contests(path, kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,14 @@ def is_foreign(row: Mapping[str, Any]) -> bool:
     return not (isinstance(target, dict) and "vieval" in target)
 
 
-def made_of_row(row: Mapping[str, Any], file: Path, kind: str | None) -> Iterator[MadeImage]:
+def made_of_row(row: Mapping[str, Any], file: Path, kind: str | None, trusted: Sequence[Path]) -> Iterator[MadeImage]:
     """The images that the answers of a row name, made of its prompt and of the image that it shows.
 
     Args:
         row: a row of the host's, with `arguments` (the prompt first), `filtered_resps` and perhaps `input_media`.
         file: the samples file; its folder is what the image model is called by.
         kind: what the task asks of a generator, which no row says.
+        trusted: folders below which the files that answers name must lie.
 
     Raises:
         VievalError: no kind is named, or the row has no prompt.
@@ -54,7 +55,7 @@ def made_of_row(row: Mapping[str, Any], file: Path, kind: str | None) -> Iterato
     conditions = Sample(SampleId(OWN, kind, "", f"{task}-{number}"), _shown(row), {text: prompt})
     answers = [read_answer(answer, number) for answer in responses_of(row)]
     wanted = max((len(answer.images) for answer in answers), default=0)
-    yield from made_images(conditions, real(file).parent.name, answers, max(wanted, 1))
+    yield from made_images(conditions, real(file).parent.name, answers, max(wanted, 1), trusted)
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Image]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import require_plain
 from vieval_plugin.judges.protocol import Sample, Verdict
@@ -15,6 +16,7 @@ from vieval_plugin.results.documents import read_made, read_record
 from vieval_plugin.results.foreign_samples import is_foreign, made_of_row
 from vieval_plugin.results.host_samples import responses_of, samples_files
 from vieval_plugin.run.generated import undrawn
+from vieval_plugin.run.output_files import trusted_folders
 from vieval_plugin.run.prepare import unjudged
 from vieval_plugin.run.samples_file import Given
 from vieval_plugin.untrusted import isdir
@@ -60,21 +62,23 @@ def is_run(path: Path) -> bool:
     return isinstance(row, dict) and "filtered_resps" in row
 
 
-def load_unjudged(path: Path, kind: str | None = None) -> UnjudgedRun:
+def load_unjudged(path: Path, options: Config, kind: str | None = None) -> UnjudgedRun:
     """The images of a run and why others are lacking; what a judge said of them already is left out.
 
     Args:
         path: what the host wrote, a folder or one of its samples files.
+        options: name folders that are trusted beside that of the run.
         kind: that of the images of tasks which say none: all that are not VIEval's.
 
     Raises:
         VievalError: the run made none, or is of tasks with different judges.
     """
     given, judges = Given(), dict[tuple[str, str], None]()
+    trusted = trusted_folders(options, path if path.is_dir() else path.parent)
     for file in samples_files(path):
         for number, line in enumerate(_lines(file), start=1):
             try:
-                for found in _found(read_json(line), file, kind):
+                for found in _found(read_json(line), file, kind, trusted):
                     judges[found.judge] = None
                     if found.verdict:
                         given.decided[len(given.samples)] = found.verdict
@@ -103,9 +107,9 @@ def _lines(file: Path) -> list[str]:
         raise VievalError(f"{file}: cannot be read ({error}); restore it, or leave it out") from None
 
 
-def _found(row: Mapping[str, Any], file: Path, kind: str | None) -> Iterator[_Found]:
+def _found(row: Mapping[str, Any], file: Path, kind: str | None, trusted: Sequence[Path]) -> Iterator[_Found]:
     if is_foreign(row):
-        for made in made_of_row(row, file, kind):
+        for made in made_of_row(row, file, kind, trusted):
             yield _Found(made.sample, undrawn(made), made.findings)
         return
     for response in responses_of(row):

@@ -18,6 +18,7 @@ from vieval_plugin.files import write_whole
 from vieval_plugin.judges.protocol import Image, Sample, Status, Verdict
 from vieval_plugin.records import Made, Provenance, Unjudged, fingerprint, made_json, response_json
 from vieval_plugin.run.evaluate import outcomes_of
+from vieval_plugin.run.output_files import output_file
 from vieval_plugin.run.prepare import PreparedJudge, unjudged
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
@@ -111,7 +112,12 @@ def _of_folder(folder: Path, number: int) -> Iterator[Path]:
 
 
 def made_images(
-    conditions: Sample, image_model: str, answers: Sequence[Answer], wanted: int, tokens: Sequence[int | None] = ()
+    conditions: Sample,
+    image_model: str,
+    answers: Sequence[Answer],
+    wanted: int,
+    trusted: Sequence[Path],
+    tokens: Sequence[int | None] = (),
 ) -> list[MadeImage]:
     """The images that a generator made under the same conditions, numbered; one that is lacking is there with the reason.
 
@@ -120,6 +126,7 @@ def made_images(
         image_model: what tables call it.
         answers: one for each time it was asked.
         wanted: how many images each answer should have.
+        trusted: folders below which the files that answers name must lie.
         tokens: how many tokens each answer had, where that is known.
     """
     found = []
@@ -128,31 +135,27 @@ def made_images(
         cost = {**(answer.cost or {}), **_cost({_TOKENS: spent})}
         for place in range(wanted):
             identity = replace(conditions.id, image_model=image_model, draw=turn * wanted + place)
-            path = answer.images[place].expanduser() if place < len(answer.images) else None
-            reason = _lacking(path, answer, place)
-            image = "" if reason or path is None else str(path.absolute())
-            images = {**conditions.images, **({"output": Image(Path(image))} if image else {})}
+            path, reason = _output(answer, place, conditions, trusted)
+            images = {**conditions.images, **({"output": Image(path)} if path else {})}
             more = len(answer.images) > wanted and place == 0
             each = {name: value / wanted for name, value in cost.items()}
             sample = replace(conditions, id=identity, images=images)
-            status = Status.NO_IMAGE if path is not None else answer.status
-            found.append(MadeImage(sample, Made(image, each), reason, (MORE_IMAGES,) if more else (), status))
+            status = Status.NO_IMAGE if place < len(answer.images) else answer.status
+            made = Made(str(path) if path else "", each)
+            found.append(MadeImage(sample, made, reason, (MORE_IMAGES,) if more else (), status))
     return found
 
 
-def _lacking(path: Path | None, answer: Answer, place: int) -> str:
-    if path is None:
-        said = " ".join(answer.text.split())[:160]
-        if answer.images:
-            return f"the generator answered with {len(answer.images)} images, and this is number {place + 1}"
-        if answer.status is not Status.NO_IMAGE:
-            return said
-        return f"the generator answered with text only: {said!r}" if said else "the generator answered with nothing"
-    try:
-        there = path.is_file()
-    except (OSError, ValueError):
-        there = False
-    return "" if there else f"the image that the generator names is not there: {str(path)[:200]!r}"
+def _output(answer: Answer, place: int, conditions: Sample, trusted: Sequence[Path]) -> tuple[Path | None, str]:
+    """The file of an answer's image, or None and the reason why there is none."""
+    if place < len(answer.images):
+        return output_file(answer.images[place], conditions, trusted)
+    said = " ".join(answer.text.split())[:160]
+    if answer.status is not Status.NO_IMAGE:
+        return None, said or f"the generator answered with nothing but {answer.status}"
+    if answer.images:
+        return None, f"the generator answered with {len(answer.images)} images, and this is number {place + 1}"
+    return None, f"the generator answered with text only: {said!r}" if said else "the generator answered with nothing"
 
 
 async def judge_made(

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from lmms_eval.api.instance import Instance
@@ -18,6 +19,7 @@ from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.lmms_eval.answering import is_padding
 from vieval_plugin.hosts.lmms_eval.planning import refuse_plan
 from vieval_plugin.hosts.lmms_eval.task import UNCACHED, JudgeTask
+from vieval_plugin.hosts.output_folders import output_folders
 from vieval_plugin.hosts.requests import GenerateRequest, JudgeRequest
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Sample
@@ -42,6 +44,7 @@ from vieval_plugin.run.generated import (
     unjudged_json,
     with_findings,
 )
+from vieval_plugin.run.output_files import trusted_folders
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
@@ -62,6 +65,7 @@ class GenerateTask(JudgeTask):
         )
         self.judged_later = False
         self.judged_by_itself: dict[int, list[str]] = {}
+        self.output_folders: tuple[Path, ...] = ()
         self._summarised: tuple[Any, Summary] | None = None
         super().__init__(config, **kwargs)
 
@@ -92,8 +96,7 @@ class GenerateTask(JudgeTask):
     def construct_requests(self, doc_id: int, ctx: str, **kwargs: Any) -> Instance:
         sample, wanted = self.given[doc_id], config.current().generate.images
         generation = dict(self.config.generation_kwargs)
-        finished = self._judge_by_the_model if self._asks_the_model else None
-        request = GenerateRequest(sample, ctx, wanted, doc_id, generation, finished)
+        request = GenerateRequest(sample, ctx, wanted, doc_id, generation, self._finished)
         shown = (self.doc_to_visual, self.doc_to_messages)
         arguments = (ctx, UNCACHED, request, doc_id, self.config.task, self.config.test_split, shown)
         return Instance(request_type=GENERATE, arguments=arguments, idx=0, **kwargs)
@@ -114,10 +117,23 @@ class GenerateTask(JudgeTask):
         self, request: GenerateRequest, answers: Sequence[str], tokens: Sequence[int | None] = ()
     ) -> list[MadeImage]:
         read = [read_answer(answer, request.number) for answer in answers]
-        return made_images(request.conditions, self._model()[0], read, request.images, tokens)
+        return made_images(request.conditions, self._model()[0], read, request.images, self._trusted, tokens)
+
+    @property
+    def _trusted(self) -> tuple[Path, ...]:
+        """The folders whose files an answer may name."""
+        output_path = getattr(getattr(self, "args", None), "output_path", None)
+        named = (Path(output_path),) if output_path else ()
+        return trusted_folders(config.current(), *named, *self.output_folders)
+
+    def _finished(self, model: Any, answered: Sequence[tuple[GenerateRequest, str]]) -> None:
+        """Take from the model what the host lets go of before it filters: where it saves, and its own verdicts."""
+        self.output_folders = output_folders(model)
+        if self._asks_the_model:
+            self._judge_by_the_model(model, answered)
 
     def _judge_by_the_model(self, model: Any, answered: Sequence[tuple[GenerateRequest, str]]) -> None:
-        """Judge with the generator itself, which the host lets go of before it filters."""
+        """Judge with the generator itself."""
         answers: dict[int, tuple[GenerateRequest, list[str]]] = {}
         for request, answer in answered:
             answers.setdefault(request.number, (request, []))[1].append(answer)

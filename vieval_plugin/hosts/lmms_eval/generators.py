@@ -33,6 +33,8 @@ class _Generating(lmms):  # type: ignore[misc]
     """What these models have in common: they answer our requests for images; subclasses make them."""
 
     is_simple = True
+    # the files of its answers are its own or the user's, and nobody else's text: any may be named
+    output_dir = "/"
 
     @property
     def device(self) -> Any:

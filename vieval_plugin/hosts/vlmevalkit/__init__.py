@@ -17,7 +17,7 @@ def register() -> None:
         return
     from vieval_plugin.hosts.vlmevalkit import models, pipeline
     from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
-    from vieval_plugin.hosts.vlmevalkit.generation import EditedImages, GeneratedImages
+    from vieval_plugin.hosts.vlmevalkit.generation import EditedImages, GeneratedImages, noting_output_folders
     from vieval_plugin.hosts.vlmevalkit.judging import building, judging
 
     host.dataset.vieval_installed = True  # type: ignore[attr-defined]
@@ -28,9 +28,10 @@ def register() -> None:
     for model in models.CLASSES:
         setattr(host.vlm, model.__name__, model)
     host.config.supported_VLM.update(models.named())
-    host.inference.infer_data_job = judging(host.inference.infer_data_job)  # type: ignore[attr-defined]
+    infer = noting_output_folders(judging(host.inference.infer_data_job))
+    host.inference.infer_data_job = infer  # type: ignore[attr-defined]
     host.dataset.build_dataset = building(host.dataset.build_dataset)  # type: ignore[attr-defined]
     if run := sys.modules.get("vlmeval.run"):
-        run.infer_data_job = host.inference.infer_data_job  # type: ignore[attr-defined]
+        run.infer_data_job = infer  # type: ignore[attr-defined]
     if host.api is not None:
         pipeline.install(host.api.APIEvalPipeline)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,24 @@ from vieval_plugin import config
 from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import write_whole
+from vieval_plugin.harmless import say
 from vieval_plugin.hosts.ending import one_line, tell
+from vieval_plugin.hosts.output_folders import output_folders
 from vieval_plugin.hosts.vlmevalkit import judging
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import lines_of
 from vieval_plugin.run.backbones import JUDGE
 from vieval_plugin.run.evaluate import OWN, evaluate, provenance_of
+from vieval_plugin.run.generated import MadeImage, made_images, read_answer
+from vieval_plugin.run.output_files import trusted_folders
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.samples_file import write_verdicts
 from vieval_plugin.yaml_json import read_json
 
 _SUFFIX = "/chat/completions"
+_BAGEL = Path("output_image")
+"""Below the working folder, and where the host's Bagel saves unless it is told otherwise."""
 
 
 class GeneratedImages(ImageBaseDataset):  # type: ignore[misc]
@@ -39,6 +46,7 @@ class GeneratedImages(ImageBaseDataset):  # type: ignore[misc]
     MODALITY = "IMAGE"
     force_use_dataset_prompt = True
     kind, text = "tig", "prompt"
+    output_folders: tuple[Path, ...] = ()
 
     @one_line
     def __init__(
@@ -74,12 +82,15 @@ class GeneratedImages(ImageBaseDataset):  # type: ignore[misc]
 
     @one_line
     def evaluate(self, eval_file: str, **judge_kwargs: Any) -> Any:
-        """Judge the images whose files the predictions name; the rest are counted as `no_image`."""
+        """Judge the images whose files the predictions name; the rest are counted as `no_image`, the first with its reason."""
         sheet = Path(eval_file)
         model = sheet.stem.removesuffix(f"_{self.dataset_name}")
         table = load(str(sheet))
-        made = [row for _, row in table.iterrows() if Path(str(row["prediction"])).is_file()]
-        samples = [self._sample(row, model) for row in made]
+        trusted = trusted_folders(config.current(), sheet.parent, _BAGEL, *self.output_folders)
+        made = [self._made(row, number, model, trusted) for number, (_, row) in enumerate(table.iterrows())]
+        samples = [image.sample for image in made if not image.reason]
+        if lacking := [f"{image.sample.id}: {image.reason}" for image in made if image.reason]:
+            say(f"vieval: no_image {len(lacking)}, the first: {lacking[0]}", file=sys.stderr)
         options, backbone, progress = config.current(), _backbone(judge_kwargs), Progress()
         prepared = prepare(self.judge, None, options, backbone)
         if prepared.spec.pack and backbone is None and JUDGE not in options.backbones:
@@ -94,16 +105,18 @@ class GeneratedImages(ImageBaseDataset):  # type: ignore[misc]
         judging.failed.append(progress.failed_calls)
         path = sheet.with_name(f"{sheet.stem}_verdicts_{self.dataset_name}.jsonl")
         write_verdicts(path, samples, verdicts, provenance_of(prepared, options, backbone))
-        row = _numbers(prepared.spec.aspects, verdicts) | {"no_image": len(table) - len(made)}
+        row = _numbers(prepared.spec.aspects, verdicts) | {"no_image": len(lacking)}
         numbers = pandas.DataFrame([{"split": "Overall", **row}])
         write_whole(sheet.with_name(f"{sheet.stem}_acc.csv"), [numbers.to_csv(index=False)], "--work-dir")
         return numbers
 
-    def _sample(self, row: Mapping[str, Any], model: str) -> Sample:
+    def _made(self, row: Mapping[str, Any], number: int, model: str, trusted: Sequence[Path]) -> MadeImage:
         source = row.get("source")
         images = {"source": Image(Path(source))} if isinstance(source, str) and source else {}
-        images["output"] = Image(Path(str(row["prediction"])))
-        return Sample(SampleId(OWN, self.kind, model, str(row["uid"])), images, {self.text: str(row["question"])})
+        identity = SampleId(OWN, self.kind, "", str(row["uid"]))
+        conditions = Sample(identity, images, {self.text: str(row["question"])})
+        [image] = made_images(conditions, model, [read_answer(str(row["prediction"]), number)], 1, trusted)
+        return image
 
     @classmethod
     def report_primary_metric(cls, metrics: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -123,6 +136,20 @@ class EditedImages(GeneratedImages):
     @classmethod
     def supported_datasets(cls) -> list[str]:
         return ["VIEval_TIE"]
+
+
+def noting_output_folders(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The host's `infer_data_job`, after which a dataset of prompts knows where the model that it used saves images."""
+
+    @wraps(original)
+    def infer_data_job(model: Any, work_dir: Any, model_name: str, dataset: Any, **rest: Any) -> Any:
+        used = original(model, work_dir=work_dir, model_name=model_name, dataset=dataset, **rest)
+        if isinstance(dataset, GeneratedImages):
+            # where all is predicted already, some distributions return nothing
+            dataset.output_folders = output_folders(used) or output_folders(model)
+        return used
+
+    return infer_data_job
 
 
 _KINDS = {"VIEval_T2I": ("tig", "prompt"), "VIEval_TIE": ("tie", "instruction")}

@@ -1,0 +1,170 @@
+"""Which files the answers of a host's generator may name: a run through lmms-eval's own evaluation."""
+
+import json
+import os
+from collections import Counter
+
+import PIL.Image
+import pytest
+
+from tests import in_process
+from tests.fake_server import FakeServer
+from vieval_plugin.results.host_samples import records_of
+
+pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
+
+TASK = "generate_prompts_sharpness"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs the fake generator on edits of `source.png`, with the working folder in `tmp_path`; the records."""
+    from lmms_eval.models import MODEL_REGISTRY_V2
+    from lmms_eval.models.registry_v2 import ModelManifest
+
+    manifest = ModelManifest("fake_generator", simple_class_path="tests.fake_generator.FakeGenerator")
+    MODEL_REGISTRY_V2.register_manifest(manifest, overwrite=True)
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+
+    def runs(*more, limit=2, task=TASK, trusted=(), output_path=tmp_path / "results", backbones=None, **arguments):
+        source = tmp_path / "saved" / "source.png"
+        if not source.exists():
+            picture(source)
+        rows = [
+            {"uid": f"p{n}", "kind": "tie", "images": {"source": str(source)}, "texts": {"instruction": "add a hat"}}
+            for n in range(limit)
+        ]
+        prompts = tmp_path / "prompts.jsonl"
+        prompts.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        generate = {"prompts": str(prompts), "folder": str(tmp_path / "kept")}
+        generate |= {"trusted": [str(one) for one in trusted]} if trusted else {}
+        file = tmp_path / f"o{len(list(tmp_path.glob('o*.yaml')))}.yaml"
+        options = in_process.options_file(file, generate=generate, backbones=backbones or {})
+        model = ("--model", "fake_generator", "--model_args", ",".join(f"{k}={v}" for k, v in arguments.items()))
+        in_process.run(
+            *in_process.command(model, task, limit)[1:], "--output_path", output_path, *more, options=options
+        )
+        [path] = output_path.rglob("*_samples_*.jsonl")
+        found = [record for together in records_of(path) for record in together]
+        path.unlink()
+        return found
+
+    return runs
+
+
+def picture(path, colour="red"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    PIL.Image.new("RGB", (32, 32), colour).save(path)
+    return path
+
+
+def statuses(found):
+    return Counter(str(record.verdict.status) for record in found)
+
+
+@pytest.mark.parametrize(
+    "says", ["output_dir", "output_image_dir", "response_persistent_folder", "generated_image_dir"]
+)
+def test_a_generator_that_says_where_it_saves_is_judged(run, tmp_path, says):
+    found = run(out=tmp_path / "anywhere", says=says)
+    assert statuses(found) == {"ok": 2}
+    assert {record.made.image for record in found} == {str(tmp_path / "anywhere" / f"000{n}_s0.png") for n in range(2)}
+
+
+@pytest.mark.parametrize("form", ["json", "folder", "path"])
+def test_the_hosts_own_folder_and_that_of_the_results_need_not_be_named(run, tmp_path, form):
+    assert statuses(run(form=form, out="./logs/bagel_images", says="")) == {"ok": 2}
+    assert statuses(run(form=form, out=tmp_path / "results" / "images", says="")) == {"ok": 2}
+
+
+def test_any_other_folder_has_to_be_trusted_and_the_reason_names_the_option(run, tmp_path, capsys):
+    elsewhere = tmp_path / "elsewhere"
+    found = run(out=elsewhere, says="")
+    assert statuses(found) == {"no_image": 2}
+    assert "generate.trusted" in found[0].verdict.reason
+    [said] = [line for line in capsys.readouterr().err.splitlines() if "no_image 2, the first" in line]
+    assert "generate.trusted" in said
+    assert statuses(run(out=elsewhere, says="", trusted=[elsewhere])) == {"ok": 2}
+    # the folder of the options file is where a relative one begins, as for all paths in it
+    assert statuses(run(out=elsewhere, says="", trusted=["elsewhere"])) == {"ok": 2}
+
+
+def test_an_output_folder_that_is_a_link_is_the_folder_that_it_leads_to(run, tmp_path):
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "work" / "logs").symlink_to(tmp_path / "scratch")
+    assert statuses(run(out="logs/bagel", says="")) == {"ok": 2}
+
+
+def attacks(tmp_path):
+    """Answers that name what their generator has not made, by what they try, and with a word of the reason."""
+    secret = picture(tmp_path / "secret" / "0000_s0.png")
+    saved = tmp_path / "saved"
+    source = picture(saved / "source.png")
+    (saved / "link.png").symlink_to(secret)
+    (saved / "linked").symlink_to(secret.parent)
+    (saved / "twin.png").hardlink_to(source)
+    (saved / "own.png").symlink_to(source)
+    (saved / "loop.png").symlink_to("loop.png")
+    os.mkfifo(saved / "pipe.png")
+    outside, condition, absent = "generate.trusted", "own conditions", "not there"
+    named = {
+        "an image outside": (secret, outside),
+        "the reference output of a benchmark": (picture(tmp_path / "data" / "reference.png"), outside),
+        "a file of the system": ("/etc/passwd", outside),
+        "a way up": (saved / ".." / "secret" / "0000_s0.png", outside),
+        "a way up from the logs": (f"logs/../../{secret.parent.name}/{secret.name}", outside),
+        "a link out of the folder": (saved / "link.png", outside),
+        "a folder that is a link": (saved / "linked" / secret.name, outside),
+        "its own source": (source, condition),
+        "its own source, by a link": (saved / "own.png", condition),
+        "its own source, by another name": (saved / "twin.png", condition),
+        "a link to itself": (saved / "loop.png", absent),
+        "a pipe": (saved / "pipe.png", absent),
+        "a device": ("/dev/zero", absent),
+        "a folder": (saved, absent),
+        "nobody's home": ("~nobody-at-all/x.png", absent),
+        "a path with a zero byte": ("a\0b.png", ""),
+        "half a character": ("\ud800.png", ""),
+        "a path of 5,000 characters": ("x" * 5000 + ".png", ""),
+        "a path of a million parts": ("/" + "a/" * 1_000_000 + "x.png", ""),
+    }
+    answers = {what: (json.dumps({"text": "", "images": [str(path)]}), word) for what, (path, word) in named.items()}
+    plain = {
+        "a folder outside, in words": (str(secret.parent), outside),  # first, as `0000_s0.png` is of the first document
+        "an image outside, in words": (str(secret), outside),
+        "prose of 5,000 characters": ("I cannot draw that. " * 250, "text only"),
+    }
+    return plain | answers
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["judged by another", "judged by itself"])
+def test_an_answer_names_no_file_that_its_generator_has_not_made(run, tmp_path, elsewhere):
+    (tmp_path / "work" / "logs").mkdir()
+    tried = attacks(tmp_path)
+    texts = tmp_path / "texts.json"
+    texts.write_text(json.dumps([text for text, _ in tried.values()]))
+    with FakeServer() as server:
+        named = {"judge": {"model": "fake", "base_url": server.base_url}}
+        found = run(
+            limit=len(tried),
+            task="generate_prompts_viescore",
+            backbones={} if elsewhere else named,
+            out=tmp_path / "saved",
+            texts=texts,
+        )
+        assert server.stats()["requests"] == 0
+    reasons = dict(zip(tried, found, strict=True))
+    assert {what: str(record.verdict.status) for what, record in reasons.items()} == dict.fromkeys(tried, "no_image")
+    assert [what for what, (_, word) in tried.items() if word not in reasons[what].verdict.reason] == []
+    assert {record.made.image for record in found} == {""}
+    assert max(len(record.verdict.reason) for record in found) < 500
+
+
+def test_an_unchanged_copy_of_the_source_is_an_output(run, tmp_path):
+    source = picture(tmp_path / "saved" / "source.png")
+    copy = tmp_path / "saved" / "copy.png"
+    copy.write_bytes(source.read_bytes())
+    texts = tmp_path / "texts.json"
+    texts.write_text(json.dumps([json.dumps({"text": "", "images": [str(copy)]})] * 2))
+    assert statuses(run(out=tmp_path / "saved", texts=texts)) == {"ok": 2}
