@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import extras, in_process, tiny_scorers
 from vieval_plugin.data import vieval_demo
@@ -35,6 +36,9 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_configure():
+    # a busy machine is no failure
+    settings.register_profile("vieval", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("vieval")
     # `nohup make test` and `make test &` ignore these, and so would all that tests start
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -328,6 +328,10 @@ class FakeServer:
         now.max_in_flight, now.max_working, now.number = now.in_flight, now.working, 0
         now.statuses, now.faults, now.attempts = Counter(), Counter(), Counter()
 
+    @property
+    def dead(self) -> bool:
+        return self._death is not None and not self._death.done()
+
     def die(self, seconds: float) -> None:
         """Drop all connections and stop listening; be back on the same port after so many seconds."""
         self._loop.call_soon_threadsafe(self._begin_death, seconds)
@@ -337,13 +341,13 @@ class FakeServer:
         self.port, self._started = listening.getsockname()[1], threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(listening)), daemon=True)
         self._thread.start()
-        if not self._started.wait(10):
+        if not self._started.wait(60):
             raise RuntimeError("the fake server did not start")
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(60)
 
     async def _serve(self, listening: socket.socket) -> None:
         self._loop, self._stop, self._born = asyncio.get_running_loop(), asyncio.Event(), time.monotonic()

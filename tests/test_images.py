@@ -222,7 +222,7 @@ def test_the_digest_is_of_the_file_not_of_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data(), format=st.sampled_from(["PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP", "PPM"]))
 def test_a_damaged_file_gives_pixels_or_one_line(data: st.DataObject, format: str) -> None:
     broken = bytearray(read_bytes(file(photo((16, 16)), format)))

@@ -16,6 +16,6 @@ def test_nothing_is_lost_invented_or_asked_twice(tmp_path):
     command = [sys.executable, "-m", "attack.run", *("--samples", "60", "--lmms", "0", "--kills", "3", "--short")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
     ended = subprocess.run(
-        [*command, "--keep", tmp_path], env=environment, capture_output=True, text=True, timeout=300, check=False
+        [*command, "--keep", tmp_path], env=environment, capture_output=True, text=True, timeout=900, check=False
     )
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr[-2000:]}"

@@ -16,6 +16,7 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"
 
 from tests.fake_server import FakeServer, Fault
 from tests.one_server import all_of, asking, chat, error, saying, serving
+from tests.work import until
 from vieval_plugin.backends import claims
 from vieval_plugin.backends.store import Store
 from vieval_plugin.judges.protocol import Failure, Text
@@ -55,11 +56,10 @@ async def test_to_wait_for_another_holds_up_nothing_else(path):
         async with asking(server.base_url, store=store) as backend:
             for number in range(40):  # more than there are slots
                 question = chat(f"theirs {number}")
-                assert Store(path).claim(backend._key(question, {}, 0), 60)
+                assert Store(path).claim(backend._key(question, {}, 0), 1000)
             waiting = [asyncio.ensure_future(backend.answer(chat(f"theirs {n}"))) for n in range(40)]
-            begun = time.monotonic()
-            await all_of(backend, 40, "ours")
-            assert time.monotonic() - begun < 5
+            await asyncio.wait_for(all_of(backend, 40, "ours"), 120)
+            assert not any(task.done() for task in waiting)
             assert server.stats()["requests"] == 40
             for task in waiting:
                 task.cancel()
@@ -72,7 +72,7 @@ async def test_what_another_has_to_try_again_is_waited_for_too(path):
         url, options = server.base_url, {"timeout": 0.4, "deadline": 0.4}
         async with asking(url, store=one, **options) as first, asking(url, store=other, **options) as second:
             here = asyncio.ensure_future(first.answer(chat("x")))
-            await asyncio.sleep(0.1)
+            await asyncio.to_thread(until, lambda: server.stats()["in_flight"])
             assert isinstance(await second.answer(chat("x")), Text)
             assert await here == await second.answer(chat("x"))
     assert (first.usage.calls, second.usage.calls) == (1, 0)
@@ -113,20 +113,20 @@ async def test_an_empty_answer_that_its_limit_cut_is_kept(path):
 async def test_a_claim_that_nobody_renews_is_taken_over(path, monkeypatch):
     with FakeServer() as server:
         async with asking(server.base_url, store=Store(path)) as backend:
-            Store(path).claim(backend._key(chat("x"), {}, 0), 0.5)
             begun = time.monotonic()
-            assert isinstance(await backend.answer(chat("x")), Text)
-            assert 0.4 < time.monotonic() - begun < 5
+            Store(path).claim(backend._key(chat("x"), {}, 0), 0.5)
+            assert isinstance(await asyncio.wait_for(backend.answer(chat("x")), 120), Text)
+            assert time.monotonic() - begun > 0.4
 
 
 async def test_a_claim_is_renewed_while_its_question_is_under_way(path, monkeypatch):
-    monkeypatch.setattr(claims, "_CLAIM", 0.6)
+    monkeypatch.setattr(claims, "_CLAIM", 2)
     monkeypatch.setattr(claims, "_RENEWED", 0.1)
-    with FakeServer(latency=2) as server:
+    with FakeServer(latency=3) as server:
         one, other = Store(path), Store(path)
         async with asking(server.base_url, store=one) as first, asking(server.base_url, store=other) as second:
             here = asyncio.ensure_future(first.answer(chat("x")))
-            await asyncio.sleep(0.2)
+            await asyncio.to_thread(until, lambda: server.stats()["in_flight"])
             assert await second.answer(chat("x")) == await here
         assert server.stats()["requests"] == 1
 
@@ -135,13 +135,13 @@ async def test_a_question_that_another_asks_for_ever_is_asked_in_the_end(path):
     with FakeServer() as server:
         async with asking(server.base_url, store=Store(path), deadline=0.1, retries=0, patience=0.3) as backend:
             Store(path).claim(backend._key(chat("x"), {}, 0), 1000)
-            assert isinstance(await asyncio.wait_for(backend.answer(chat("x")), 20), Text)
+            assert isinstance(await asyncio.wait_for(backend.answer(chat("x")), 120), Text)
 
 
 def test_claims_of_a_process_that_is_gone_are_dropped_when_a_store_is_opened(path):
     code = "import sys; from vieval_plugin.backends.store import Store; from pathlib import Path; import os\n"
     code += "assert Store(Path(sys.argv[1])).claim('k', 1000); os.kill(os.getpid(), 9)"
-    subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=60)
+    subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=600)
     assert claimed(path) == ["k"]
     store = Store(path)
     assert claimed(path) == []
@@ -154,7 +154,7 @@ async def test_a_run_that_is_ended_gives_up_its_claims(path):
         store = Store(path)
         async with asking(server.base_url, store=store) as backend:
             waiting = [asyncio.ensure_future(backend.answer(chat(f"x{i}"))) for i in range(5)]
-            await asyncio.sleep(0.2)
+            await asyncio.to_thread(until, lambda: server.stats()["in_flight"] == 5)
             assert len(claimed(path)) == 5
             for task in waiting:
                 task.cancel()
@@ -193,7 +193,7 @@ def test_two_processes_on_one_store_ask_once_and_agree(store, samples_file, tmp_
     with FakeServer(reply=reply, latency=0.3, schema_support="rejected") as server:
         outs = [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
         for process in [scoring(samples_file, server.base_url, out) for out in outs]:
-            _, said = process.communicate(timeout=120)
+            _, said = process.communicate(timeout=600)
             assert process.returncode == 0, said
         assert server.stats()["statuses"]["200"] == 12
     assert verdicts(outs[0]) == verdicts(outs[1])
@@ -204,10 +204,8 @@ def test_two_processes_on_one_store_ask_once_and_agree(store, samples_file, tmp_
 def test_a_run_that_is_interrupted_says_nothing_of_tasks(store, samples_file, tmp_path, sent):
     with FakeServer(latency=30) as server:
         process = scoring(samples_file, server.base_url, tmp_path / "v.jsonl")
-        until = time.monotonic() + 60
-        while not server.stats()["in_flight"] and time.monotonic() < until:
-            time.sleep(0.05)
+        until(lambda: server.stats()["in_flight"])
         os.kill(process.pid, sent)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=600)
     assert "never retrieved" not in said
     assert "Traceback" not in said

@@ -35,17 +35,17 @@ def test_threads_that_want_an_image_at_once_get_the_same_pixels_decoded_once(mon
     def slow(image):
         times.append(image)
         begun.set()
-        assert release.wait(10)
+        assert release.wait(60)
         return real(image)
 
     monkeypatch.setattr(images, "pixels", slow)
     [image], kept = pictures(1), Decoded(memory=2**20)
     with ThreadPoolExecutor(4) as pool:
         first = pool.submit(kept.pixels, image)
-        assert begun.wait(10)
+        assert begun.wait(60)
         others = [pool.submit(kept.pixels, Image(bytes(image.source))) for _ in range(3)]
         release.set()
-        assert all(other.result(10) is first.result(10) for other in others)
+        assert all(other.result(60) is first.result(60) for other in others)
     assert len(times) == 1
     assert (first.result() == photograph(SIDE)).all()
 

@@ -235,11 +235,12 @@ async def test_rate_limit(says_when):
 
 
 async def test_slow_start():
-    async with served(slow_start=0.4) as (server, ask):
+    async with served(slow_start=2) as (server, ask):
         assert (await ask())[0] == 503
         assert (await ask.get(f"{server.url}/health"))[0] == 503
-        await asyncio.sleep(0.4)
-        assert (await ask())[0] == 200
+        while (status := (await ask())[0]) == 503:
+            await asyncio.sleep(0.05)
+        assert status == 200
 
 
 # Faults.
@@ -279,7 +280,7 @@ async def test_faults_with_a_status(fault, status, code, retry_after):
 async def test_faults_that_break_the_exchange(kind, error):
     async with served(faults=once(Fault(kind))) as (server, ask):
         with pytest.raises(error):
-            await ask(timeout=aiohttp.ClientTimeout(0.2))
+            await ask(timeout=aiohttp.ClientTimeout(0.5 if kind == "hang" else 120))
         assert (await ask())[0] == 200
         assert server.stats()["faults"] == {kind: 1}
         assert server.stats()["in_flight"] == 0
@@ -295,25 +296,25 @@ async def test_faults_in_the_answer():
 
 @pytest.mark.parametrize("by_script", [True, False])
 async def test_death_and_return_on_the_same_port(by_script):
-    async with served(latency=0.3, faults=once(Fault("death", seconds=0.3) if by_script else None)) as (server, ask):
+    async with served(latency=1, faults=once(Fault("death", seconds=2) if by_script else None)) as (server, ask):
         if not by_script:
-            asyncio.get_running_loop().call_later(0.1, server.die, 0.3)
+            asyncio.get_running_loop().call_later(0.1, server.die, 2)
         with pytest.raises(aiohttp.ClientConnectionError):
             await ask()
         with pytest.raises(aiohttp.ClientConnectorError):
             await ask()
-        await asyncio.sleep(0.5)
+        while server.dead:
+            await asyncio.sleep(0.05)
         assert (await ask())[0] == 200
 
 
-async def test_shutdown_is_quick_with_hanging_requests():
+async def test_hanging_requests_hold_no_shutdown_up():
     async with served(faults=lambda number, request: Fault("hang")) as (server, ask):
         hanging = [asyncio.create_task(ask()) for _ in range(8)]
         while server.stats()["in_flight"] < 8:
             await asyncio.sleep(0.01)
-        began = time.monotonic()
         server.__exit__()
-        assert time.monotonic() - began < 2
+        assert not server._thread.is_alive()
         errors = await asyncio.gather(*hanging, return_exceptions=True)
         assert all(isinstance(error, aiohttp.ClientConnectionError) for error in errors)
         server.__enter__()  # something for the `with` block to leave

@@ -16,6 +16,7 @@ from aiohttp.test_utils import TestServer
 
 from tests.fake_server import HOST, FakeServer, Fault
 from tests.one_server import SCHEMA, all_of, asking, chat, error, first, on, saying, serving, text_of
+from tests.work import waits_asked_for
 from vieval_plugin.backends import pacing
 from vieval_plugin.backends.store import Store
 from vieval_plugin.errors import VievalError
@@ -61,15 +62,17 @@ async def test_an_answer_that_trickles_is_given_up_at_the_deadline():
         asked = text_of(await request.json())
         return await trickle(request) if asked == "slow" else web.json_response(saying({"content": "y"}))
 
-    async with handling(handle) as url, asking(url, timeout=5, deadline=0.3, retries=1) as backend:
-        begun = time.monotonic()
-        slow = asyncio.ensure_future(backend.answer(chat("slow")))
-        while not slow.done():
-            await backend.answer(chat(f"fine {time.monotonic()}"))
+    async def others(backend):
+        for number in itertools.count():
+            await backend.answer(chat(f"fine {number}"))
             await asyncio.sleep(0.05)
-    assert slow.result().status is Status.API_ERROR
-    assert slow.result().reason == "no whole answer within 0.3 s, 2 times"
-    assert time.monotonic() - begun < 5
+
+    async with handling(handle) as url, asking(url, timeout=60, deadline=1, retries=1) as backend:
+        beside = asyncio.ensure_future(others(backend))
+        slow = await asyncio.wait_for(backend.answer(chat("slow")), 120)
+        beside.cancel()
+    assert slow.status is Status.API_ERROR
+    assert slow.reason == "no whole answer within 1 s, 2 times"
 
 
 async def test_a_request_that_is_read_without_end_is_given_up_too():
@@ -78,7 +81,7 @@ async def test_a_request_that_is_read_without_end_is_given_up_too():
 
     async with handling(handle) as url, asking(url, timeout=60, deadline=0.2, retries=0, patience=0.5) as backend:
         with pytest.raises(VievalError, match=r"no whole answer within 0\.2 s"):
-            await asyncio.wait_for(backend.answer(chat("x")), 10)
+            await asyncio.wait_for(backend.answer(chat("x")), 120)
 
 
 # Too many requests.
@@ -88,7 +91,7 @@ async def test_one_question_that_always_gets_429_is_one_failure():
     answer = lambda body: limited() if text_of(body) == "bad" else saying({"content": "y"})  # noqa: E731
     async with serving(answer) as (url, bodies), asking(url, retries=2) as backend:
         replies = asyncio.gather(backend.answer(chat("bad")), *(backend.answer(chat(f"q{i}")) for i in range(9)))
-        bad, *fine = await asyncio.wait_for(replies, 60)
+        bad, *fine = await asyncio.wait_for(replies, 120)
     assert bad.status is Status.API_ERROR
     assert "429" in bad.reason
     assert all(isinstance(reply, Text) for reply in fine)
@@ -103,17 +106,17 @@ async def test_a_retry_after_of_zero_does_not_hammer(short_backoff, monkeypatch)
     assert len(bodies) < 40  # before: some thousands
 
 
-async def test_one_huge_retry_after_holds_up_neither_the_others_nor_the_run():
+async def test_one_huge_retry_after_holds_up_neither_the_others_nor_the_run(monkeypatch):
     faults = lambda number, request: Fault("429", retry_after=HUGE) if number == 3 else None  # noqa: E731
     with FakeServer(faults=faults, latency=0.02) as server:
         async with asking(server.base_url, concurrent=4) as backend:
-            begun = time.monotonic()
-            replies = await asyncio.wait_for(all_of(backend, 60), 30)
+            waits = waits_asked_for(monkeypatch)
+            replies = await asyncio.wait_for(all_of(backend, 60), 120)
     assert all(isinstance(reply, Text) for reply in replies)
-    assert time.monotonic() - begun < 5
+    assert 0 < sum(waits) < 2
 
 
-async def test_random_429s_cost_little():
+async def test_random_429s_cost_little(monkeypatch):
     drawn = random.Random(0)
 
     def faults(number, request):
@@ -121,10 +124,10 @@ async def test_random_429s_cost_little():
 
     with FakeServer(faults=faults, latency=0.05) as server:
         async with asking(server.base_url) as backend:
-            begun = time.monotonic()
-            replies = await asyncio.wait_for(all_of(backend, 300), 60)
+            waits = waits_asked_for(monkeypatch)
+            replies = await asyncio.wait_for(all_of(backend, 300), 120)
     assert all(isinstance(reply, Text) for reply in replies)
-    assert time.monotonic() - begun < 12  # some 3 s on a quiet machine; 0.5 s without any 429
+    assert sum(waits) < 200  # some 45, for all questions together
     assert not backend.usage.failures
 
 
@@ -138,7 +141,7 @@ async def test_a_server_that_tells_everybody_to_wait_is_left_alone():
 
     with FakeServer(faults=faults) as server:
         async with asking(server.base_url, concurrent=4) as backend:
-            replies = await asyncio.wait_for(all_of(backend, 10), 30)
+            replies = await asyncio.wait_for(all_of(backend, 10), 120)
     assert all(isinstance(reply, Text) for reply in replies)
     assert len(times) < 30
 
@@ -155,7 +158,7 @@ async def test_a_probe_that_flaps_does_not_make_a_request_endless(short_backoff)
         return error(500, "no")
 
     async with serving(answer) as (url, bodies), asking(url, retries=2, patience=30) as backend:
-        reply = await asyncio.wait_for(backend.answer(chat("bad")), 25)
+        reply = await asyncio.wait_for(backend.answer(chat("bad")), 120)
     assert reply.status is Status.API_ERROR
     assert len(bodies) < 30
 
@@ -289,7 +292,7 @@ async def test_headers_that_are_made_to_break_the_client_end_nothing(short_backo
     server = await asyncio.start_server(odd, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
     async with asking(url, timeout=0.5, retries=8) as backend:
-        replies = await asyncio.wait_for(all_of(backend, 10, "odd"), 60)
+        replies = await asyncio.wait_for(all_of(backend, 10, "odd"), 120)
         assert isinstance(await backend.answer(chat("fine")), Text)
     server.close()
     assert len(replies) == 10
@@ -328,5 +331,5 @@ async def test_a_cut_probe_says_nothing_about_schemas(tmp_path):
 async def test_a_huge_retry_after_of_a_server_error_holds_up_nobody(short_backoff):
     with FakeServer(faults=first(Fault("503", retry_after=HUGE))) as server:
         async with asking(server.base_url, concurrent=4) as backend:
-            replies = await asyncio.wait_for(all_of(backend, 8), 20)
+            replies = await asyncio.wait_for(all_of(backend, 8), 120)
     assert all(isinstance(reply, Text) for reply in replies)

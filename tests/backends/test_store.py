@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import sqlite3
+import threading
 import time
 from collections import Counter
 from functools import partial
@@ -14,7 +15,7 @@ from functools import partial
 import PIL.Image
 import pytest
 
-from tests.fake_server import FakeServer
+from tests.fake_server import FakeServer, Fault
 from tests.playing import prepared
 from vieval_plugin.backends.store import Store, from_stored, key_of, question, to_stored
 from vieval_plugin.config import Backbone, Config, StoreOptions
@@ -265,20 +266,27 @@ def test_after_kill_9_only_what_was_in_flight_is_asked_again(tmp_path):
         finally:
             os._exit(1)
 
+    killed = threading.Event()
+    killed.set()
+
     def noting(number, request):
         questions[json.dumps(request["messages"])] += 1
+        # so that the run is not over before it is killed
+        return Fault("hang") if number > 200 and not killed.is_set() else None
 
     with FakeServer(latency=0.02, faults=noting) as server:
         whole = judged(server.base_url)
         assert len(questions) == 401  # with the probe for schemas
         questions.clear()
         server.reset_stats()
+        killed.clear()
         os.write(tell, server.base_url.encode())
-        while server.stats()["requests"] < 150:
+        while server.stats()["statuses"].get("200", 0) < 150:
             assert os.waitpid(child, os.WNOHANG) == (0, 0)
             time.sleep(0.005)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+        killed.set()
         assert len(questions) < 401
         resumed = judged(server.base_url, store)
         assert len(questions) == 401

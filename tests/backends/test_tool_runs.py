@@ -70,7 +70,7 @@ async def judged(*judges, backbone):
 async def test_models_are_asked_while_a_tool_is_running(with_tool):
     asked = threading.Event()
     # the tool ends only once the model of another sample was asked
-    with_tool(lambda arguments: ToolResult(text="cut" if asked.wait(10) else "nobody was asked meanwhile"))
+    with_tool(lambda arguments: ToolResult(text="cut" if asked.wait(60) else "nobody was asked meanwhile"))
     told = await judged(asking(UseTool("saw", {}, ("t",))), asking(CHAT), backbone=Answers(asked.set))
     assert told[0] == repr([ToolResult(text="cut")])
 
@@ -92,12 +92,17 @@ async def test_a_tool_that_is_missing_ends_the_run(with_tool):
 
 
 async def test_the_event_loop_goes_on_while_many_tools_run(with_tool):
-    release = threading.Event()
-    with_tool(lambda arguments: ToolResult(text=str(release.wait(10))))
+    running, release = threading.Event(), threading.Event()
+
+    def run(arguments):
+        running.set()
+        return ToolResult(text=str(release.wait(60)))
+
+    with_tool(run)
     run = asyncio.create_task(judged(*[asking(UseTool("saw", {}, ("t",)))] * 30, backbone=Answers()))
-    for _ in range(5):
-        await asyncio.sleep(0.01)  # would hang here if tools ran on the loop
-    release.set()
+    while not running.is_set():
+        await asyncio.sleep(0.01)
+    release.set()  # never reached while tools run if they run on the loop
     assert await run == [repr([ToolResult(text="True")])] * 30
 
 
@@ -106,7 +111,7 @@ async def test_a_run_that_is_asked_for_twice_at_once_is_done_once_and_later_anew
 
     def run(arguments):
         runs.append(arguments["word"])
-        return ToolResult(text=str(release.wait(10)))
+        return ToolResult(text=str(release.wait(60)))
 
     with_tool(run)
     same, other = UseTool("saw", {"word": "a"}, ("t",)), UseTool("saw", {"word": "b"}, ("t",))
@@ -128,11 +133,11 @@ def test_in_batches_tools_run_while_the_model_generates(with_tool):
 
     def run(arguments):
         cutting.set()
-        return ToolResult(text="cut" if generating.wait(10) else "the model was waited for")
+        return ToolResult(text="cut" if generating.wait(60) else "the model was waited for")
 
     def generate(batch):
         generating.set()
-        assert cutting.wait(10)
+        assert cutting.wait(60)
         return [Text("hi") for _ in batch]
 
     with_tool(run)

@@ -10,13 +10,14 @@ import signal
 import stat
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, Fault
+from tests.work import until
 from vieval_plugin.cli import main
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import require_writable, write_whole
@@ -154,13 +155,6 @@ def started(tmp_path):
         process.communicate()
 
 
-def until(happened, seconds=60):
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("ignoring_ctrl_c", [False, True], ids=["", "begun with &"])
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_ends_a_run_with_its_summary_and_what_was_answered_is_kept(
@@ -170,12 +164,16 @@ def test_a_signal_ends_a_run_with_its_summary_and_what_was_answered_is_kept(
         pytest.skip("which it ignores")
     number = getattr(signal, name)
     begin = (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if ignoring_ctrl_c else None
-    with FakeServer(latency=0.05, capacity=4) as server:
+    ended = threading.Event()
+    # from the hundredth on they hang, so that the run is not over before the signal comes
+    faults = lambda number, _: Fault("hang") if number > 100 and not ended.is_set() else None  # noqa: E731
+    with FakeServer(latency=0.05, capacity=4, faults=faults) as server:
         command = scoring(samples(100), tmp_path / "v.jsonl", server)
         process = started(command, preexec_fn=begin)
         until(lambda: server.stats()["statuses"].get("200", 0) > 20)
         process.send_signal(number)
-        out, said = process.communicate(timeout=30)
+        out, said = process.communicate(timeout=600)
+        ended.set()
         asked = server.stats()["statuses"]["200"]
         assert process.returncode == 128 + number, said
         lines = said.splitlines()
@@ -186,7 +184,7 @@ def test_a_signal_ends_a_run_with_its_summary_and_what_was_answered_is_kept(
             assert trace not in said + out
         assert not (tmp_path / "v.jsonl").exists()
         again = started(command)
-        again.communicate(timeout=60)
+        again.communicate(timeout=600)
         assert again.returncode == 0
         assert asked <= server.stats()["statuses"]["200"] <= 201 + 32  # what was in flight may be asked again
 
@@ -197,7 +195,7 @@ def test_a_run_that_nohup_began_outlives_its_terminal(samples, started, tmp_path
         process = started(command, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         until(lambda: server.stats()["statuses"].get("200", 0) > 5)
         process.send_signal(signal.SIGHUP)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
     assert process.returncode == 0
     assert len((tmp_path / "v.jsonl").read_text().splitlines()) == 40
 

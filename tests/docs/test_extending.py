@@ -70,7 +70,7 @@ def test_the_code_of_a_page_runs(page, tmp_path):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 
 from tests import in_process
 from tests.fake_image_server import FakeImageServer
-from tests.fake_server import FakeServer
+from tests.fake_server import FakeServer, Fault
+from tests.work import until
 from vieval_plugin.results.host_samples import records_of
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
@@ -27,8 +29,16 @@ def scores(out):
 @pytest.mark.slow
 @pytest.mark.parametrize("killed_while", ["generating", "judging"])
 def test_a_killed_run_goes_on_where_it_was(tmp_path, killed_while):
-    def slow(path, body):
-        time.sleep(0.1)
+    killed = threading.Event()
+    killed.set()
+
+    # what is asked after the fourth hangs, so that the run is not over before it is killed
+    def hanging(path, body):
+        if killed_while == "generating" and len(painter.requests) > 4:
+            killed.wait(120)
+
+    def faults(number, body):
+        return Fault("hang") if number > 4 and not killed.is_set() else None
 
     def arguments(where):
         given = f"model=painter,base_url={painter.base_url},num_concurrent=1"
@@ -45,23 +55,23 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, killed_while):
             str(tmp_path / f"{where}-out"),
         ]
 
-    with FakeImageServer(slow) as painter, FakeServer(latency=0.05) as judge:
+    with FakeImageServer(hanging) as painter, FakeServer(faults=faults) as judge:
         file, given = arguments("whole")
         in_process.run(*given, options=file)
         made, asked = len(painter.requests), judge.stats()["requests"]
         painter.requests.clear()
         judge.reset_stats()
+        killed.clear()
         file, given = arguments("killed")
         seen = (lambda: len(painter.requests)) if killed_while == "generating" else (lambda: judge.stats()["requests"])
         environment = {**os.environ, "VIEVAL_CONFIG": str(file), "CUDA_VISIBLE_DEVICES": ""}
         process = subprocess.Popen(
             [sys.executable, "-m", "lmms_eval", "eval", *given], env=environment, cwd=Path(__file__).parents[2]
         )
-        begun = seen()
-        while seen() - begun < 4 and process.poll() is None:
-            time.sleep(0.02)
+        until(lambda: seen() >= 4 or process.poll() is not None)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
+        killed.set()
         in_process.run(*given, options=file)
         # what was under way when it was killed is made or asked again: one of each at most
         assert made <= len(painter.requests) <= made + 1

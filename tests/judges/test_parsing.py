@@ -6,7 +6,7 @@ import time
 from collections import Counter
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vieval_plugin.judges.parsing import Parsed, parse_scores
@@ -339,7 +339,6 @@ FRAGMENTS = (
 )
 texts = st.one_of(st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join))
 numbers = st.one_of(st.integers(0, 10), st.floats(0, 10))
-unhurried = settings(deadline=None)  # a busy machine is no failure
 score_lists = st.lists(numbers, min_size=1, max_size=3)
 
 
@@ -353,7 +352,6 @@ def replies(draw):
     return text, tuple(scores), reasoning
 
 
-@unhurried
 @given(text=texts, count=st.integers(1, 3))
 @example(text='{"score": ' + "9" * 400 + "}", count=1)
 @example(text='{"score": ' + "9" * 5000 + "}", count=1)
@@ -366,21 +364,18 @@ def test_any_text_is_read_without_raising_and_usable_means_scores(text, count):
     assert (parsed.reason == "") == (parsed.status is Status.OK)
 
 
-@unhurried
 @given(text=texts, count=st.integers(1, 3))
 def test_every_score_stands_in_the_text(text, count):
     standing = {float(number) for number in NUMBER.findall(text)}
     assert standing.issuperset(parse_scores(text, count=count).scores)
 
 
-@unhurried
 @given(replies())
 def test_a_valid_reply_is_read_exactly(valid):
     text, scores, reasoning = valid
     assert parse_scores(text, count=len(scores)) == Parsed(Status.OK, scores, reasoning)
 
 
-@unhurried
 @given(replies(), st.data())
 def test_a_cut_never_makes_other_scores(valid, data):
     text, scores, _ = valid
@@ -388,7 +383,6 @@ def test_a_cut_never_makes_other_scores(valid, data):
     assert parse_scores(text[:kept], count=len(scores)).scores in ((), scores)
 
 
-@unhurried
 @given(text=texts.filter(lambda text: "think>" not in text), count=st.integers(1, 3))
 def test_what_is_thought_changes_nothing(text, count):
     scores = (4.25, 5.75, 6.5)[:count]
@@ -399,11 +393,11 @@ def test_what_is_thought_changes_nothing(text, count):
 @pytest.mark.parametrize(
     "unit", ["[", "{", "{}", '{"a":', '"', "{'", "<think>", "</think>", '{"score": [', "7", "can't "]
 )
-def test_a_megabyte_of_nonsense_takes_seconds_at_most(unit):
+def test_a_megabyte_of_nonsense_takes_linear_work(unit):
     start = time.process_time()
     assert not parse_scores((unit * 10**6)[: 10**6], count=2).scores
-    # About one second; the slack is for busy machines, and quadratic time would be minutes.
-    assert time.process_time() - start < 10
+    # Seconds of this process alone, some 0.7 at most; quadratic work would be many minutes.
+    assert time.process_time() - start < 60
 
 
 # Real replies.

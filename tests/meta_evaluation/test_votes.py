@@ -200,7 +200,7 @@ words = st.sampled_from(["first", "second", "both_good", "both_bad", ""])
 
 
 @given(st.lists(st.tuples(words.filter(bool), words, words), min_size=1, max_size=25))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_two_orders_are_their_definition(rows):
     rows = [("first", "first", "first"), *rows]
     found = values([contest(str(n), p, forward=f, reverse=r) for n, (p, f, r) in enumerate(rows)])
@@ -226,7 +226,7 @@ def test_two_orders_are_their_definition(rows):
         st.tuples(st.permutations([0.1, 0.4, 0.4, 0.8]), st.permutations([0.2, 0.5, 0.5, 0.9])), min_size=2, max_size=6
     )
 )
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_rankings_are_their_pairs_and_a_contest_is_right_if_all_are(contests):
     def ranking(scores):
         levels = sorted(set(scores), reverse=True)

@@ -38,7 +38,7 @@ def server():
 
 def run(environment, folder, *command):
     done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+        [sys.executable, "-m", *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=600
     )
     return done.returncode, done.stdout, done.stderr
 

@@ -2,12 +2,12 @@
 
 import asyncio
 import threading
-import time
 
 import numpy as np
 import pytest
 
 from tests.fake_server import FakeServer
+from tests.work import until
 from vieval_plugin import Judge, Status, VievalError
 from vieval_plugin.run.loop import LoopThread
 
@@ -22,14 +22,6 @@ def slow(store):
 
 def judge_by(server):
     return Judge("vqascore", model="fake", base_url=server.base_url)
-
-
-def wait_for(what):
-    for _ in range(500):
-        if what():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it took more than ten seconds")
 
 
 def loops():
@@ -47,9 +39,9 @@ def test_who_waits_for_a_judge_that_is_closed_is_told_in_a_line(slow):
 
     asking = threading.Thread(target=ask)
     asking.start()
-    wait_for(lambda: slow.stats()["in_flight"])
+    until(lambda: slow.stats()["in_flight"])
     judge.close()
-    asking.join(10)
+    asking.join(60)
     assert [type(error) for error in told] == [VievalError]
     assert "the judge was closed before it was done" in str(told[0])
     assert [one.status for one in judge.last] == [Status.MISSING] * 4
@@ -58,20 +50,21 @@ def test_who_waits_for_a_judge_that_is_closed_is_told_in_a_line(slow):
 async def test_a_judge_that_nobody_holds_any_more_ends_where_its_last_call_is_cancelled(slow):
     before = len(loops())
     asked = asyncio.create_task(judge_by(slow).score_async(PIXELS, "x"))
-    await asyncio.to_thread(wait_for, lambda: slow.stats()["in_flight"])
+    await asyncio.to_thread(until, lambda: slow.stats()["in_flight"])
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
     del asked
-    await asyncio.to_thread(wait_for, lambda: len(loops()) == before)
+    await asyncio.to_thread(until, lambda: len(loops()) == before)
 
 
 def test_any_interrupt_ends_the_work_first():
-    ended = threading.Event()
+    under_way, ended = threading.Event(), threading.Event()
 
     async def work():
+        under_way.set()
         try:
-            await asyncio.sleep(30)
+            await asyncio.sleep(60)
         finally:
             ended.set()
 
@@ -83,7 +76,7 @@ def test_any_interrupt_ends_the_work_first():
                 raise TimeoutError("an alarm of the caller's")
 
             future.result = result
-            time.sleep(0.1)
+            assert under_way.wait(60)
             return future
 
     with Interrupted() as loop:

@@ -9,7 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from tests.fake_server import FakeServer
+from tests.fake_server import FakeServer, Fault
+from tests.work import until
 from vieval_plugin import Backbone, Contest, Judge, SampleId, Status, VievalError, config, evaluate
 from vieval_plugin.data import vieval_demo
 from vieval_plugin.python import given
@@ -131,32 +132,42 @@ def test_fresh_asks_anew_at_each_call_and_others_do_not(store, server):
             assert server.stats()["requests"] - before == requests
 
 
-def test_old_replies_are_asked_anew(store, server):
-    options = {"store": {"path": store, "max_age": 0.5}}
+def test_old_replies_are_asked_anew(store, server, monkeypatch):
+    options = {"store": {"path": store, "max_age": 3600}}
     with Judge("vqascore", model="fake", base_url=server.base_url, options=options) as judge:
         judge.score(PIXELS[:1], "x")
         judge.score(PIXELS[:1], "x")
         assert server.stats()["requests"] == 1
-        time.sleep(0.6)
+        now = time.time
+        monkeypatch.setattr(time, "time", lambda: now() + 7200)
         judge.score(PIXELS[:1], "x")
         assert server.stats()["requests"] == 2
 
 
 def test_an_interrupt_leaves_what_there_is_and_a_judge_that_can_be_asked_again(store):
-    with FakeServer(latency=0.2, capacity=4) as server:
+    interrupted = threading.Event()
+
+    def interrupt():
+        until(lambda: server.stats()["statuses"].get("200", 0) > 8)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    # from the thirtieth on they hang, so that the run is not over before it is interrupted
+    faults = lambda number, _: Fault("hang") if number > 30 and not interrupted.is_set() else None  # noqa: E731
+    with FakeServer(latency=0.05, capacity=4, faults=faults) as server:
         named = {"model": "fake", "base_url": server.base_url, "num_concurrent": 4}
         with Judge("vqascore", **named) as judge:
-            threading.Timer(0.9, os.kill, (os.getpid(), signal.SIGINT)).start()
+            threading.Thread(target=interrupt).start()
             with pytest.raises(KeyboardInterrupt):
                 judge.score(PIXELS, "x")
             told = [one.status for one in judge.last]
             assert len(told) == 40
             assert 0 < told.count(Status.OK) < 40
             assert set(told) == {Status.OK, Status.MISSING}
-            time.sleep(0.5)
+            until(lambda: not server.stats()["in_flight"])
             asked = server.stats()["requests"]
             time.sleep(0.5)
             assert server.stats()["requests"] == asked  # nothing goes on behind the caller's back
+            interrupted.set()
             assert not np.isnan(judge.score(PIXELS, "x")).any()
             assert server.stats()["requests"] <= 40 + 4
 
@@ -164,7 +175,7 @@ def test_an_interrupt_leaves_what_there_is_and_a_judge_that_can_be_asked_again(s
 async def test_what_is_cancelled_ends(store):
     with FakeServer(latency=30) as server, Judge("vqascore", model="fake", base_url=server.base_url) as judge:
         waiting = asyncio.ensure_future(judge.score_async(PIXELS[:2], "x"))
-        await asyncio.sleep(0.3)
+        await asyncio.to_thread(until, lambda: server.stats()["in_flight"])
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting

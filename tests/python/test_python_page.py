@@ -24,7 +24,7 @@ def blocks(server, store, tmp_path, monkeypatch):
 def test_as_a_script_without_a_loop(blocks, tmp_path):
     script = tmp_path / "page.py"
     script.write_text("\n".join(blocks))
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")
     assert "(3,) float64" in done.stdout
     assert done.stdout.count("\nok {'SC': ") == 2
@@ -74,7 +74,7 @@ def test_as_a_notebook(blocks, slow, tmp_path):
     last = "verdicts"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in (*cells, interrupted, last)])
     nbclient.NotebookClient(
-        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     ).execute()
     text = "".join(out.get("text", "") for cell in notebook.cells for out in cell.outputs)
     assert "(3,) float64" in text

@@ -3,7 +3,6 @@
 import doctest
 import itertools
 import math
-import time
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
+from tests.work import calls_at_most
 from vieval_plugin.stats import bootstrap, comparison, paired_correlations, ranking
 from vieval_plugin.stats.averaging import fisher_mean
 from vieval_plugin.stats.comparison import (
@@ -159,7 +159,7 @@ def test_memory_is_bounded_and_blocks_change_nothing(monkeypatch):
 
 
 @given(st.integers(0, 1000), st.sampled_from(["spearman", "pearson"]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_scales_and_the_order_of_the_judges_do_not_matter(seed, coefficient):
     first, second, human = tables(rows=12, seed=seed)
 
@@ -325,14 +325,13 @@ def test_ranks_are_shared_where_the_data_cannot_tell():
             shared_ranks(estimates, different)
 
 
-def test_a_thousand_swaps_take_well_below_a_second():
+def test_no_loop_goes_through_the_samples_for_each_of_a_thousand_swaps():
     rng = np.random.default_rng(0)
     statistic = CorrelationDifference(*rng.normal(size=(3, 179, 8)))
     contests = MeanDifference(*rng.integers(0, 2, (2, 2000)), list(range(2000)))
-    started = time.process_time()
-    compare(statistic, 1000)
-    compare(contests, 1000)
-    assert time.process_time() - started < 2  # 0.3 s on an idle core
+    with calls_at_most(100_000):  # some 12,000
+        compare(statistic, 1000)
+        compare(contests, 1000)
 
 
 def clustered(rng, better=0.0):

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vieval_plugin.stats import bootstrap, correlation, pairwise
@@ -42,7 +42,6 @@ def test_examples_in_docstrings_run():
     assert found.failed == 0
 
 
-@settings(deadline=None)
 @given(items, sizes)
 @example([(0.5, 1), (0.5, 1)], (16, 250_000, 16_000_000))
 @example([(0.1, 0), (0.4, 0), (0.2, 1)], (2, 1, 0))
@@ -77,7 +76,6 @@ def test_accuracy_at_an_epsilon_is_its_definition(rows, epsilon):
     assert pairwise.accuracy_at(metric, human, epsilon) == by_definition(metric, human, epsilon)
 
 
-@settings(deadline=None)
 @given(items, st.sampled_from([0.0, 0.1, 0.5]), st.integers(0, 5))
 def test_resampled_accuracy_equals_repeating_the_items(rows, epsilon, seed):
     metric, human = columns(rows)

@@ -180,14 +180,14 @@ def test_a_killed_run_goes_on_where_it_was(process, tmp_path, host):
         command = ("-m", "vieval_plugin", "vlmevalkit", "--config", path, "--work-dir", out, "--api-nproc", 2)
         environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
         first = process(*command, "--limit", 12, **environment)
-        until = time.monotonic() + 300
+        until = time.monotonic() + 600
         while first.poll() is None and _lines(out) < 4 and time.monotonic() < until:
             time.sleep(0.05)
         first.send_signal(signal.SIGKILL)
         first.wait()
         assert 4 <= _lines(out) < 12
         second = process(*command, "--limit", 12, "--reuse", **environment)
-        told = second.communicate(timeout=300)[0]
+        told = second.communicate(timeout=600)[0]
         assert second.returncode == 0, told
         assert server.stats()["requests"] <= 26
     made = Run(0, "", out)

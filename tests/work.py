@@ -1,0 +1,49 @@
+"""Bounds of work that hold on a busy machine too, where seconds do not."""
+
+import asyncio
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+
+
+@contextmanager
+def calls_at_most(limit):
+    """Fail as soon as the code inside, in this thread, has made more than `limit` calls of functions."""
+    made = 0
+
+    def count(frame, event, argument):
+        nonlocal made
+        made += event in ("call", "c_call")
+        if made > limit:
+            sys.setprofile(before)
+            pytest.fail(f"more than {limit:,} calls of functions")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+def waits_asked_for(monkeypatch):
+    """List of the seconds that code in the running event loop asks to sleep for, which it does."""
+    loop, sleep, seconds = asyncio.get_running_loop(), asyncio.sleep, []
+
+    async def noting(delay, *result):
+        if asyncio.get_running_loop() is loop:
+            seconds.append(delay)
+        return await sleep(delay, *result)
+
+    monkeypatch.setattr(asyncio, "sleep", noting)
+    return seconds
+
+
+def until(happened):
+    """Wait for `happened()`, for ten minutes at most; `asyncio.to_thread` does so beside a loop."""
+    end = time.monotonic() + 600
+    while not happened():
+        assert time.monotonic() < end, "it did not happen within ten minutes"
+        time.sleep(0.01)
