@@ -6,7 +6,7 @@ Every host reads it, and `vieval tasks` prints it. Other packages bring rows by 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -120,6 +120,12 @@ def together() -> list[TaskGroup]:
         TaskGroup(group["name"], tuple(group["members"]), group["benchmark"], averaged=False)
         for group in _document()["groups"]
     ]
+
+
+def entries() -> Mapping[str, Task | TaskGroup]:
+    """All tasks and groups by name."""
+    every: list[Task | TaskGroup] = [*tasks(), *groups()]
+    return {entry.name: entry for entry in every}
 
 
 def leaves(name: str, known: Sequence[TaskGroup]) -> list[str]:

@@ -54,7 +54,7 @@ def _write(wanted: str, folder: Path) -> str:
     from vieval_plugin import tasks
     from vieval_plugin.hosts.lmms_eval import task_files
 
-    entries = {entry.name: entry for entry in (*tasks.tasks(), *tasks.groups())}
+    entries = tasks.entries()
     chosen = _chosen(wanted, {name: entry.benchmark for name, entry in entries.items()})
     chosen |= {leaf for name in chosen for leaf in tasks.leaves(name, tasks.groups())}
     task_files.write(folder, task_files.files([entry for name, entry in entries.items() if name in chosen]))

@@ -54,9 +54,9 @@ def write(folder: Path, texts: Mapping[str, str]) -> None:
 def plain_tasks() -> list[Task | TaskGroup]:
     """The tasks that have files in `task_configs/`: plain settings of judges that ask a model, on real ratings."""
     rows = [row for row in tasks.table() if _is_plain(row)]
-    own = [*tasks.tasks(rows), *tasks.groups(rows)]
+    own: list[Task | TaskGroup] = [*tasks.tasks(rows), *tasks.groups(rows)]
     names = {entry.name for entry in own}
-    return [*own, *(group for group in tasks.together() if set(group.members) <= names)]
+    return own + [group for group in tasks.together() if set(group.members) <= names]
 
 
 def _is_plain(row: TaskRow) -> bool:

@@ -27,7 +27,7 @@ _ALIKE = 0.8
 @cache
 def entries() -> Mapping[str, Task | TaskGroup]:
     """Our tasks and groups by name, with those that other packages bring."""
-    return {entry.name: entry for entry in (*tasks.tasks(), *tasks.groups())}
+    return tasks.entries()
 
 
 def configuration(name: str) -> dict[str, Any]:
