@@ -114,7 +114,7 @@ lint: $(ENV)/ready
 
 # the weights of vieval_small, at most an hour on two cores; interrupted, it goes on where it stopped
 train-small: $(ENV)/ready
-	$(BIN)/python -m vieval_plugin.training.vieval_small $(OUT)/train-small
+	$(BIN)/python -m bench.vieval_small $(OUT)/train-small
 
 # the documentation with an API page made from the docstrings
 docs: $(ENV)/ready

@@ -11,20 +11,21 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from bench.vieval_small.world import TRAINED
 from vieval_plugin.backends.vieval_small_views import KINDS, conditions, full, small, words
 from vieval_plugin.data.drawings.drawing import COLOURS, HUES, Picture, Rgb
 from vieval_plugin.data.drawings.instructions import DrawnInstruction, Placed
-from vieval_plugin.data.drawings.quality import DEFECTS, spoil
+from vieval_plugin.data.drawings.quality import spoil
 from vieval_plugin.data.drawings.samples import drawn_strength, several
 from vieval_plugin.data.drawings.toys import Toy
-from vieval_plugin.data.drawings.worlds import TRAINED
 
 CASES, EACH = 200, 4
 """Instructions in a piece, and outputs of each."""
 CROP = 192
 """Pixels of a side of the crop of an output that quality is learnt from."""
 CONTENT = tuple(sorted({name for kinds in TRAINED.defects.values() for name in kinds}))
-QUALITY = tuple(dict.fromkeys(TRAINED.quality))
+DEFECTS = {defect.__name__: defect for defect in TRAINED.quality}
+QUALITY = tuple(DEFECTS)
 # four of five crops have what `vieval_demo` has, each kind of which must be told finely; watermarks are learnt slowest
 _SPOILING = (*QUALITY, *["noise"] * 16, *["blur"] * 22, *["watermark"] * 31)
 LOOKS = len(TRAINED.animals) + len(TRAINED.patterns) + len(TRAINED.garments) + 9

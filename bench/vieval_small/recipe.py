@@ -11,11 +11,11 @@ from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
+from bench.vieval_small import pieces
+from bench.vieval_small.export import export
+from bench.vieval_small.learn import Plan, loaded, train
 from vieval_plugin.backends.vieval_small_network import PARTS
 from vieval_plugin.backends.vieval_small_views import KINDS
-from vieval_plugin.training.vieval_small import pieces
-from vieval_plugin.training.vieval_small.export import export
-from vieval_plugin.training.vieval_small.learn import Plan, loaded, train
 
 PIECES = {"generation": 24, "subjects": 16}
 """Pieces of each kind that a part is trained on, where they are not `USUAL`: of prompts more, since each says something else."""
@@ -34,7 +34,7 @@ PLANS = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train all parts and write `vieval_small.safetensors` and `curve.json` to the folder."""
-    parser = argparse.ArgumentParser(prog="python -m vieval_plugin.training.vieval_small", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.vieval_small", description=main.__doc__)
     parser.add_argument("folder", type=Path, help="of drawings, states and weights; what is there is not done again")
     parser.add_argument("--workers", type=int, default=2, help="processes, of one thread each (2)")
     parser.add_argument("--share", type=float, default=1.0, help="of the steps and drawings, for a try (1)")

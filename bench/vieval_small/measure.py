@@ -1,6 +1,6 @@
 """What `vieval_small` reaches: agreement on both drawn sets, what changed inputs do, the best of four, and what it costs.
 
-    python bench/vieval_small.py
+    python -m bench.vieval_small.measure
 
 Prints tables in Markdown; `docs/vieval_small.md` has them.
 """
@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 
+from bench.vieval_small.world import TRAINED
 from vieval_plugin import registry
 from vieval_plugin.config import Config
 from vieval_plugin.data.drawings.samples import several
-from vieval_plugin.data.drawings.worlds import TRAINED
 from vieval_plugin.data.vieval_demo import TASKS
 from vieval_plugin.data.vieval_demo.outputs import png
 from vieval_plugin.judges.protocol import Sample, SampleId, Verdict

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from bench.vieval_small.learn import defects_of
+from bench.vieval_small.losses import FACTS
 from vieval_plugin.backends.vieval_small_network import PARTS
-from vieval_plugin.training.vieval_small.learn import defects_of
-from vieval_plugin.training.vieval_small.losses import FACTS
 
 
 def export(states: Path, file: Path) -> dict[str, Any]:

@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from tqdm import tqdm
 
+from bench.vieval_small.losses import FACTS, loss_of, placed
+from bench.vieval_small.pieces import CONTENT, CROP, LOOKS, QUALITY, Piece, path
 from vieval_plugin.backends.vieval_small_network import PARTS
 from vieval_plugin.backends.vieval_small_views import LENGTH, mirrored, numbered
 from vieval_plugin.data.drawings.drawing import HUES
-from vieval_plugin.training.vieval_small.losses import FACTS, loss_of, placed
-from vieval_plugin.training.vieval_small.pieces import CONTENT, CROP, LOOKS, QUALITY, Piece, path
 
 KEPT = 50
 """Steps after which the state is written to disk."""

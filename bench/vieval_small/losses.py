@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from bench.vieval_small.pieces import LOOKS
+from bench.vieval_small.world import TRAINED
 from vieval_plugin.data.drawings.drawing import HUES
-from vieval_plugin.data.drawings.worlds import TRAINED
-from vieval_plugin.training.vieval_small.pieces import LOOKS
 
 _THINGS = (len(HUES), 3, len(TRAINED.things))
 _TOYS = (len(TRAINED.animals), len(TRAINED.patterns), len(TRAINED.garments), 9)
