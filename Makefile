@@ -7,7 +7,7 @@ VLLM_ENV := .venv-vllm
 KIT_ENV := .venv-vlmevalkit
 VLLM_PORT ?= 8765
 VLLM_URL := http://127.0.0.1:$(VLLM_PORT)
-# what the demo judges: tasks, or groups of them in vieval_plugin/tasks.py
+# what the demo judges: tasks, or groups of them in task_configs/tasks.yaml
 DEMO_TASKS ?= vieval_demo
 
 # a test file stays in one process, and those that take longest begin first (see tests/conftest.py)
@@ -114,13 +114,14 @@ lint: $(ENV)/ready
 
 # the weights of vieval_small, at most an hour on two cores; interrupted, it goes on where it stopped
 train-small: $(ENV)/ready
-	$(BIN)/python -m vieval_plugin.training.vieval_small $(OUT)/train-small
+	$(BIN)/python -m bench.vieval_small $(OUT)/train-small
 
-# the API page, from the docstrings
+# the documentation with an API page made from the docstrings
 docs: $(ENV)/ready
-	$(BIN)/python docs/make_api.py
+	@rm -rf $(OUT)/docs && mkdir -p $(OUT) && cp -r docs $(OUT)/docs
+	$(BIN)/python docs/make_api.py $(OUT)/docs
 
-# lmms-eval's YAML files and the READMEs beside them, from vieval_plugin/tasks.py
+# lmms-eval's files of plain tasks and their README, from task_configs/tasks.yaml
 tasks: $(ENV)/ready
 	$(BIN)/python -m vieval_plugin.hosts.lmms_eval.task_files
 

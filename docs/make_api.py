@@ -1,7 +1,8 @@
-"""Writes docs/api.md from the docstrings of the public modules: `make docs`.
+"""Build the API page from the docstrings of the public modules: `make docs`, which writes it beside a copy of the docs.
 
-Signatures and fields are the lines of the source; docstrings become Markdown. With `--check` nothing is written, and the
-exit code says whether the page is up to date.
+Signatures and fields are the lines of the source; docstrings become Markdown.
+
+Usage: make_api.py FOLDER
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from pathlib import Path
 
 import vieval_plugin
 
-PAGE = Path(__file__).with_name("api.md")
 TITLE = """# API
 
 This page is made from the docstrings by `make docs`; do not edit it.
@@ -156,8 +156,6 @@ def _joined(lines: list[str], mark: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    made = page()
-    if "--check" in sys.argv[1:]:
-        sys.exit(0 if PAGE.read_text(encoding="utf-8") == made else f"{PAGE.name} is out of date: run `make docs`")
-    PAGE.write_text(made, encoding="utf-8")
-    print(f"wrote {PAGE.name}")
+    path = Path(sys.argv[1]) / "api.md"
+    path.write_text(page(), encoding="utf-8")
+    print(f"wrote {path}")

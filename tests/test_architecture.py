@@ -135,7 +135,7 @@ def may_name(path, name):
     own = any(path == home or home in path.parents for home in described_in(name))
     namesake = path.stem == name or name in (parent.name for parent in path.parents)
     computes = path.parent.name in ("backends", "networks") and re.search(rf"^def {name}\(", path.read_text(), re.M)
-    return own or namesake or bool(computes) or path == PACKAGE / "tasks.py"
+    return own or namesake or bool(computes)
 
 
 def constants(tree):

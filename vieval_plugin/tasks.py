@@ -1,16 +1,20 @@
-"""The one table of tasks: which judge is measured on which benchmark, in which setting.
+"""The table of tasks, `task_configs/tasks.yaml`: judges measured on benchmarks, and the groups of these tasks.
 
-lmms-eval's YAML files are written from it (`make tasks`), `vieval tasks` prints it, and every host reads it. Other
-packages bring rows by an entry point of the group `vieval.tasks`, which leads to a `TaskRow`, to several of them, or to a
-module that holds them as `TASKS`.
+Every host reads it, and `vieval tasks` prints it. Other packages bring rows by an entry point of the group
+`vieval.tasks`, which leads to a `TaskRow`, to several of them, or to a module that holds them as `TASKS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Any
 
+import yaml
+
+import vieval_plugin.task_configs
 from vieval_plugin import registry
 
 ENTRY_POINTS = "vieval.tasks"
@@ -56,179 +60,22 @@ class TaskGroup:
     averaged: bool = True
 
 
-TABLE: tuple[TaskRow, ...] = (
-    TaskRow("imagenhub", "viescore"),
-    TaskRow("imagenhub", "viescore", "1shot"),
-    TaskRow("imagenhub", "vqascore", parts=("tig", "cig", "sdig", "mcic")),
-    TaskRow("imagenhub", "cigeval"),
-    TaskRow("imagenhub", "cigeval", "react"),
-    TaskRow("imagenhub", "cigeval", "no_difference"),
-    TaskRow("imagenhub", "cigeval", "no_grounding"),
-    TaskRow("imagenhub", "cigeval", "no_scene_graph"),
-    TaskRow("imagenhub", "cigeval", subset=True),
-    TaskRow("imagenhub", "t2i_eval", parts=("tig",), grouped=False),
-    TaskRow("imagenhub", "adiee"),
-    TaskRow("imagenhub", "clip_score", parts=("tig",), grouped=False),
-    TaskRow("imagenhub", "lpips", parts=("mie", "tie", "cig")),
-    TaskRow("imagenhub", "clip_i", parts=("sdig", "sdie", "mcic")),
-    TaskRow("imagenhub", "dino", parts=("sdig", "sdie", "mcic")),
-    TaskRow("imagenhub", "scorer"),
-    TaskRow("imagenhub_arena", "viescore", variant=True),
-    TaskRow("t2i_eval_bench", "viescore"),
-    TaskRow("t2i_eval_bench", "vqascore"),
-    TaskRow("t2i_eval_bench", "t2i_eval"),
-    TaskRow("t2i_eval_bench", "t2i_eval", "no_extraction"),
-    TaskRow("t2i_eval_bench", "t2i_eval", "no_captioning"),
-    TaskRow("t2i_eval_bench", "t2i_eval", "no_answering"),
-    TaskRow("t2i_eval_bench", "t2i_eval", "merged"),
-    TaskRow("winoground", "vqascore"),
-    TaskRow("eqben_mini", "vqascore"),
-    TaskRow("genai_bench_t2i", "vqascore", grouped=False),
-    TaskRow("tifa160", "vqascore"),
-    TaskRow("seetrue", "vqascore", grouped=False),
-    TaskRow("pickapic", "vqascore"),
-    TaskRow("flickr8k", "vqascore"),
-    TaskRow("t2vscore", "vqascore"),
-    TaskRow("stanfordt23d", "vqascore"),
-    TaskRow("agiqa3k", "viescore"),
-    TaskRow("agiqa3k", "vqascore"),
-    TaskRow("agiqa3k", "clip_score"),
-    TaskRow("genai_bench_tiger", "pairwise"),
-    TaskRow("genai_bench_tiger", "viescore", parts=("edit", "generation")),
-    TaskRow("genai_bench_tiger", "vqascore", parts=("generation", "video")),
-    TaskRow("genai_bench_tiger", "adiee", parts=("edit",), grouped=False),
-    TaskRow("mmrb2", "pairwise"),
-    TaskRow("mmrb2", "viescore"),
-    TaskRow("mmrb2", "vqascore", parts=("t2i",), grouped=False),
-    TaskRow("editreward_bench_tiger", "pairwise"),
-    TaskRow("editreward_bench_tiger", "viescore"),
-    TaskRow("editreward_bench_tiger", "adiee"),
-    TaskRow("editscore_bench", "pairwise"),
-    TaskRow("editscore_bench", "viescore"),
-    TaskRow("editscore_bench", "adiee"),
-    TaskRow("aurora_bench", "viescore"),
-    TaskRow("aurora_bench", "adiee"),
-    TaskRow("aurora_bench_pairs", "pairwise"),
-    TaskRow("aurora_bench_pairs", "viescore"),
-    TaskRow("aurora_bench_pairs", "adiee"),
-    TaskRow("vieval_demo", "ssim"),
-    TaskRow("vieval_demo", "psnr"),
-    TaskRow("vieval_demo", "edge_f1"),
-    TaskRow("vieval_demo", "histogram"),
-    TaskRow("vieval_demo", "sharpness"),
-    TaskRow("vieval_demo", "vieval_small"),
-    TaskRow("vieval_demo_unseen", "vieval_small"),
-    TaskRow("vieval_demo_unseen", "ssim"),
-    TaskRow("vieval_demo_unseen", "psnr"),
-    TaskRow("vieval_demo_unseen", "edge_f1"),
-    TaskRow("vieval_demo_unseen", "histogram"),
-    TaskRow("vieval_demo_unseen", "sharpness"),
-    TaskRow("vieval_demo", "clip_score", parts=("tig",), grouped=False),
-    TaskRow("vieval_demo", "lpips", parts=("mie", "tie", "cig")),
-    TaskRow("vieval_demo", "clip_i", parts=("sdig", "sdie", "mcic")),
-    TaskRow("vieval_demo", "dino", parts=("sdig", "sdie", "mcic")),
-    TaskRow("vieval_demo", "scorer"),
-    TaskRow("vieval_demo", "viescore"),
-    TaskRow("vieval_demo", "vqascore", parts=("tig", "cig", "sdig", "mcic")),
-    TaskRow("vieval_demo", "cigeval"),
-    TaskRow("vieval_demo", "t2i_eval", parts=("tig",), grouped=False),
-    TaskRow("vieval_demo", "adiee"),
-    TaskRow("vieval_demo_sequences", "adiee", grouped=False),
-    TaskRow("generate_vieval_demo", "viescore"),
-    TaskRow("generate_vieval_demo", "sharpness"),
-    TaskRow("generate_vieval_demo", "vieval_small"),
-    TaskRow("generate_vieval_demo", "ssim"),
-    TaskRow("generate_vieval_demo", "clip_score", parts=("tig",), grouped=False),
-    TaskRow("generate_imagenhub", "viescore"),
-    TaskRow("generate_imagenhub", "vqascore", parts=("tig", "cig", "sdig", "mcic")),
-    TaskRow("generate_imagenhub", "cigeval"),
-    TaskRow("generate_imagenhub", "t2i_eval", parts=("tig",), grouped=False),
-    TaskRow("generate_imagenhub", "clip_score", parts=("tig",), grouped=False),
-    TaskRow("generate_genai_bench_t2i", "viescore"),
-    TaskRow("generate_genai_bench_t2i", "vqascore"),
-    TaskRow("generate_genai_bench_t2i", "clip_score"),
-    TaskRow("generate_t2i_eval_bench", "viescore"),
-    TaskRow("generate_t2i_eval_bench", "vqascore"),
-    TaskRow("generate_t2i_eval_bench", "t2i_eval"),
-    TaskRow("generate_gedit_bench", "viescore"),
-    TaskRow("generate_gedit_bench", "sharpness"),
-    TaskRow("generate_aurora_bench", "viescore"),
-    TaskRow("generate_aurora_bench", "sharpness"),
-    TaskRow("generate_imgedit", "viescore"),
-    TaskRow("generate_imgedit", "imgedit_rubric"),
-    TaskRow("generate_prompts", "viescore"),
-    TaskRow("generate_prompts", "vqascore"),
-    TaskRow("generate_prompts", "cigeval"),
-    TaskRow("generate_prompts", "t2i_eval"),
-    TaskRow("generate_prompts", "clip_score"),
-    TaskRow("generate_prompts", "sharpness"),
-    TaskRow("generate_prompts", "ssim"),
-    TaskRow("vieval_demo_contests", "ssim"),
-    TaskRow("vieval_demo_contests", "sharpness"),
-    TaskRow("vieval_demo_contests", "vieval_small"),
-    TaskRow("vieval_demo_contests", "pairwise"),
-    TaskRow("vieval_demo_contests", "viescore"),
-    TaskRow("vieval_demo_contests", "adiee"),
-)
+@cache
+def table() -> tuple[TaskRow, ...]:
+    """The rows of `task_configs/tasks.yaml`, in its order."""
+    return tuple(TaskRow(**{**row, "parts": tuple(row.get("parts", ()))}) for row in _document()["tasks"])
 
-SPELLED = {
-    "imagenhub": "ImagenHub",
-    "t2i_eval_bench": "T2I-Eval-Bench",
-    "winoground": "Winoground",
-    "eqben_mini": "EqBen-Mini",
-    "genai_bench_t2i": "GenAI-Bench",
-    "tifa160": "TIFA160",
-    "seetrue": "SeeTRUE",
-    "pickapic": "Pick-a-Pic",
-    "flickr8k": "Flickr8K",
-    "t2vscore": "T2VScore",
-    "stanfordt23d": "StanfordT23D",
-    "genai_bench_tiger": "GenAI-Bench-TIGER",
-    "mmrb2": "MMRB2",
-    "agiqa3k": "AGIQA-3K",
-    "editreward_bench_tiger": "EditReward-Bench-TIGER",
-    "editscore_bench": "EditReward-Bench-EditScore",
-    "aurora_bench": "AURORA-Bench",
-    "aurora_bench_pairs": "AURORA-Bench-Pairs",
-    "imagenhub_arena": "ImagenHub-Arena",
-}
-"""How benchmarks are written, for hosts whose users expect names of datasets so."""
 
-TOGETHER: tuple[TaskGroup, ...] = (
-    TaskGroup(
-        "imagenhub",
-        ("imagenhub_viescore", "imagenhub_vqascore", "imagenhub_cigeval", "imagenhub_t2i_eval_tig"),
-        "imagenhub",
-        averaged=False,
-    ),
-    TaskGroup(
-        "t2i_eval_bench",
-        ("t2i_eval_bench_viescore", "t2i_eval_bench_vqascore", "t2i_eval_bench_t2i_eval"),
-        "t2i_eval_bench",
-        averaged=False,
-    ),
-    TaskGroup(
-        "vieval_demo",
-        (
-            *(
-                f"vieval_demo_{judge}"
-                for judge in ("ssim", "psnr", "edge_f1", "histogram", "sharpness", "vieval_small")
-            ),
-            *(f"vieval_demo_contests_{judge}" for judge in ("ssim", "sharpness", "vieval_small")),
-        ),
-        "vieval_demo",
-        averaged=False,
-    ),
-    TaskGroup(
-        "vieval_demo_unseen",
-        tuple(
-            f"vieval_demo_unseen_{judge}"
-            for judge in ("ssim", "psnr", "edge_f1", "histogram", "sharpness", "vieval_small")
-        ),
-        "vieval_demo_unseen",
-        averaged=False,
-    ),
-)
+@cache
+def plugin_rows() -> tuple[TaskRow, ...]:
+    """The rows of other packages whose judge and benchmark are there."""
+    known_judges, known_benchmarks = registry.judges(), registry.benchmarks()
+    rows = registry.brought(ENTRY_POINTS, ("TASKS",), TaskRow)
+    return tuple(row for row in rows if row.judge in known_judges and row.benchmark in known_benchmarks)
+
+
+def _document() -> Any:
+    return yaml.safe_load((Path(vieval_plugin.task_configs.__path__[0]) / "tasks.yaml").read_text(encoding="utf-8"))
 
 
 def tasks_of(row: TaskRow) -> list[Task]:
@@ -256,23 +103,29 @@ def _name(row: TaskRow) -> str:
     return f"variant_{name}" if variant or row.variant else name
 
 
-@cache
-def brought() -> tuple[TaskRow, ...]:
-    """The rows of other packages whose judge and benchmark are there."""
-    known_judges, known_benchmarks = registry.judges(), registry.benchmarks()
-    rows = registry.brought(ENTRY_POINTS, ("TASKS",), TaskRow)
-    return tuple(row for row in rows if row.judge in known_judges and row.benchmark in known_benchmarks)
-
-
 def tasks(rows: Iterable[TaskRow] | None = None) -> list[Task]:
     """All tasks, or those of some rows."""
-    return [task for row in ((*TABLE, *brought()) if rows is None else rows) for task in tasks_of(row)]
+    return [task for row in ((*table(), *plugin_rows()) if rows is None else rows) for task in tasks_of(row)]
 
 
 def groups(rows: Iterable[TaskRow] | None = None) -> list[TaskGroup]:
-    """All groups over rows, and those over groups; or those over some rows."""
-    found = [group for row in ((*TABLE, *brought()) if rows is None else rows) if (group := group_of(row))]
-    return [*found, *TOGETHER] if rows is None or rows is TABLE else found
+    """All groups over rows, and those that are only run together; or the groups over some rows."""
+    of_rows = [group for row in ((*table(), *plugin_rows()) if rows is None else rows) if (group := group_of(row))]
+    return of_rows if rows is not None else [*of_rows, *together()]
+
+
+def together() -> list[TaskGroup]:
+    """The groups of the table that run together and are not averaged."""
+    return [
+        TaskGroup(group["name"], tuple(group["members"]), group["benchmark"], averaged=False)
+        for group in _document()["groups"]
+    ]
+
+
+def entries() -> Mapping[str, Task | TaskGroup]:
+    """All tasks and groups by name."""
+    every: list[Task | TaskGroup] = [*tasks(), *groups()]
+    return {entry.name: entry for entry in every}
 
 
 def leaves(name: str, known: Sequence[TaskGroup]) -> list[str]:

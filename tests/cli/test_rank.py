@@ -294,7 +294,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_ranked(
     assert "O, mean over prompts; 8 prompts" in shown
     assert f"vieval: not read, and left out: {later}: line 1 is no verdict of vieval score (schema 99" in shown
     assert rank(capsys, later, code=1).splitlines() == [
-        f"vieval: {later}: line 1 is no verdict of vieval score (schema 99 is of a later version; upgrade: pip install "
+        f"vieval: {later}: line 1 is no verdict of vieval score (schema 99 is of another version; upgrade: pip install "
         "--upgrade vieval)"
     ]
 

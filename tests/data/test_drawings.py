@@ -5,11 +5,11 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from bench.vieval_small.world import TRAINED
 from tests.extras import needs
-from vieval_plugin.data.drawings import quality
 from vieval_plugin.data.drawings.cases import KINDS, case, drawn
 from vieval_plugin.data.drawings.samples import several
-from vieval_plugin.data.drawings.worlds import HELD_OUT, TRAINED
+from vieval_plugin.data.drawings.worlds import HELD_OUT
 from vieval_plugin.data.vieval_demo import INSTRUCTIONS, scenes
 from vieval_plugin.data.vieval_demo.backgrounds import PHOTOGRAPHS, PLACES
 from vieval_plugin.data.vieval_demo.unseen import SEED
@@ -34,7 +34,7 @@ def test_the_two_worlds_share_nothing(name: str) -> None:
 @needs_photographs
 def test_strange_places_are_words_alone() -> None:
     """Their stream is apart, so that a prompt may name another place and the pictures stay what they are."""
-    plain = replace(TRAINED, strange_places=0.0)
+    plain = replace(TRAINED, rename=HELD_OUT.rename)
     both = [list(several(world, "tig", 5, 6, 1)) for world in (TRAINED, plain)]
     prompts = [[asked.texts["prompt"] for asked, _ in some] for some in both]
     assert sum(a != b for a, b in zip(*prompts, strict=True)) > 2
@@ -85,10 +85,11 @@ def test_every_defect_of_content_changes_the_picture(kind: str, world: object) -
         assert np.abs(np.asarray(whole.picture, float) - np.asarray(spoilt.picture, float)).max() > 20, defect
 
 
-@pytest.mark.parametrize("name", quality.DEFECTS)
-def test_a_stronger_defect_of_quality_is_farther_from_the_picture(name: str) -> None:
+@pytest.mark.parametrize(
+    "defect", dict.fromkeys((*TRAINED.quality, *HELD_OUT.quality)), ids=lambda defect: defect.__name__
+)
+def test_a_stronger_defect_of_quality_is_farther_from_the_picture(defect) -> None:
     x = np.random.RandomState(3).uniform(40, 200, (16, 16, 3)).repeat(16, 0).repeat(16, 1)
-    defect = quality.DEFECTS[name]
     away = [
         np.mean(
             [np.abs(np.clip(defect(x.copy(), s, np.random.RandomState(seed)), 0, 255) - x).mean() for seed in range(4)]

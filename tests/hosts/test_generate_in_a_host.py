@@ -347,12 +347,8 @@ def test_the_hosts_own_task_makes_numbers_up_of_the_same_prose(host_generator, g
     assert means["overall"] > 0
 
 
-def test_imgedits_own_rubric_is_asked_by_type_and_read(host_generator, tmp_path, monkeypatch):
-    from lmms_eval.tasks.imgedit.prompt import IMGEDIT_PROMPTS
-
-    from tests.fake_server import FakeServer
-
-    kinds = [*IMGEDIT_PROMPTS]
+def test_edits_of_imgedit_keep_their_type_as_category(host_generator, tmp_path):
+    kinds = ["add", "remove", "style"]
     rows = [
         {
             "key": f"k{n}",
@@ -362,32 +358,18 @@ def test_imgedits_own_rubric_is_asked_by_type_and_read(host_generator, tmp_path,
         }
         for n, kind in enumerate(kinds)
     ]
+    from tests.fake_server import FakeServer
+
     data = tmp_path / "data"
     parquet(data / "imgedit" / "rows.parquet", rows, "image")
-    asked = []
-
-    def reply(body):
-        [text] = [part["text"] for part in body["messages"][0]["content"] if part["type"] == "text"]
-        asked.append(text)
-        names = [line.partition(":")[0] for line in text.splitlines() if line.endswith("A number from 1 to 5.")]
-        return "Brief reasoning: fine.\n" + "\n".join(
-            f"{name}: {score}" for name, score in zip(names, (5, 4, 3), strict=True)
-        )
-
-    with FakeServer(reply=reply) as server:
+    with FakeServer() as server:
         backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
         file = in_process.options_file(
-            tmp_path / "o.yaml", backbones=backbones, generate={"folder": str(tmp_path / "kept")}
+            tmp_path / "o.yaml", backbones=backbones, generate={"folder": str(tmp_path / "images")}
         )
-        arguments = in_process.command(host_generator("json"), "generate_imgedit_imgedit_rubric", 9)[1:]
+        arguments = in_process.command(host_generator("json"), "generate_imgedit_viescore", 9)[1:]
         in_process.run(*arguments, "--output_path", tmp_path / "out", data=data, options=file)
-    words = [IMGEDIT_PROMPTS[kind].replace("<edit_prompt>", f"do it {n}").strip() for n, kind in enumerate(kinds)]
-    assert sorted(asked) == sorted(words)
-    assert {(r.category, r.verdict.scores["O"], r.provenance.pack) for r in records(tmp_path / "out")} == {
-        (kind, 0.75, "imgedit_rubric/lmms-eval") for kind in kinds
-    }
-    metrics = in_process.read(tmp_path / "out")[0]["results"]["generate_imgedit_imgedit_rubric"]
-    assert metrics["O_mean_value,none"] == 0.75
+    assert sorted((r.category, str(r.verdict.status)) for r in records(tmp_path / "out")) == [(k, "ok") for k in kinds]
 
 
 def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(host_generator, tmp_path, monkeypatch):

@@ -71,7 +71,7 @@ def test_patterns_of_other_tasks_are_left_alone(manager):
     assert "mmmu_val" in manager.match_tasks(["mmmu*"])
 
 
-@pytest.mark.parametrize("row", tasks.TABLE, ids=lambda row: f"{row.benchmark} {row.judge} {row.setting}")
+@pytest.mark.parametrize("row", tasks.table(), ids=lambda row: f"{row.benchmark} {row.judge} {row.setting}")
 def test_no_metric_name_of_a_task_is_part_of_another(row):
     spec = registry.judge(row.judge)
     rating = Rating(spec.aspects, spec.dimensions, ("explanation_quality_overall",), spec.intervals, 2)

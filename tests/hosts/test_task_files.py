@@ -5,21 +5,58 @@ import yaml
 
 pytest.importorskip("lmms_eval", reason="needs the lmms-eval extra")
 
+from lmms_eval.tasks import TaskManager
+from lmms_eval.utils import load_yaml_config
+
+from tests import in_process
 from vieval_plugin import registry, tasks
-from vieval_plugin.hosts.lmms_eval import task_files
+from vieval_plugin.cli import main
+from vieval_plugin.hosts.lmms_eval import task_files, task_index
 
 
 def written():
-    return task_files.files(tasks.tasks(tasks.TABLE), tasks.groups(tasks.TABLE))
+    return task_files.files(task_files.plain_tasks())
 
 
 def test_the_files_are_those_that_the_table_writes():
-    found = {
-        path.relative_to(task_files.OURS).as_posix(): path.read_text()
-        for pattern in ("*/*.yaml", "*/README.md")
-        for path in task_files.OURS.glob(pattern)
+    on_disk = {
+        path.relative_to(task_files.FOLDER).as_posix(): path.read_text()
+        for pattern in ("*/*", "*.inc", "*.md")
+        for path in task_files.FOLDER.glob(pattern)
+        if path.suffix != ".pyc"
     }
-    assert found == written(), "run `make tasks`"
+    assert on_disk == written(), "run `make tasks`"
+
+
+def test_files_are_few_and_of_plain_tasks_on_real_ratings():
+    names = {entry.name for entry in task_files.plain_tasks()}
+    assert {"imagenhub", "imagenhub_viescore", "imagenhub_viescore_tie", "mmrb2_pairwise_t2i"} <= names
+    assert not [name for name in names if name.startswith(("variant_", "vieval_", "generate_"))]
+    assert len(names) < 130
+
+
+def test_a_file_and_the_index_give_the_same_configuration(tmp_path):
+    entries = [*tasks.tasks(), *tasks.groups()]
+    task_files.write(tmp_path, task_files.files(entries))
+    for entry in entries:
+        path = tmp_path / entry.benchmark / f"{entry.name}.yaml"
+        assert load_yaml_config(str(path), mode="full") == task_index.configuration(entry.name), entry.name
+
+
+def test_the_host_indexes_tasks_that_have_no_file(tmp_path):
+    manager = in_process.tasks()
+    assert manager.task_index["vieval_demo_ssim_tie"]["yaml_path"] == -1
+    assert manager._get_config("vieval_demo_ssim_tie")["metadata"]["judge"] == "ssim"
+
+
+def test_a_copy_below_include_path_takes_the_place_of_ours(tmp_path):
+    chosen = [entry for entry in tasks.tasks() if entry.name == "imagenhub_viescore_tie"]
+    task_files.write(tmp_path, task_files.files(chosen))
+    path = tmp_path / "imagenhub" / "imagenhub_viescore_tie.yaml"
+    path.write_text(path.read_text() + "task_alias: mine\n")
+    task_index.install()
+    manager = TaskManager(include_path=str(tmp_path), include_defaults=False)
+    assert manager._get_config("imagenhub_viescore_tie")["task_alias"] == "mine"
 
 
 def test_names_are_unique_and_members_are_there():
@@ -52,10 +89,18 @@ def test_each_text_is_yaml_of_a_mapping():
             assert isinstance(yaml.load(text, Loader), dict), name
 
 
-def test_other_yaml_in_the_folders_is_removed(tmp_path):
+def test_stale_files_are_removed_from_our_folder_alone(tmp_path):
     stale = tmp_path / "imagenhub" / "imagenhub_oldjudge.yaml"
     stale.parent.mkdir()
     stale.write_text("task: x")
     task_files.write(tmp_path, written())
+    assert stale.exists()
+    task_files.write_plain(tmp_path)
     assert not stale.exists()
     assert (tmp_path / "imagenhub" / "imagenhub_viescore_tie.yaml").is_file()
+
+
+def test_the_command_writes_the_members_of_a_group(tmp_path, capsys):
+    assert main(["tasks", "variant_imagenhub_cigeval_react", "--write", str(tmp_path / "mine")]) == 0
+    assert "wrote 8 tasks and groups" in capsys.readouterr().out
+    assert len(list((tmp_path / "mine" / "imagenhub").glob("*.yaml"))) == 8

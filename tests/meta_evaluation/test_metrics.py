@@ -115,7 +115,7 @@ def test_more_is_better_less_is_or_neither(name: str, better: bool | None) -> No
     assert metrics.higher_is_better(name) is better
 
 
-@pytest.mark.parametrize("row", tasks.TABLE, ids=lambda row: f"{row.benchmark} {row.judge} {row.setting}")
+@pytest.mark.parametrize("row", tasks.table(), ids=lambda row: f"{row.benchmark} {row.judge} {row.setting}")
 def test_what_a_hosts_table_shows_is_a_handful_of_a_tasks_numbers(row: tasks.TaskRow) -> None:
     spec = registry.judge(row.judge)
     rating = Rating(spec.aspects, spec.dimensions, (), spec.intervals, against_all=spec.against_all)

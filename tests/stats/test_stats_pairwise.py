@@ -53,7 +53,7 @@ def test_calibration_is_its_definition(rows, size):
         found = pairwise.calibrated(metric, human)
     assert found == best_by_definition(metric, human)
     assert 0 <= found.accuracy <= 1
-    assert found.accuracy == pairwise.accuracy_at(metric, human, found.epsilon)
+    assert found.accuracy == by_definition(metric, human, found.epsilon)
 
 
 @pytest.mark.parametrize("bits", [6, 16])
@@ -70,17 +70,12 @@ def test_calibration_of_items_of_some_quality_is_its_definition(monkeypatch, bit
     assert found.epsilon > 0
 
 
-@given(items, st.floats(0, 2))
-def test_accuracy_at_an_epsilon_is_its_definition(rows, epsilon):
-    metric, human = columns(rows)
-    assert pairwise.accuracy_at(metric, human, epsilon) == by_definition(metric, human, epsilon)
-
-
 @given(items, st.sampled_from([0.0, 0.1, 0.5]), st.integers(0, 5))
 def test_resampled_accuracy_equals_repeating_the_items(rows, epsilon, seed):
     metric, human = columns(rows)
     counts = bootstrap.cluster_counts([str(i // 2) for i in range(len(rows))], draws=5, seed=seed)
-    slow = [pairwise.accuracy_at(np.repeat(metric, c), np.repeat(human, c), epsilon) for c in counts]
+    repeated = [(np.repeat(metric, c), np.repeat(human, c)) for c in counts]
+    slow = [by_definition(m, h, epsilon) if len(m) > 1 else math.nan for m, h in repeated]
     np.testing.assert_array_equal(pairwise.resampled_accuracy(metric, human, epsilon, counts), slow)
 
 
@@ -107,7 +102,6 @@ def test_differences_of_very_different_size():
 @pytest.mark.parametrize("scores", [[], [1.0]])
 def test_without_a_pair_it_is_undefined(scores):
     assert all(math.isnan(number) for number in pairwise.calibrated(scores, scores))
-    assert math.isnan(pairwise.accuracy_at(scores, scores, 0.0))
     assert np.isnan(pairwise.resampled_accuracy(scores, scores, 0.0, np.ones((2, len(scores)), dtype=int))).all()
 
 
@@ -115,13 +109,13 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="finite"):
         pairwise.calibrated([1, math.nan], [1, 2])
     with pytest.raises(ValueError, match="finite"):
-        pairwise.accuracy_at([1, 2], [1, math.inf], 0)
+        pairwise.resampled_accuracy([1, 2], [1, math.inf], 0.0, np.ones((1, 2), dtype=int))
     with pytest.raises(ValueError, match="same length"):
         pairwise.calibrated([1, 2, 3], [1, 2])
     with pytest.raises(ValueError, match="epsilon"):
-        pairwise.accuracy_at([1, 2], [1, 2], -0.1)
+        pairwise.resampled_accuracy([1, 2], [1, 2], -0.1, np.ones((1, 2), dtype=int))
     with pytest.raises(ValueError, match="epsilon"):
-        pairwise.accuracy_at([1, 2], [1, 2], math.nan)
+        pairwise.resampled_accuracy([1, 2], [1, 2], math.nan, np.ones((1, 2), dtype=int))
     with pytest.raises(ValueError, match="counts of shape"):
         pairwise.resampled_accuracy([1, 2], [1, 2], 0.0, np.ones((4, 3), dtype=int))
 

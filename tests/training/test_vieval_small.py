@@ -12,7 +12,7 @@ pytestmark = [needs("torch"), needs("skimage", "sklearn", "matplotlib", "pywt")]
 
 @pytest.fixture(scope="module")
 def drawings():
-    from vieval_plugin.training.vieval_small import pieces
+    from bench.vieval_small import pieces
 
     return {kind: [pieces.piece(kind, 0, cases=3)] for kind in ("tie", "cig")}
 
@@ -27,7 +27,7 @@ def test_an_interrupted_training_ends_with_the_weights_of_one_that_was_not(
 ) -> None:
     import torch
 
-    from vieval_plugin.training.vieval_small import learn
+    from bench.vieval_small import learn
 
     monkeypatch.setattr(learn, "KEPT", 2)
     held, plan = {kind: drawings[kind]}, learn.Plan((3, 2), batch=3)
@@ -56,7 +56,7 @@ def test_an_interrupted_training_ends_with_the_weights_of_one_that_was_not(
 
 
 def test_pieces_that_are_there_are_not_drawn_again(tmp_path: Path) -> None:
-    from vieval_plugin.training.vieval_small import pieces
+    from bench.vieval_small import pieces
 
     pieces.path(tmp_path, "cig", 0).write_bytes(b"there")
     pieces.draw(tmp_path, {"cig": [0, 1]}, workers=1, cases=1)
@@ -67,10 +67,10 @@ def test_pieces_that_are_there_are_not_drawn_again(tmp_path: Path) -> None:
 
 
 def test_where_things_are_is_shared_out_among_the_nearest_places() -> None:
+    from bench.vieval_small import losses, pieces
+    from bench.vieval_small.world import TRAINED
     from vieval_plugin.data.drawings.drawing import COLOURS, HUES
     from vieval_plugin.data.drawings.instructions import Placed
-    from vieval_plugin.data.drawings.worlds import TRAINED
-    from vieval_plugin.training.vieval_small import losses, pieces
 
     things = [
         Placed(TRAINED.things[3], COLOURS["blue"], (128, 64), 0.5),
@@ -93,11 +93,11 @@ def test_weights_that_were_written_are_those_that_were_learnt(tmp_path: Path) ->
 
     import torch
 
+    from bench.vieval_small import learn
+    from bench.vieval_small.export import export
     from vieval_plugin.backends.networks.vieval_small import load
     from vieval_plugin.backends.vieval_small_network import PARTS
     from vieval_plugin.backends.weights import Origin
-    from vieval_plugin.training.vieval_small import learn
-    from vieval_plugin.training.vieval_small.export import export
 
     built = {part: learn.build(part, 4).to(memory_format=torch.channels_last) for part in PARTS}
     for part, network in built.items():

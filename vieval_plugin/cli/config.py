@@ -36,7 +36,7 @@ def _run(options: argparse.Namespace) -> int:
     for record in open_results([options.of]).records:
         source = record.provenance
         named = " ".join([source.judge, *source.settings, "by", source.backbone or "nobody"])
-        told.setdefault(named, _as_yaml(source.options) if source.options else "# not recorded (schema 1)\n")
+        told.setdefault(named, _as_yaml(source.options))
     for name, text in told.items():
         say(f"# {name}", *text.removesuffix("\n").split("\n"))
     return 0

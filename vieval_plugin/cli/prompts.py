@@ -51,14 +51,14 @@ def _show(options: argparse.Namespace) -> int:
     from vieval_plugin.errors import VievalError
     from vieval_plugin.harmless import say
     from vieval_plugin.nearest import did_you_mean
-    from vieval_plugin.prompts import installed, packs
+    from vieval_plugin.prompts import packs
     from vieval_plugin.untrusted import exists, path_of
 
     known = packs.built_in()
     is_name = options.pack.count("/") == 1 and not exists(path_of(options.pack))
     if is_name and options.pack not in known and (near := did_you_mean(options.pack, known, 0.6)):
         raise VievalError(f"no prompt pack {options.pack!r}{near}")
-    pack = installed.load(options.pack)
+    pack = packs.load(options.pack)
     if options.question and options.question not in pack.questions:
         raise VievalError(
             f"{pack.name} has no question {options.question!r}{did_you_mean(options.question, pack.questions)}"

@@ -7,6 +7,7 @@ import fnmatch
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ def add(commands: Commands) -> None:
         help="tasks of this benchmark, or whose name has this in it or fits this pattern: what they need, what they cost, "
         "and what their data lacks",
     )
+    parser.add_argument(
+        "--write", metavar="FOLDER", help="write lmms-eval's files of these tasks, to read, copy or edit"
+    )
     parser.set_defaults(run=_run)
 
 
@@ -37,9 +41,24 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.harmless import say
 
+    if options.write is not None:
+        say(_write(options.filter or "*", Path(options.write)))
+        return 0
     say(f"data folder: {config.current().data_folder()}")
     say(*(_benchmarks() if options.filter is None else _tasks(options.filter)))
     return 0
+
+
+def _write(wanted: str, folder: Path) -> str:
+    """Write the files of the tasks that a filter chooses, with all members of its groups; return a line on them."""
+    from vieval_plugin import tasks
+    from vieval_plugin.hosts.lmms_eval import task_files
+
+    entries = tasks.entries()
+    chosen = _chosen(wanted, {name: entry.benchmark for name, entry in entries.items()})
+    chosen |= {leaf for name in chosen for leaf in tasks.leaves(name, tasks.groups())}
+    task_files.write(folder, task_files.files([entry for name, entry in entries.items() if name in chosen]))
+    return f"wrote {len(chosen)} tasks and groups to {folder}; lmms-eval reads your copies with --include_path {folder}"
 
 
 def _benchmarks() -> list[str]:

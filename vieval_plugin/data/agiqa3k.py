@@ -69,6 +69,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     WithLabels(("spearman", "pearson", "kendall"), tuple(ASPECTS)),
+    title="AGIQA-3K",
     source="Li et al., AGIQA-3K (2023), arXiv 2306.04717; scores of github.com/lcysyzxdxc/AGIQA-3k-Database",
     licence="scores: MIT (the repository); images: made by the image models, on no stated terms",
     trainable=False,

@@ -44,7 +44,7 @@ class Prepared:
 class Benchmark:
     """A benchmark of images that people rated or voted on.
 
-    - `name` is what tasks, folders and options call it;
+    - `name` is what tasks, folders and options call it, `title` how its paper spells it, empty where that is the name;
     - `parts` maps each part to the number of samples it was published with, None where that is not known;
     - `load(root, part)` gives a part's samples or contests, naming images and opening none, from the data folder `root`; VievalError,
       in one line, for what is absent or malformed. `missing(root, part)` says what a live run would lack, a line each;
@@ -69,6 +69,7 @@ class Benchmark:
     source: str
     licence: str
     trainable: bool
+    title: str = ""
     prepare: Callable[[Path, Preparing], Prepared] | None = None
     hosts: Mapping[str, str] = field(default_factory=dict)
     folders: Mapping[str, str] = field(default_factory=dict)

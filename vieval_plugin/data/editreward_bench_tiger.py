@@ -145,6 +145,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     ByVotes(RANKING),
+    title="EditReward-Bench-TIGER",
     source=SOURCE,
     licence=LICENCE,
     trainable=False,

@@ -70,6 +70,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     ByVotes(SCHEME),
+    title="EditReward-Bench-EditScore",
     source=SOURCE,
     licence=LICENCE,
     trainable=False,

@@ -87,6 +87,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     WithLabels(STATISTICS),
+    title="EqBen-Mini",
     source=(
         "Wang et al., Equivariant Similarity for Vision-Language Foundation Models (2023), arXiv 2303.14465; the VQAScore "
         "authors' eqben_vllm.zip (link in dataset.py of github.com/linzhiqiu/t2v_metrics)"

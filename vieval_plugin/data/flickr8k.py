@@ -62,6 +62,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     WithLabels(GRADED),
+    title="Flickr8K",
     source=(
         "Hodosh et al., Framing Image Description as a Ranking Task (2013); files made by download.py of "
         "github.com/jmhessel/clipscore"

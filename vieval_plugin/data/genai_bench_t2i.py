@@ -59,6 +59,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     WithLabels(GRADED),
+    title="GenAI-Bench",
     source=(
         "Li et al., GenAI-Bench (2024), arXiv 2406.13743; files of the hub's zhiqiulin/GenAI-Bench-527 and "
         "BaiqiL/GenAI-Bench-1600"

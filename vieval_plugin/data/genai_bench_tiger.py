@@ -120,6 +120,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     ByVotes("four_way"),
+    title="GenAI-Bench-TIGER",
     source=SOURCE,
     licence=LICENCE,
     trainable=False,

@@ -128,6 +128,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     ByVotes("two_way"),
+    title="MMRB2",
     source=SOURCE,
     licence=LICENCE,
     trainable=False,

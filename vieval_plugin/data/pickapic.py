@@ -58,6 +58,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     WithLabels(("preference_accuracy",)),
+    title="Pick-a-Pic",
     source=(
         "Kirstain et al., Pick-a-Pic (2023), arXiv 2305.01569; 100 items of its test split in pickapic_v1.zip of the hub's "
         "zhiqiulin/vqascore_ablation"

@@ -58,6 +58,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     WithLabels(("auroc",)),
+    title="SeeTRUE",
     source=(
         "Yarom et al., What You See is What You Read? (2023), arXiv 2305.10400; the hub's yonatanbitton/SeeTRUE, labels also "
         "in github.com/linzhiqiu/t2v_metrics"

@@ -44,6 +44,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     WithLabels(GRADED),
+    title="StanfordT23D",
     source=(
         "Wu et al., GPT-4V(ision) is a Human-Aligned Evaluator for Text-to-3D Generation (2024), arXiv 2401.04092; ratings "
         "of github.com/linzhiqiu/t2v_metrics, renderings of the hub's zhiqiulin/vqascore_ablation"

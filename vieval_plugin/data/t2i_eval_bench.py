@@ -215,6 +215,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     WithAnnotators(DIMENSIONS, OVERALL, RATERS),
+    title="T2I-Eval-Bench",
     source=(
         "Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), arXiv 2411.15488; the hub's "
         "DataHammer/T2I-Eval-Bench"

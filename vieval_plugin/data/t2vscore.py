@@ -81,6 +81,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     WithLabels(GRADED),
+    title="T2VScore",
     source=(
         "Wu et al., Towards A Better Metric for Text-to-Video Generation (2024), arXiv 2401.07781; ratings of "
         "github.com/linzhiqiu/t2v_metrics, videos of the hub's RaphaelLiu/EvalCrafter_T2V_Dataset"

@@ -78,6 +78,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     WithLabels(GRADED),
+    title="TIFA160",
     source=(
         "Hu et al., TIFA (2023), arXiv 2303.11897, with the ratings of Cho et al., Davidsonian Scene Graph (2024), arXiv "
         "2310.18235; files of github.com/linzhiqiu/t2v_metrics"

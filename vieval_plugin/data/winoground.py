@@ -31,6 +31,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     WithLabels(STATISTICS),
+    title="Winoground",
     source="Thrush et al., Winoground (2022), arXiv 2204.03162; the hub's facebook/winoground",
     licence=(
         "the authors' own, in the dataset's files behind the hub's login: for research only, an evaluation set; images by "

@@ -27,7 +27,7 @@ from vieval_plugin.meta_evaluation.observations import (
 from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out, leave_one_out_resampled, rater_mean
 from vieval_plugin.stats.averaging import fisher_mean, fisher_mean_over, paper_mean
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
-from vieval_plugin.stats.correlation import Coefficient, Floats, correlation, resampled_correlations, undefined
+from vieval_plugin.stats.correlation import Floats, correlation, resampled_correlations, undefined
 
 
 @dataclass(frozen=True)
@@ -281,38 +281,6 @@ def rating_columns(observations: Sequence[Observation], aspect: str) -> dict[str
         )
         for model, rows in _by_model(rated).items()
     }
-
-
-def correlation_by_model(
-    observations: Sequence[Observation],
-    aspects: Sequence[str],
-    aspect: str,
-    added_last: int | None = None,
-    coefficient: Coefficient = "spearman",
-) -> dict[str, float]:
-    """The judge's correlation with human means for each image model.
-
-    Args:
-        observations: samples in any order, failures already filled.
-        aspects: those that the judge rates; a sample counts only if all were scored.
-        aspect: the one in question.
-        added_last: as for `stats.agreement.rater_mean`: the published order of addition.
-        coefficient: as for `stats.correlation.correlation`.
-
-    Returns:
-        The coefficient by image model, in [-1, 1]; NaN where it is undefined.
-
-    >>> from vieval_plugin.judges.protocol import Status
-    >>> rated = {"a": (0.2, 0.0), "b": (0.3, 0.5), "c": (0.1, 1.0)}
-    >>> rows = [
-    ...     Observation("model", uid, (("SC", (human,)),), (("SC", judge),), Status.OK)
-    ...     for uid, (judge, human) in rated.items()
-    ... ]
-    >>> correlation_by_model(rows, ("SC",), "SC")
-    {'model': -0.5}
-    """
-    found = columns(observations, aspects, aspect, added_last)
-    return {model: correlation(c.human, c.judge, coefficient) for model, c in found.items()}
 
 
 def _by_model(observations: Sequence[Observation]) -> dict[str, list[Observation]]:

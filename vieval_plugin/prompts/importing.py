@@ -22,22 +22,10 @@ Importer: TypeAlias = Callable[[Path, Path, "str | None"], list[Path]]
 
 
 def importers() -> dict[str, Importer]:
-    """The importers there are, by judge."""
-    return _named("import_wording")
-
-
-def found_installed() -> dict[str, Callable[[], Path]]:
-    """By judge, what finds the source of its wording in a package that is installed, for those importers that know one."""
-    return _named("installed")
-
-
-def _named(function: str) -> dict[str, Any]:
-    found = {}
-    for one in pkgutil.iter_modules(vieval_plugin.prompts.__path__):
-        module = importlib.import_module(f"{vieval_plugin.prompts.__name__}.{one.name}")
-        if callable(getattr(module, function, None)):
-            found[one.name] = getattr(module, function)
-    return found
+    """Importers by judge."""
+    names = [module.name for module in pkgutil.iter_modules(vieval_plugin.prompts.__path__)]
+    modules = {name: importlib.import_module(f"{vieval_plugin.prompts.__name__}.{name}") for name in names}
+    return {name: module.import_wording for name, module in modules.items() if hasattr(module, "import_wording")}
 
 
 def raw(text: str) -> str:

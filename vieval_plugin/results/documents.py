@@ -16,7 +16,6 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import SCHEMA, Made, Provenance, Record, Unjudged
-from vieval_plugin.results import schema_1
 from vieval_plugin.untrusted import overlong, path_of
 from vieval_plugin.yaml_json import read_json
 
@@ -201,14 +200,9 @@ def _document(text: str, part: str) -> dict[str, Any]:
 def current(document: dict[str, Any]) -> dict[str, Any]:
     """A document in the form of this version; VievalError for one of a later version."""
     written = document.get("vieval")
-    if written == 1:
-        try:
-            return schema_1.upgraded(document)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise VievalError(f"not a VIEval result of schema 1 ({_brief(error)})") from None
     if written != SCHEMA:
         raise VievalError(
-            f"written by another version of VIEval (schema {written}, this one reads up to {SCHEMA}); "
+            f"written by another version of VIEval (schema {written}, this one reads {SCHEMA}); "
             "upgrade: pip install --upgrade vieval"
         )
     return document

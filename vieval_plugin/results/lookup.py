@@ -89,18 +89,13 @@ def open_results(results: Sequence[Path], samples: Path | None = None) -> Lookup
     return Lookup(tuple(found), samples)
 
 
-def options_of(source: Provenance) -> config.Config:
-    """The options that a verdict was given under: those it carries, else (schema 1) those in force now."""
-    return config.from_document(source.options) if source.options else config.current()
-
-
 _prepared: dict[str, PreparedJudge] = {}
 
 
 def _judge_of(source: Provenance) -> PreparedJudge:
     key = repr(source)
     if key not in _prepared:
-        _prepared[key] = prepare(source.judge, setting_of(source), options_of(source))
+        _prepared[key] = prepare(source.judge, setting_of(source), config.from_document(source.options))
     return _prepared[key]
 
 

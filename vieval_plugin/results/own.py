@@ -9,7 +9,6 @@ from pathlib import Path
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.records import SCHEMA, Record, lines_of
-from vieval_plugin.results import schema_1
 from vieval_plugin.results.documents import plain, read_provenance, read_verdict
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.yaml_json import read_json
@@ -32,15 +31,8 @@ def records_of(path: Path) -> Iterator[Record]:
             row = read_json(line)
             if "\\u" in line:
                 json.dumps(row, ensure_ascii=False).encode()  # half a character could be written nowhere
-            written = row.get("vieval", 1)
-            if written not in (1, SCHEMA):
-                raise VievalError(f"schema {written} is of a later version; upgrade: pip install --upgrade vieval")
-            if written == 1:
-                row = {
-                    **schema_1.verdict(row),
-                    "provenance": schema_1.provenance(row["provenance"]),
-                    "kind": row["task"],
-                }
+            if (written := row.get("vieval")) != SCHEMA:
+                raise VievalError(f"schema {written} is of another version; upgrade: pip install --upgrade vieval")
             kind, uid = str(row["kind"]), str(row["uid"])
             verdict = read_verdict({name: row[name] for name in _VERDICT if name in row})
             identity = SampleId(OWN, kind, str(row["image_model"]), uid, int(row.get("draw", 0)))

@@ -12,7 +12,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, by_candidate, fault
 from vieval_plugin.judges.protocol import Judge, Program, Status, Step, Verdict
 from vieval_plugin.judges.spec import JudgeSpec, lacking
-from vieval_plugin.prompts import descriptions, installed
+from vieval_plugin.prompts import descriptions, packs
 from vieval_plugin.prompts.descriptions import Description
 from vieval_plugin.prompts.packs import Pack
 from vieval_plugin.records import Provenance
@@ -108,4 +108,4 @@ def setting_of(source: Provenance) -> str:
     return next((setting for setting in spec.settings if setting in source.settings), spec.plain)
 
 
-_pack = lru_cache(maxsize=8)(installed.load)
+_pack = lru_cache(maxsize=8)(packs.load)

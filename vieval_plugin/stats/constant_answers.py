@@ -21,11 +21,6 @@ class AboveConstant(NamedTuple):
     accuracy: float
     difference: VoteShare
 
-    @property
-    def significant(self) -> bool:
-        """Whether the whole 95% interval of the difference is above 0."""
-        return self.difference.low > 0
-
 
 def constants(
     human: ArrayLike, scheme: VoteScheme = "four_way", answers: Mapping[str, Collection[int]] | None = None
@@ -74,14 +69,14 @@ def above_constant(
         seed: as for `votes.share`.
 
     Returns:
-        NaN and not significant where no contest counts.
+        NaN where no contest counts.
 
     Raises:
         ValueError: for points of other contests than those that count.
 
     >>> from vieval_plugin.stats.votes import SECOND, points
     >>> human = [FIRST, SECOND] * 20
-    >>> above_constant(points(human, human), human, range(40), draws=100).significant
+    >>> above_constant(points(human, human), human, range(40), draws=100).difference.low > 0
     True
     """
     accepted = ANSWERS[scheme] if answers is None else answers

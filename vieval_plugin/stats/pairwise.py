@@ -71,55 +71,23 @@ def calibrated(metric: ArrayLike, human: ArrayLike) -> Calibrated:
     return Calibrated((tied_in_both + alike + gain) / math.comb(n, 2), epsilon)
 
 
-def accuracy_at(metric: ArrayLike, human: ArrayLike, epsilon: float) -> float:
-    """Pairwise accuracy at a given epsilon: that of `calibrated`, or one that was calibrated on other items.
-
-    Args:
-        metric: as for `calibrated`, shape (items,).
-        human: as for `calibrated`, shape (items,).
-        epsilon: metric values no more than this apart are tied; >= 0, in the metric's unit.
-
-    Returns:
-        The accuracy, in [0, 1]; NaN for fewer than two items.
-
-    Raises:
-        ValueError: as `calibrated` does, and for an epsilon that is not >= 0.
-
-    Source: as for `calibrated`.
-
-    >>> accuracy_at([0.1, 0.2, 0.7, 0.9], [1, 1, 3, 2], 0)
-    0.6666666666666666
-    """
-    _check(epsilon)
-    m, ends = _by_human(metric, human)
-    if len(m) < 2:
-        return math.nan
-    # row by row: of the items after i, those up to ends[i] are tied with it by humans, the others are above it
-    right = sum(
-        int(np.count_nonzero(tied <= epsilon)) + int(np.count_nonzero(ordered > epsilon))
-        for tied, ordered in (np.split(m[i + 1 :] - m[i], [ends[i] - i - 1]) for i in range(len(m)))
-    )
-    return right / math.comb(len(m), 2)
-
-
 def resampled_accuracy(metric: ArrayLike, human: ArrayLike, epsilon: float, counts: NDArray[np.int64]) -> Floats:
-    """`accuracy_at` in each bootstrap draw, for its interval.
+    """Pairwise accuracy at an epsilon in each bootstrap draw, for the interval of `calibrated`.
 
-    Equal to repeating the items and calling `accuracy_at`: an item drawn k times makes k (k - 1) / 2 pairs with itself,
-    tied in both. Epsilon stays the same in all draws, so the interval leaves out what calibrating it on the same items
+    Equal to repeating the items: an item drawn k times makes k (k - 1) / 2 pairs with itself, tied in both. Epsilon stays the same in all draws, so the interval leaves out what calibrating it on the same items
     adds.
 
     Args:
         metric: as for `calibrated`, shape (items,).
         human: as for `calibrated`, shape (items,).
-        epsilon: as for `accuracy_at`.
+        epsilon: metric values no more than this apart are tied; >= 0, in the metric's unit.
         counts: how often each item occurs in each draw, shape (draws, items).
 
     Returns:
         Shape (draws,), in [0, 1]; NaN for a draw of fewer than two items.
 
     Raises:
-        ValueError: as `accuracy_at` does, and for counts of another shape.
+        ValueError: as `calibrated` does, for an epsilon that is not >= 0, and for counts of another shape.
 
     >>> resampled_accuracy([0.1, 0.2, 0.7], [1, 1, 3], 0.0, np.array([[1, 1, 1], [2, 0, 1]])).round(3)
     array([0.667, 1.   ])

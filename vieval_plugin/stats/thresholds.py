@@ -61,28 +61,6 @@ def vote_of_scores(first: ArrayLike, second: ArrayLike, tie: float = 0.0, good: 
     return np.where(np.isnan(one) | np.isnan(other), NONE, votes).astype(np.int64)
 
 
-def preference_votes(difference: ArrayLike, tie: float = 0.0) -> Ints:
-    """The vote that a difference of probabilities stands for, P(first) - P(second): `expected` mode of a pairwise judge.
-
-    It is the score of the first where the second's is 0, here and where thresholds are chosen. A difference near 0 does
-    not say whether both are good or both bad, so every tie is `BOTH_GOOD` and only `three_way` and `decisive` apply.
-
-    Args:
-        difference: shape (contests,), in [-1, 1]; NaN where there is none.
-        tie: differences no larger than this are a tie; choose it with the scheme `three_way`.
-
-    Returns:
-        Codes of `votes`, shape (contests,): `FIRST`, `SECOND`, `BOTH_GOOD` or `NONE`.
-
-    Raises:
-        ValueError: as `vote_of_scores` does.
-
-    >>> preference_votes([0.9, -0.3, 0.1], tie=0.1).tolist()
-    [0, 1, 2]
-    """
-    return vote_of_scores(difference, np.zeros(np.shape(difference)), tie)
-
-
 def best_thresholds(
     first: ArrayLike, second: ArrayLike, human: ArrayLike, scheme: VoteScheme = "four_way"
 ) -> Thresholds:

@@ -93,7 +93,7 @@ def _inserting(
             inward = inward / max(1, np.hypot(*inward)) * 130 * s
             at = (int(centre[0] + inward[0]), int(centre[1] + inward[1]))
         if kind == "surroundings" and s:
-            background = world.change(world.surroundings, rng)(source, s, other, rng)
+            background = pick(world.surroundings, rng)(source, s, other, rng)
         shown = Placed(thing, ink, (at[0], at[1]), 1 - s if kind == "faded" else 1)
         return Drawn(place(background, sprite, shown.centre, shown.opacity), (ink,), things=(shown,))
 
@@ -122,7 +122,7 @@ def _recolouring(world: World, rng: Random) -> DrawnInstruction:
     def draw(kind: str, s: float, rng: Random) -> Drawn:
         around = arranged(empty, pairs[1:], centres[1:number])
         if kind == "surroundings" and s:
-            around = world.change(world.surroundings, rng)(around, s, other, rng)
+            around = pick(world.surroundings, rng)(around, s, other, rng)
         ink = COLOURS[target]
         if kind in ("not_done", "wrong_colour"):
             ink = blend(ink, COLOURS[colour if kind == "not_done" else wrong], s)

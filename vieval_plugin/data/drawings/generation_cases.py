@@ -41,7 +41,7 @@ def cig(world: World, rng: Random) -> DrawnInstruction:
     other = world.ground(rng, 0.5)
 
     def draw(kind: str, s: float, rng: Random) -> Drawn:
-        change = world.change(world.outlines, rng)
+        change = pick(world.outlines, rng)
         return Drawn(change(picture, s, other, rng) if s else picture)
 
     return DrawnInstruction({"prompt": prompt}, {"control": line_drawing(picture)}, world.defects["cig"], draw)

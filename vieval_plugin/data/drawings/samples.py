@@ -11,7 +11,7 @@ from vieval_plugin.data.drawings.cases import case, drawn
 from vieval_plugin.data.drawings.chance import pick
 from vieval_plugin.data.drawings.drawing import Picture
 from vieval_plugin.data.drawings.instructions import Drawn, DrawnInstruction
-from vieval_plugin.data.drawings.quality import DEFECTS, spoil
+from vieval_plugin.data.drawings.quality import spoil
 from vieval_plugin.data.drawings.worlds import World
 
 
@@ -40,8 +40,8 @@ def _output(world: World, asked: DrawnInstruction, rng: np.random.RandomState) -
     content, quality = pick(asked.defects, rng), pick(world.quality, rng)
     shown, content_strength = drawn(asked, content, drawn_strength(rng), rng)
     quality_strength = drawn_strength(rng)
-    picture = spoil(shown.picture, DEFECTS[quality], quality_strength, rng)
-    return Output(picture, shown, content, content_strength, quality, quality_strength)
+    picture = spoil(shown.picture, quality, quality_strength, rng)
+    return Output(picture, shown, content, content_strength, quality.__name__, quality_strength)
 
 
 def drawn_strength(rng: np.random.RandomState) -> float:

@@ -33,7 +33,7 @@ def sdie(world: World, rng: Random) -> DrawnInstruction:
     def draw(kind: str, s: float, rng: Random) -> Drawn:
         shown, background = altered(toy, replaced, kind, s), scene
         if kind == "surroundings" and s:
-            background = world.change(world.surroundings, rng)(scene, s, other, rng)
+            background = pick(world.surroundings, rng)(scene, s, other, rng)
         picture = place(background, _sprite(shown, size, kind, s), centre, 1 - s if kind == "faded" else 1)
         return Drawn(picture, toys=(shown,))
 

@@ -43,6 +43,7 @@ BENCHMARK = Benchmark(
     load,
     missing,
     ByImageModel({task: info.added_last for task, info in TASKS.items()}),
+    title="ImagenHub",
     source=(
         "Ku et al., ImagenHub (2024), arXiv 2310.01596; ratings of github.com/TIGER-AI-Lab/VIEScore, conditions of the "
         "hub's ImagenHub data sets, images of chromaica.github.io/Museum"

@@ -104,6 +104,7 @@ BENCHMARK = Benchmark(
     _FOLDER.load,
     _FOLDER.missing,
     ByVotes("two_way", rated=True),
+    title="ImagenHub-Arena",
     source=SOURCE,
     licence=LICENCE,
     trainable=False,

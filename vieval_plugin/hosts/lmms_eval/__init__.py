@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
-
-PROVIDER = "vieval"
-"""What API_TYPE is for the judge calls of the host's own tasks to go through our client."""
 
 
 def register() -> list[Any]:
@@ -19,12 +15,6 @@ def register() -> list[Any]:
     task_index.install()
     lmms.vieval_judge = _judge_with_host_model
     lmms.vieval_generate = _generate_with_host_model
-    if os.environ.get("API_TYPE", "").lower() == PROVIDER:  # what it imports takes a second
-        from lmms_eval.llm_judge.factory import ProviderFactory
-
-        from vieval_plugin.hosts.lmms_eval.provider import VievalProvider
-
-        ProviderFactory.register_provider(PROVIDER, VievalProvider)
     models, generators = "vieval_plugin.hosts.lmms_eval.models", "vieval_plugin.hosts.lmms_eval.generators"
     return [
         ModelManifest("vieval_replay", simple_class_path=f"{models}.VievalReplay"),

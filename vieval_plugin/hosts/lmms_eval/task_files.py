@@ -1,111 +1,136 @@
-"""Writes lmms-eval's YAML files from the table of tasks: ours into task_configs/, those of other packages into the cache.
+"""Configurations of our tasks as lmms-eval reads them: in memory for its index, and as YAML files for who reads files.
 
-`python -m vieval_plugin.hosts.lmms_eval.task_files` (`make tasks`) writes ours anew.
+`python -m vieval_plugin.hosts.lmms_eval.task_files` (`make tasks`) writes the files of `task_configs/` from the table.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-import platformdirs
+import yaml
 
 import vieval_plugin.task_configs
 from vieval_plugin import registry, tasks
 from vieval_plugin.data.benchmark import Benchmark
-from vieval_plugin.errors import VievalError
 from vieval_plugin.files import write_whole
-from vieval_plugin.tasks import Task, TaskGroup
+from vieval_plugin.tasks import Task, TaskGroup, TaskRow
 
-OURS = Path(vieval_plugin.task_configs.__path__[0])
-SHARED = ("judged.inc", "generated.inc", "group.inc")
+FOLDER = Path(vieval_plugin.task_configs.__path__[0])
+README = "README.md"
+INCLUDES = ("judged.inc", "generated.inc", "group.inc")
 
 
-def files(found: Sequence[Task], grouped: Sequence[TaskGroup]) -> dict[str, str]:
-    """The text of each file by its path below the folder: a folder a benchmark, with a README."""
-    texts = {f"{task.benchmark}/{task.name}.yaml": _task(task) for task in found}
-    texts |= {f"{group.benchmark}/{group.name}.yaml": _group(group) for group in grouped}
-    for name in dict.fromkeys(task.benchmark for task in found):
-        own = [task for task in found if task.benchmark == name]
-        texts[f"{name}/README.md"] = _readme(registry.benchmark(name), own)
-    return texts
+def configuration(entry: Task | TaskGroup) -> dict[str, Any]:
+    """The host's configuration of a task or group, with what all of them share as an `include`.
+
+    >>> configuration(tasks.TaskGroup("mine", ("mine_tig", "mine_tie"), "mine", averaged=False))
+    {'group': 'mine', 'task': ['mine_tig', 'mine_tie']}
+    """
+    if isinstance(entry, TaskGroup):
+        include = {"include": "../group.inc"} if entry.averaged else {}
+        return {**include, "group": entry.name, "task": list(entry.members)}
+    include_name = "generated" if registry.benchmark(entry.benchmark).generates else "judged"
+    metadata = {"version": 1, "benchmark": entry.benchmark, "part": entry.part, "judge": entry.judge}
+    metadata |= {"setting": entry.setting} if entry.setting else {}
+    metadata |= {"subset": True} if entry.subset else {}
+    return {"include": f"../{include_name}.inc", "task": entry.name, "metadata": metadata}
+
+
+def files(entries: Collection[Task | TaskGroup]) -> dict[str, str]:
+    """The text of each task file by its path below a folder: a folder a benchmark, a README, and the included files."""
+    texts = {f"{entry.benchmark}/{entry.name}.yaml": _yaml(configuration(entry)) for entry in entries}
+    texts |= {name: (FOLDER / name).read_text(encoding="utf-8") for name in INCLUDES}
+    return texts | {README: _readme([entry for entry in entries if isinstance(entry, Task)])}
 
 
 def write(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write all files, and remove other YAML files that are there."""
-    for path in folder.glob("*/*.yaml"):
-        if path.relative_to(folder).as_posix() not in texts:
-            path.unlink()
+    """Write task files below a folder, each whole or not at all."""
     for name, text in texts.items():
         write_whole(folder / name, [text])
 
 
-def of_other_packages() -> Path | None:
-    """A folder with the tasks that other packages bring, named by its content; None where they bring none."""
-    rows = tasks.brought()
-    if not rows:
-        return None
-    texts = files(tasks.tasks(rows), tasks.groups(rows)) | {name: (OURS / name).read_text() for name in SHARED}
-    name = hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()[:16]
-    folder = Path(platformdirs.user_cache_dir("vieval")) / "tasks" / name
-    try:
-        write(folder, texts)
-    except VievalError:  # a cache that cannot be written to is no reason not to run
-        folder = Path(tempfile.mkdtemp(prefix="vieval-tasks-"))
-        write(folder, texts)
-    return folder
+def plain_tasks() -> list[Task | TaskGroup]:
+    """The tasks that have files in `task_configs/`: plain settings of judges that ask a model, on real ratings."""
+    rows = [row for row in tasks.table() if _is_plain(row)]
+    own: list[Task | TaskGroup] = [*tasks.tasks(rows), *tasks.groups(rows)]
+    names = {entry.name for entry in own}
+    return own + [group for group in tasks.together() if set(group.members) <= names]
 
 
-def _task(task: Task) -> str:
-    # a part such as 527 must stay a text
-    part = json.dumps(task.part) if task.part.isdigit() else task.part
-    about = {"version": "1", "benchmark": task.benchmark, "part": part, "judge": task.judge}
-    about |= {"setting": task.setting} if task.setting else {}
-    about |= {"subset": "true"} if task.subset else {}
-    listed = ", ".join(f"{key}: {value}" for key, value in about.items())
-    include = "generated" if registry.benchmark(task.benchmark).generates else "judged"
-    return f"include: ../{include}.inc\ntask: {task.name}\nmetadata: {{{listed}}}\n"
+def _is_plain(row: TaskRow) -> bool:
+    benchmark = registry.benchmark(row.benchmark)
+    variant = row.variant or row.subset or row.setting
+    return not (variant or benchmark.generates or benchmark.drawn or registry.judge(row.judge).pack is None)
 
 
-def _group(group: TaskGroup) -> str:
-    include = "include: ../group.inc\n" if group.averaged else ""
-    return f"{include}group: {group.name}\ntask:\n" + "".join(f"  - {member}\n" for member in group.members)
+def _yaml(config: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(config, sort_keys=False, default_flow_style=None, width=1000)
 
 
-def _readme(benchmark: Benchmark, own: Sequence[Task]) -> str:
-    terms = "may" if benchmark.trainable else "may not"
-    lines = [
-        f"# {benchmark.name}",
+def _readme(own: Sequence[Task]) -> str:
+    by_benchmark: dict[str, list[Task]] = {}
+    for task in own:
+        by_benchmark.setdefault(task.benchmark, []).append(task)
+    return "\n".join(
+        [
+            "# Tasks",
+            "",
+            "`tasks.yaml` is the table of all tasks, and the one file here that you edit.",
+            "`make tasks` writes the other files from it: the plain tasks of each judge on real ratings.",
+            "lmms-eval finds every task of the table without a file.",
+            "You need files for `lmms-eval tasks list --include-path`, and to read or copy a task; "
+            "`vieval tasks FILTER --write FOLDER` writes any of them.",
+            *(line for name, part in by_benchmark.items() for line in _section(registry.benchmark(name), part)),
+            "",
+        ]
+    )
+
+
+def _section(benchmark: Benchmark, own: Sequence[Task]) -> list[str]:
+    """The lines of the README on a benchmark."""
+    settings = dict.fromkeys((task.judge, _setting(task)) for task in own)
+    rows = [
+        (judge, setting, [t for t in own if (t.judge, _setting(t)) == (judge, setting)]) for judge, setting in settings
+    ]
+    return [
+        "",
+        f"## {benchmark.title or benchmark.name}",
         "",
         *([benchmark.note, ""] if benchmark.note else []),
         f"- Source: {benchmark.source}",
         f"- Licence: {benchmark.licence}",
-        f"- Its data {terms} train a model.",
+        f"- Its data {'may' if benchmark.trainable else 'may not'} train a model.",
         f"- Parts: {', '.join(benchmark.parts)}",
         "",
         "| judge | setting | tasks |",
         "|---|---|---|",
+        *(f"| {judge} | {setting} | {_brace_expression(same)} |" for judge, setting, same in rows),
     ]
-    settings = dict.fromkeys((task.judge, "subset" if task.subset else task.setting) for task in own)
-    for judge, setting in settings:
-        same = [t for t in own if (t.judge, "subset" if t.subset else t.setting) == (judge, setting)]
-        named = _braced([t.name for t in same], [t.part for t in same])
-        lines.append(f"| {judge} | {setting or 'plain'} | {named} |")
-    lines += ["", "The files in this folder are written by `make tasks` from `vieval_plugin/tasks.py`."]
-    return "\n".join(lines) + "\n"
 
 
-def _braced(names: Sequence[str], parts: Sequence[str]) -> str:
-    """Names that end in their parts, as a shell would have them."""
-    if len(names) == 1:
-        return f"`{names[0]}`"
-    stem = names[0].removesuffix(parts[0])
-    return f"`{stem}{{{','.join(parts)}}}`"
+def _setting(task: Task) -> str:
+    return "subset" if task.subset else task.setting or "plain"
+
+
+def _brace_expression(same: Sequence[Task]) -> str:
+    """The names of a row's tasks, which end in their parts, as a shell would have them."""
+    if len(same) == 1:
+        return f"`{same[0].name}`"
+    stem = same[0].name.removesuffix(same[0].part)
+    return f"`{stem}{{{','.join(task.part for task in same)}}}`"
+
+
+def write_plain(folder: Path) -> None:
+    """Write the files of the plain tasks, and remove task files that are none of them."""
+    texts = files(plain_tasks())
+    for path in folder.glob("*/*.yaml"):
+        if path.relative_to(folder).as_posix() not in texts:
+            path.unlink()
+    write(folder, texts)
 
 
 if __name__ == "__main__":
-    write(OURS, files(tasks.tasks(tasks.TABLE), tasks.groups(tasks.TABLE)))
-    print(f"wrote {OURS}")
+    write_plain(FOLDER)
+    print(f"wrote {FOLDER}")

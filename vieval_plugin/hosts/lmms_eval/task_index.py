@@ -9,27 +9,35 @@ import difflib
 import fnmatch
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-import yaml
-
-import vieval_plugin.task_configs
 from vieval_plugin import registry, tasks
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.ending import one_line
 from vieval_plugin.hosts.lmms_eval import answerable, prepared, tables, task_files
+from vieval_plugin.tasks import Task, TaskGroup
 
-OURS = vieval_plugin.task_configs.__path__[0]
 _ALIKE = 0.8
 """How alike a name must be to one of ours to be taken for it, by `difflib`; hosts have thousands of others."""
 
 
 @cache
-def folders() -> tuple[str, ...]:
-    """The folders of our tasks: our own, and one written now for the tasks that other packages bring."""
-    return (OURS, *((str(folder),) if (folder := task_files.of_other_packages()) else ()))
+def entries() -> Mapping[str, Task | TaskGroup]:
+    """Our tasks and groups by name, with those that other packages bring."""
+    return tasks.entries()
+
+
+def configuration(name: str) -> dict[str, Any]:
+    """The host's configuration of one of our tasks or groups, with its include resolved."""
+    from lmms_eval.utils import load_yaml_config
+
+    config = task_files.configuration(entries()[name])
+    if "include" in config:
+        config["include"] = str(task_files.FOLDER / Path(config["include"]).name)
+    return dict(load_yaml_config(yaml_config=config, yaml_dir=str(task_files.FOLDER)))
 
 
 def install() -> None:
@@ -39,10 +47,14 @@ def install() -> None:
     if getattr(TaskManager, "vieval_installed", False):
         return
     initialize, match, load = TaskManager.initialize_tasks, TaskManager.match_tasks, TaskManager.load_task_or_group
+    get_config = TaskManager._get_config
 
     def initialize_tasks(self: Any, include_path: Any = None, include_defaults: bool = True) -> Any:
-        paths = [include_path] if isinstance(include_path, str) else list(include_path or [])
-        return initialize(self, [*paths, *folders()], include_defaults)
+        return {**_index(), **initialize(self, include_path, include_defaults)}
+
+    def _get_config(self: Any, name: str) -> Any:
+        indexed = self.task_index.get(name, {}).get("yaml_path") == -1 and name in entries()
+        return configuration(name) if indexed else get_config(self, name)
 
     @one_line
     def match_tasks(self: Any, task_list: list[str]) -> list[str]:
@@ -75,6 +87,7 @@ def install() -> None:
         return load(self, found, *rest, **options)
 
     TaskManager.initialize_tasks = initialize_tasks
+    TaskManager._get_config = _get_config
     TaskManager.match_tasks = match_tasks
     TaskManager.load_task_or_group = load_task_or_group
     TaskManager.vieval_installed = True
@@ -93,28 +106,29 @@ def outermost(names: list[str], index: dict[str, Any]) -> list[str]:
     return [name for name in names if name not in held]
 
 
-def members(name: str, index: dict[str, Any]) -> set[str]:
+def members(name: str, index: Mapping[str, Any]) -> set[str]:
     """All tasks and groups below one of our groups; none for a task or for a group that is not ours."""
-    path = str(index[name]["yaml_path"])
-    if index[name]["type"] != "group" or not path.startswith(folders()):
+    entry = entries().get(name)
+    if not isinstance(entry, TaskGroup) or index[name]["type"] != "group":
         return set()
-    with open(path, encoding="utf-8") as file:
-        children = yaml.load(file, Loader=_IgnoringFunctions)["task"]
-    return set(children).union(*(members(child, index) for child in children))
+    return set(entry.members).union(*(members(child, index) for child in entry.members))
 
 
-class _IgnoringFunctions(yaml.SafeLoader):
-    """Reads lmms-eval's YAML without importing what `!function` names."""
-
-
-_IgnoringFunctions.add_constructor("!function", lambda _loader, node: node.value)
+def _index() -> dict[str, dict[str, Any]]:
+    """The host's index of our tasks and groups, which have no file."""
+    return {
+        name: {"type": "group", "task": -1, "yaml_path": -1}
+        if isinstance(entry, TaskGroup)
+        else {"type": "python_task", "yaml_path": -1}
+        for name, entry in entries().items()
+    }
 
 
 def _check_known(name: str, known: list[str]) -> None:
     """VievalError, with the nearest name, for a name or pattern that fits no task and is nearest to one of ours."""
     if fnmatch.filter(known, name) or os.path.exists(name):
         return
-    ours = {task.name for task in tasks.tasks()} | {group.name for group in tasks.groups()}
+    ours = set(entries())
     begins = tuple(f"{prefix}{one}" for one in registry.benchmarks() for prefix in ("", "variant_"))
     if any(one in name for one in "*?["):
         near = _nearest_pattern(name, begins)

@@ -35,13 +35,20 @@ def tasks_of(dataset: str) -> tuple[Task, ...]:
 
 def is_like_ours(dataset: str) -> bool:
     """Whether a name begins as ours do: with a benchmark, in whatever letters."""
-    ours = tuple(f"{name.lower()}_" for name in (*registry.benchmarks(), *tasks.SPELLED.values()))
+    spellings = [
+        spelling
+        for benchmark in registry.benchmarks().values()
+        for spelling in (benchmark.name, benchmark.title)
+        if spelling
+    ]
+    ours = tuple(f"{spelling.lower()}_" for spelling in spellings)
     return dataset.lower().removeprefix("variant_").startswith(ours)
 
 
 def _spelled(name: str, task: Task) -> str:
     """A name with benchmark and judge as their papers write them."""
-    if task.benchmark not in tasks.SPELLED:
+    title = registry.benchmark(task.benchmark).title
+    if not title:
         return name
     plain, judge = f"{task.benchmark}_{task.judge}", registry.judge(task.judge).title.replace(" ", "")
-    return name.replace(plain, f"{tasks.SPELLED[task.benchmark]}_{judge}", 1)
+    return name.replace(plain, f"{title}_{judge}", 1)
