@@ -48,6 +48,18 @@ def test_texts_are_told_without_keys_users_and_queries(text, told):
     assert redacted(text) == told
 
 
+def test_what_is_redacted_twice_is_redacted_once():
+    text = "http://me:pass@host/v1?key=1, host/v1?a=b&c"
+    assert redacted(redacted(text)) == redacted(text) == "http://host/v1?key=[removed], host/v1?a=[removed]&[removed]"
+
+
+@pytest.mark.parametrize("user", ["me:a/b?c-and-more", "me:short?", "me:p@ss/word?with=all#signs"])
+def test_a_password_with_the_signs_of_a_query_is_not_seen_in_part(user):
+    remember("", [f"{user}@127.0.0.1:9/v1"])
+    told = redacted(f"{user}@127.0.0.1:9/v1: not an address")
+    assert told in ("127.0.0.1:9/v1: not an address", "[key]@127.0.0.1:9/v1: not an address")
+
+
 def test_what_is_short_is_no_secret():
     remember("EMPTY", ["http://host/v1"])
     remember("none", [""])

@@ -26,7 +26,7 @@ def remember(key: str, urls: Iterable[str]) -> None:
     for url in urls:
         for user in (user_of(url), unquote(user_of(url))):
             known |= {user, user.partition(":")[2], base64.b64encode(user.encode()).decode()}
-        known.update(pair.rpartition("=")[2] for pair in url.partition("?")[2].split("&"))
+        known.update(pair.rpartition("=")[2] for pair in url.rpartition("@")[2].partition("?")[2].split("&"))
     _sent.update(one for one in known if len(one) >= _SHORTEST)
 
 
@@ -83,6 +83,6 @@ def _bare(run: str) -> str:
     elif ":" in user_of(run).partition("/")[0]:
         run = run.rpartition("@")[2]
     if (mark := _QUERY.search(run)) and (slashes or "=" in run[mark.end() :]):
-        end = len(run.rstrip(".,;:)]}'"))
+        end = len(run.rstrip(".,;:)}'"))
         run = run[: mark.end()] + _PAIR.sub(r"\1[removed]", run[mark.end() : end]) + run[end:]
     return run
