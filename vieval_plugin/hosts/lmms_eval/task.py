@@ -15,7 +15,7 @@ from lmms_eval.api.task import ConfigurableTask
 from lmms_eval.utils import simple_parse_args_string
 
 from vieval_plugin import config, registry
-from vieval_plugin.hosts.ending import one_line
+from vieval_plugin.hosts.ending import vieval_errors
 from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.task_data import as_rated, rating_of, samples_of
@@ -35,7 +35,7 @@ UNCACHED = {"do_sample": True}
 class JudgeTask(ConfigurableTask):  # type: ignore[misc]
     """A task whose requests are samples to be judged and whose metrics are agreement with human ratings."""
 
-    @one_line
+    @vieval_errors
     def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
         config = {key: value for key, value in config.items() if key != "class"}
         about = config["metadata"]
@@ -87,7 +87,7 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         for instance in self._instances:
             instance.filtered_resps["none"] = instance.resps if self.config.repeats > 1 else instance.resps[0]
 
-    @one_line
+    @vieval_errors
     def process_results(
         self, doc: dict[str, Any], results: list[str] | list[list[str]], full_docs: Any = None
     ) -> dict[str, Observation]:
@@ -109,7 +109,7 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
     def _rating(self) -> Rating:
         return rating_of(self.judge, config.current(), self.config.repeats)
 
-    @one_line
+    @vieval_errors
     def _aggregate(self, name: str, items: list[Observation]) -> metrics.Value:
         return metrics.take(self._summary(tuple(items), config.current().statistics.options()), name)
 

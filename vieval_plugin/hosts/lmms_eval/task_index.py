@@ -18,7 +18,7 @@ import yaml
 import vieval_plugin.task_configs
 from vieval_plugin import registry, tasks
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.ending import one_line
+from vieval_plugin.hosts.ending import vieval_errors
 from vieval_plugin.hosts.lmms_eval import answerable, prepared, tables, task_files
 
 OURS = vieval_plugin.task_configs.__path__[0]
@@ -44,7 +44,7 @@ def install() -> None:
         paths = [include_path] if isinstance(include_path, str) else list(include_path or [])
         return initialize(self, [*paths, *folders()], include_defaults)
 
-    @one_line
+    @vieval_errors
     def match_tasks(self: Any, task_list: list[str]) -> list[str]:
         for name in task_list:
             _check_known(name, self.all_tasks)
@@ -60,7 +60,7 @@ def install() -> None:
                 answerable.divided(matched, lambda _: left_out)
         return matched
 
-    @one_line
+    @vieval_errors
     def load_task_or_group(self: Any, task_list: Any = None, *rest: Any, **options: Any) -> Any:
         names = [task_list] if isinstance(task_list, str) else list(task_list or [])
         tables.install()
