@@ -51,7 +51,7 @@ def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult
     if not requests:
         return results(instances, [], [], "")
     progress = Progress()
-    # a model that the host did not name has answers that could not be told apart
+    # the weights of a model that a user made may be any, so that answers could not be told apart
     path = options.store_path() if requests[0].model_hash else None
     with opened(path, options.store.refresh, options.store.max_age) as store:
         backend = _HostBackend(model, requests, [job.repeat for job in made], store, progress.usage)

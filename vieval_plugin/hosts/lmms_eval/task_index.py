@@ -19,7 +19,7 @@ import vieval_plugin.task_configs
 from vieval_plugin import registry, tasks
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.ending import vieval_errors
-from vieval_plugin.hosts.lmms_eval import answerable, prepared, tables, task_files
+from vieval_plugin.hosts.lmms_eval import answerable, model_identity, prepared, tables, task_files
 
 OURS = vieval_plugin.task_configs.__path__[0]
 _ALIKE = 0.8
@@ -64,6 +64,7 @@ def install() -> None:
     def load_task_or_group(self: Any, task_list: Any = None, *rest: Any, **options: Any) -> Any:
         names = [task_list] if isinstance(task_list, str) else list(task_list or [])
         tables.install()
+        model_identity.tell_tasks()
         if self.model_name is None:
             return load(self, names, *rest, **options)
         loose: set[str] = getattr(self, "vieval_loose", set())
