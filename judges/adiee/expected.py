@@ -6,6 +6,7 @@ tokens begins like a 1, so both are asked for as wholes (see `Likelihood`, defin
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from vieval_plugin.judges.probabilities import to_json
@@ -57,14 +58,15 @@ def mean_bounds(low: Sequence[float], high: Sequence[float]) -> tuple[float, flo
 
 
 def _mean(weights: Sequence[float]) -> float:
-    return sum(number * weight for number, weight in enumerate(weights)) / sum(weights) / (len(weights) - 1)
+    # exact sums: those of `sum` differ in the last digit between versions of Python
+    return math.fsum(number * weight for number, weight in enumerate(weights)) / math.fsum(weights) / (len(weights) - 1)
 
 
 def _of_numbers(reply: Probabilities) -> tuple[list[float], list[float]]:
     """The lowest and the highest that the probability of each number can be, over its spellings."""
     spelt = len(SPELLINGS) // len(NUMBERS)
     low, high = (
-        [min(sum(ends[spelt * number : spelt * (number + 1)]), 1.0) for number in NUMBERS]
+        [min(math.fsum(ends[spelt * number : spelt * (number + 1)]), 1.0) for number in NUMBERS]
         for ends in (reply.low, reply.high)
     )
     return low, high

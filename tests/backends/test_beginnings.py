@@ -147,8 +147,9 @@ class Engine:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_an_engine_in_this_process_tells_them_too(seed, monkeypatch):
-    server = Server(seed, listed=len(LETTERS))
+@pytest.mark.parametrize("listed", [len(LETTERS), 4])
+def test_an_engine_in_this_process_tells_them_too(seed, listed, monkeypatch):
+    server = Server(seed, listed=listed)
     module = types.SimpleNamespace(LLM=lambda **_: Engine(server), SamplingParams=dict)
     structured = types.SimpleNamespace(StructuredOutputsParams=dict)
     monkeypatch.setitem(sys.modules, "vllm", module)

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
 
+from tests import in_process
 from tests.cli.test_payload import NAME, harmless_console
 from tests.fake_server import FakeServer
 from tests.in_process import served
@@ -59,6 +60,58 @@ def test_an_unforeseen_error_ends_a_run_with_one_line_and_a_failing_exit_code(ev
     assert str(ended.value).startswith("vieval: an unforeseen error (ZeroDivisionError: division by zero); ")
     assert str(file) in str(ended.value)
     assert "ZeroDivisionError" in file.read_text()
+
+
+def runs(tmp_path, *models):
+    """A file for the host's `--config`: a run a model, each with results in a folder of its own."""
+    shared = {"tasks": "vieval_demo_ssim_tie", "limit": 2, "log_samples": True}
+    listed = [{"model": model, "output_path": str(tmp_path / str(n)), **shared} for n, model in enumerate(models)]
+    (tmp_path / "runs.yaml").write_text(json.dumps(listed))
+    return tmp_path / "runs.yaml"
+
+
+def test_a_list_of_runs_goes_on_after_one_that_fails_and_exits_with_1(lmms_eval, results_of, tmp_path):
+    models = ("vieval_measure", "vieval_replay", "vieval_measure")
+    done = lmms_eval("--config", runs(tmp_path, *models))
+    assert done.returncode == 1
+    assert [line for line in done.stderr.splitlines() if "vieval_replay needs" in line] == [
+        "vieval: vieval_replay needs --model_args name=<what tables call the judge>,logs=<folder of recorded verdicts>"
+    ]
+    assert "Traceback" not in done.stderr
+    for folder in ("0", "2"):
+        document, _ = results_of(tmp_path / folder)
+        assert document["results"]["vieval_demo_ssim_tie"]["status_ok_share,none"] == 1
+    assert done.stdout.count("vieval_measure (") == 2  # the tables of those that ended well
+
+
+def test_of_several_processes_one_that_fails_waits_for_no_other(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(SystemExit, match="vieval: vieval_replay needs") as ended:
+        in_process.run("--config", runs(tmp_path, "vieval_replay", "vieval_measure"))
+    assert str(ended.value.code).startswith("vieval: ")
+    assert not (tmp_path / "1").exists()
+
+
+@pytest.mark.parametrize(("model", "said"), [("vieval_replay", "vieval_replay needs"), ("vieval_measure", "no such")])
+def test_in_python_an_error_is_an_exception(monkeypatch, model, said):
+    from lmms_eval.evaluator import simple_evaluate
+
+    def failing(*_):
+        raise VievalError("no such image")
+
+    monkeypatch.setattr("vieval_plugin.hosts.lmms_eval.models.jobs", failing)
+    with pytest.raises(VievalError, match=said):
+        simple_evaluate(model, tasks=["vieval_demo_ssim_tie"], limit=1, task_manager=in_process.tasks())
+
+
+def test_in_python_an_unforeseen_error_is_an_exception_with_its_cause(monkeypatch, tmp_path):
+    from lmms_eval.evaluator import simple_evaluate
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("vieval_plugin.hosts.lmms_eval.models.jobs", lambda *_: 1 / 0)
+    with pytest.raises(VievalError, match="an unforeseen error .ZeroDivisionError") as raised:
+        simple_evaluate("vieval_measure", tasks=["vieval_demo_ssim_tie"], limit=1, task_manager=in_process.tasks())
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
 
 
 def test_errors_steer_no_terminal():

@@ -188,7 +188,7 @@ def test_a_bad_prompt_is_one_line_before_anything_is_made(tmp_path, row, line):
     (tmp_path / "a.png").write_bytes(b"")
     with pytest.raises(SystemExit) as end:
         run(tmp_path, images(tmp_path), "generate_prompts_sharpness", generate={"prompts": str(prompts)})
-    assert line in str(end.value.code)
+    assert line in str(end.value)
 
 
 @pytest.fixture
@@ -378,8 +378,8 @@ def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(host_genera
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(SystemExit) as end:
         run(tmp_path, host_generator("json"), "generate_gedit_bench_viescore")
-    assert "stepfun-ai/GEdit-Bench cannot be had" in str(end.value.code)
-    assert "\n" not in str(end.value.code)
+    assert "stepfun-ai/GEdit-Bench cannot be had" in str(end.value)
+    assert "\n" not in str(end.value)
 
 
 def test_a_model_that_only_judges_or_only_makes_images_is_refused_where_it_will_not_do(folder, tmp_path):
@@ -389,7 +389,7 @@ def test_a_model_that_only_judges_or_only_makes_images_is_refused_where_it_will_
     ):
         with pytest.raises(SystemExit) as end:
             run(tmp_path, arguments, task)
-        assert "judges only" in str(end.value.code) or "makes images, and judges none" in str(end.value.code)
+        assert "judges only" in str(end.value) or "makes images, and judges none" in str(end.value)
 
 
 def test_an_image_api_is_a_generator_and_its_failed_call_is_no_missing_image(tmp_path):

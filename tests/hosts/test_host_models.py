@@ -157,7 +157,7 @@ def test_missing_images_end_the_run_in_one_line_that_names_the_first(evaluate, r
         with pytest.raises(SystemExit) as end:
             evaluate(*arguments, tasks="imagenhub_viescore_cig", limit=4, data=ratings_folder)
         assert server.stats()["requests"] == 0
-    message = str(end.value.code)
+    message = str(end.value)
     assert message.startswith("vieval: ")
     assert "\n" not in message
     assert "sample_2.jpg: no such image (and 5 more images)" in message

@@ -159,7 +159,7 @@ def refused(*arguments, data=None):
     """The one line with which the host ends."""
     with pytest.raises(SystemExit) as end:
         in_process.run(*arguments, data=data)
-    line = str(end.value.code)
+    line = str(end.value)
     assert line.startswith("vieval: ")
     assert "\n" not in line
     return line

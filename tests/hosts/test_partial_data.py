@@ -37,7 +37,7 @@ def data(tmp_path, monkeypatch):
 def refused(*arguments, data):
     with pytest.raises(SystemExit) as end:
         in_process.run(*arguments, data=data)
-    [line] = str(end.value.code).splitlines()
+    [line] = str(end.value).splitlines()
     return line
 
 

@@ -11,6 +11,7 @@ const FLAGS = [
   '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync',
 ]
+const STORAGE = 'JSON.stringify(Object.entries(localStorage).sort())'
 const PATIENCE = 60_000  // milliseconds: a machine may be busy
 
 // Playwright gives the browser a new, empty user-data-dir and removes it
@@ -44,11 +45,22 @@ const can = {
     listen(page)
     await goTo(address)
   },
+  // what a page writes reaches the browser some time later, and not for certain once its process has ended: another page,
+  // open until the new one is, has to see it before this one is closed
   async reopen ({ address }) {
+    const kept = await page.evaluate(STORAGE)
+    const witness = await context.newPage()
+    await witness.goto(address)
+    for (const end = Date.now() + PATIENCE; await witness.evaluate(STORAGE) !== kept;) {
+      if (Date.now() > end) throw new Error('what the page kept does not reach the browser')
+      await witness.waitForTimeout(50)
+    }
     await page.close()
     page = await context.newPage()
     listen(page)
     await goTo(address)
+    await witness.close()
+    await page.bringToFront()
   },
   async press ({ keys }) { for (const key of keys) await page.keyboard.press(key) },
   async type ({ text }) { await page.keyboard.type(text) },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vieval_plugin.backends.batch import Looked, answer_in_batches
@@ -95,31 +95,56 @@ class VLLMBackend:
     def _beginnings(self, asked: Sequence[tuple[Any, list[Any], Any]]) -> list[Reply]:
         """Replies to asks for beginnings, each with its conversation and the output that lists its first tokens.
 
-        Turns that go on are all asked for in one further call.
+        A further call has the first tokens that were not listed and may count, and another the turns that go on.
         """
         tokens = [[self._tokens(text) for text in ask.continuations] for ask, _, _ in asked]
-        known: list[dict[Tokens, dict[int, Ends]]] = []
-        wanted: list[tuple[int, Tokens, int]] = []
-        for number, ((_, _, output), of_one) in enumerate(zip(asked, tokens, strict=True)):
-            after = asked_after(of_one)
-            known.append({(): _first(output, after[()])})
-            wanted += [
+        after = [asked_after(of_one) for of_one in tokens]
+        known: list[dict[Tokens, dict[int, Ends]]] = [
+            {(): _first(output, of_one[()])} for (_, _, output), of_one in zip(asked, after, strict=True)
+        ]
+        self._ask_for_tokens(
+            asked,
+            known,
+            [(number, (), token) for number, of_one in enumerate(known) for token in _open_tokens(of_one[()])],
+        )
+        self._ask_for_tokens(
+            asked,
+            known,
+            [
                 (number, beginning, token)
-                for beginning, following in after.items()
+                for number, of_one in enumerate(after)
+                for beginning, following in of_one.items()
                 for token in following
                 if beginning and known[number][()][beginning[0]][1] > CLOSE_ENOUGH
-            ]
+            ],
+        )
+        return [joined(of_one, of_all) for of_one, of_all in zip(tokens, known, strict=True)]
+
+    def _ask_for_tokens(
+        self,
+        asked: Sequence[tuple[Any, list[Any], Any]],
+        known: Sequence[dict[Tokens, dict[int, Ends]]],
+        wanted: Sequence[tuple[int, Tokens, int]],
+    ) -> None:
+        """Add to `known` what the engine tells of single tokens, each by an ask's number and the beginning before it."""
+        going_on = any(beginning for _, beginning, _ in wanted)
         turns = [
-            [*asked[number][1], {"role": "assistant", "content": self._engine.get_tokenizer().decode(beginning)}]
+            [*asked[number][1], *([{"role": "assistant", "content": self._text(beginning)}] if going_on else [])]
             for number, beginning, _ in wanted
         ]
-        outputs = self._chat(turns, [_allowed(token) for *_, token in wanted], going_on=True)
+        outputs = self._chat(turns, [_allowed(token) for *_, token in wanted], going_on)
         for (number, beginning, token), output in zip(wanted, outputs, strict=True):
             # a template may change how the turn begins, and the tokenizer join its first token with what stands before
-            given = [*asked[number][2].prompt_token_ids, *beginning]
-            if not isinstance(output, Failure) and list(output.prompt_token_ids) == given:
-                known[number].setdefault(beginning, {})[token] = _first(output, (token,))[token]
-        return [joined(of_one, of_all) for of_one, of_all in zip(tokens, known, strict=True)]
+            prompt = [*asked[number][2].prompt_token_ids, *beginning]
+            if not isinstance(output, Failure) and list(output.prompt_token_ids) == prompt:
+                least, most = _first(output, (token,))[token]
+                before = known[number].setdefault(beginning, {})
+                # a value above the bound that it should lie within shows an engine that renormalises
+                if most <= before.get(token, UNKNOWN)[1] * (1 + 1e-6):
+                    before[token] = least, most
+
+    def _text(self, tokens: Tokens) -> str:
+        return str(self._engine.get_tokenizer().decode(tokens))
 
     def _tokens(self, text: str) -> Tokens:
         return tuple(self._engine.get_tokenizer().encode(text, add_special_tokens=False))
@@ -176,6 +201,12 @@ def _allowed(token: int) -> Any:
     from vllm import SamplingParams
 
     return SamplingParams(temperature=0, max_tokens=1, logprobs=0, allowed_token_ids=[token])
+
+
+def _open_tokens(first: Mapping[int, Ends]) -> list[int]:
+    """Tokens that the likeliest do not settle; none where all of them together hardly count."""
+    widths = {token: high - low for token, (low, high) in first.items()}
+    return [token for token, width in widths.items() if width] if sum(widths.values()) > CLOSE_ENOUGH else []
 
 
 def _first(output: Any, wanted: Sequence[int]) -> dict[int, Ends]:

@@ -21,23 +21,42 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def one_line(function: Callable[P, R]) -> Callable[P, R]:
-    """Let an error end the process with one line, and a signal as Ctrl-C does."""
+def vieval_errors(function: Callable[P, R]) -> Callable[P, R]:
+    """Let an error that nobody foresaw be a `VievalError`, and a signal end the process as Ctrl-C does."""
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         with stopped_like_ctrl_c() as stop:
             try:
                 return function(*args, **kwargs)
-            except VievalError as error:
-                raise SystemExit(f"vieval: {console(str(error))}") from None
+            except VievalError:
+                raise
             except KeyboardInterrupt:
                 say(f"vieval: {stop.line}", file=sys.stderr)
                 raise SystemExit(stop.code) from None
             except Exception as error:
-                raise SystemExit(f"vieval: {unforeseen(error)}") from None
+                raise VievalError(unforeseen(error)) from error
 
     return wrapped
+
+
+def one_line(function: Callable[P, R]) -> Callable[P, R]:
+    """Let an error end the process with one line, and a signal as Ctrl-C does."""
+    reporting = vieval_errors(function)
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return reporting(*args, **kwargs)
+        except VievalError as error:
+            raise SystemExit(error_line(error)) from None
+
+    return wrapped
+
+
+def error_line(error: VievalError) -> str:
+    """Return the line of an error on a terminal."""
+    return f"vieval: {console(str(error))}"
 
 
 def tell(progress: Progress) -> None:

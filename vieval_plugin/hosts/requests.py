@@ -31,7 +31,7 @@ class JudgeRequest:
     """Judge this sample or contest with this judge in this setting.
 
     `generation` holds the host's generation arguments, the user's included. `backbone` is the host's model as tables call
-    it, `model_hash` tells it from others; both are empty when the host was not run from its command line.
+    it, `model_hash` tells it from others, and is empty where the host was given an object.
     """
 
     judged: Judged

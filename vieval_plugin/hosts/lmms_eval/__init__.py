@@ -10,8 +10,10 @@ def register() -> list[Any]:
     from lmms_eval.api.model import lmms
     from lmms_eval.models.registry_v2 import ModelManifest
 
-    from vieval_plugin.hosts.lmms_eval import task_index
+    from vieval_plugin.hosts.lmms_eval import command_line, model_identity, task_index
 
+    command_line.install()
+    model_identity.keep_arguments()
     task_index.install()
     lmms.vieval_judge = _judge_with_host_model
     lmms.vieval_generate = _generate_with_host_model

@@ -14,7 +14,7 @@ from lmms_eval.api.instance import Instance
 
 from vieval_plugin import config
 from vieval_plugin.harmless import say
-from vieval_plugin.hosts.ending import one_line, tell
+from vieval_plugin.hosts.ending import tell, vieval_errors
 from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.lmms_eval.answering import is_padding
 from vieval_plugin.hosts.lmms_eval.planning import refuse_plan
@@ -57,7 +57,7 @@ MADE = "made_count"
 class GenerateTask(JudgeTask):
     """A task whose requests are conditions and whose metrics are means of a judge's scores of what was made of them."""
 
-    @one_line
+    @vieval_errors
     def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
         refuse_plan(
             "a generate_* task makes images first: make them with --predict_only and without it, then plan their judging with "
@@ -156,7 +156,7 @@ class GenerateTask(JudgeTask):
                 for one, outcome in zip(several, outcomes, strict=True)
             ]
 
-    @one_line
+    @vieval_errors
     def apply_filters(self) -> None:
         """Here the host has all answers of a task: judge all images together."""
         real = [instance for instance in self._instances if not is_padding(instance)]
@@ -191,7 +191,7 @@ class GenerateTask(JudgeTask):
         texts = iter([judged_json(one, outcome, source) for one, outcome in zip(every, outcomes, strict=True)])
         return [[next(texts) for _ in several] for several in made]
 
-    @one_line
+    @vieval_errors
     def process_results(self, doc: dict[str, Any], results: list[Any], full_docs: Any = None) -> dict[str, Any]:
         [responses] = results
         if self.judged_later:
@@ -247,7 +247,7 @@ def _tokens(instance: Instance) -> list[int | None]:
     return [counts.output_tokens if counts else None for counts in instance.token_counts]
 
 
-@one_line
+@vieval_errors
 def generate(model: Any, instances: list[Instance]) -> list[Any]:
     """`vieval_generate` for every model of the host that has none of its own: by its `generate_until`, task by task."""
     outputs: dict[int, Any] = {}

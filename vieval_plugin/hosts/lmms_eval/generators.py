@@ -23,7 +23,7 @@ from vieval_plugin.generators.image_api import ImageApi
 from vieval_plugin.generators.made_elsewhere import MadeElsewhere
 from vieval_plugin.generators.wanted import Wanted
 from vieval_plugin.hosts.backbone import given_backbone
-from vieval_plugin.hosts.ending import one_line, tell_usage
+from vieval_plugin.hosts.ending import tell_usage, vieval_errors
 from vieval_plugin.hosts.lmms_eval.answering import is_padding
 from vieval_plugin.hosts.lmms_eval.generate_task import finish
 from vieval_plugin.hosts.lmms_eval.models import HOST
@@ -45,7 +45,7 @@ class _Generating(lmms):  # type: ignore[misc]
     def answers(self, wanted: Sequence[Wanted]) -> list[str]:
         """Answers in the form of the host, in order."""
 
-    @one_line
+    @vieval_errors
     def vieval_generate(self, instances: list[Instance]) -> list[str]:
         turns: Counter[int] = Counter()
         wanted = []
@@ -60,7 +60,7 @@ class _Generating(lmms):  # type: ignore[misc]
         return outputs
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
-        raise SystemExit(f"vieval: {type(self).__name__} answers tasks generate_* of VIEval only; see `vieval tasks`")
+        raise VievalError(f"{type(self).__name__} answers tasks generate_* of VIEval only; see `vieval tasks`")
 
     loglikelihood = generate_until_multi_round = generate_until
 
@@ -71,7 +71,7 @@ class VievalImages(_Generating):
     `name` is what tables call the generator; of a file with several image models it says which is meant.
     """
 
-    @one_line
+    @vieval_errors
     def __init__(self, folder: str = "", file: str = "", name: str = "", **host_arguments: Any) -> None:
         super().__init__()
         place = str(folder or file)
@@ -92,7 +92,7 @@ class VievalImageApi(_Generating):
     from the environment, because the host writes its arguments into the results.
     """
 
-    @one_line
+    @vieval_errors
     def __init__(self, batch_size: Any = None, device: Any = None, max_batch_size: Any = None, **fields: Any) -> None:
         super().__init__()
         known = {name: value for name, value in fields.items() if name in Backbone.model_fields}
@@ -122,7 +122,7 @@ class VievalDiffusers(_Generating):
     the pipeline's call, such as `num_inference_steps`. `--batch_size` is how many images it makes at once.
     """
 
-    @one_line
+    @vieval_errors
     def __init__(
         self,
         model: str = "",

@@ -20,7 +20,7 @@ from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.store import Store, key_of, question
 from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import say
-from vieval_plugin.hosts.ending import one_line, tell
+from vieval_plugin.hosts.ending import tell, vieval_errors
 from vieval_plugin.hosts.lmms_eval.answering import jobs, requests_of, results
 from vieval_plugin.hosts.lmms_eval.likelihood import probabilities, require_known
 from vieval_plugin.hosts.lmms_eval.planning import or_plan
@@ -41,7 +41,7 @@ _FAILURES = (
 )
 
 
-@one_line
+@vieval_errors
 @or_plan
 def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult]:
     """Judge all samples with a host's own model, wave by wave; becomes a method of the host's base class."""
@@ -51,7 +51,7 @@ def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult
     if not requests:
         return results(instances, [], [], "")
     progress = Progress()
-    # a model that the host did not name has answers that could not be told apart
+    # the weights of a model that a user made may be any, so that answers could not be told apart
     path = options.store_path() if requests[0].model_hash else None
     with opened(path, options.store.refresh, options.store.max_age) as store:
         backend = _HostBackend(model, requests, [job.repeat for job in made], store, progress.usage)

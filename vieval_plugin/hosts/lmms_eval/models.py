@@ -23,7 +23,7 @@ from vieval_plugin.backends.vllm import VLLMBackend
 from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import say
 from vieval_plugin.hosts.backbone import ForeignHost, given_backbone
-from vieval_plugin.hosts.ending import one_line, tell
+from vieval_plugin.hosts.ending import tell, vieval_errors
 from vieval_plugin.hosts.lmms_eval.answerable import Why, answering, by_scorers
 from vieval_plugin.hosts.lmms_eval.answering import (
     generation_of,
@@ -67,7 +67,7 @@ class _JudgingOnly(lmms):  # type: ignore[misc]
         return PartialState().device
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
-        raise SystemExit(f"vieval: {type(self).__name__} answers tasks of VIEval only; `vieval tasks` lists them")
+        raise VievalError(f"{type(self).__name__} answers tasks of VIEval only; `vieval tasks` lists them")
 
     loglikelihood = generate_until_multi_round = generate_until
 
@@ -79,7 +79,7 @@ class VievalReplay(_JudgingOnly):
     models as the same judge, it says which is meant.
     """
 
-    @one_line
+    @vieval_errors
     def __init__(self, name: str = "", logs: str = "", **host_arguments: Any) -> None:
         super().__init__()
         if not logs:
@@ -108,7 +108,7 @@ class VievalReplay(_JudgingOnly):
             return False
         return any(recording.has_candidates(one) for one in judged[:1])
 
-    @one_line
+    @vieval_errors
     def vieval_judge(self, requests: list[Instance]) -> list[str]:
         refuse_plan("a replay costs nothing; unset it")
         self._tell_uncovered(requests_of(requests))
@@ -161,7 +161,7 @@ class VievalReplay(_JudgingOnly):
 class VievalMeasure(_JudgingOnly):
     """Image metrics that need no weights: `--model vieval_measure`, for the tasks of judges that measure."""
 
-    @one_line
+    @vieval_errors
     @or_plan
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
         options, progress = config.current(), Progress()
@@ -180,7 +180,7 @@ class VievalScorer(_JudgingOnly):
     scorer is that of the options, or of the judge's definition.
     """
 
-    @one_line
+    @vieval_errors
     def __init__(
         self, name: str = "", batch_size: Any = None, device: Any = None, max_batch_size: Any = None, **fields: Any
     ) -> None:
@@ -195,7 +195,7 @@ class VievalScorer(_JudgingOnly):
         self.scorers = Scorers(self.options.scorers)
         answering(self, lambda task: by_scorers(task, self.options.scorers))
 
-    @one_line
+    @vieval_errors
     @or_plan
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
         made, progress = jobs(instances, self.options), Progress()
@@ -218,13 +218,13 @@ class VievalOpenAI(_JudgingOnly):
     into the results.
     """
 
-    @one_line
+    @vieval_errors
     def __init__(self, batch_size: Any = None, device: Any = None, max_batch_size: Any = None, **fields: Any) -> None:
         super().__init__()
         self.options = config.current()
         self.backbone = given_backbone(fields, self.options.backbones, HOST)
 
-    @one_line
+    @vieval_errors
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
         backbone = with_generation(self.backbone, requests_of(instances))
         made = jobs(instances, self.options, backbone)
@@ -243,7 +243,7 @@ class _InProcess(_JudgingOnly):
 
     load: ClassVar[Callable[..., VLLMBackend | TransformersBackend]]
 
-    @one_line
+    @vieval_errors
     def __init__(
         self, model: str = "", batch_size: Any = None, device: Any = None, max_batch_size: Any = None, **arguments: Any
     ) -> None:
@@ -258,7 +258,7 @@ class _InProcess(_JudgingOnly):
         self.store = Store(path, self.options.store.refresh, self.options.store.max_age) if path else None
         self.backend = type(self).load(model, usage=self.progress.usage, store=self.store, **arguments)
 
-    @one_line
+    @vieval_errors
     @or_plan
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
         made = jobs(instances, self.options)

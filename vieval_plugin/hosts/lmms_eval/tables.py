@@ -1,18 +1,20 @@
-"""The host's own tables of our tasks: a handful of numbers each, and averages over a part of a group under names of their own.
+"""The host's own tables of our tasks: a handful of numbers each, averages over a part of a group under names of their own,
+and samples with their scores for Weights and Biases.
 
-The results file has all numbers; the host has no setting for either, so two functions of it are wrapped.
+The results file has all numbers; the host has no setting for any of it, so three functions of it are wrapped.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vieval_plugin import config, registry
 from vieval_plugin.hosts.lmms_eval.answerable import PartOfGroup
 from vieval_plugin.hosts.task_data import rating_of
 from vieval_plugin.meta_evaluation.metrics import REMARKS, higher_is_better, interval_names, partial_name, shown
+from vieval_plugin.meta_evaluation.observations import Observation
 
 _OF = "vieval_part_of"
 _FILTER = ",none"
@@ -21,10 +23,12 @@ _FILTER = ",none"
 def install() -> None:
     """Wrap the host's functions wherever a run looks for them. Doing it twice changes nothing."""
     from lmms_eval import evaluator, utils
+    from lmms_eval.loggers.wandb_logger import WandbLogger
 
     if getattr(utils.make_table, "of_vieval", False):
         return
     make, consolidate = utils.make_table, evaluator.consolidate_group_results
+    generate_dataset = WandbLogger._generate_dataset
 
     def make_table(document: Any, column: str = "results", *rest: Any, **named: Any) -> Any:
         few, left = handful(document, column)
@@ -35,11 +39,19 @@ def install() -> None:
         rename_partial(found[0], task_dict)
         return found
 
+    def _generate_dataset(self: Any, data: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> Any:
+        if not _is_ours(config):
+            return generate_dataset(self, data, config)
+        from pandas import DataFrame
+
+        return DataFrame([row for sample in data for row in sample_rows(sample)])
+
     make_table.of_vieval = True  # type: ignore[attr-defined]
     for name in ("lmms_eval.utils", "lmms_eval.evaluator", "lmms_eval.__main__"):
         if hasattr(sys.modules.get(name), "make_table"):
             setattr(sys.modules[name], "make_table", make_table)  # noqa: B010
     evaluator.consolidate_group_results = consolidate_group_results
+    WandbLogger._generate_dataset = _generate_dataset
 
 
 def group_config(whole: Mapping[str, Any], part: PartOfGroup) -> dict[str, Any]:
@@ -93,14 +105,38 @@ def handful(document: Mapping[str, Any], column: str) -> tuple[dict[str, Any], s
 def _shown(name: str, document: Mapping[str, Any]) -> list[str]:
     """The metrics of a task or group of ours that are shown; none of anybody else's."""
     below = document.get("group_subtasks", {}).get(name) or [name]
-    about = document.get("configs", {}).get(below[0], {}).get("metadata")
-    if not isinstance(about, Mapping):  # other tasks have lists there
+    task_config = document.get("configs", {}).get(below[0], {})
+    if not _is_ours(task_config):
         return []
-    if about.get("benchmark") not in registry.benchmarks() or about.get("judge") not in registry.judges():
-        return []
+    about = task_config["metadata"]
     rating = rating_of(registry.judge(about["judge"]), config.current())
     names = shown(registry.benchmark(about["benchmark"]).report, rating)
     return [*names, *map(partial_name, names)]
+
+
+def _is_ours(task_config: Mapping[str, Any]) -> bool:
+    about = task_config.get("metadata")
+    if not isinstance(about, Mapping):  # other tasks have lists there
+        return False
+    return about.get("benchmark") in registry.benchmarks() and about.get("judge") in registry.judges()
+
+
+def sample_rows(sample: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of a logged sample, an image each: identity, status, scores, and the means of its ratings by people."""
+    logged = next((value for value in sample.values() if isinstance(value, (Observation, tuple))), ())
+    images = [logged] if isinstance(logged, Observation) else logged
+    shared = {"id": sample["doc_id"], "response": str(sample["filtered_resps"])}
+    return [
+        {
+            **shared,
+            "image_model": image.image_model,
+            "uid": image.uid,
+            "status": str(image.status),
+            **dict(image.scores),
+            **{f"{aspect}_rating": sum(values) / len(values) for aspect, values in image.ratings if values},
+        }
+        for image in images
+    ] or [shared]
 
 
 def _with_interval(row: Mapping[str, Any], name: str) -> Any:

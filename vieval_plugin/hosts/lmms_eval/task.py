@@ -5,18 +5,17 @@ What differs between tasks stands in their YAML under `metadata`: benchmark, par
 
 from __future__ import annotations
 
-import hashlib
 from functools import partial
 from typing import Any
 
 import datasets
 from lmms_eval.api.instance import Instance
 from lmms_eval.api.task import ConfigurableTask
-from lmms_eval.utils import simple_parse_args_string
 
 from vieval_plugin import config, registry
-from vieval_plugin.hosts.ending import one_line
+from vieval_plugin.hosts.ending import vieval_errors
 from vieval_plugin.hosts.lmms_eval import metrics
+from vieval_plugin.hosts.lmms_eval.model_identity import ModelIdentity
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.task_data import as_rated, rating_of, samples_of
 from vieval_plugin.meta_evaluation.metrics import higher_is_better, names
@@ -33,9 +32,14 @@ UNCACHED = {"do_sample": True}
 
 
 class JudgeTask(ConfigurableTask):  # type: ignore[misc]
-    """A task whose requests are samples to be judged and whose metrics are agreement with human ratings."""
+    """A task whose requests are samples to be judged and whose metrics are agreement with human ratings.
 
-    @one_line
+    `vieval_model` is the host's model that answers them.
+    """
+
+    vieval_model = ModelIdentity()
+
+    @vieval_errors
     def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
         config = {key: value for key, value in config.items() if key != "class"}
         about = config["metadata"]
@@ -75,19 +79,15 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         return Instance(request_type=REQUEST_TYPE, arguments=arguments, idx=0, **kwargs)
 
     def _model(self) -> tuple[str, str]:
-        """The host's model: a name, and a hash of its arguments, which may hold a key."""
-        arguments = getattr(self, "args", None)
-        if arguments is None:
-            return "", ""
-        given = f"{arguments.model} {arguments.model_args} {getattr(arguments, 'force_simple', False)}"
-        return _name(arguments), hashlib.sha256(given.encode()).hexdigest()
+        """The name and hash of the host's model."""
+        return self.vieval_model.name, self.vieval_model.hash
 
     def apply_filters(self) -> None:
         """Keep every response of --repeats, where the host's default filter keeps the first."""
         for instance in self._instances:
             instance.filtered_resps["none"] = instance.resps if self.config.repeats > 1 else instance.resps[0]
 
-    @one_line
+    @vieval_errors
     def process_results(
         self, doc: dict[str, Any], results: list[str] | list[list[str]], full_docs: Any = None
     ) -> dict[str, Observation]:
@@ -109,18 +109,10 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
     def _rating(self) -> Rating:
         return rating_of(self.judge, config.current(), self.config.repeats)
 
-    @one_line
+    @vieval_errors
     def _aggregate(self, name: str, items: list[Observation]) -> metrics.Value:
         return metrics.take(self._summary(tuple(items), config.current().statistics.options()), name)
 
     def _summary(self, items: tuple[Observation, ...], options: StatisticsOptions) -> Summary:
         rating = as_rated(self.judge, self._rating(), items)
         return self.benchmark.report.summarise(items, rating, self.benchmark.name, self.part, options)
-
-
-def _name(arguments: Any) -> str:
-    """What tables call the host's model: the name, weights or version it was given, else its registered name."""
-    given = simple_parse_args_string(arguments.model_args or "")
-    known = ("name", "model_version", "pretrained", "model", "folder", "file")
-    named = next((given[k] for k in known if k in given), arguments.model)
-    return str(named).rstrip("/").rsplit("/", 1)[-1]

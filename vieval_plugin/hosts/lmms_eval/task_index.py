@@ -16,8 +16,8 @@ from typing import Any
 
 from vieval_plugin import registry, tasks
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.ending import one_line
-from vieval_plugin.hosts.lmms_eval import answerable, prepared, tables, task_files
+from vieval_plugin.hosts.ending import vieval_errors
+from vieval_plugin.hosts.lmms_eval import answerable, model_identity, prepared, tables, task_files
 from vieval_plugin.tasks import Task, TaskGroup
 
 _ALIKE = 0.8
@@ -56,7 +56,7 @@ def install() -> None:
         indexed = self.task_index.get(name, {}).get("yaml_path") == -1 and name in entries()
         return configuration(name) if indexed else get_config(self, name)
 
-    @one_line
+    @vieval_errors
     def match_tasks(self: Any, task_list: list[str]) -> list[str]:
         for name in task_list:
             _check_known(name, self.all_tasks)
@@ -72,10 +72,11 @@ def install() -> None:
                 answerable.divided(matched, lambda _: left_out)
         return matched
 
-    @one_line
+    @vieval_errors
     def load_task_or_group(self: Any, task_list: Any = None, *rest: Any, **options: Any) -> Any:
         names = [task_list] if isinstance(task_list, str) else list(task_list or [])
         tables.install()
+        model_identity.tell_tasks()
         if self.model_name is None:
             return load(self, names, *rest, **options)
         loose: set[str] = getattr(self, "vieval_loose", set())

@@ -1,0 +1,109 @@
+"""Which model judged: its name and what it was made from, from the command line and from Python."""
+
+from unittest.mock import MagicMock
+
+import pytest
+
+pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
+pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
+
+from lmms_eval.api.model import lmms
+
+from tests import in_process
+from tests.fake_server import FakeServer
+from tests.in_process import TIE, options_file, served
+from vieval_plugin.hosts.lmms_eval.model_identity import model_identity
+from vieval_plugin.results.documents import read_response
+
+GOOD = '{"score": [3, 4], "reasoning": ""}'
+
+
+@pytest.fixture
+def python(tmp_path, monkeypatch):
+    """Judges two demo samples by the host's `simple_evaluate`; returns the backbones that the verdicts name."""
+    file = options_file(tmp_path / "options.yaml", tmp_path / "replies.sqlite")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(file))
+
+    def judged(model, arguments=""):
+        from lmms_eval.evaluator import simple_evaluate
+
+        done = simple_evaluate(model, arguments, tasks=[TIE], limit=2, task_manager=in_process.tasks())
+        return {read_response(row["filtered_resps"][0])[2].backbone for row in done["samples"][TIE]}
+
+    return judged
+
+
+def arguments_of(server, **further):
+    return served("openai", server, **further)[3]
+
+
+def test_in_python_models_are_named_and_their_answers_kept(python):
+    with FakeServer(reply=lambda _: GOOD) as server:
+        assert python("openai", arguments_of(server)) == {"fake"}
+        asked = server.stats()["requests"]
+        assert python("openai", arguments_of(server)) == {"fake"}
+        assert python("openai", arguments_of(server, api_key="another-key-of-the-same-model")) == {"fake"}
+        assert server.stats()["requests"] == asked
+        assert python("openai", arguments_of(server, model_version="lab/other")) == {"other"}
+        assert server.stats()["requests"] > asked
+
+
+def test_the_command_line_and_python_know_the_same_model(python, evaluate, tmp_path):
+    with FakeServer(reply=lambda _: GOOD) as server:
+        evaluate(*served("openai", server), limit=2, store=tmp_path / "replies.sqlite")
+        asked = server.stats()["requests"]
+        assert python("openai", arguments_of(server)) == {"fake"}
+        assert server.stats()["requests"] == asked
+
+
+class Made(lmms):
+    """A model that a user makes, whose weights may be any."""
+
+    def __init__(self, pretrained=""):
+        super().__init__()
+        self.pretrained, self.asked = pretrained, 0
+
+    def generate_until(self, requests):
+        self.asked += len(requests)
+        return [GOOD] * len(requests)
+
+    loglikelihood = generate_until_multi_round = None
+
+
+def test_an_object_is_named_and_its_answers_are_not_kept(python):
+    model = Made("folder/tuned/")
+    assert python(model) == {"tuned"}
+    asked = model.asked
+    assert python(model) == {"tuned"}
+    assert model.asked == 2 * asked
+    assert python(Made()) == {"Made"}
+
+
+def test_a_key_is_no_part_of_a_model():
+    def identity(arguments):
+        model = Made()
+        model.vieval_source = ("openai", arguments)
+        return model_identity(model)
+
+    plain = identity({"model_version": "m", "base_url": "http://h/v1"})
+    assert identity({"model_version": "m", "base_url": "http://h/v1", "api_key": "sk-1"}) == plain
+    assert identity({"model_version": "m", "base_url": "http://h/v1", "hf_token": "hf_1"}) == plain
+    assert identity({"model_version": "m", "base_url": "http://other/v1"}).hash != plain.hash
+    assert identity({"model_version": "n", "base_url": "http://h/v1"}).name == "n"
+
+
+def test_weights_and_biases_gets_a_table_of_samples(evaluate, monkeypatch):
+    from lmms_eval.loggers import WandbLogger
+
+    run = MagicMock()
+    monkeypatch.setattr(WandbLogger, "__init__", lambda self, **_: setattr(self, "run", run))
+    for name in ("_log_results_as_table", "_log_results_as_artifact", "_log_samples_as_artifact"):
+        monkeypatch.setattr(WandbLogger, name, lambda *_: None)
+    task, flags = "vieval_demo_ssim_tie", ("--wandb_args", "project=p", "--wandb_log_samples")
+    done = evaluate("--model", "vieval_measure", *flags, tasks=task, limit=3)
+    logged = {name: value for call in run.log.call_args_list for name, value in call.args[0].items()}
+    table = logged[f"{task}_eval_results"].to_dict("records")
+    assert {row["image_model"] + row["uid"]: [row["status"], row["SC"]] for row in table} == {
+        name: [verdict["status"], verdict["scores"]["SC"]] for name, [verdict] in done.verdicts.items()
+    }
+    assert all(0 <= row["SC_rating"] <= 1 for row in table)

@@ -1,0 +1,64 @@
+"""lmms-eval's command line: an error of ours is one line, a list of runs goes on after it, and exits with 1 at its end.
+
+The host would print a traceback and exit with 0. Its module is still being imported when we are asked for models, so
+its function is wrapped where it is looked up.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.harmless import say
+from vieval_plugin.hosts.ending import error_line
+
+
+def install() -> None:
+    """Wrap the host's command line if this process runs it. Doing it twice changes nothing."""
+    module = sys.modules.get("lmms_eval.__main__")
+    if module is not None:
+        module.__class__ = _CommandLine
+
+
+class _CommandLine(ModuleType):
+    """The host's module, with another `cli_evaluate`."""
+
+    @property
+    def cli_evaluate(self) -> Callable[..., None]:
+        """The host's function for all runs of a command."""
+        names = vars(self)
+        if "cli_evaluate" not in names:
+            raise AttributeError("lmms_eval.__main__ has no cli_evaluate yet")
+        return functools.partial(_evaluate_all, names["cli_evaluate"], names)
+
+
+def _evaluate_all(evaluate: Callable[..., None], host: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+    """Run the host's `evaluate`, whose module is `host`; SystemExit with 1 where a run failed."""
+    lines: list[str] = []
+    evaluate_single = host["cli_evaluate_single"]
+
+    def evaluate_or_report(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        try:
+            results, samples = evaluate_single(*args, **kwargs)
+        except VievalError as error:
+            if int(os.environ.get("WORLD_SIZE", "1")) > 1:  # the other processes would wait for this one for ever
+                raise SystemExit(error_line(error)) from None
+            lines.append(error_line(error))
+            say(lines[-1], file=sys.stderr)
+            return None, None
+        return results, samples
+
+    host["cli_evaluate_single"] = evaluate_or_report
+    try:
+        evaluate(*args, **kwargs)
+    finally:
+        host["cli_evaluate_single"] = evaluate_single
+    if lines:
+        ended = SystemExit("\n".join(lines))
+        ended.code = 1  # the lines are on the terminal already
+        raise ended

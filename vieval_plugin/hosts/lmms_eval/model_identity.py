@@ -1,0 +1,98 @@
+"""Names of the host's models, and hashes that tell them apart.
+
+The host tells tasks its command line only, and of a run from Python nothing. So a model keeps the name and arguments
+that it was made from, and each of our tasks gets the identity of the model that is to answer it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+_SECRET = re.compile(r"(key|token|secret|password)$", re.IGNORECASE)
+_NAMES = ("name", "model_version", "pretrained", "model", "folder", "file")
+_ATTRIBUTES = ("model_version", "pretrained", "model_name", "path")
+_SOURCE = "vieval_source"
+
+
+@dataclass(frozen=True)
+class ModelIdentity:
+    """A model as tables call it, and a hash of what it was made from; no hash where nothing but the object is known."""
+
+    name: str = ""
+    hash: str = ""
+
+
+def keep_arguments() -> None:
+    """Let each model that the host makes from text keep its name and arguments. Doing it twice changes nothing."""
+    from lmms_eval.api.model import lmms
+    from lmms_eval.models.registry_v2 import ModelRegistryV2
+
+    find, create = ModelRegistryV2.get_model_class, lmms.create_from_arg_string.__func__
+    if hasattr(find, "__wrapped__"):
+        return
+
+    @wraps(find)
+    def get_model_class(self: Any, model_name: str, *args: Any, **kwargs: Any) -> Any:
+        model_class = find(self, model_name, *args, **kwargs)
+        setattr(model_class, _SOURCE, (model_name, {}))
+        return model_class
+
+    @wraps(create)
+    def create_from_arg_string(cls: Any, arg_string: str, *args: Any, **kwargs: Any) -> Any:
+        from lmms_eval.utils import simple_parse_args_string
+
+        model = create(cls, arg_string, *args, **kwargs)
+        name, _ = getattr(cls, _SOURCE, (cls.__name__, {}))
+        setattr(model, _SOURCE, (name, simple_parse_args_string(arg_string)))
+        return model
+
+    ModelRegistryV2.get_model_class = get_model_class
+    lmms.create_from_arg_string = classmethod(create_from_arg_string)
+
+
+def tell_tasks() -> None:
+    """Wrap the host's `evaluate`, which knows model and tasks. Doing it twice changes nothing."""
+    from lmms_eval import evaluator
+    from lmms_eval.evaluator_utils import get_task_list
+
+    if hasattr(evaluator.evaluate, "of_vieval"):
+        return
+    evaluate = evaluator.evaluate
+
+    @wraps(evaluate)
+    def evaluate_identified(lm: Any, task_dict: Any, *args: Any, **kwargs: Any) -> Any:
+        identity = model_identity(lm)
+        for output in get_task_list(task_dict):
+            output.task.vieval_model = identity
+        return evaluate(lm, task_dict, *args, **kwargs)
+
+    evaluate_identified.of_vieval = True  # type: ignore[attr-defined]
+    evaluator.evaluate = evaluate_identified
+
+
+def model_identity(model: Any) -> ModelIdentity:
+    """Return the name and hash of a model of the host.
+
+    The name is that, or the weights or version, among its arguments, else among its attributes, else its registered name
+    or class. An object that a user made has no hash: its weights may be any.
+    """
+    source = vars(model).get(_SOURCE)
+    registered, arguments = source or (type(model).__name__, {})
+    config = getattr(model, "config", None)
+    names = (
+        *(arguments.get(name) for name in _NAMES),
+        *(getattr(model, name, None) for name in _ATTRIBUTES if source is None),
+        getattr(config, "_name_or_path", None) if source is None else None,
+    )
+    label = next((str(name) for name in names if isinstance(name, str | int) and name), registered)
+    name = label.rstrip("/").rsplit("/", 1)[-1]
+    if source is None:
+        return ModelIdentity(name)
+    public = {key: value for key, value in arguments.items() if not _SECRET.search(key)}
+    text = json.dumps([registered, public], sort_keys=True, default=str)
+    return ModelIdentity(name, hashlib.sha256(text.encode()).hexdigest())
