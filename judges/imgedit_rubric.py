@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from vieval_plugin.judges.parsing import refuses, without_thinking
+from vieval_plugin.judges.parsing import without_thinking
 from vieval_plugin.judges.protocol import Chat, Judge, Message, Program, Sample, Status, Step, Verdict
+from vieval_plugin.judges.refusals import refuses
 from vieval_plugin.judges.spec import JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import Asked, Read, ask_all
 from vieval_plugin.judges.wording import Wording
