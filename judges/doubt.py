@@ -6,7 +6,8 @@ Lists of words never end. Where they are in doubt they err on the side of not re
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+
+from vieval_plugin.judges.refusals import TAKES_BACK
 
 _FAULT = (
     r"\b(?:arti?e?facts?|distortions?|faults?|flaws?|defects?|errors?|glitch(?:es)?|noise|blur(?:riness|ring)?|watermarks?|"
@@ -14,33 +15,31 @@ _FAULT = (
     r"differences?|changes?|loss)\b"
 )
 _ABSENCE = re.compile(r"\b(?:absence|lack|free|freedom|freeness|no|without)\b")
-_FAULT_WITH_NUMBER = re.compile(rf"{_FAULT}(?:\s+(?:score|rating|level))?[\s:=|(-]*(?:is\s+|of\s+)?(?:an?\s+)?[0-9]")
-_NUMBER_OF_FAULTS = re.compile(rf"[0-9](?:\s*/\s*[0-9]+)?(?:\s+\w+){{0,2}}\s+{_FAULT}")
-_TURNED_ROUND = re.compile(
-    r"\b(?:lower|smaller|fewer|less|0|zero)\s+(?:is|means?|=|being)\s+(?:the\s+)?(?:better|best|perfect|good|ideal|none)\b"
-    r"|\b(?:inverted|inverse|reversed?)\b|\bbest\s*(?:is|=|:)\s*0|\b10\s+(?:is|means?|=|being)\s+(?:the\s+)?worst"
-)
 # what turns a name itself round: the caller has put NAME in its place
 NAME = "\x00"
-_NAME_TURNED_ROUND = re.compile(
-    rf"\b(?:lack|absence|loss|shortage|deficit|opposite|inverse|reverse)\s+(?:of|in)\s+(?:the\s+)?{NAME}"
+# a number given to a fault, less that is better, a name turned round
+TURNED_ROUND = re.compile(
+    rf"{_FAULT}(?:\s+(?:score|rating|level))?[\s:=|(-]*(?:is\s+|of\s+)?(?:an?\s+)?[0-9]"
+    r"|\b(?:lower|smaller|fewer|less|0|zero)\s+(?:is|means?|=|being)\s+(?:the\s+)?(?:better|best|perfect|good|ideal|none)\b"
+    r"|\b(?:inverted|inverse|reversed?)\b|\bbest\s*(?:is|=|:)\s*0|\b10\s+(?:is|means?|=|being)\s+(?:the\s+)?worst"
+    rf"|\b(?:lack|absence|loss|shortage|deficit|opposite|inverse|reverse)\s+(?:of|in)\s+(?:the\s+)?{NAME}"
     rf"|\b(?:un|non|im|dis|anti)[\s-]*{NAME}|{NAME}[\s-]*(?:loss|deficit|error|problem|issue|violation|penalt)"
 )
-_FAULTLESS = re.compile(rf"\b(?:no|without|free\s+of|zero|none|not\s+any)\b(?:\s+\w+){{0,2}}\s*{_FAULT}")
+NUMBER_OF_FAULTS = re.compile(rf"[0-9](?:\s*/\s*[0-9]+)?(?:\s+\w+){{0,2}}\s+{_FAULT}")
+FAULTLESS = re.compile(rf"\b(?:no|without|free\s+of|zero|none|not\s+any)\b(?:\s+\w+){{0,2}}\s*{_FAULT}")
 
 # what says of the numbers, wherever they stand, that they are uncertain or are not the answer
 _DOUBT = re.compile(
-    r"""\b(?:maybe|perhaps|possibly|probably|presumably|supposedly|approximately|approx|roughly|circa|somewhere
+    rf"""\b(?:maybe|perhaps|possibly|probably|presumably|supposedly|approximately|approx|roughly|circa|somewhere
     |about\s+(?=[0-9])|guess(?:ing|ed|es)?|estimat\w*|unsure|uncertain\w*|tentative\w*|provisional\w*|undecided|depends?
     |not\s+(?:sure|certain|confident|final)|(?:kind|sort)\s+of|to\s+be\s+(?:confirmed|determined|checked)|tb[cd]|drafts?
     |preliminary|pending|(?:barely|hardly|scarcely|easily|like|mostly|no)\s+(?:an?\s+)?(?=[0-9])|(?:hard|difficult|impossible)\s+to\s+(?:say|tell|judge|rate|score)
     |i\s+(?:think|suppose|believe|feel)|if\s+i\s+had\s+to|give\s+or\s+take|plus\s+or\s+minus|more\s+or\s+less|or\s+so|ish
-    |between|range|examples?|for\s+instance|e\.g|such\s+as|format|template|placeholders?|dummy|random\w*|hypothetical\w*
-    |suppos(?:e|ing)|assum(?:e|ing)|imagine|pretend(?:ing)?|made\s+up|arbitrar\w*|ideal(?:ly)?|best\s+possible
+    |between|range|examples?|for\s+instance|e\.g|such\s+as|format|template|{TAKES_BACK}
+    |suppos(?:e|ing)|assum(?:e|ing)|imagine|pretend(?:ing)?|ideal(?:ly)?|best\s+possible
     |would\s+(?:have|be|get|receive|score|deserve)|perfect\s+(?:image|picture|photo)
     |previous\w*|earlier|initial\w*|originally|formerly|other\s+(?:raters?|judges?|models?)
-    |wait|actually|correction|swap\w*|revis\w*|ignore|disregard|scratch|kidding|joking|on\s+second\s+thoughts?
-    |(?:scores?|numbers?|ratings?|these|this|that|it)\s+(?:is|are|was|were)\s+(?:wrong|incorrect|invalid|false|fake)
+    |swap\w*|revis\w*|scratch
     |etwa|vielleicht|ungef\w*|environ|peut|quiza?s?|tal\s+vez|forse)\b
     |[~\u2248\u00b1<>\u2264\u2265]|\+/-""",
     re.VERBOSE,
@@ -56,7 +55,7 @@ _DOUBT_BESIDE = re.compile(
 # of what else a sentence may give numbers, before its first
 _OF_ANOTHER = re.compile(r"\b(?:original|source|reference|ground\s+truth|input|foreground|background|before|after)\b")
 _NEGATION = re.compile(r"\b(?:not|never|neither|nor|cannot)\b|n't\b")
-_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
+SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 
 
 def casts_doubt(text: str) -> bool:
@@ -68,7 +67,7 @@ def casts_doubt(text: str) -> bool:
     # in another language doubt cannot be told
     if _DOUBT.search(text) or any(letter.isalpha() and not letter.isascii() for letter in text):
         return True
-    for sentence in sentences(text):
+    for sentence in SENTENCE_END.split(text):
         digits = [match.end() for match in re.finditer("[0-9]", sentence)]
         if digits and (
             _DOUBT_BESIDE.search(sentence)
@@ -79,24 +78,6 @@ def casts_doubt(text: str) -> bool:
     return False
 
 
-def either_way(text: str) -> bool:
-    """Whether a text in lower case gives a number to a fault, turns a name round (NAME), or says that less is better.
-
-    >>> either_way("artifacts: 0"), either_way("a score of 9, no artifacts")
-    (True, False)
-    """
-    return any(found.search(text) for found in (_FAULT_WITH_NUMBER, _TURNED_ROUND, _NAME_TURNED_ROUND))
-
-
-def counts_faults(text: str) -> bool:
-    """Whether a text in lower case gives a number of faults.
-
-    >>> counts_faults("cleanness: 0 visible faults")
-    True
-    """
-    return bool(_NUMBER_OF_FAULTS.search(text))
-
-
 def is_fault(name: str) -> bool:
     """Whether a name is that of a fault, of which more is worse: people and models score such a thing either way.
 
@@ -105,13 +86,3 @@ def is_fault(name: str) -> bool:
     """
     words = " ".join(re.findall(r"[a-z]+", name.lower()))
     return bool(re.search(_FAULT, words)) and not _ABSENCE.search(words)
-
-
-def finds_no_fault(sentence: str) -> bool:
-    """Whether a sentence in lower case says that there are no faults."""
-    return bool(_FAULTLESS.search(sentence))
-
-
-def sentences(text: str) -> Sequence[str]:
-    """A text's sentences; a line is one."""
-    return _SENTENCE_END.split(text)

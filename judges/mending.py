@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 
 import json_repair
 
@@ -50,11 +49,10 @@ def number(item: object, high: float) -> float | None:
     return float(item)
 
 
-def stands(source: str, scores: list[float | None], keys: Sequence[str], high: float) -> bool:
-    """Whether these scores stand literally behind every score key; keys without quotes count where none has any."""
-    names = "|".join(re.escape(fold(key)) for key in keys)
-    quoted = re.compile(rf"[{QUOTES}](?:{names})s?[{QUOTES}]\s*:", re.IGNORECASE)
-    naked = re.compile(rf"\b(?:{names})s?\s*:", re.IGNORECASE)
+def stands(source: str, scores: list[float | None], name: str, high: float) -> bool:
+    """Whether these scores stand literally behind every such key; keys without quotes count where none has any."""
+    quoted = re.compile(rf"[{QUOTES}]{name}s?[{QUOTES}]\s*:", re.IGNORECASE)
+    naked = re.compile(rf"\b{name}s?\s*:", re.IGNORECASE)
     found = list(quoted.finditer(source)) or list(naked.finditer(source))
     for key in found:
         value = _VALUE.match(source, key.end())

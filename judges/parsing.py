@@ -1,7 +1,7 @@
 """From the text of a model to scores, with a status for each way it can go wrong.
 
 Nothing is guessed. Strict JSON in the asked shape is `ok`. Anything else goes through json_repair, which drops and
-invents to make ends meet: what it returns counts only if the same numbers stand, complete, behind the score key.
+invents to make ends meet: what it returns counts only if the same numbers stand, complete, behind every score key.
 """
 
 from __future__ import annotations
@@ -9,41 +9,51 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from vieval_plugin.judges.mending import LONGEST, QUOTES, SCORE, fold, mend, number, stands
 from vieval_plugin.judges.prose import scores_in_prose
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.judges.refusals import declines, refuses
+from vieval_plugin.judges.refusals import declines, refuses, withdrawn
 
-__all__ = [
-    "ObjectText",
-    "Parsed",
-    "json_value",
-    "outermost_objects",
-    "parse_scores",
-    "refuses",
-    "strict_object",
-    "without_thinking",
-]
+ONE_ANSWER = "answers that differ, where one answer is wanted"
+REFUSAL_INSIDE = "a refusal in the reasoning beside scores"
 
-_LAST_OBJECTS = 3
+_SCORE, _REASONING = "score", "reasoning"
 _BARE = re.compile(rf"\[[^\[\]{{}}]*\]|[{QUOTES}]?{SCORE.pattern}[{QUOTES}]?")
 _WRAPPING = re.compile(r"\|\|V\^=\^V\|\||```[A-Za-z]*")
 _LEADING_OBJECT = re.compile(rf"(?:\s|{_WRAPPING.pattern})*(?=\{{)")
-_THINK_TAG = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\],]', re.DOTALL)
-_NOT_AS_ASKED = "not strict JSON in the asked shape"
+# The one key of an object around the answer. An example, a template or a form is around none.
+_WRAPPER = re.compile(
+    r"(?:(?:final|image|edit|answer|assessment|evaluation|judge?ment|output|rating|response|result|verdict)s?[\W_]*)+"
+)
+_MOST_ANSWERS = 3  # each may take a second to mend
+
+_LESS, _MORE = r"(?:<|&lt;|\\u003c)\s*", r"\s*(?:>|&gt;|\\u003e)"
+_THOUGHT = r"(?:[a-z]{1,9}[:_-]){0,3}(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)"
+# how each family of models begins its thinking, and how it ends it
+_THINKING = (
+    (rf"{_LESS}{_THOUGHT}{_MORE}", rf"{_LESS}\\?/\s*{_THOUGHT}{_MORE}"),
+    ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
+    (r"\[think\]", r"\[/think\]"),
+    (r"<\|(?:begin_of_thought|start_thinking)\|>", r"<\|end_(?:of_thought|thinking)\|>"),
+    (r"<\|channel\|>\s*(?:analysis|commentary)", r"<\|channel\|>\s*final\s*(?:<\|message\|>)?|assistantfinal"),
+)
+# what each of them begins with comes first, because nearly no reply has any of it
+_THINK_TAG = re.compile(
+    r"(?=[<&\\\u25c1\[a])(?:" + "|".join(f"({begin})|({end})" for begin, end in _THINKING) + ")", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
 class Parsed:
     """What was read from a reply: `scores` where `status` is usable, and in one line the `reason` it is not `ok`.
 
-    `finding` is a fixed word for what is to be counted over a run: why scores said in prose were not read.
+    `finding` is a fixed word for what is to be counted over a run: why scores said in prose were not read, or that the
+    reasoning beside scores declines to give any.
     """
 
     status: Status
@@ -53,44 +63,36 @@ class Parsed:
     finding: str = ""
 
 
-@dataclass(frozen=True)
+_NO_SCORE = Parsed(Status.PARSE_FAILURE, reason="no score found")
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectText:
-    """An outermost object of a reply; `row` is the same for objects with nothing but commas between them."""
+    """An outermost object of a reply; of one that is not `closed`, `complete` is what stands in it beyond doubt."""
 
     text: str
-    row: int
-    listed: bool
+    complete: str
+    closed: bool
 
 
 def parse_scores(
-    text: str,
-    *,
-    count: int,
-    low: float = 0.0,
-    high: float = 10.0,
-    keys: Sequence[str] = ("score",),
-    reasoning_key: str = "reasoning",
-    names: Sequence[str] = (),
-    quoted: bool = False,
+    text: str, *, count: int, high: float = 10.0, names: Sequence[str] = (), quoted: bool = False
 ) -> Parsed:
     """Read the scores of a reply that was asked to be like `{"score": [7, 8], "reasoning": "..."}`.
 
-    Where a reply holds several such objects the last is the answer, but not of a list. What stands inside thinking is
-    never read, nor are scores beside words that decline to give any: those are quoted.
+    All objects with the key must give the same scores, because a reply may quote a text in the image. What stands inside
+    thinking is never read, nor are scores beside words that decline to give any or take them back.
 
     Args:
         text: the reply as it came.
         count: how many scores were asked.
-        low, high: the ends of the scale; `high` is also the only denominator accepted in `8/10`.
-        keys: names the scores may go by, best first; case and a plural s do not matter.
-        reasoning_key: the name of the explanation.
-        names: what the scores are called, in order; with them scores said in prose are read (see prose.py).
+        high: the end of the scale from 0, and the only denominator accepted in `8/10`.
+        names: what the scores are called, in order: the keys of a mapping of scores, and what scores said in prose are
+            read by (see prose.py).
         quoted: whether scores were asked for in quotation marks, so that `{"score": "7"}` is as asked.
 
     Returns:
-        `OK` or `REPAIRED` with exactly `count` scores in [low, high]; `PARSE_FAILURE` or `REFUSAL` with none.
-
-    Raises nothing.
+        `OK` or `REPAIRED` with exactly `count` scores in [0, high]; `PARSE_FAILURE` or `REFUSAL` with none.
 
     >>> parse_scores('Sure: {"score": [7, 8], "reasoning": "clean"}', count=2).scores
     (7.0, 8.0)
@@ -102,29 +104,27 @@ def parse_scores(
     answer = without_thinking(text)
     if not answer.strip():
         return _failure("nothing to read outside thinking")
-    objects, outside = outermost_objects(answer, (*keys, reasoning_key))
-    sources = objects or [ObjectText(bare, 0, False) for bare in _bare(answer, keys[0])]
-    readings = [(one, _read(one.text, count, low, high, keys, reasoning_key, quoted)) for one in sources]
-    given = [(one, parsed) for one, parsed in readings if parsed is not None]
-    if given:
-        (one, parsed), *before = given
-        if any(other.row == one.row for other, _ in before):
-            return _failure("a list of objects, of which more than one has scores")
-        if parsed.status.usable and declines(outside):
-            return _failure("scores beside words that decline to give any")
-        return _repaired(parsed) if one.listed and parsed.status.usable else parsed
+    objects, outside = answer_objects(answer, _SCORE)
+    readings = [_read(found, count, high, names, quoted) for found in objects[:_MOST_ANSWERS] or _bare(answer)]
+    if len(objects) > _MOST_ANSWERS or len({reading.scores for reading in readings}) > 1:
+        return _failure(ONE_ANSWER)
+    for parsed in readings:
+        if parsed.scores and withdrawn(outside):
+            return _failure("scores beside words that decline to give any, or take them back")
+        if parsed.scores and scores_in_prose("\n".join(outside), names, high)[0] not in ((), parsed.scores):
+            return _failure(ONE_ANSWER)
+        if parsed is not _NO_SCORE:
+            return replace(parsed, finding=REFUSAL_INSIDE) if declines(parsed.reasoning) else parsed
     if refuses(answer):
         return Parsed(Status.REFUSAL, reason="the model declined to score")
-    said = scores_in_prose(answer, names, low, high)
-    if said is None:
-        return _failure("no score found")
-    if said.finding:
-        return replace(_failure(said.finding), finding=said.finding)
-    return _repaired(Parsed(Status.OK, said.scores, answer.strip()))
+    scores, finding = scores_in_prose(answer, names, high)
+    if scores:
+        return _repaired(scores, answer.strip())
+    return Parsed(Status.PARSE_FAILURE, reason=finding, finding=finding) if finding else _NO_SCORE
 
 
 def json_value(text: str) -> Any:
-    """The JSON object or list in a reply, outside thinking and whatever is written around it; None if there is none."""
+    """The JSON object or list in a reply, outside thinking and whatever is written around it; None if not exactly one."""
     body = without_thinking(text)
     brackets = [("{", "}"), ("[", "]")]
     # whichever opens first; what is not found comes last
@@ -133,7 +133,7 @@ def json_value(text: str) -> Any:
         if 0 <= start < end:
             try:
                 # a control character in a text is no reason to lose it
-                return json.loads(body[start : end + 1], strict=False)
+                return json.loads(body[start : end + 1], strict=False, object_pairs_hook=_once)
             except (ValueError, RecursionError):
                 continue
     return None
@@ -143,33 +143,86 @@ def _failure(reason: str) -> Parsed:
     return Parsed(Status.PARSE_FAILURE, reason=reason)
 
 
-def _repaired(parsed: Parsed) -> Parsed:
-    return replace(parsed, status=Status.REPAIRED, reason=_NOT_AS_ASKED)
+def _repaired(scores: tuple[float, ...], reasoning: str) -> Parsed:
+    return Parsed(Status.REPAIRED, scores, reasoning, "not strict JSON in the asked shape")
 
 
 def without_thinking(text: str) -> str:
-    """A reply less its thinking, of which nothing is ever read."""
+    """A reply less its thinking, of which nothing is ever read.
+
+    >>> without_thinking("<think>7?</think>8"), without_thinking("[THINK]7?[/THINK]8"), without_thinking("7? </think>8")
+    ('8', '8', '8')
+    """
+    if _THINK_TAG.search(text) is None:
+        return text
     kept: list[str] = []
-    lead = _LEADING_OBJECT.match(text)
-    if lead and _THINK_TAG.search(text):
+    place, family = 0, -1  # of which family the thinking is that is under way
+    if lead := _LEADING_OBJECT.match(text):
         end, closed = _extent(text, lead.end())
         end = end if closed else len(text)
         # In a string of the reply's own JSON a tag is prose; where that JSON is broken, nobody can tell which it is.
         if strict_object(text[lead.end() : end]) is not None:
-            kept, text = [text[:end]], text[end:]
+            place, kept = end, [text[:end]]
         elif _THINK_TAG.search(text, lead.end(), end):
             return ""
-    thinking = False
-    # The split alternates between text and the slash of a tag.
-    for place, piece in enumerate(_THINK_TAG.split(text)):
-        if place % 2 == 0:
-            kept += [] if thinking else [piece]
-            continue
-        if piece == "/" and not thinking:
-            kept = []
-        thinking = piece != "/"
+    for tag in _THINK_TAG.finditer(text, place):
+        whose, ends = divmod((tag.lastindex or 1) - 1, 2)
+        if family < 0 and ends:
+            # all before was thought, unless an answer is quoted behind an answer
+            if lead:
+                return ""
+            kept, place = [], tag.end()
+        elif family < 0:
+            kept.append(text[place : tag.start()])
+            family = whose
+        elif ends and family == whose:
+            place, family = tag.end(), -1
     # Two halves of a number must not meet where a block was taken out.
-    return "\n".join(kept)
+    return "\n".join(kept if family >= 0 else [*kept, text[place:]])
+
+
+def uncut_answers(text: str) -> list[str]:
+    """The objects of a reply, cut by its token limit, that can be its answer all the same.
+
+    That is the object which it begins with, and a whole one which it ends with: anything else may be thinking in a form
+    that is not known, or go on to say otherwise.
+    """
+    pieces = list(_outermost(without_thinking(text)))
+    if len(pieces) < 2:
+        return []
+    (before, first), (_, last), (behind, _) = pieces[0], pieces[-2], pieces[-1]
+    ends = [(first, before)] + ([(last, behind)] if last.closed else [])
+    return [found.text for found, beside in ends if not _WRAPPING.sub("", beside).strip()]
+
+
+def answer_objects(text: str, *keys: str, reasoning: str = _REASONING) -> tuple[list[ObjectText], list[str]]:
+    """The outermost objects that have one of the keys somewhere, each once, and the texts outside all objects.
+
+    An object that is not closed may have been cut before its key: its reasoning is enough.
+    """
+    closed, cut = (
+        re.compile(rf"(?<!\w)(?:{'|'.join(map(fold, names))})s?[{QUOTES}]?\s*:", re.IGNORECASE)
+        for names in (keys, (*keys, reasoning))
+    )
+    objects: dict[ObjectText, None] = {}
+    outside = []
+    for between, found in _outermost(text):
+        outside.append(between)
+        if (closed if found.closed else cut).search(found.text):
+            objects[found] = None
+    return list(objects), outside
+
+
+def _outermost(text: str) -> Iterator[tuple[str, ObjectText]]:
+    """The outermost objects, each with the text before it, and at last an empty one with the text behind them."""
+    last, start = 0, text.find("{")
+    while start >= 0:
+        end, closed = _extent(text, start)
+        complete = text[start:end] if closed else text[start:end].rstrip(", \t\r\n") + "}"
+        end = end if closed else len(text)
+        yield text[last:start], ObjectText(text[start:end], complete, closed)
+        last, start = end, text.find("{", end)
+    yield text[last:], ObjectText("", "", True)
 
 
 def _extent(text: str, start: int = 0) -> tuple[int, bool]:
@@ -188,103 +241,82 @@ def _extent(text: str, start: int = 0) -> tuple[int, bool]:
     return complete, False
 
 
-def outermost_objects(text: str, names: Sequence[str]) -> tuple[list[ObjectText], str]:
-    """The outermost objects that mention a name, last first, and the text outside all objects.
-
-    An object that is not closed reaches to the end of the text.
-    """
-    mention = re.compile("|".join(re.escape(fold(name)) for name in names), re.IGNORECASE)
-    found: deque[ObjectText] = deque(maxlen=_LAST_OBJECTS)
-    outside: list[str] = []
-    last = row = 0
-    start = text.find("{")
-    while start >= 0:
-        end, closed = _extent(text, start)
-        end = end if closed else len(text)
-        between = text[last:start]
-        row += between.strip() != ","
-        outside.append(between)
-        if mention.search(text, start, end):
-            listed = between.rstrip()[-1:] == "[" or re.match(r"\s*\]", text[end : end + 80]) is not None
-            found.appendleft(ObjectText(text[start:end], row, listed))
-        last, start = end, text.find("{", end)
-    return list(found), "\n".join([*outside, text[last:]])
-
-
-def _bare(text: str, key: str) -> list[str]:
+def _bare(text: str) -> list[ObjectText]:
     body = _WRAPPING.sub(" ", text).strip()
     # Single quotes keep it from passing as the strict JSON it was not.
-    return [f"{{'{key}': {body}}}"] if _BARE.fullmatch(body) else []
+    source = f"{{'{_SCORE}': {body}}}"
+    return [ObjectText(source, source, True)] if _BARE.fullmatch(body) else []
 
 
-def _read(
-    source: str, count: int, low: float, high: float, keys: Sequence[str], reasoning_key: str, quoted: bool
-) -> Parsed | None:
-    """What one object says; none if it has nothing that looks like a score."""
-    reply: object = strict_object(source, keys)
-    strict, closed, complete = reply is not None, True, source
-    if not strict:
-        source = source[:LONGEST]
-        end, closed = _extent(source)
-        reply, complete = mend(source), source[:end]
-    holder = _holder(reply, keys)
-    value = _get(holder, keys)
+def _read(found: ObjectText, count: int, high: float, names: Sequence[str], quoted: bool) -> Parsed:
+    """The scores of one object; `_NO_SCORE` if it has nothing that looks like one where scores belong."""
+    # Up to a cut the JSON may be strict; then it outweighs what the mender sees in its strings.
+    so_far = strict_object(found.complete)
+    strict = so_far is not None and found.closed
+    reply: object = so_far if strict else mend(found.text[:LONGEST])
+    holder = owner(reply, _SCORE)
+    values = values_of(holder, _SCORE)
+    value = values[0] if values else None
     items = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else [value]
     scores = [number(item, high) for item in items]
-    exact = strict and (quoted or not any(isinstance(item, str) for item in items))
+    exact = strict and len(values) == 1 and (quoted or not any(isinstance(item, str) for item in items))
 
     found_none = all(score is None for score in scores)
-    if found_none and closed:
-        return None
-    # Up to a cut the JSON may be strict; then it outweighs what the mender sees in its strings.
-    so_far = None if closed else strict_object(complete.rstrip(", \t\r\n") + "}", keys)
-    found_none = found_none or (so_far is not None and _get(_holder(so_far, keys), keys) != value)
-    if found_none or not (exact or stands(complete, scores, keys, high)):
-        return _failure("which scores it gives is unclear" if closed else "cut off before its scores were complete")
+    if found_none and found.closed:
+        return _NO_SCORE
+    otherwise = so_far is not None and values_of(owner(so_far, _SCORE), _SCORE) != values
+    if found_none or otherwise or not (exact or stands(found.text, scores, _SCORE, high)):
+        return _failure(
+            "which scores it gives is unclear" if found.closed else "cut off before its scores were complete"
+        )
+    if isinstance(value, dict):
+        by_name = dict(zip(map(_words, value), scores, strict=True))
+        if sorted(map(_words, value)) != sorted(map(_words, names)):
+            return _failure("scores under other names than asked")
+        scores = [by_name[_words(name)] for name in names]
     if len(scores) != count:
         return _failure(f"scores given: {len(scores)}, asked: {count}")
-    valid = tuple(score for score in scores if score is not None and math.isfinite(score) and low <= score <= high)
+    valid = tuple(score for score in scores if score is not None and math.isfinite(score) and 0 <= score <= high)
     if len(valid) != count:
-        return _failure(f"a score is not a number from {low:g} to {high:g}")
+        return _failure(f"a score is not a number from 0 to {high:g}")
 
-    explanation = _get(holder, [reasoning_key])
-    lines = explanation if isinstance(explanation, list) else [explanation]
+    explanations = values_of(holder, _REASONING)
+    lines = explanations[0] if explanations and isinstance(explanations[0], list) else explanations
     reasoning = "\n".join(line for line in lines if isinstance(line, str))
-    if exact and holder is reply and not isinstance(value, dict) and any(key in holder for key in keys):
+    if exact and holder is reply and not isinstance(value, dict) and _SCORE in holder:
         return Parsed(Status.OK, valid, reasoning)
-    return _repaired(Parsed(Status.OK, valid, reasoning))
+    return _repaired(valid, reasoning)
 
 
-def strict_object(source: str, once: Collection[str] = ()) -> dict[str, Any] | None:
-    """The object of strict JSON; none where one of its objects has a key of `once` twice, which JSON lets pass."""
-    folded = {fold(key) for key in once}
+def _words(name: object) -> str:
+    return " ".join(re.findall(r"[^\W_]+", str(name).lower()))
 
-    def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is not JSON")
 
-    def pairs(given: list[tuple[str, Any]]) -> dict[str, Any]:
-        if any(times > 1 for key, times in Counter(fold(key) for key, _ in given).items() if key in folded):
-            raise ValueError("a key twice")
-        return dict(given)
+def owner(reply: object, key: str) -> dict[str, Any]:
+    """The object whose own key it is: the reply, or the single value of a wrapper such as `{"evaluation": {...}}`."""
+    if isinstance(reply, dict) and len(reply) == 1 and not values_of(reply, key):
+        [(name, reply)] = reply.items()
+        if not _WRAPPER.fullmatch(str(name).lower()):
+            return {}
+    return reply if isinstance(reply, dict) else {}
 
+
+def values_of(holder: Mapping[str, Any], key: str) -> list[Any]:
+    """What an object has under a key, whose case and plural s do not matter: one value, if it is in order."""
+    return [value for name, value in holder.items() if fold(name) == fold(key)]
+
+
+def strict_object(source: str) -> dict[str, Any] | None:
+    """The object of strict JSON; None for anything else."""
     try:
-        reply = json.loads(source, parse_constant=refuse, object_pairs_hook=pairs)
+        reply = json.loads(source, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         return None
     return reply if isinstance(reply, dict) else None
 
 
-def _get(reply: object, names: Sequence[str]) -> Any:
-    if not isinstance(reply, dict):
-        return None
-    folded = {fold(key): value for key, value in reply.items()}
-    values = [reply.get(name) for name in names] + [folded.get(fold(name)) for name in names]
-    return next((value for value in values if value is not None), None)
-
-
-def _holder(reply: object, keys: Sequence[str]) -> dict[str, Any]:
-    """The object with the scores: the reply or, where it alone has any, one directly inside it."""
-    if not isinstance(reply, dict) or _get(reply, keys) is not None:
-        return reply if isinstance(reply, dict) else {}
-    inner = [value for value in reply.values() if _get(value, keys) is not None]
-    return inner[0] if len(inner) == 1 else {}
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; ValueError for a key that comes twice, which Python lets pass."""
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("a key twice")
+    return found

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from vieval_plugin.judges.doubt import NAME, casts_doubt, counts_faults, either_way, finds_no_fault, is_fault, sentences
+from vieval_plugin.judges import doubt
 
 HEDGED = "scores in prose: hedged"
 UNMATCHED = "scores in prose: not one number in range for each name"
@@ -53,60 +52,44 @@ _LIST_MARK = re.compile(r"^[ \t]*[0-9]{1,2}[.)][ \t]+(?=\D)", re.MULTILINE)
 _DECORATION = re.compile(r"[*`\"\u201c\u201d]|(?<!\w)'|'(?!\w)")
 
 
-@dataclass(frozen=True)
-class Said:
-    """What prose gives: the scores in the order of their names, or in fixed words why its numbers are not read."""
-
-    scores: tuple[float, ...] = ()
-    finding: str = ""
-
-
-@dataclass(frozen=True)
-class _Pairs:
-    """What a text says under one way of naming: the scores where they are beyond doubt, and whether it tries to."""
-
-    labels: Sequence[str]
-    scores: tuple[float, ...]
-    tried: bool
-
-
-def scores_in_prose(text: str, names: Sequence[str], low: float, high: float) -> Said | None:
-    """The score that a text says of each name; None where it attaches no number to any.
+def scores_in_prose(text: str, names: Sequence[str], high: float) -> tuple[tuple[float, ...], str]:
+    """The score that a text says of each name, or in fixed words why the numbers that it attaches to names are not read.
 
     Args:
         text: a reply without its thinking.
         names: what the sub-scores are called, in order; `score 1`, `score 2`, ... and, of one alone, `score` do as well.
-        low, high: the ends of the scale; `high` is also the only denominator accepted.
+        high: the end of the scale from 0, and the only denominator accepted.
 
-    >>> scores_in_prose("A score of 7 for naturalness and 6 for cleanness.", ["naturalness", "cleanness"], 0, 10)
-    Said(scores=(7.0, 6.0), finding='')
-    >>> scores_in_prose("naturalness 10 artifacts 0", ["naturalness", "cleanness"], 0, 10).finding
-    'scores in prose: a name that can be meant either way'
+    >>> scores_in_prose("A score of 7 for naturalness and 6 for cleanness.", ["naturalness", "cleanness"], 10)
+    ((7.0, 6.0), '')
+    >>> scores_in_prose("naturalness 10 artifacts 0", ["naturalness", "cleanness"], 10)
+    ((), 'scores in prose: a name that can be meant either way')
     """
-    if not names or len(text) > _LONGEST:
-        return None
-    plain = re.sub(rf"\(\s*{low:g}\s*(?:-|\u2013|to)\s*{high:g}\s*\)", " ", _plain(text))
+    if not names or not text.strip() or len(text) > _LONGEST:
+        return (), ""
+    plain = re.sub(rf"\(\s*0\s*(?:-|\u2013|to)\s*{high:g}\s*\)", " ", _plain(text))
     numbered = [f"score {place}" for place in range(1, len(names) + 1)]
-    ways = [
-        _paired(plain, labels, low, high) for labels in (names, numbered, *([["score"]] if len(names) == 1 else []))
-    ]
+    alone = [["score"]] if len(names) == 1 else []
+    ways = [(labels, *_paired(plain, labels, high)) for labels in (names, numbered, *alone)]
     # a name may hold a digit, or a word that casts doubt elsewhere
     rest = _without(plain, [*names, *numbered])
-    turned, tried = either_way(rest), any(way.tried for way in ways)
-    if not turned and not tried:
-        return None
-    if turned or counts_faults(rest) or any(map(is_fault, names)):
-        return Said(finding=EITHER_WAY)
-    if casts_doubt(rest):
-        return Said(finding=HEDGED)
-    read = [way for way in ways if way.scores]
+    turned = doubt.TURNED_ROUND.search(rest)
+    if not turned and not any(tried for _, _, tried in ways):
+        return (), ""
+    if turned or doubt.NUMBER_OF_FAULTS.search(rest) or any(map(doubt.is_fault, names)):
+        return (), EITHER_WAY
+    if doubt.casts_doubt(rest):
+        return (), HEDGED
+    given = [(labels, scores) for labels, scores, _ in ways if scores]
     # numbers of scores and their names beside each other may be in two orders
-    mixed = len(names) > 1 and read and read[0].labels is numbered and any(_matches(_label(n), plain) for n in names)
-    if len(read) != 1 or mixed:
-        return Said(finding=UNMATCHED)
-    return (
-        Said(finding=EITHER_WAY) if _contradicted(plain, read[0], low + _LOW * (high - low)) else Said(read[0].scores)
-    )
+    mixed = len(names) > 1 and given and given[0][0] is numbered and any(_matches(_label(n), plain) for n in names)
+    if len(given) != 1 or mixed:
+        return (), UNMATCHED
+    [(labels, scores)] = given
+    low = [name for name, score in zip(labels, scores, strict=True) if score < _LOW * high]
+    faultless = [sentence for sentence in doubt.SENTENCE_END.split(plain) if doubt.FAULTLESS.search(sentence)]
+    contradicted = any(re.search(_label(name), sentence) for sentence in faultless for name in low)
+    return ((), EITHER_WAY) if contradicted else (scores, "")
 
 
 def _plain(text: str) -> str:
@@ -123,19 +106,22 @@ def _label(name: str) -> str:
 
 def _without(plain: str, names: Sequence[str]) -> str:
     for name in sorted(names, key=len, reverse=True):
-        plain = re.sub(_label(name), f" {NAME} ", plain)
+        plain = re.sub(_label(name), f" {doubt.NAME} ", plain)
     return plain
 
 
-def _paired(plain: str, labels: Sequence[str], low: float, high: float) -> _Pairs:
-    """The number of each label: all before their labels or all behind, and no other digit in the text."""
+def _paired(plain: str, labels: Sequence[str], high: float) -> tuple[tuple[float, ...], bool]:
+    """The number of each label where that is beyond doubt, and whether the text tries to give any.
+
+    Beyond doubt are numbers all before their labels or all behind, and no other digit in the text.
+    """
     behind, before = ([find(name, len(labels) == 1, plain) for name in labels] for find in (_behind, _before))
     near = any(re.search(_label(name) + r"[^\w\n.;]*(?:\w+[^\w\n.;]+){0,2}?[0-9]", plain) for name in labels)
     tried = any(behind) or any(before) or near
     pairs = behind if not any(before) else before if not any(behind) else []
     named_once = all(len(_matches(_label(name), plain)) == 1 for name in labels)
     if not pairs or not named_once or any(len(several) != 1 for several in pairs):
-        return _Pairs(labels, (), tried)
+        return (), tried
     found = [match for [match] in pairs]
     rest = plain
     for match in sorted(found, key=lambda one: one.start(), reverse=True):
@@ -143,8 +129,8 @@ def _paired(plain: str, labels: Sequence[str], low: float, high: float) -> _Pair
     # any other digit, of whatever script, may be another score
     alone = not any(letter.isnumeric() for letter in rest)
     each_its_own = len({match.start(1) for match in found}) == len(labels)
-    fits = all(low <= float(match[1]) <= high and float(match[2] or high) == high for match in found)
-    return _Pairs(labels, tuple(float(m[1]) for m in found) if alone and each_its_own and fits else (), tried)
+    fits = all(float(match[1]) <= high and float(match[2] or high) == high for match in found)
+    return tuple(float(m[1]) for m in found) if alone and each_its_own and fits else (), tried
 
 
 def _behind(name: str, single: bool, plain: str) -> list[re.Match[str]]:
@@ -163,19 +149,4 @@ def _before(name: str, single: bool, plain: str) -> list[re.Match[str]]:
 def _matches(pattern: str, plain: str, after: re.Pattern[str] | None = None) -> list[re.Match[str]]:
     """Where a pattern is found, where it is said after which text."""
     found = re.finditer(pattern, plain)
-    return [m for m in found if after is None or after.search(_looked_back(plain, m.start()))]
-
-
-def _looked_back(plain: str, place: int) -> str:
-    return plain[place - _LOOKED_BACK : place] if place > _LOOKED_BACK else plain[:place]
-
-
-def _contradicted(plain: str, pairs: _Pairs, low: float) -> bool:
-    """Whether a sentence that names a label finds no faults and yet its score is low."""
-    given = list(zip(pairs.labels, pairs.scores, strict=True))
-    return any(
-        score < low and re.search(_label(name), sentence)
-        for sentence in sentences(plain)
-        if finds_no_fault(sentence)
-        for name, score in given
-    )
+    return [m for m in found if after is None or after.search(plain[max(0, m.start() - _LOOKED_BACK) : m.start()])]

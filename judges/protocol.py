@@ -199,11 +199,16 @@ Ask: TypeAlias = Chat | Likelihood | UseTool | Measure
 
 @dataclass(frozen=True)
 class Text:
-    """A backbone's answer to `Chat`, as it came; `notes` are findings of the backend's own, for the verdict."""
+    """A backbone's answer to `Chat`, as it came, less what its server sets apart as thinking.
+
+    `cut` says that its token limit ended it, None where a host or a log does not tell. `notes` are findings of the
+    backend's own, for the verdict.
+    """
 
     text: str
     input_tokens: int | None = None
     output_tokens: int | None = None
+    cut: bool | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -263,7 +268,8 @@ class Step:
     `path` is that of the ask, `attempt` 0 for the question itself and 1, 2, ... for its reminders. `scores` are the
     sub-scores read from the answer on the rubric's own scale, `bounds` the interval that a probability lies in, in
     [0, 1], or the difference of two, in [-1, 1]. `reason` is the backbone's reasoning where something was read, else why nothing was. `recorded` are numbers that
-    a log has for this answer and that are no scores: guesses, and what no live reply could have had.
+    a log has for this answer and that are no scores: guesses, and what no live reply could have had. `cut` is the
+    answer's own.
     """
 
     path: Path
@@ -274,6 +280,7 @@ class Step:
     attempt: int = 0
     bounds: tuple[float, float] | None = None
     recorded: tuple[float, ...] = ()
+    cut: bool | None = None
 
     @property
     def label(self) -> str:

@@ -1,36 +1,51 @@
-"""Whether an answer declines to judge."""
+"""Words by which an answer declines to judge, says that no image was seen, or takes its scores back."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _LONGEST = 10_000
 
+_CANNOT = r"(?:can't|cannot|can\ not|couldn't|won't|will\ not|unable\ to|not\ able\ to)"
+_IMAGE = r"(?:images?|pictures?|photos?)"
+# not "the image clearly" or "the picture quality"
+_AN_IMAGE = rf"(?:\w+\ ){{0,2}}?{_IMAGE}\b(?!\ (?!(?:i|we|so|but|and|or|here|at|to|it|this|my|the)\b)\w)"
+_THERE = r"(?:attached|provided|given|shown\ to\ me|supplied|uploaded|received|seen|sent|load(?:ed)?)"
+# The judge's own declining, which is one wherever it stands.
+_DECLINES = rf"""(?:can't|cannot|won't|will\ not|unable\ to)\ (?:assist|help|comply)\b
+    | (?:don't|do\ not)\ have\ (?:the\ |any\ )?(?:ability|capability|capacity|means)\b
+    | against\ (?:my|our)\ (?:guidelines|polic)
+    | (?:evaluation|assessment|rating|scores?)\ (?:is\ |are\ )?not\ (?:possible|available)\b
+    | (?:i|we)(?:'ve|\ am|\ are|\ was|\ were|\ have|\ did)?\ (?:{_CANNOT}|not|never|haven't|didn't|wasn't)\ (?:\w+\ )?
+      (?:seen?|view(?:ed)?|access|process|open|received?|shown|given|got)\ {_AN_IMAGE}
+    | (?:there\ (?:is|was|are|were)|see)\ no\ {_AN_IMAGE}
+    | no\ {_IMAGE}\ (?:(?:was|were|is|are|has|have|been)\ )*{_THERE}\b(?!\ (?:that|which|where|of))
+    | {_IMAGE}\ (?:was|were|is|are|has|have|did)\ (?:not|never)\ (?:been\ )?{_THERE}\b
+    | without\ (?:seeing|having\ seen|access\ to)\ {_AN_IMAGE}"""
+# An apology, or "the edit could not be completed", stands beside many honest scores.
+_DECLINES_BESIDE_SCORES = re.compile(
+    rf"""\b(?:{_DECLINES}
+    | (?:i|we)(?:'m|'re|\ am|\ are|\ must|\ have\ to)?\ (?:\w+\ )?(?:{_CANNOT}|not\ going\ to|decline|refuse)\ (?:\w+\ ){{0,3}}?
+      (?:assess|rate|score|judge|evaluate|answer|(?:give|provide)\ (?:\w+\ ){{0,2}}?(?:scores?|ratings?|evaluations?)|do)\b
+    | (?:evaluation|assessment|rating|scoring)\ cannot\ be\ (?:conducted|completed|performed|given|provided|made|done)\b)""",
+    re.IGNORECASE | re.VERBOSE,
+)
 _REFUSAL = re.compile(
-    r"""\b(?:i'?m|i\ am|we'?re|we\ are)\ (?:\w+\ )?(?:sorry|afraid)\b | ^\W*sorry\b | \bapologi(?:[sz]e|es)\b
-    | \b(?:can't|cannot|can\ not|couldn't|won't|will\ not|unable\ to|not\ able\ to)\ (?:\w+\ ){0,3}?
-      (?:assist|help|comply|assess(?:ed)?|(?:rate|score|judge|evaluate|provide|complete)d?|(?:conduct|perform)(?:ed)?)\b
-    | \bi\ (?:can't|cannot|can\ not|am\ unable\ to|am\ not\ able\ to)\ (?:\w+\ )?(?:see|view|access|process|open)\b
-    | \bas\ an?\ (?:ai|artificial\ intelligence|(?:\w+\ )?language\ model|assistant)\b(?!-)
-    | \b(?:don't|do\ not|doesn't|lack)\ (?:have\ )?(?:the\ |any\ )?(?:ability|capability|capacity|means)\b
-    | \b(?:decline|refuse)\ to\b | \bagainst\ (?:my|our|the)\ (?:guidelines|polic)
-    | \b(?:evaluation|assessment|rating|scores?)\ (?:is\ |are\ )?not\ (?:possible|available)\b""",
+    rf"""^\W*sorry\b | \b(?:{_DECLINES}
+    | (?:i'?m|i\ am|we'?re|we\ are)\ (?:\w+\ )?(?:sorry|afraid)\b | apologi(?:[sz]e|es)\b
+    | {_CANNOT}\ (?:\w+\ ){{0,3}}?(?:assess(?:ed)?|(?:rate|score|judge|evaluate|provide|complete)d?|(?:conduct|perform)(?:ed)?)\b
+    | as\ an?\ (?:ai|artificial\ intelligence|(?:\w+\ )?language\ model|assistant)\b(?!-)
+    | (?:doesn't|lack)\ (?:have\ )?(?:the\ |any\ )?(?:ability|capability|capacity|means)\b
+    | (?:decline|refuse)\ to\b)""",
     re.IGNORECASE | re.VERBOSE,
 )
-# An apology, or "the edit could not be completed", stands beside many honest scores: only the judge's own declining counts.
-_DECLINES = re.compile(
-    r"""\b(?:i|we)(?:'m|'re|\ am|\ are|\ must|\ have\ to)?\ (?:\w+\ )?
-      (?:can't|cannot|can\ not|couldn't|won't|will\ not|unable\ to|not\ able\ to|not\ going\ to|decline|refuse)\ (?:\w+\ ){0,3}?
-      (?:assist|help|comply|assess|rate|score|judge|evaluate|answer|(?:give|provide)\ (?:\w+\ ){0,2}?(?:scores?|ratings?|evaluations?)|do)\b
-    | \b(?:can't|cannot|won't|will\ not|unable\ to)\ (?:assist|help|comply)\b
-    | \b(?:don't|do\ not)\ have\ (?:the\ |any\ )?(?:ability|capability|capacity|means)\b
-    | \bi\ (?:can't|cannot|can\ not|am\ unable\ to|am\ not\ able\ to)\ (?:\w+\ )?(?:see|view|access|process|open)\ (?:\w+\ )?
-      (?:images?|pictures?|photos?)\b(?!\ \w)
-    | \bagainst\ (?:my|our)\ (?:guidelines|polic)
-    | \b(?:evaluation|assessment|rating|scores?)\ (?:is\ |are\ )?not\ (?:possible|available)\b
-    | \b(?:evaluation|assessment|rating|scoring)\ cannot\ be\ (?:conducted|completed|performed|given|provided|made|done)\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
+TAKES_BACK = r"""(?:ignor(?:e|ed|ing)|disregard(?:ed|ing)?|retract\w*|withdraw\w*|discard|kidding|joking|on\s+second\s+thoughts?
+    |placeholders?|dummy|random\w*|hypothetical\w*|made[\s-]up|arbitrar\w*|invented|fabricated|wait|actually|correction
+    |tak(?:e|ing)\s+(?:\w+\s+){0,3}back
+    |(?:scores?|numbers?|ratings?|answer|json|above|these|this|that|it)\s+(?:is|are|was|were)\s+(?:\w+\s+)?(?:wrong|incorrect|invalid|false|fake))"""
+"""Pattern of words that take numbers back, in verbose form."""
+_TAKES_BACK = re.compile(rf"\b{TAKES_BACK}\b", re.IGNORECASE | re.VERBOSE)
 
 
 def refuses(answer: str) -> bool:
@@ -38,14 +53,24 @@ def refuses(answer: str) -> bool:
     return bool(_REFUSAL.search(_plain(answer)))
 
 
-def declines(beside: str) -> bool:
-    """Whether what is written beside scores says that none are given: they were quoted then.
+def declines(text: str) -> bool:
+    """Whether a text beside scores says that none are given: they were quoted then.
 
     >>> declines("I'm sorry, but I can't rate this. The form would be:"), declines("Sorry for the confusion. Corrected:")
     (True, False)
     """
-    return bool(_DECLINES.search(_plain(beside)))
+    return bool(_DECLINES_BESIDE_SCORES.search(_plain(text)))
+
+
+def withdrawn(outside: Sequence[str]) -> bool:
+    """Whether the texts before, between and behind objects decline to give scores or, behind one, take them back.
+
+    >>> withdrawn(["Corrected, ignore the above:", "."]), withdrawn(["", "Ignore the above."])
+    (False, True)
+    """
+    return declines("\n".join(outside)) or bool(_TAKES_BACK.search(_plain("\n".join(outside[1:]))))
 
 
 def _plain(text: str) -> str:
-    return text[:_LONGEST].replace("\u2019", "'")
+    ends = text if len(text) <= 2 * _LONGEST else f"{text[:_LONGEST]} {text[-_LONGEST:]}"
+    return ends.replace("\u2019", "'")

@@ -6,12 +6,13 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from vieval_plugin.judges.parsing import parse_scores
+from vieval_plugin.judges.parsing import parse_scores, uncut_answers
 from vieval_plugin.judges.protocol import Ask, Chat, Failure, Message, Reply, Status, Step, Text
 from vieval_plugin.judges.wording import Wording
 
 REMINDER = "reminder.jinja"
 _QUOTED = 2000
+_CUT = "cut off by its token limit before an answer that is certain"
 # a model that runs on ends under a schema
 _LONGEST_REASONING = 1500
 # what is kept of a text, from its beginning and from its end
@@ -154,8 +155,19 @@ def _read(reply: Reply, asked: Asked[T], attempt: int = 0) -> tuple[Step, Read[T
     if not isinstance(reply, Text):
         reason = f"a text was asked for, {type(reply).__name__} came"
         return Step(path, Status.API_ERROR, reason=reason, attempt=attempt), Read(Status.API_ERROR)
-    found = asked.read(reply.text)
-    return Step(path, found.status, found.scores, kept(reply.text), kept(found.reason), attempt), found
+    found = _despite_cut(reply.text, asked.read) if reply.cut else asked.read(reply.text)
+    step = Step(path, found.status, found.scores, kept(reply.text), kept(found.reason), attempt, cut=reply.cut)
+    return step, found
+
+
+def _despite_cut(text: str, read: Callable[[str], Read[T]]) -> Read[T]:
+    """What was read of a reply that its token limit cut: what its first object says, or a complete one at its end."""
+    found = read(text)
+    if not found.status.usable:
+        return found
+    if any(read(answer).value == found.value for answer in uncut_answers(text)):
+        return replace(found, status=Status.REPAIRED)
+    return Read(Status.PARSE_FAILURE, reason=_CUT)
 
 
 def _reminded(chat: Chat, failed: Step, wording: Wording) -> Chat:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from vieval_plugin.judges.parsing import parse_scores, without_thinking
+from vieval_plugin.judges.parsing import ONE_ANSWER, parse_scores, without_thinking
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.structured_chat import Read
 
@@ -33,8 +33,11 @@ def read_number(text: str, asked: str, sentences: Sequence[str], place: str) -> 
     'repaired'
     """
     answer = without_thinking(text).strip()
+    said: set[float] = set()
     for sentence in (asked, *sentences):
         pattern = re.escape(sentence).replace(re.escape(place), _NUMBER)
+        if sentence != place:
+            said |= {float(number) for number in re.findall(rf"{pattern}(?![0-9])", answer, re.IGNORECASE)}
         if (found := re.fullmatch(rf"[\"']?{pattern}[\"'.]*", answer, re.IGNORECASE)) is not None:
             number = float(found[1])
             if number > SCALE:
@@ -45,4 +48,6 @@ def read_number(text: str, asked: str, sentences: Sequence[str], place: str) -> 
     parsed = parse_scores(text, count=1, high=SCALE, names=("edit",))
     if not parsed.status.usable:
         return Read(parsed.status, reason=parsed.reason, finding=parsed.finding)
+    if said - set(parsed.scores):
+        return Read(Status.PARSE_FAILURE, reason=ONE_ANSWER)
     return Read(Status.REPAIRED, parsed.scores, parsed.scores, _OTHER_WORDS, parsed.finding)

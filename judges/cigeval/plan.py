@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vieval_plugin.judges.cigeval.questions import Setup, SubQuestion, barred
-from vieval_plugin.judges.parsing import json_value, refuses
+from vieval_plugin.judges.parsing import ONE_ANSWER, json_value
 from vieval_plugin.judges.protocol import Ask, Chat, Image, Message, Reply, Status, Step
+from vieval_plugin.judges.refusals import refuses
 from vieval_plugin.judges.structured_chat import Asked, Read, ask_all
 from vieval_plugin.judges.tools import Tool, registry
 
@@ -72,7 +73,7 @@ def plan(
     message = Message("user", (*(images[role] for role in question.images), text))
     chat = Chat((message,), ("plan",), setup.enforced(schema(len(items), setup.tools, entities)))
     [answer] = yield from ask_all([Asked(chat, read_plan)], setup.wording, setup.options.reminders)
-    entries = {entry.task_id: _by_our_name(entry, setup) for entry in reversed(answer.value or ())}
+    entries = {entry.task_id: _by_our_name(entry, setup) for entry in answer.value or ()}
     chosen = {}
     for one in asked:
         number = next(number for number, item in enumerate(items, start=1) if one in item)
@@ -122,6 +123,10 @@ def read_plan(text: str) -> Read[tuple[Entry, ...]]:
         entries = tuple(_entry(one) for one in listed)
     except (KeyError, TypeError, ValueError, AttributeError):
         return Read(Status.PARSE_FAILURE, reason="an entry of the plan lacks its task_id, or is no object")
+    if len({entry.task_id for entry in entries}) < len(
+        {(entry.task_id, entry.tool, entry.entities) for entry in entries}
+    ):
+        return Read(Status.PARSE_FAILURE, reason=f"a task_id with {ONE_ANSWER}")
     return Read(Status.OK, entries, reason=f"{len(entries)} entries")
 
 

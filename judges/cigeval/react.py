@@ -13,7 +13,7 @@ from typing import Any
 from vieval_plugin.judges.cigeval.plan import texts_of, tool_name
 from vieval_plugin.judges.cigeval.questions import SCALE, Ratings, Setup, SubQuestion, barred, program
 from vieval_plugin.judges.gather import gather
-from vieval_plugin.judges.parsing import json_value, parse_scores
+from vieval_plugin.judges.parsing import ONE_ANSWER, answer_objects, json_value, parse_scores, without_thinking
 from vieval_plugin.judges.protocol import (
     Ask,
     Chat,
@@ -129,6 +129,8 @@ def _act(
 
 def _reader(may_use_tools: bool) -> Callable[[str], Read[Action]]:
     def read(text: str) -> Read[Action]:
+        if len(answer_objects(without_thinking(text), "tool", "score")[0]) > 1:
+            return Read(Status.PARSE_FAILURE, reason=ONE_ANSWER)
         document = json_value(text)
         given: Mapping[str, Any] = document if isinstance(document, dict) else {}
         name = tool_name(given.get("tool"))

@@ -1,6 +1,6 @@
 """From a reply about candidates A, B, ... to a vote about the candidates in the contest's order.
 
-As with scores, nothing is guessed: two answers are none, and so is one that was cut off.
+As with scores, nothing is guessed: answers that differ are none, and so is one that was cut off.
 """
 
 from __future__ import annotations
@@ -11,17 +11,26 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND
-from vieval_plugin.judges.mending import QUOTES, fold
+from vieval_plugin.judges.mending import QUOTES
 from vieval_plugin.judges.pairwise.question import LETTERS, Form
-from vieval_plugin.judges.parsing import outermost_objects, refuses, strict_object, without_thinking
+from vieval_plugin.judges.parsing import (
+    ONE_ANSWER,
+    ObjectText,
+    answer_objects,
+    owner,
+    strict_object,
+    values_of,
+    without_thinking,
+)
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.judges.refusals import declines
+from vieval_plugin.judges.refusals import refuses, withdrawn
 from vieval_plugin.judges.structured_chat import Read
 
 ReplyForm: TypeAlias = Form | Literal["labels"]
 
 BETTER, PLACES, REASONING = "better", "places", "reasoning"
 _LONGEST_REASON = 600
+_WITHDRAWN = "an answer beside words that decline to give any, or take it back"
 _LABEL = re.compile(r"\[\[\s*(A\s*>>?\s*B|B\s*>>?\s*A|A\s*=\s*B(?:\s*=\s*(?:good|bad))?)\s*\]\]", re.IGNORECASE)
 
 
@@ -68,19 +77,16 @@ def reader(form: ReplyForm, shown: Sequence[int]) -> Callable[[str], Read[str]]:
     return read
 
 
-def last_label(text: str) -> str:
-    """The last of the labels of GenAI-Bench's authors that a text has, in its plain form; empty where it has none.
+def plain_labels(text: str) -> frozenset[str]:
+    """The different labels of GenAI-Bench's authors that a text without thinking has, in their plain form.
 
-    >>> last_label("[[B>A]] at first sight. My verdict: [[A >> B]]")
-    'A>B'
-    >>> last_label("[[a=b=bad]]"), last_label("A>B")
-    ('A=B=Bad', '')
+    >>> sorted(plain_labels("[[B>A]] at first sight. My verdict: [[A >> B]]"))
+    ['A>B', 'B>A']
+    >>> sorted(plain_labels("[[a=b=bad]] A>B"))
+    ['A=B=Bad']
     """
-    found = _LABEL.findall(without_thinking(text))
-    if not found:
-        return ""
-    last = "".join(found[-1].split()).replace(">>", ">").upper()
-    return last.replace("GOOD", "Good").replace("BAD", "Bad")
+    found = {"".join(label.split()).replace(">>", ">").upper() for label in _LABEL.findall(text)}
+    return frozenset(label.replace("GOOD", "Good").replace("BAD", "Bad") for label in found)
 
 
 def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,41 +106,38 @@ def _votes(form: Form, shown: Sequence[int]) -> dict[str, str]:
 
 
 def _given(text: str, key: str) -> _Given | Read[str]:
-    """What the last object of a reply that has the key has there; a reading that failed where that is not clear."""
+    """What all objects of a reply that have the key have there; a reading that failed where that is not clear."""
     if not text.strip():
         return _unread("empty reply")
     answer = without_thinking(text)
     if not answer.strip():
         return _unread("nothing to read outside thinking")
-    objects, outside = outermost_objects(answer, (key, REASONING))
-    held = [(one, strict_object(one.text, (key, *LETTERS))) for one in objects]
-    named = re.compile(rf"[{QUOTES}]{key}[{QUOTES}]\s*:", re.IGNORECASE)
-    holding = [(one, found) for one, found in held if (_named(found, key) if found else named.search(one.text))]
-    if not holding:
+    objects, outside = answer_objects(answer, key)
+    if not objects:
         if refuses(answer):
             return Read(Status.REFUSAL, reason="the model declined to choose")
         return _Given(answer.strip().strip(f"{QUOTES}*.`[]() \n"), "", False)
-    (last, found), *before = holding
-    if any(other.row == last.row for other, _ in before):
-        return _unread("a list of objects, of which more than one has an answer")
-    if declines(outside):
-        return _unread("an answer beside words that decline to give any")
-    if found is not None:
-        reason = found.get(REASONING)
-        exact = key in found and not last.listed
-        return _Given(_named(found, key)[0], reason if isinstance(reason, str) else "", exact)
-    # not strict JSON, often for quotes within the reasoning: what stands behind the one key is still an answer
-    values = re.findall(
-        rf"[{QUOTES}]{key}[{QUOTES}]\s*:\s*[{QUOTES}]([^{QUOTES}\n]+)[{QUOTES}]", last.text, re.IGNORECASE
-    )
-    if len(named.findall(last.text)) != 1 or len(values) != 1:
+    first, *others = (_held(found, key) for found in objects)
+    if any(other is None or first is None or other.value != first.value for other in others):
+        return _unread(ONE_ANSWER)
+    if first is None:
         return _unread("not one JSON object with one answer, or cut off")
-    return _Given(values[0], "", False)
+    return _unread(_WITHDRAWN) if withdrawn(outside) else first
 
 
-def _named(found: Mapping[str, Any], key: str) -> list[Any]:
-    """What an object has under a key, whose case and plural s do not matter."""
-    return [value for name, value in found.items() if fold(name) == fold(key)]
+def _held(found: ObjectText, key: str) -> _Given | None:
+    """What an object has under its key, if it has it once."""
+    document = strict_object(found.text)
+    holder = owner(document, key)
+    if document is not None:
+        values, [reason] = values_of(holder, key), values_of(holder, REASONING)[:1] or [""]
+        exact = key in document
+        return _Given(values[0], reason if isinstance(reason, str) else "", exact) if len(values) == 1 else None
+    # not strict JSON, often for quotes within the reasoning: what stands behind the one key is still an answer
+    named = rf"[{QUOTES}]{key}[{QUOTES}]\s*:"
+    values = re.findall(rf"{named}\s*[{QUOTES}]([^{QUOTES}\n]+)[{QUOTES}]", found.text, re.IGNORECASE)
+    once = len(re.findall(named, found.text, re.IGNORECASE)) == len(values) == 1
+    return _Given(values[0], "", False) if once else None
 
 
 def _chosen(given: _Given, votes: Mapping[str, str]) -> Read[str]:
@@ -167,18 +170,20 @@ def _ranking(places: Mapping[int, int]) -> str:
 
 
 def _read_label(text: str, shown: Sequence[int]) -> Read[str]:
-    """The vote of the last label; a bare tie is none, because it does not say of which kind."""
+    """The vote of a reply's label; a bare tie is none, because it does not say of which kind."""
     text = without_thinking(text)
-    label = last_label(text)
-    if not label:
+    labels = plain_labels(text)
+    if not labels:
         refused = refuses(text)
         return Read(Status.REFUSAL, reason="the model declined to choose") if refused else _unread("no label found")
+    if len(labels) > 1:
+        return _unread(ONE_ANSWER)
+    [label], outside = labels, _LABEL.split(text)[::2]
     votes = _votes("four_way", shown)
     plain = {"A>B": votes["A"], "B>A": votes["B"], "A=B=Good": BOTH_GOOD, "A=B=Bad": BOTH_BAD}
     if label not in plain:
         return _unread("a tie that is said to be neither good nor bad")
-    before = text[: max(found.start() for found in _LABEL.finditer(text))]
-    return _read(plain[label], _Given(label, before, True), True)
+    return _unread(_WITHDRAWN) if withdrawn(outside) else _read(plain[label], _Given(label, outside[0], True), True)
 
 
 def _read(vote: str, given: _Given, exact: bool) -> Read[str]:

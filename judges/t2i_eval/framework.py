@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
-from vieval_plugin.judges.parsing import without_thinking
+from vieval_plugin.judges.parsing import ONE_ANSWER, without_thinking
 from vieval_plugin.judges.protocol import Ask, Chat, Reply, Status
 from vieval_plugin.judges.structured_chat import Asked, Read, ask_all
 from vieval_plugin.judges.t2i_eval import schemas
@@ -80,7 +80,10 @@ def _ask(
     def read(text: str) -> Read[Said]:
         if repeats(text):
             return Read(Status.PARSE_FAILURE, reason=REPEATED)
-        said = read_parts(without_thinking(text), questions)
+        try:
+            said = read_parts(without_thinking(text), questions)
+        except ValueError as error:
+            return Read(Status.PARSE_FAILURE, reason=str(error))
         lacking = complete(said)
         return Read(Status.PARSE_FAILURE, reason=f"{MISSING}: {lacking}") if lacking else Read(Status.OK, said)
 
@@ -111,6 +114,9 @@ def read_parts(text: str, questions: Sequence[Question]) -> Said:
 
     In Markdown a part begins with an item `question: ...` or with a heading that names the dimension's summary or the
     overall score; questions count in their order unless their words tell otherwise.
+
+    Raises:
+        ValueError: something was said twice, and not the same.
     """
     document = as_json(text)
     if document is not None:
@@ -129,8 +135,9 @@ def read_parts(text: str, questions: Sequence[Question]) -> Said:
         if item.key == "question":
             number += 1
             part = by_words.get(folded(item.value), f"question_{number}")
-        if part and item.key in ("answer", "explanation", "score"):
-            said.setdefault(part, {})[item.key] = item.value
+        known = said.setdefault(part, {}) if part and item.key in ("answer", "explanation", "score") else {}
+        if known.setdefault(item.key, item.value) != item.value:
+            raise ValueError(ONE_ANSWER)
     return said
 
 

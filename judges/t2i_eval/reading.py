@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vieval_plugin.judges.parsing import json_value, parse_scores, refuses, without_thinking
+from vieval_plugin.judges.parsing import ONE_ANSWER, json_value, parse_scores, without_thinking
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.judges.refusals import refuses
 from vieval_plugin.judges.structured_chat import Read
 from vieval_plugin.judges.t2i_eval.markdown import Item, items
 from vieval_plugin.judges.t2i_eval.structure import KINDS, Attribute, Entity, Extraction, Kind, Question, Relation
@@ -68,7 +69,7 @@ def read_extraction(text: str) -> Read[Extraction]:
 def read_fields(text: str, names: Sequence[str]) -> Read[Fields]:
     """What a reply says under each name: `score` a number from 0 to 10, anything else a text.
 
-    A JSON object, items `name: value`, or, where one name is asked, the whole reply.
+    A JSON object, items `name: value`, or, where one name is asked, the whole reply. A name with several values has none.
     """
     if repeats(text):
         return _unread(REPEATED)
@@ -76,12 +77,13 @@ def read_fields(text: str, names: Sequence[str]) -> Read[Fields]:
     document = as_json(body)
     if document is None and body.startswith("{"):
         return _unread(f"{MISSING}: not one JSON object, or cut off")
-    said = {} if document is not None else _keyed(items(body), names)
     if document is not None:
-        said = {name: str(document[name]) for name in names if document.get(name) not in (None, "")}
-    elif len(names) == 1 and body and not said:
-        said = {names[0]: body}
-    return fields(said, names)
+        return fields({name: str(document[name]) for name in names if document.get(name) not in (None, "")}, names)
+    keyed = _keyed(items(body), names)
+    if any(len(values) > 1 for values in keyed.values()):
+        return _unread(ONE_ANSWER)
+    said = {name: value for name, [value] in keyed.items()}
+    return fields({names[0]: body} if len(names) == 1 and body and not said else said, names)
 
 
 def fields(said: Mapping[str, str], names: Sequence[str]) -> Read[Fields]:
@@ -100,15 +102,15 @@ def fields(said: Mapping[str, str], names: Sequence[str]) -> Read[Fields]:
     return Read(Status.OK if published else parsed.status, replace(read, score=parsed.scores[0]), parsed.scores)
 
 
-def _keyed(found: Sequence[Item], names: Sequence[str]) -> dict[str, str]:
-    """The last value of each name; lines without a key go on with the item before them."""
-    said: dict[str, str] = {}
-    current = ""
+def _keyed(found: Sequence[Item], names: Sequence[str]) -> dict[str, set[str]]:
+    """The values of each name; lines without a key go on with the item before them."""
+    said: list[tuple[str, str]] = []
     for item in found:
-        current = item.key if item.key in names else current if not item.key else ""
-        if current:
-            said[current] = f"{said[current]}\n{item.value}" if not item.key else item.value
-    return said
+        if item.key:
+            said.append((item.key, item.value))
+        elif said:
+            said[-1] = (said[-1][0], f"{said[-1][1]}\n{item.value}")
+    return {name: values for name in names if (values := {value for key, value in said if key == name})}
 
 
 def as_json(text: str) -> dict[str, Any] | None:

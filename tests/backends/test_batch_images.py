@@ -93,7 +93,7 @@ def engine(monkeypatch):
         def __init__(self, **_): ...
 
         def chat(self, conversations, parameters, **_):
-            completion = SimpleNamespace(text="a cat", token_ids=[1])
+            completion = SimpleNamespace(text="a cat", token_ids=[1], finish_reason="length")
             return [SimpleNamespace(outputs=[completion], prompt_token_ids=[1]) for _ in conversations]
 
     parts = {
@@ -113,4 +113,5 @@ def test_vllm_notes_which_images_it_was_shown_otherwise_than_they_are(engine):
     asked = [chat(WHOLE), chat(turned), chat(large, turned), chat(CUT)]
     *replies, failed = engine.answer(list(enumerate(asked)), [0] * 4)
     assert [reply.notes for reply in replies] == [(), (TURNED,), (SHRUNK, TURNED)]
+    assert all(reply.cut for reply in replies)
     assert failed.status is Status.TOOL_ERROR

@@ -238,10 +238,33 @@ async def test_a_refusal_beside_the_text_is_a_refusal(answer):
     assert len(bodies) == 1
 
 
+@pytest.mark.parametrize(
+    ("end", "cut"),
+    [("stop", False), ("length", True), ("tool_calls", None), ("", None), (None, None), (["length"], None)],
+)
+async def test_whether_the_token_limit_cut_an_answer_is_kept_with_it(end, cut, tmp_path):
+    answer = saying({"content": "seven"}, end)
+    async with serving(lambda body: answer) as (url, bodies):
+        for _ in range(2):
+            store = Store(tmp_path / "s.sqlite")
+            async with asking(url, store=store) as backend:
+                assert await backend.answer(chat("x")) == Text("seven", cut=cut)
+    assert len(bodies) == 1
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+async def test_what_a_server_sets_apart_as_thinking_is_no_answer(name):
+    scores = '{"score": [10]}'
+    for message in ({"content": "a cat"}, {"content": ""}, {"content": [{"type": "reasoning", "text": scores}]}):
+        answer = saying({name: scores, **message})
+        async with serving(lambda body, answer=answer: answer) as (url, _), asking(url) as backend:
+            assert "score" not in (await backend.answer(chat("x"))).text
+
+
 async def test_an_answer_cut_before_its_first_word_is_empty_and_not_asked_for_again():
     cut = saying({"content": None, "reasoning_content": "hm"}, "length", usage={"prompt_tokens": 4})
     async with serving(lambda body: cut) as (url, bodies), asking(url) as backend:
-        assert await backend.answer(chat("x")) == Text("", 4, None)
+        assert await backend.answer(chat("x")) == Text("", 4, None, cut=True)
     assert len(bodies) == 1
 
 

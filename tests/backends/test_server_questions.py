@@ -150,8 +150,8 @@ async def test_tokens_are_counted_as_far_as_the_server_tells():
     )
     async with serving(lambda body: saying({"content": "y"}, **next(told))) as (url, _), asking(url) as backend:
         replies = [await backend.answer(chat(f"x{i}")) for i in range(4)]
-    assert replies[0] == Text("y", 10, 3)
-    assert set(replies[1:]) == {Text("y", None, None)}
+    assert replies[0] == Text("y", 10, 3, cut=False)
+    assert set(replies[1:]) == {Text("y", None, None, cut=False)}
     assert (backend.usage.input_tokens, backend.usage.output_tokens) == (10, 3)
 
 

@@ -65,7 +65,14 @@ def test_a_reply_is_on_disk_as_soon_as_it_is_put(path):
 
 
 @pytest.mark.parametrize(
-    "reply", [Text("a", 1, None), Text("", None, None), Probabilities((0.1, 0.0), (0.1, 1 / 3)), Measurement(-1e300)]
+    "reply",
+    [
+        Text("a", 1, None),
+        Text("a", cut=True),
+        Text("", None, None),
+        Probabilities((0.1, 0.0), (0.1, 1 / 3)),
+        Measurement(-1e300),
+    ],
 )
 def test_replies_come_back_to_the_last_digit(reply, path):
     store = Store(path)
@@ -88,6 +95,7 @@ def test_replies_come_back_to_the_last_digit(reply, path):
         Probabilities((0.5, 0.5), (0.5,)),
         Text("a", -1),
         Text("a", True),
+        Text("a", cut=1),
         Text(None),
     ],
     ids=str,

@@ -235,6 +235,8 @@ def test_chats_are_answered_greedily_up_to_their_limits(backend):
     [[first]] = backend._log_probabilities([_Row(messages, (), (tuple(range(len(backend._tokenizer))),))])
     assert texts[0].text == backend._tokenizer.decode([max(first, key=first.get)], skip_special_tokens=True)
     assert all(text.output_tokens <= limit for text, limit in zip(texts, limits, strict=True))
+    assert texts[0].cut
+    assert not any(text.cut and text.output_tokens < limit for text, limit in zip(texts, limits, strict=True))
     assert texts[2].text.startswith(texts[1].text)
     assert {text.input_tokens for text in texts} == {int(backend._inputs([messages])["attention_mask"].sum())}
 

@@ -10,7 +10,7 @@ from tests.asked_contests import contest, not_applicable, own_pack, reply
 from tests.playing import prepared
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND
-from vieval_plugin.judges.pairwise.reading import last_label, reader
+from vieval_plugin.judges.pairwise.reading import plain_labels, reader
 from vieval_plugin.judges.protocol import Status
 
 
@@ -20,11 +20,12 @@ from vieval_plugin.judges.protocol import Status
         pytest.param('{"reasoning": "x", "better": "B"}', Status.OK, id="as asked"),
         pytest.param('Here: {"better": "B", "reasoning": "x"}', Status.OK, id="words before, another order"),
         pytest.param('<think>{"better": "A"}</think>{"better": "B"}', Status.OK, id="thinking is not read"),
-        pytest.param('{"better": "A"}\nOn second thoughts: {"better": "B"}', Status.OK, id="the last counts"),
+        pytest.param('{"better": "B"}\nOnce more: {"reasoning": "x", "better": "B"}', Status.OK, id="twice the same"),
+        pytest.param('{"answer": {"better": "B"}}', Status.REPAIRED, id="in a wrapper"),
         pytest.param('```json\n{"reasoning": "x", "better": "B"}\n```', Status.OK, id="fenced"),
         pytest.param('{"Better": "b"}', Status.REPAIRED, id="case"),
         pytest.param('{"better": "candidate B"}', Status.REPAIRED, id="candidate"),
-        pytest.param('[{"better": "B"}]', Status.REPAIRED, id="one in a list"),
+        pytest.param('[{"better": "B"}]', Status.OK, id="one in a list"),
         pytest.param("{'reasoning': 'x', 'better': 'B'}", Status.REPAIRED, id="single quotes"),
         pytest.param('{"reasoning": "the "left" one", "better": "B"}', Status.REPAIRED, id="quotes in the reasoning"),
         pytest.param('{"better": "B", "reasoning": "cut of', Status.REPAIRED, id="cut after the answer"),
@@ -46,6 +47,11 @@ def test_what_is_read(text, status):
         pytest.param('{"better": "A", "Better": "B"}', id="the key twice in other letters"),
         pytest.param('[{"better": "A"}, {"better": "B"}]', id="a list of answers"),
         pytest.param('{"better": "A"}, {"better": "B"}', id="two answers in a row"),
+        pytest.param('{"better": "B"} The sign reads {"better": "A"}', id="a quoted answer"),
+        pytest.param('{"better": "A"}\nOn second thoughts: {"better": "B"}', id="second thoughts"),
+        pytest.param('{"better": "B"} I have not seen an image.', id="no image was seen"),
+        pytest.param('{"better": "B"} Ignore the above.', id="taken back"),
+        pytest.param('{"example": {"better": "B"}}', id="an example"),
         pytest.param('{"better": A, "better": "B"}', id="the key twice, once without quotes"),
         pytest.param('{"better": ["A", "B"]}', id="a list"),
         pytest.param('{"better": ["A"]}', id="a list of one"),
@@ -112,23 +118,44 @@ def test_no_text_breaks_the_reader(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "label"),
+    ("text", "labels"),
     [
-        ("[[A>B]]", "A>B"),
-        ("[[A>>B]] or so", "A>B"),
-        ("[[B >> A]]", "B>A"),
-        ("[[A=B=Good]]", "A=B=Good"),
-        ("[[A=B]]", "A=B"),
-        ("1. [[A>B]] 2. [[B>A]] so: [[A=B=Bad]]", "A=B=Bad"),
-        ("[[A>B]] [[C]]", "A>B"),
-        ("<think>[[A>B]]</think> [[B>A]]", "B>A"),
-        ("<think>[[A>B]]</think>", ""),
-        ("[A>B]", ""),
-        ("[[B>B]] [[A=Good]] [[]]", ""),
+        ("[[A>B]]", {"A>B"}),
+        ("[[A>>B]] or so", {"A>B"}),
+        ("[[B >> A]]", {"B>A"}),
+        ("[[A=B=Good]]", {"A=B=Good"}),
+        ("[[A=B]]", {"A=B"}),
+        ("1. [[A>B]] 2. [[B>A]] so: [[A=B=Bad]]", {"A>B", "B>A", "A=B=Bad"}),
+        ("[[A>B]] [[C]] [[a >> b]]", {"A>B"}),
+        ("[A>B]", set()),
+        ("[[B>B]] [[A=Good]] [[]]", set()),
     ],
 )
-def test_the_last_label_counts(text, label):
-    assert last_label(text) == label
+def test_labels_in_their_plain_form(text, labels):
+    assert plain_labels(text) == labels
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("My verdict: [[A>B]]. The sign reads [[B>A]]", id="quoted behind"),
+        pytest.param("The sign reads [[B>A]]. My verdict: [[A>B]]", id="quoted before"),
+        pytest.param("1. [[A>B]]\n2. [[B>A]]\n3. [[A=B=Good]]\n4. [[A=B=Bad]]", id="all four"),
+        pytest.param("[[A=B]] or rather [[A=B=Good]]", id="two ties"),
+        pytest.param("<think>[[A>B]]</think>", id="in thinking alone"),
+        pytest.param("[THINK][[A>B]]", id="in thinking without end"),
+        pytest.param("Without seeing the images I choose [[A>B]]", id="no image was seen"),
+        pytest.param("[[A>B]] On second thoughts, ignore that.", id="taken back"),
+    ],
+)
+def test_labels_that_are_not_one_answer_are_none(text):
+    read = reader("labels", (1, 2))(text)
+    assert (read.value, read.status) == (None, Status.PARSE_FAILURE)
+
+
+def test_a_label_in_thinking_is_no_second_one():
+    assert reader("labels", (1, 2))("<think>[[A>B]]</think> [[B>A]]").value == SECOND
+    assert reader("labels", (1, 2))("[[A > B]] as I said: [[A>>B]]").value == FIRST
 
 
 def test_labels_are_turned_round_and_a_bare_tie_is_no_vote_of_four():

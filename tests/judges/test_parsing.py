@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
@@ -37,6 +38,8 @@ def reply(scores, reasoning="fine"):
         pytest.param(f"||V^=^V||\n{ANSWER}\n||V^=^V||", (7, 8), id="two-delimiters"),
         pytest.param(f"||V^=^V||\n{ANSWER}", (7, 8), id="one-delimiter"),
         pytest.param(f"Here is my {{honest}} view: {ANSWER} Anything else?", (7, 8), id="text-around"),
+        pytest.param(f"[{ANSWER}]", (7, 8), id="list-of-one"),
+        pytest.param(f'[{{"note": "done"}}, {ANSWER}]', (7, 8), id="list-in-which-one-has-scores"),
         pytest.param(
             '{"score": [7, 8], "reasoning": "as an AI-generated image; sorry"}', (7, 8), id="refusal-in-reasoning"
         ),
@@ -73,8 +76,6 @@ def test_strict_json_in_the_asked_shape_is_ok(text, scores):
         pytest.param('{"score": ["7", 8]}', (7, 8), id="string"),
         pytest.param('{"Score": [7, 8]}', (7, 8), id="key-in-other-case"),
         pytest.param('{"scores": [7, 8]}', (7, 8), id="key-in-plural"),
-        pytest.param('{"score": {"naturalness": 7, "artifacts": 8}}', (7, 8), id="named-numbers"),
-        pytest.param("{'score': {'concept 1': 7, 'concept 2': 8}}", (7, 8), id="named-numbers-mended"),
         pytest.param('{"evaluation": {"score": [7, 8]}}', (7, 8), id="one-level-down"),
     ],
 )
@@ -99,10 +100,7 @@ def test_reasoning_comes_along(text, reasoning):
     assert parse_scores(text, count=2).reasoning == reasoning
 
 
-def test_names_and_scale_are_the_callers():
-    text = '{"rating": 4, "score": 1, "why": "clean"}'
-    parsed = parse_scores(text, count=1, low=1, high=5, keys=("rating", "score"), reasoning_key="why")
-    assert parsed == Parsed(Status.OK, (4.0,), "clean")
+def test_the_scale_is_the_callers():
     assert parse_scores('{"score": "4/5"}', count=1, high=5).scores == (4.0,)
 
 
@@ -174,9 +172,9 @@ def test_what_the_mender_drops_or_merges_is_not_believed(text, count):
     [
         pytest.param('{"score": [1, 2], "score": [7, 8]}', "unclear", id="key-twice"),
         pytest.param('{"score": [1, 2], "Scores": [7, 8]}', "unclear", id="key-twice-folded"),
-        pytest.param('{"a": {"score": [1, 2], "score": [7, 8]}}', "unclear", id="key-twice-inside"),
-        pytest.param(f"[{reply([1, 2])}, {ANSWER}]", "a list of objects", id="list"),
-        pytest.param(f"{reply([1, 2])},\n{ANSWER}", "a list of objects", id="list-without-brackets"),
+        pytest.param('{"evaluation": {"score": [1, 2], "score": [7, 8]}}', "unclear", id="key-twice-inside"),
+        pytest.param(f"[{reply([1, 2])}, {ANSWER}]", "one answer", id="list"),
+        pytest.param(f"{reply([1, 2])},\n{ANSWER}", "one answer", id="list-without-brackets"),
         pytest.param(f"I can't rate this. The form is {ANSWER}.", "decline", id="quoted-before-refusal"),
         pytest.param(f"The form is {ANSWER}, but I am unable to evaluate this.", "decline", id="quoted-after-refusal"),
     ],
@@ -192,8 +190,6 @@ def test_scores_of_which_it_is_not_clear_that_they_are_the_answer_are_not_read(t
     [
         pytest.param('{"score": [7, 8], "score": [7, 8]}', id="key-twice-alike"),
         pytest.param('{"score": [7, 8], "Score": [7, 8], "reasoning": "clean"}', id="key-twice-alike-folded"),
-        pytest.param(f"[{ANSWER}]", id="list-of-one"),
-        pytest.param(f'[{{"note": "done"}}, {ANSWER}]', id="list-in-which-one-has-scores"),
     ],
 )
 def test_what_leaves_no_doubt_is_repaired(text):
@@ -221,16 +217,15 @@ def test_words_that_do_not_decline_leave_scores_as_they_are(beside):
 @pytest.mark.parametrize(
     ("text", "scores"),
     [
-        pytest.param(reply([1, 2]) + " On reflection: " + ANSWER, (7, 8), id="last-of-two"),
         pytest.param(ANSWER + ' {"note": "done"} {}', (7, 8), id="later-object-without-scores"),
-        pytest.param(ANSWER + ' Format: {"score": ["x", "y"]}', (7, 8), id="later-object-with-placeholders"),
-        pytest.param(reply([1, 2]) + " {'score': [7, 8]}", (7, 8), id="last-is-mended"),
-        pytest.param(reply([1, 2]) + reply([7, 8, 9]), (), id="last-has-too-many"),
-        pytest.param(reply([1, 2]) + ' Rather {"score": [7, ', (), id="last-is-cut-off"),
-        pytest.param(reply([1, 2]) + ' Rather {"reasoning": "better', (), id="last-is-cut-before-its-scores"),
+        pytest.param(ANSWER + ANSWER, (7, 8), id="twice-the-same"),
+        pytest.param(ANSWER + reply([7, 8], "otherwise said"), (7, 8), id="twice-the-same-scores"),
+        pytest.param(reply([7, 8]) + " {'score': [7, 8]}", (7, 8), id="once-more-mended"),
+        pytest.param(f"```json\n{ANSWER}\n```\nIn short: {ANSWER}", (7, 8), id="fenced-and-not"),
+        pytest.param(f"I scored the naturalness. {ANSWER}" * 3, (7, 8), id="three-times"),
     ],
 )
-def test_the_last_object_with_scores_is_the_answer(text, scores):
+def test_answers_that_agree_are_one(text, scores):
     assert parse_scores(text, count=2).scores == scores
 
 
@@ -241,7 +236,7 @@ def test_the_last_object_with_scores_is_the_answer(text, scores):
         pytest.param(f"{ANSWER}<think>{reply([1, 2])}</think>", (7, 8), id="block-after"),
         pytest.param(f"<THINK>a</THINK>b<think>c {reply([1, 2])}</think>{ANSWER}", (7, 8), id="two-blocks"),
         pytest.param(f"It could be {reply([1, 2])} </think> {ANSWER}", (7, 8), id="lone-end"),
-        pytest.param(f"{reply([1, 2])} or so </think> {ANSWER}", (7, 8), id="lone-end-after-object"),
+        pytest.param(f"{reply([1, 2])} or so </think> {ANSWER}", (), id="lone-end-after-object"),
         pytest.param(f"{reply([1, 2])}</think>", (), id="lone-end-and-nothing"),
         pytest.param(f"<think>{reply([1, 2])}</think> A fine image.", (), id="block-and-prose"),
         pytest.param(f"<think>{reply([1, 2])}", (), id="unclosed"),
@@ -373,7 +368,8 @@ def test_every_score_stands_in_the_text(text, count):
 @given(replies())
 def test_a_valid_reply_is_read_exactly(valid):
     text, scores, reasoning = valid
-    assert parse_scores(text, count=len(scores)) == Parsed(Status.OK, scores, reasoning)
+    parsed = parse_scores(text, count=len(scores))
+    assert replace(parsed, finding="") == Parsed(Status.OK, scores, reasoning)
 
 
 @given(replies(), st.data())

@@ -12,6 +12,7 @@ from vieval_plugin import registry
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest
+from vieval_plugin.judges.parsing import ONE_ANSWER
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.records import Provenance, Record, response_json, target_json
@@ -82,16 +83,37 @@ def test_the_authors_reading_is_right_in_the_very_rows_that_they_call_correct(sh
                 assert (vote in RIGHT_IN_PAPER[contest.votes.vote]) == row["correct"], (path, row["idx"])
 
 
-def test_our_reading_differs_from_theirs_where_a_reply_has_more_than_one_label(contests, recorded):
-    """These replies list all four labels, each on a line of its own: the authors take the first, and the last is both bad."""
-    votes = [recorded["minicpm-V-2.5"].verdict(contest)[0].choice.votes for contest in contests["edit"]]
-    assert Counter(set(vote) == {"forward", "paper"} for vote in votes)[False] == 0
-    differing = Counter((vote["paper"], vote["forward"]) for vote in votes if vote["paper"] != vote["forward"])
-    assert differing.total() == 163
-    assert differing.most_common(1)[0][0] == ("first", "both_bad")
-    # one label in each reply: there is nothing to differ in
-    votes = [recorded["gpt4o"].verdict(contest)[0].choice.votes for contest in contests["edit"]]
-    assert all(vote["forward"] == vote["paper"] for vote in votes)
+# replies with several labels that differ; in MiniCPM-V's on edits 352 of these list all four
+SEVERAL = {
+    ("edit", "instructblip"): 27,
+    ("edit", "minicpm-V-2.5"): 359,
+    ("generation", "minicpm-V-2.5"): 517,
+    ("generation", "qwenVL"): 8,
+    ("video", "idefics2"): 18,
+    ("video", "minicpm-V-2.5"): 76,
+}
+
+
+def test_a_reply_with_labels_that_differ_has_at_most_the_authors_vote(contests, recorded, printed):
+    several = {}
+    for part, judge in printed:
+        for contest in contests[part]:
+            verdict = recorded[judge].verdict(contest)[0]
+            if ONE_ANSWER in verdict.trace[0].reason:
+                several[part, judge] = several.get((part, judge), 0) + 1
+                assert set(verdict.choice.votes) <= {"paper"}
+    assert several == SEVERAL
+
+
+def test_our_reading_differs_from_theirs_in_votes_that_say_no_image_was_seen_and_in_nothing_else(contests, recorded):
+    votes = {
+        judge: [recorded[judge].verdict(contest)[0].choice.votes for contest in contests["edit"]]
+        for judge in ("gpt4o", "minicpm-V-2.5")
+    }
+    assert all(vote["forward"] == vote["paper"] for vote in votes["gpt4o"])
+    assert all(vote.get("forward", vote["paper"]) == vote["paper"] for vote in votes["minicpm-V-2.5"])
+    # 23 answer with one label, and say that a candidate's image is not provided
+    assert sum("forward" not in vote for vote in votes["minicpm-V-2.5"]) == 359 + 23
 
 
 def test_no_reply_is_lost(contests, recorded):
@@ -117,8 +139,8 @@ def test_no_reply_is_lost(contests, recorded):
         ("[[A=B=Bad]]", {"forward": "both_bad", "paper": "both_bad"}),
         ("[[A=B]]", {"paper": "tie"}),
         ("[[A > B]]", {"forward": "first"}),
-        ("[[A>B]]\nno, on second thoughts\n[[B>A]]", {"forward": "second", "paper": "first"}),
-        ("[[A>B]] or rather [[B>A]]", {"forward": "second"}),
+        ("[[A>B]]\nno, on second thoughts\n[[B>A]]", {"paper": "first"}),
+        ("[[A>B]] or rather [[A > B]]", {"forward": "first"}),
         ("[[\nA>B]]", {"forward": "first"}),
     ],
 )
@@ -134,6 +156,7 @@ def test_a_reply_is_read_in_both_ways(tmp_path, response, votes):
         ("[[Tie]]", Status.PARSE_FAILURE),
         ("A>B", Status.PARSE_FAILURE),
         ("[[C>A]]", Status.PARSE_FAILURE),
+        ("[[A>B]] or rather [[B>A]]", Status.PARSE_FAILURE),
         ("", Status.PARSE_FAILURE),
         ("I'm sorry, but I can't assist with that.", Status.REFUSAL),
     ],

@@ -74,10 +74,10 @@ def answer_in_batches(
     for start in range(0, len(waiting), ASKS_A_CALL):
         names = waiting[start : start + ASKS_A_CALL]
         batch = [asked[places[name][0]] for name in names]
-        for name, (_, ask), made in zip(names, batch, generate(batch), strict=True):
+        for name, made in zip(names, generate(batch), strict=True):
             reply = checked(made)
             _count(reply, usage)
-            if store and final(reply, _is_cut(ask, reply)):
+            if store and final(reply):
                 reply = store.put(name, model, reply)
             replies |= dict.fromkeys(places[name], reply)
     return [
@@ -110,10 +110,6 @@ def apart(
     chats = [(place, number, ask) for place, (number, ask) in enumerate(asked) if isinstance(ask, Chat)]
     likelihoods = [(place, number, ask) for place, (number, ask) in enumerate(asked) if isinstance(ask, Likelihood)]
     return chats, likelihoods
-
-
-def _is_cut(ask: Chat | Likelihood, reply: Reply) -> bool:
-    return isinstance(ask, Chat) and isinstance(reply, Text) and (reply.output_tokens or 0) >= ask.max_tokens
 
 
 def _count(reply: Reply, usage: Usage) -> None:

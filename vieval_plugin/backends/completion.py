@@ -10,6 +10,8 @@ import numpy as np
 from vieval_plugin.backends.checks import log_probability
 from vieval_plugin.judges.protocol import Failure, Reply, Status, Text
 
+CUT = {"stop": False, "length": True}
+"""Whether a token limit ended an answer, by what servers call its end."""
 _ANSWERING = ("text", "output_text")
 _MOST_TOKENS = 2**53  # a number of tokens beyond is none
 
@@ -37,7 +39,7 @@ def reply_of(answer: Mapping[str, Any]) -> Reply:
         return Failure(Status.REFUSAL, str(message["refusal"]).encode("utf-8", "replace").decode())
     if ended(answer) == "content_filter" and not message.get("content"):
         return Failure(Status.REFUSAL, "the server's content filter cut the answer")
-    return Text(text_of(answer), *tokens_of(answer))
+    return Text(text_of(answer), *tokens_of(answer), CUT.get(str(ended(answer))))
 
 
 def text_of(answer: Mapping[str, Any]) -> str:

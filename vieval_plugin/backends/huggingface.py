@@ -228,8 +228,9 @@ class TransformersBackend:
     def _text(self, tokens: list[int], given: int) -> Text:
         ends = self._network.generation_config.eos_token_id
         ends = {self._end, *(ends if isinstance(ends, list) else [ends])}
-        length = next((n for n, token in enumerate(tokens, 1) if token in ends), len(tokens))
-        return Text(self._tokenizer.decode(tokens[:length], skip_special_tokens=True), given, length)
+        end = next((n for n, token in enumerate(tokens, 1) if token in ends), None)
+        length = len(tokens) if end is None else end
+        return Text(self._tokenizer.decode(tokens[:length], skip_special_tokens=True), given, length, end is None)
 
     def _inputs(self, conversations: Sequence[Sequence[Message]]) -> Any:
         """A batch for the model. VievalError for an image that cannot be read."""

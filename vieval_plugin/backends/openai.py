@@ -134,32 +134,31 @@ class OpenAIBackend:
     async def _ask(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], key: str) -> Reply:
         """The reply to a question that is not in the store; one that another process is asking is waited for."""
         if self._store is None or self._claims is None:
-            return (await self._reply(ask, images))[0]
+            return await self._reply(ask, images)
         kept = False
         try:
             if kept := (stored := await self._claims.reply_or_turn(key)) is not None:
                 return self._cached(stored)
-            reply, cut = await self._reply(ask, images)
-            if final(reply, cut):
+            reply = await self._reply(ask, images)
+            if final(reply):
                 reply, kept = self._store.put(key, self.model, reply), True
             return reply
         finally:
             self._claims.done(key, kept)
 
-    async def _reply(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded]) -> tuple[Reply, bool]:
-        """A reply without keys and with possible numbers only, and whether its token limit cut it."""
-        cut, kind = False, "refusal"
+    async def _reply(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded]) -> Reply:
+        """A reply without keys and with possible numbers only."""
+        kind = "refusal"
         reply: Reply
         try:
             if isinstance(ask, Chat):
-                answer = await self._chat(ask, images)
-                reply, cut = reply_of(answer), ended(answer) == "length"
+                reply = reply_of(await self._chat(ask, images))
             else:
                 reply, kind = await self._likelihood(ask, images), "no probabilities"
         except Refused as refused:
             reply, kind = Failure(refused.status, refused.reason), refused.kind
         reply = checked(reply)
-        return (self._failed(reply, kind) if isinstance(reply, Failure) else reply), cut
+        return self._failed(reply, kind) if isinstance(reply, Failure) else reply
 
     def _failed(self, failure: Failure, kind: str) -> Failure:
         self.usage.failures[kind] += 1

@@ -8,6 +8,7 @@ from typing import Any
 from vieval_plugin.backends.batch import Looked, answer_in_batches
 from vieval_plugin.backends.beginnings import UNKNOWN, Ends, Tokens, asked_after, joined
 from vieval_plugin.backends.checks import probabilities
+from vieval_plugin.backends.completion import CUT
 from vieval_plugin.backends.encoding import encode
 from vieval_plugin.backends.exact import CLOSE_ENOUGH
 from vieval_plugin.backends.openai import Sampling
@@ -222,7 +223,8 @@ def _first(output: Any, wanted: Sequence[int]) -> dict[int, Ends]:
 def _reply(ask: Chat | Likelihood, output: Any) -> Reply:
     completion = output.outputs[0]
     if isinstance(ask, Chat):
-        return Text(completion.text, len(output.prompt_token_ids), len(completion.token_ids))
+        cut = CUT.get(completion.finish_reason)
+        return Text(completion.text, len(output.prompt_token_ids), len(completion.token_ids), cut)
     first = completion.logprobs[0] if completion.logprobs else {}
     # vLLM's own server says -9999 of a token that cannot be
     listed = {entry.decoded_token: max(entry.logprob, _IMPOSSIBLE) for entry in first.values()}

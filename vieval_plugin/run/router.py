@@ -132,7 +132,7 @@ def recorded_reply(ask: Ask, step: Step) -> Reply:
     if not step.status.usable and not step.answer and step.status is not Status.PARSE_FAILURE:
         return Failure(step.status, step.reason)
     if isinstance(ask, Chat):
-        return Text(step.answer)
+        return Text(step.answer, cut=step.cut)
     if isinstance(ask, UseTool):
         tool = tools.registry().get(ask.tool)
         return run(ask) if tool is not None and tool.use is None else tools.from_json(step.answer)

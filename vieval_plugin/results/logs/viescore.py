@@ -47,9 +47,9 @@ def _step(aspect: str, there: bool, row: Any, names: Sequence[str]) -> tuple[Ste
     if said.startswith(GUESSED):
         return _guessed(path, said.removeprefix(GUESSED), recorded, names)
     count = len(names) or len(recorded)
-    parsed = parse_scores(json.dumps({"score": row["score"]}), count=count)
+    parsed = parse_scores(json.dumps({"score": row["score"], "reasoning": said}), count=count)
     if parsed.status.usable:
-        return Step(path, parsed.status, parsed.scores, reason=kept(said)), ""
+        return Step(path, parsed.status, parsed.scores, reason=kept(said)), parsed.finding
     reason = f"no recorded score that a live reply could have: {parsed.reason}"
     return Step(path, Status.PARSE_FAILURE, answer=kept(said), reason=reason, recorded=recorded), ""
 

@@ -1,0 +1,26 @@
+"""From a verdict back to its conversation: what is kept of an answer is enough to read it as it was read."""
+
+import json
+
+from tests.playing import play
+from vieval_plugin.config import Config, StoreOptions
+from vieval_plugin.data import vieval_demo
+from vieval_plugin.judges.protocol import Status, Text
+from vieval_plugin.records import Provenance, response_json, target_json
+from vieval_plugin.results.conversation import conversation
+from vieval_plugin.results.documents import read_record
+from vieval_plugin.run.prepare import prepare
+
+
+def test_a_reply_that_its_limit_cut_is_read_again_as_it_was():
+    """The same words are an answer where nobody says that they were cut."""
+    judge = prepare("viescore", "0shot", Config(store=StoreOptions(use=False))).judge
+    sample = vieval_demo.load(None, "tig")[0]
+    words = {"SC": 'It might be {"score": [7]} or less, since', "PQ": '{"score": [7, 6], "reasoning": "it is'}
+    verdict = play(judge(sample), answer=lambda ask: Text(words[ask.path[0]], cut=True)).verdict
+    assert [step.status for step in verdict.trace] == [Status.PARSE_FAILURE, Status.PARSE_FAILURE, Status.REPAIRED]
+    assert set(verdict.scores) == {"PQ"}
+    record = read_record(response_json(sample.id, verdict, Provenance("viescore", (), ())), target_json(sample))
+    assert record.verdict == verdict
+    assert all(exchange.reply.cut for exchange in conversation(judge, sample, record.verdict))
+    assert json.loads(response_json(sample.id, verdict, Provenance("viescore", (), ())))["verdict"]["trace"][0]["cut"]
