@@ -21,6 +21,7 @@ from .clients import LIMITS, Client, Ended, Workshop, all_ended, lmms_eval, opti
 from .fault_server import FaultServer, Plan
 from .faults import BY_NAME, CHAT, FAULTS, LIKELIHOOD, NO_KEY, TRANSPORT, Fault
 from .files import Known
+from .templates import hostile_packs
 
 CONCURRENT = 64
 _VIESCORE, _VQASCORE = "vieval_demo_viescore", "vieval_demo_vqascore"
@@ -663,6 +664,7 @@ def scenarios(size: Size) -> dict[str, Callable[[Attack], Row]]:
         "two": two_processes,
         "bad": servers_for_good,
         "hostile": hostile_files,
+        "packs": hostile_packs,
         "disk": full_disk,
         "store": damaged_store,
         "signals": signals,
