@@ -23,6 +23,7 @@ from .faults import BY_NAME, CHAT, FAULTS, LIKELIHOOD, NO_KEY, TRANSPORT, Fault
 from .files import Known
 from .generators import named_files
 from .names import names_and_keys
+from .templates import hostile_packs
 
 CONCURRENT = 64
 _VIESCORE, _VQASCORE = "vieval_demo_viescore", "vieval_demo_vqascore"
@@ -667,6 +668,7 @@ def scenarios(size: Size) -> dict[str, Callable[[Attack], Row]]:
         "hostile": hostile_files,
         "names": names_and_keys,
         "generator": named_files,
+        "packs": hostile_packs,
         "disk": full_disk,
         "store": damaged_store,
         "signals": signals,

@@ -45,5 +45,5 @@ def test_a_score_is_better_the_higher_it_is(kind):
 
 def test_a_template_without_its_text_is_one_line(tmp_path):
     (tmp_path / "scorer.yaml").write_text("form: served\ntext: '{{ instruction }}'\nscore: {linear: [0, 1]}\n")
-    with pytest.raises(VievalError, match="the template: 'instruction' is undefined"):
+    with pytest.raises(VievalError, match="template, line 1: 'instruction' is undefined"):
         descriptions.load(str(tmp_path)).render({"prompt": "a dog"})

@@ -39,7 +39,7 @@ def test_the_hash_changes_with_a_word_and_with_nothing_else(pack, tmp_path_facto
 )
 def test_a_users_template_runs_in_the_sandbox(pack, attack):
     (pack / "PQ.jinja").write_text(attack)
-    with pytest.raises(VievalError, match="mine, template PQ.jinja"):
+    with pytest.raises(VievalError, match=r"PQ\.jinja, line 1: "):
         packs.load(str(pack)).render("PQ.jinja", {"names": ("a",)})
 
 
@@ -50,7 +50,7 @@ def test_a_users_template_runs_in_the_sandbox(pack, attack):
         (lambda p: (p / "manifest.yaml").write_text("judge: [x"), "not a manifest"),
         (lambda p: (p / "manifest.yaml").write_text(MANIFEST + "colour: red"), "not a manifest .*colour"),
         (lambda p: (p / "PQ.jinja").unlink(), "names the template PQ.jinja, which is not in the folder"),
-        (lambda p: (p / "PQ.jinja").write_text("{% if %}"), "PQ.jinja: not a Jinja template"),
+        (lambda p: (p / "PQ.jinja").write_text("{% if %}"), "PQ.jinja, line 1: Expected an expression"),
         (lambda p: (p / "PQ.jinja").write_bytes(b"\xff\xfe\xff"), "PQ.jinja: the template cannot be read"),
     ],
 )
@@ -66,7 +66,7 @@ def test_a_link_out_of_the_pack_is_refused(pack, tmp_path_factory):
     secret.write_text("secret")
     (pack / "PQ.jinja").unlink()
     (pack / "PQ.jinja").symlink_to(secret)
-    with pytest.raises(VievalError, match="a link out of the pack's folder"):
+    with pytest.raises(VievalError, match="outside its folder"):
         packs.load(str(pack))
 
 

@@ -19,14 +19,15 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.scorer import Scale
 from vieval_plugin.judges.spec import EVERY_KIND
 from vieval_plugin.nearest import did_you_mean
-from vieval_plugin.prompts.sandbox import PackEnvironment
-from vieval_plugin.untrusted import exists, is_below, isfile, path_of, real
+from vieval_plugin.prompts import packs
+from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
+from vieval_plugin.untrusted import exists, isfile, path_of, real
 from vieval_plugin.yaml_json import read_yaml
 
 FILE = "scorer.yaml"
 """What the description in a folder is called."""
 
-_INLINE = "text"
+_TEMPLATE = "template"
 
 P = TypeVar("P", bound=BaseModel)
 
@@ -93,10 +94,9 @@ class Description:
     def render(self, variables: Mapping[str, Any]) -> str:
         """The words of the ask. VievalError names what is wrong with the template, or what the sample lacked for it."""
         try:
-            return self.environment.text(_INLINE, variables).strip()
-        except Exception as error:  # templates divide by zero, call themselves and the like
-            said = " ".join(str(error).split())[:300] or type(error).__name__
-            raise VievalError(f"{self.path}: the template: {said}") from None
+            return self.environment.text(_TEMPLATE, variables).strip()
+        except PromptTemplateError as error:
+            raise VievalError(f"{self.path}: {error}") from None
 
     def parsed(self, model: type[P]) -> P:
         """What stands under `network`, as its form has it. VievalError names an unknown key and the nearest known one."""
@@ -148,12 +148,11 @@ def _load(file: Path, changed: int) -> Description:
     if not isinstance(document, dict):
         raise VievalError(f"{file}: a description is a mapping; docs/scorers.md has its keys")
     written = _parsed(file, Written, document, ())
-    words = written.text if written.text is not None else _read(file, str(written.template))
-    environment = PackEnvironment({_INLINE: words})
+    words = written.text if written.text is not None else packs.read_text(file.parent, str(written.template))
     try:
-        environment.get_template(_INLINE)
-    except Exception as error:  # whatever Jinja makes of it
-        raise VievalError(f"{file}: its template is none of Jinja ({' '.join(str(error).split())})") from None
+        environment = PackEnvironment({_TEMPLATE: words})
+    except PromptTemplateError as error:
+        raise VievalError(f"{file}: {error}") from None
     low, high = written.score.linear or written.score.sigmoid or (0.0, 1.0)
     return Description(
         file,
@@ -172,16 +171,6 @@ def _load(file: Path, changed: int) -> Description:
 
 def _alternatives(named: tuple[str | tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
     return tuple((one,) if isinstance(one, str) else one for one in named)
-
-
-def _read(file: Path, template: str) -> str:
-    path = file.parent / template
-    try:
-        if not is_below(path, file.parent):
-            raise VievalError(f"{file}: the template {template} lies outside the description's folder; copy it there")
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise VievalError(f"{path}: the template cannot be read ({error})") from None
 
 
 def _parsed(file: Path, model: type[P], document: Any, place: tuple[str, ...]) -> P:

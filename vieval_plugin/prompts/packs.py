@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError, meta
+from jinja2 import UndefinedError, meta
 from pydantic import BaseModel, ConfigDict
 
 import vieval_plugin.prompt_templates
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.wording import PackQuestion, Replies
-from vieval_plugin.prompts.sandbox import PackEnvironment, TooMuch
+from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
 from vieval_plugin.untrusted import exists, is_below, isfile, path_of
 from vieval_plugin.yaml_json import read_yaml
 
@@ -69,30 +69,26 @@ class Pack:
 
     def wording(self, template: str) -> str:
         """A template as its author wrote it."""
-        assert self.environment.loader is not None
-        return self.environment.loader.get_source(self.environment, template)[0]
+        return self.environment.texts[template]
 
     def parts(self, template: str) -> tuple[str, ...]:
-        """The templates that one is built of, such as a frame around it."""
-        found: dict[str, None] = {}
-        for name in meta.find_referenced_templates(self.environment.parse(self.wording(template))):
-            if name is not None:
-                found |= dict.fromkeys((name, *self.parts(name)))
-        return tuple(found)
+        """Return the templates that a template is built of, such as a frame around it."""
+        names = [template]
+        for name in names:  # which grow on the way
+            for part in filter(None, meta.find_referenced_templates(self.environment.parse(self.wording(name)))):
+                if part in self.environment.texts and part not in names:
+                    names.append(part)
+        return tuple(names[1:])
 
     def render(self, template: str, variables: Mapping[str, Any]) -> str:
         """The text of a template. VievalError names the template and what is wrong, or what the sample lacked for it."""
         try:
             return self.environment.text(template, variables).strip()
-        except TooMuch as error:
-            raise VievalError(f"prompt pack {self.name}, template {template}: {error}; mend the template") from None
-        except Exception as error:  # templates divide by zero, call themselves and the like
-            told = str(error) if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"
-            raise VievalError(
-                f"prompt pack {self.name}, template {template}: {' '.join(told.split())[:300]}; "
-                f"the sample's texts are {', '.join(k for k, v in variables.items() if isinstance(v, str)) or 'none'} "
-                "(a benchmark's come with `vieval prepare`)"
-            ) from None
+        except PromptTemplateError as error:
+            texts = ", ".join(name for name, value in variables.items() if isinstance(value, str)) or "none"
+            hint = f"; the sample's texts are {texts} (a benchmark's come with `vieval prepare`)"
+            is_absent = isinstance(error.__cause__, UndefinedError)
+            raise VievalError(f"prompt pack {self.name}, template {error}{hint if is_absent else ''}") from None
 
 
 def built_in(judge: str = "*") -> list[str]:
@@ -107,16 +103,15 @@ def load(name_or_folder: str) -> Pack:
     inside = root / name_or_folder
     folder = inside if name_or_folder.count("/") == 1 and isfile(inside / MANIFEST) else path_of(name_or_folder)
     manifest = _read_manifest(folder)
-    shared = {path.name: _read(root / SHARED, path.name) for path in sorted((root / SHARED).glob("*.jinja"))}
-    texts = shared | {path.name: _read(folder, path.name) for path in sorted(folder.glob("*.jinja"))}
-    environment = PackEnvironment(texts)
+    shared = {path.name: read_text(root / SHARED, path.name) for path in sorted((root / SHARED).glob("*.jinja"))}
+    texts = shared | {path.name: read_text(folder, path.name) for path in sorted(folder.glob("*.jinja"))}
+    try:
+        environment = PackEnvironment(texts)
+    except PromptTemplateError as error:
+        raise VievalError(f"{folder}/{error}; docs/extending/judge.md has what templates may use") from None
     digest = hashlib.sha256((folder / MANIFEST).read_bytes())
     for file, text in texts.items():
         digest.update(file.encode() + b"\0" + text.encode() + b"\0")
-        try:
-            environment.get_template(file)
-        except (TemplateError, ValueError, RecursionError, MemoryError) as error:
-            raise VievalError(f"{folder / file}: not a Jinja template ({' '.join(str(error).split())})") from None
     if absent := {q.template for q in manifest.questions.values()} - set(texts):
         raise VievalError(f"{folder / MANIFEST}: names the template {min(absent)}, which is not in the folder")
     questions = {key: PackQuestion(q.template, q.images, q.scores) for key, q in manifest.questions.items()}
@@ -131,18 +126,18 @@ def _read_manifest(folder: Path) -> _Manifest:
             f"{folder}: no prompt pack there ({MANIFEST} is missing); `vieval prompts list` shows the built-in ones"
         )
     try:
-        return _Manifest.model_validate(read_yaml(_read(folder, MANIFEST, "manifest")))
+        return _Manifest.model_validate(read_yaml(read_text(folder, MANIFEST, "manifest")))
     except ValueError as error:
         first = str(error).splitlines()
         raise VievalError(f"{path}: not a manifest ({' '.join(line.strip() for line in first[:3])})") from None
 
 
-def _read(folder: Path, file: str, what: str = "template") -> str:
-    """A text file of a pack, which lies in its folder: a link could show a server any file of this machine."""
+def read_text(folder: Path, file: str, what: str = "template") -> str:
+    """Return a text of a folder that others wrote; it lies there: a link could show a server any file of this machine."""
     path = folder / file
     try:
         if not is_below(path, folder):
-            raise VievalError(f"{path}: a link out of the pack's folder; copy the {what} there")
+            raise VievalError(f"{path}: outside its folder; copy the {what} there")
         if not isfile(path):
             raise VievalError(f"{path}: the {what} is not a file")
         if path.stat().st_size > _MOST_BYTES:

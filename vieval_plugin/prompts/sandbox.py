@@ -1,208 +1,189 @@
-"""Where templates of prompt packs run: no template, whoever wrote it, takes all time or memory, or calls what it should not.
+"""Templates of prompt packs, whoever wrote them: the part of Jinja that prompts need, bounded in what it can do.
 
-Jinja's sandbox keeps templates away from Python. It lets them loop for ever, double a text sixty times, or repeat a letter
-a billion times. Here everything that a template makes is charged to an allowance of characters, and so is every turn of a
-loop, every call and every included template, each as much as the longest template of the pack.
+Only the nodes, filters and tests listed here are compiled: no macros, no calls but of a template's own blocks, no
+multiplication. What every expression yields is charged to an allowance with all that hangs below it, and so are each turn
+of a loop, each block called and each template included, by the length of their source. So nothing works on what was not
+paid for, and nothing that is offered makes more of it than a small multiple.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
-from functools import wraps
+from traceback import walk_tb
 from typing import Any
 
-from jinja2 import DictLoader, Environment, StrictUndefined, Template, nodes, pass_context, pass_environment
-from jinja2.filters import make_attrgetter
-from jinja2.runtime import BlockReference, LoopContext, Macro
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import FunctionLoader, StrictUndefined, TemplateError, TemplateSyntaxError, nodes, pass_context
+from jinja2.runtime import BlockReference
+from jinja2.sandbox import SandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
 LONGEST = 1 << 20
 """Characters of the longest text that a template may make."""
-_ALLOWANCE = 64 << 20
-_LONGEST_RANGE = 10_000
-_LARGEST = 4096  # bits of a whole number
+_ALLOWANCE = 16 << 20  # characters
+_LONGEST_SOURCE = 1 << 18  # characters of a pack's templates
+_NODE = 16  # characters that a node and a value cost beside their text; compiling takes the square of the nodes
+_INCLUSION = 32 * _NODE
+_LONGEST_ARGUMENT = 32  # of a filter: it may stand in the result as often as the text has characters
 
+_CHARGED = frozenset(("Add", "Call", "Concat", "Dict", "Filter", "Getattr", "Getitem", "List", "Name", "Tuple"))
+_OFFERED = _CHARGED.union(
+    ("Assign", "AssignBlock", "Block", "Extends", "For", "If", "Include", "Output", "Scope", "Template", "With"),
+    ("And", "Compare", "CondExpr", "Const", "Keyword", "Neg", "Not", "Operand", "Or", "Pair", "Slice", "Sub", "Test"),
+    ("TemplateData",),
+)
 _FILTERS = (
-    *("abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "int", "items", "last", "length"),
-    *("list", "lower", "map", "max", "min", "reject", "rejectattr", "reverse", "select", "selectattr", "sort"),
-    *("string", "sum", "title", "trim", "unique", "upper", "wordcount"),
+    *("capitalize", "count", "d", "default", "dictsort", "first", "join", "last", "length", "list", "lower"),
+    *("replace", "string", "tojson", "trim", "upper"),
 )
-_METHODS = frozenset(
-    (
-        *("capitalize", "count", "endswith", "find", "get", "index", "isdigit", "items", "keys", "lower", "lstrip"),
-        *("rstrip", "split", "splitlines", "startswith", "strip", "title", "upper", "values", "cycle", "changed"),
-    )
-)
-_TURNS, _TOGETHER = "turns of a loop", "texts together"  # filters that no template can name
+_TESTS = ("defined", "even", "mapping", "none", "number", "odd", "sequence", "string", "undefined")
+_YIELDED, _TURNS = "what is yielded", "turns of a loop"  # filters that no template can name
+_TOO_LONG = f"the templates have more than {_LONGEST_SOURCE} characters together, or too many tags"
+_ONLY_BLOCKS = "nothing is called in prompts but self.BLOCK() and super()"
 
-_left: ContextVar[list[int] | None] = ContextVar("characters left", default=None)
+_left: ContextVar[list[int]] = ContextVar("characters left")
 
 
-class TooMuch(Exception):
-    """A template makes more than a prompt can be."""
+class PromptTemplateError(Exception):
+    """Any failure of a template, in one line with its name and, where known, its line."""
 
 
-class PackEnvironment(ImmutableSandboxedEnvironment):
-    """The environment of a pack's templates, which are given by name."""
-
-    intercepted_binops = frozenset(("+", "*", "**", "%"))
+class PackEnvironment(SandboxedEnvironment):
+    """The environment of a pack's templates, by name. PromptTemplateError for what cannot be compiled or is not offered."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         super().__init__(
-            loader=DictLoader(texts), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_made
+            loader=FunctionLoader(lambda name: (texts[name], name, None) if name in texts else None),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            optimized=False,  # it would compute while it compiles, where nothing is charged
+            cache_size=-1,
+            auto_reload=False,
         )
-        self._step = max(map(len, texts.values()), default=0) + 100
-        own = {"join": _joined, "replace": _replaced, "tojson": _without_indent(self.filters["tojson"])}
-        offered = own | {name: self.filters[name] for name in _FILTERS}
-        self.filters = {name: _charged(made) for name, made in offered.items()}
-        self.filters |= {_TURNS: self._turns, _TOGETHER: _charged(_joined)}
-        self.globals = {name: _GLOBALS.get(name, self.globals.get(name)) for name in ("range", "namespace", "dict")}
+        self.texts = texts
+        self.globals.clear()
+        self.filters = {name: self.filters[name] for name in _FILTERS}
+        self.filters |= {_YIELDED: _yielded, _TURNS: _turns}
+        self.tests = {name: self.tests[name] for name in _TESTS}
+        self._restriction = _Restriction()
+        self._longest = max(texts, key=lambda name: len(texts[name]))
+        if sum(map(len, texts.values())) > _LONGEST_SOURCE:
+            raise PromptTemplateError(f"{self._longest}: {_TOO_LONG}")
+        for name in texts:
+            try:
+                self.get_template(name)
+            except Exception as error:
+                raise _failure(name, error) from error
 
     def text(self, template: str, variables: Mapping[str, Any]) -> str:
-        """The text of a template. Templates do wrong in many ways: any exception may come of it."""
+        """Return the text of a template; PromptTemplateError where there is none."""
         before = _left.set([_ALLOWANCE])
         try:
-            text = self.get_template(template).render(**variables)
+            return str(_yielded(None, self.get_template(template).render(variables)))
+        except Exception as error:  # templates compare texts with numbers, include themselves and the like
+            raise _failure(template, error) from error
         finally:
             _left.reset(before)
-        _require_short(len(text))
-        return text
-
-    def is_safe_callable(self, obj: Any) -> bool:
-        """Whether a template may call something: its macros and blocks, and what makes little out of little."""
-        if isinstance(obj, (Macro, BlockReference, LoopContext)) or any(obj is one for one in self.globals.values()):
-            return True
-        owner = getattr(obj, "__self__", None)
-        return getattr(obj, "__name__", "") in _METHODS and isinstance(owner, (str, list, tuple, dict, LoopContext))
 
     def call(self, context: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
-        _charge(self._step)
-        return _made(super().call(context, obj, *args, **kwargs))
+        if not isinstance(obj, BlockReference):
+            raise TemplateError(_ONLY_BLOCKS)
+        self.join_path(self._longest)
+        return context.call(obj, *args, **kwargs)
 
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        _require_small(operator, left, right)
-        return _made(super().call_binop(context, operator, left, right))
+    def join_path(self, template: str, parent: str = "") -> str:  # called for what is included or extended
+        _charge(_INCLUSION + len(self.texts.get(template, "")))
+        return template
 
-    @pass_context  # so that it is not computed when the template is compiled
-    def _turns(self, _context: Any, iterable: Any) -> Iterable[Any]:
-        """What a loop runs over, each turn charged."""
-        if isinstance(iterable, Sized):
-            _charge(self._step * len(iterable))
-            return iterable  # type: ignore[return-value]
-        return _one_by_one(iterable, self._step)
-
-    # Jinja has no other place to see what is included, what a loop runs over and what `~` puts together.
-
-    def _load_template(self, name: str, globals: Any) -> Template:
-        _charge(self._step)
-        return super()._load_template(name, globals)
-
-    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        tree: nodes.Template = _Charging().visit(super()._parse(source, name, filename))
-        return tree
+    def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
+        return super()._generate(self._restriction.visit(source), *args, **kwargs)
 
 
-class _Charging(NodeTransformer):
-    """Puts filters that charge into a template's tree."""
+class _Restriction(NodeTransformer):
+    """Refuses what is not offered in the templates of a pack, and puts filters that charge around the rest."""
 
-    def visit_For(self, node: nodes.For) -> nodes.Node:
+    source = 0  # characters of all templates so far, with those of nodes
+
+    def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
+        before = self.source
+        self.source += _NODE + (len(node.data) if isinstance(node, nodes.TemplateData) else 0)
+        if reason := _TOO_LONG if self.source > _LONGEST_SOURCE else _refusal(node):
+            raise TemplateSyntaxError(reason, node.lineno)
         self.generic_visit(node)
-        node.iter = _filtered(node.iter, _TURNS)
-        return node
-
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
-        self.generic_visit(node)
-        return _filtered(nodes.List(node.nodes, lineno=node.lineno), _TOGETHER)
+        if isinstance(node, nodes.For):
+            node.iter = _filtered(node.iter, _TURNS, nodes.Const(self.source - before))
+        is_charged = type(node).__name__ in _CHARGED and getattr(node, "ctx", "load") == "load"
+        return _filtered(node, _YIELDED) if is_charged else node
 
 
-def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
-    return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
+def _filtered(node: nodes.Node, name: str, *arguments: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(node, name, list(arguments), [], None, None, lineno=node.lineno)
 
 
-def _charge(characters: int) -> None:
-    """Take what is made off the allowance of the render under way; nothing while a template is compiled."""
-    left = _left.get()
-    if left is not None:
-        left[0] -= characters
-        if left[0] < 0:
-            raise TooMuch("it loops or makes text without end")
+def _refusal(node: nodes.Node) -> str:
+    """Return the reason why a node is refused, or nothing."""
+    kind = type(node).__name__
+    if kind not in _OFFERED:
+        return f"{kind} is not offered in prompts"
+    if isinstance(node, nodes.Call):
+        owner = node.node.node if isinstance(node.node, nodes.Getattr) else node.node
+        return "" if isinstance(owner, nodes.Name) and owner.name in ("self", "super") else _ONLY_BLOCKS
+    if isinstance(node, (nodes.Filter, nodes.Test)):
+        known = _FILTERS if kind == "Filter" else _TESTS
+        if node.name not in known:
+            return f"no {kind.lower()} named {node.name!r} in prompts; there are {', '.join(known)}"
+        if node.name not in ("d", "default") and not all(map(_is_short, node.iter_child_nodes(exclude=("node",)))):
+            return f"{node.name}: arguments are texts of at most {_LONGEST_ARGUMENT} characters as they stand"
+    return ""
 
 
-def _made(value: Any) -> Any:
-    """A value that a template made, charged."""
-    size = len(value) if isinstance(value, (str, list, tuple, dict)) else len(str(value))
-    _require_short(size)
-    _charge(size)
+def _is_short(argument: nodes.Node) -> bool:
+    text = argument.value if isinstance(argument, nodes.Keyword) else argument
+    return isinstance(text, nodes.Const) and isinstance(text.value, str) and len(text.value) <= _LONGEST_ARGUMENT
+
+
+@pass_context  # nothing with a context is computed while a template is compiled
+def _turns(_context: Any, iterable: Iterable[Any], characters: int) -> list[Any]:
+    turns = list(iterable)
+    _charge(characters * len(turns))
+    return turns
+
+
+@pass_context
+def _yielded(_context: Any, value: Any) -> Any:
+    """Charge a value with all that hangs below it."""
+    size = len(value) if isinstance(value, str) else 0
+    if size > LONGEST:
+        raise TemplateError(f"a text of more than {LONGEST} characters")
+    _charge(_NODE + size)
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            _yielded(_context, item)
+    elif isinstance(value, Mapping):
+        _yielded(_context, list(value.items()))
     return value
 
 
-def _require_short(characters: int) -> None:
-    if characters > LONGEST:
-        raise TooMuch(f"it makes a text of more than {LONGEST} characters")
+def _charge(characters: int) -> None:
+    left = _left.get()
+    left[0] -= characters
+    if left[0] < 0:
+        raise TemplateError(f"it loops, or makes more than {_ALLOWANCE} characters on the way")
 
 
-def _require_small(operator: str, left: Any, right: Any) -> None:
-    """TooMuch where an operation would make something large; it is not done to find out."""
-    if isinstance(left, int) and isinstance(right, int):
-        bits = left.bit_length() * (right if operator == "**" else 1) + (right.bit_length() if operator == "*" else 0)
-        if bits > _LARGEST:
-            raise TooMuch("it makes a number of thousands of digits")
-    elif operator == "*":
-        times, repeated = (left, right) if isinstance(left, int) else (right, left)
-        if isinstance(times, int) and isinstance(repeated, Sized):
-            _require_short(times * len(repeated))
-    elif operator == "%" and isinstance(left, str):
-        raise TooMuch("it fills a pattern, which may make any width; join texts with ~")
-
-
-def _one_by_one(iterable: Iterable[Any], step: int) -> Iterator[Any]:
-    for value in iterable:
-        _charge(step)
-        yield value
-
-
-def _charged(made: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter whose results are charged; what is made piece by piece is charged where it is used."""
-
-    @wraps(made)
-    def filtering(*args: Any, **kwargs: Any) -> Any:
-        value = made(*args, **kwargs)
-        return _made(value) if isinstance(value, (str, list, tuple, dict)) else value
-
-    return filtering
-
-
-@pass_environment
-def _joined(environment: Environment, value: Iterable[Any], d: str = "", attribute: str | int | None = None) -> str:
-    """Jinja's `join`, which looks at the length first."""
-    given = map(make_attrgetter(environment, attribute), value) if attribute is not None else value
-    texts = [str(one) for one in given]
-    _require_short(sum(map(len, texts)) + len(d) * len(texts))
-    return d.join(texts)
-
-
-def _replaced(s: str, old: str, new: str, count: int | None = None) -> str:
-    """Jinja's `replace`, which looks at the length first."""
-    times = str(s).count(old) if count is None else min(str(s).count(old), count)
-    _require_short(len(str(s)) + times * max(len(new) - len(old), 0))
-    return str(s).replace(old, new, -1 if count is None else count)
-
-
-def _without_indent(tojson: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(tojson)
-    def filtering(context: Any, value: Any) -> Any:
-        return tojson(context, value)
-
-    return filtering
-
-
-def _range(*args: int) -> range:
-    numbers = range(*args)
-    if len(numbers) > _LONGEST_RANGE:
-        raise TooMuch(f"a range of more than {_LONGEST_RANGE} numbers")
-    return numbers
-
-
-_GLOBALS = {"range": _range, "dict": dict}
+def _failure(template: str, error: Exception) -> PromptTemplateError:
+    """Return the one line for an error: the innermost template and line of its traceback, and the reason."""
+    place = template
+    for frame, line in walk_tb(error.__traceback__):
+        if "__jinja_exception__" in frame.f_globals:  # a frame of a template's own line
+            place = f"{frame.f_code.co_filename}, line {line}"
+    if isinstance(error, TemplateSyntaxError):
+        place = f"{template}, line {error.lineno}"
+    if isinstance(error, (RecursionError, MemoryError, SyntaxError)):  # the last is Python's, of what Jinja compiles to
+        reason = "nested too deeply"
+    elif isinstance(error, TemplateError) and not isinstance(error, LookupError):
+        reason = str(error)
+    else:
+        reason = f"{type(error).__name__}: {error}"
+    return PromptTemplateError(" ".join(f"{place}: {reason[:300]}".split()))
