@@ -76,7 +76,7 @@ class _Client:
         self._backbone, self._seed = options.backbones[JUDGE], options.statistics.seed
         self.model, self.usage = self._backbone.model, Usage()
         path = options.store_path()
-        self._store = Store(path, options.store.refresh) if path else None
+        self._store = Store(path, options.store.refresh, options.store.max_age) if path else None
         self._stack, self._opened = AsyncExitStack(), dict[str, asyncio.Task[OpenAIBackend]]()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="vieval-judge", daemon=True)
