@@ -48,7 +48,9 @@ def clocks(attack: Attack) -> Row:
     run("ahead again", _YEAR, 0)
     with closing(sqlite3.connect(folder / "replies.sqlite")) as database:
         for what, ahead in (("a lease until next year", _YEAR), ("a lease of a machine that is gone", 8)):
-            database.execute("INSERT INTO claims SELECT key, 'elsewhere 1 x', ? FROM replies", (time.time() + ahead,))
+            database.execute(
+                "INSERT OR REPLACE INTO claims SELECT key, 'elsewhere 1 x', ? FROM replies", (time.time() + ahead,)
+            )
             database.execute("DELETE FROM replies")
             database.commit()
             ended = run(what, 0, questions)

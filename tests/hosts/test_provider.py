@@ -15,7 +15,6 @@ from tests import in_process
 from tests.fake_image_server import picture
 from tests.fake_server import FakeServer, Fault
 from tests.hosts.local_rows import local_rows, parquet
-from vieval_plugin import config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval import provider
 
@@ -31,7 +30,6 @@ def judged(tmp_path, monkeypatch):
         backbone = {"model": "fake", "base_url": server.base_url, "retries": 1, "patience": 1, **further}
         file = in_process.options_file(tmp_path / "o.yaml", tmp_path / "s.sqlite", backbones={"judge": backbone})
         monkeypatch.setenv("VIEVAL_CONFIG", str(file))
-        config.read.cache_clear()
         provider._made.cache_clear()
         return get_server("vieval", ServerConfig(model_name="gpt-4", max_tokens=16))
 
@@ -127,7 +125,6 @@ def test_the_hosts_own_text_tasks_are_judged_through_it_and_a_second_run_asks_no
         backbones = {"judge": {"model": "fake", "base_url": server.base_url}}
         file = in_process.options_file(tmp_path / "o.yaml", tmp_path / "s.sqlite", backbones=backbones)
         for turn in range(2):
-            config.read.cache_clear()
             provider._made.cache_clear()
             out = tmp_path / f"out{turn}"
             in_process.run(*in_process.command(model, "k12,mmvet", 6)[1:], "--output_path", out, options=file)

@@ -24,7 +24,6 @@ def options(tmp_path, monkeypatch):
     path = tmp_path / "vieval.yaml"
     path.write_text("store: {use: false}\njudges: {cigeval: {removed: [ocr, grounding]}}\n")
     monkeypatch.setenv("VIEVAL_CONFIG", str(path))
-    config.read.cache_clear()
 
 
 def test_runs_have_their_parts_groups_and_settings():
