@@ -22,6 +22,7 @@ from .clocks_and_locks import clocks, locked_store
 from .fault_server import FaultServer, Plan
 from .faults import BY_NAME, CHAT, FAULTS, LIKELIHOOD, NO_KEY, TRANSPORT, Fault
 from .files import Known
+from .labels import hostile_labels
 
 CONCURRENT = 64
 _VIESCORE, _VQASCORE = "vieval_demo_viescore", "vieval_demo_vqascore"
@@ -669,6 +670,7 @@ def scenarios(size: Size) -> dict[str, Callable[[Attack], Row]]:
         "signals": signals,
         "clocks": clocks,
         "locked": locked_store,
+        "labels": hostile_labels,
     }
     if size.short:
         return {name: found[name] for name in ("healthy", "viescore", "kills", "two")} | {"leaks": leaks}
