@@ -1,5 +1,6 @@
 """Options: defaults, a file, and what is said when the file is wrong."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,6 @@ def write(tmp_path, monkeypatch):
         path = tmp_path / "vieval.yaml"
         path.write_text(text)
         monkeypatch.setenv("VIEVAL_CONFIG", str(path))
-        config.read.cache_clear()
         return path
 
     return written
@@ -115,6 +115,26 @@ def test_the_options_of_a_scored_run_can_be_read_again():
 def test_a_file_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setenv("VIEVAL_CONFIG", "/nowhere/v.yaml")
     with pytest.raises(VievalError, match="/nowhere/v.yaml: the options file cannot be read"):
+        config.current()
+
+
+def test_a_file_that_is_changed_is_read_again(tmp_path, monkeypatch):
+    """Also within one tick of the file system's clock, to the same length, and by a folder that was made since."""
+    path = tmp_path / "vieval.yaml"
+    monkeypatch.setenv("VIEVAL_CONFIG", str(path))
+    for seed in (1, 2, 3):
+        path.write_text(f"statistics: {{seed: {seed}}}")
+        os.utime(path, (1, 1))
+        assert config.current().statistics.seed == seed
+    path.write_text("scorers: {dino: {model: weights}}")
+    assert config.current().scorers["dino"].model == "weights"
+    (tmp_path / "weights").mkdir()
+    assert config.current().scorers["dino"].model == str(tmp_path / "weights")
+    path.write_text("statistics: [")
+    with pytest.raises(VievalError, match="not YAML"):
+        config.current()
+    path.unlink()
+    with pytest.raises(VievalError, match="cannot be read"):
         config.current()
 
 

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # nothing is imported here, so that Ctrl-C finds the command's own handler early
 if TYPE_CHECKING:
+    from typing import Any
+
     from vieval_plugin.config import Backbone
     from vieval_plugin.errors import VievalError
     from vieval_plugin.judges.contests import Contest, Votes
@@ -59,6 +59,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """A public name, imported when it is first asked for: a judge alone needs none of what runs it."""
+    import importlib
+
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

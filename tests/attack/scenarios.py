@@ -18,10 +18,12 @@ from typing import Any
 from . import files
 from .checks import Row, check, verdicts_of
 from .clients import LIMITS, Client, Ended, Workshop, all_ended, lmms_eval, options, score
+from .clocks_and_locks import clocks, locked_store
 from .fault_server import FaultServer, Plan
 from .faults import BY_NAME, CHAT, FAULTS, LIKELIHOOD, NO_KEY, TRANSPORT, Fault
 from .files import Known
 from .generators import named_files
+from .labels import hostile_labels
 from .names import names_and_keys
 from .templates import hostile_packs
 
@@ -672,6 +674,9 @@ def scenarios(size: Size) -> dict[str, Callable[[Attack], Row]]:
         "disk": full_disk,
         "store": damaged_store,
         "signals": signals,
+        "clocks": clocks,
+        "locked": locked_store,
+        "labels": hostile_labels,
     }
     if size.short:
         return {name: found[name] for name in ("healthy", "viescore", "kills", "two")} | {"leaks": leaks}

@@ -17,7 +17,7 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"
 from tests.fake_server import FakeServer, Fault
 from tests.one_server import all_of, asking, chat, error, saying, serving
 from tests.work import until
-from vieval_plugin.backends import claims
+from vieval_plugin.backends import claims, store
 from vieval_plugin.backends.store import Store
 from vieval_plugin.judges.protocol import Failure, Text
 
@@ -52,11 +52,10 @@ async def test_what_another_asks_is_waited_for_and_not_asked_again(path):
 
 async def test_to_wait_for_another_holds_up_nothing_else(path):
     with FakeServer(latency=0.01) as server:
-        store = Store(path)
-        async with asking(server.base_url, store=store) as backend:
+        async with asking(server.base_url, store=Store(path)) as backend:
             for number in range(40):  # more than there are slots
                 question = chat(f"theirs {number}")
-                assert Store(path).claim(backend._key(question, {}, 0), 1000)
+                assert Store(path).claim(backend._key(question, {}, 0))
             waiting = [asyncio.ensure_future(backend.answer(chat(f"theirs {n}"))) for n in range(40)]
             await asyncio.wait_for(all_of(backend, 40, "ours"), 120)
             assert not any(task.done() for task in waiting)
@@ -111,16 +110,17 @@ async def test_an_empty_answer_that_its_limit_cut_is_kept(path):
 
 
 async def test_a_claim_that_nobody_renews_is_taken_over(path, monkeypatch):
+    monkeypatch.setattr(store, "LEASE", 0.5)
     with FakeServer() as server:
         async with asking(server.base_url, store=Store(path)) as backend:
             begun = time.monotonic()
-            Store(path).claim(backend._key(chat("x"), {}, 0), 0.5)
+            Store(path).claim(backend._key(chat("x"), {}, 0))
             assert isinstance(await asyncio.wait_for(backend.answer(chat("x")), 120), Text)
             assert time.monotonic() - begun > 0.4
 
 
 async def test_a_claim_is_renewed_while_its_question_is_under_way(path, monkeypatch):
-    monkeypatch.setattr(claims, "_CLAIM", 2)
+    monkeypatch.setattr(store, "LEASE", 2)
     monkeypatch.setattr(claims, "_RENEWED", 0.1)
     with FakeServer(latency=3) as server:
         one, other = Store(path), Store(path)
@@ -131,22 +131,23 @@ async def test_a_claim_is_renewed_while_its_question_is_under_way(path, monkeypa
         assert server.stats()["requests"] == 1
 
 
-async def test_a_question_that_another_asks_for_ever_is_asked_in_the_end(path):
+async def test_a_question_that_another_asks_for_ever_is_asked_in_the_end(path, monkeypatch):
+    monkeypatch.setattr(store, "LEASE", 1000.0)
     with FakeServer() as server:
         async with asking(server.base_url, store=Store(path), deadline=0.1, retries=0, patience=0.3) as backend:
-            Store(path).claim(backend._key(chat("x"), {}, 0), 1000)
+            Store(path).claim(backend._key(chat("x"), {}, 0))
             assert isinstance(await asyncio.wait_for(backend.answer(chat("x")), 120), Text)
 
 
 def test_claims_of_a_process_that_is_gone_are_dropped_when_a_store_is_opened(path):
     code = "import sys; from vieval_plugin.backends.store import Store; from pathlib import Path; import os\n"
-    code += "assert Store(Path(sys.argv[1])).claim('k', 1000); os.kill(os.getpid(), 9)"
+    code += "assert Store(Path(sys.argv[1])).claim('k'); os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=600)
     assert claimed(path) == ["k"]
     store = Store(path)
     assert claimed(path) == []
-    assert store.claim("k", 1000)
-    assert not Store(path).claim("k", 1000)  # this one lives
+    assert store.claim("k")
+    assert not Store(path).claim("k")  # this one lives
 
 
 async def test_a_run_that_is_ended_gives_up_its_claims(path):

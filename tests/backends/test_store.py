@@ -148,7 +148,7 @@ def test_a_store_of_another_version_is_left_alone(path):
     store.remember("schema", "77")
     store.close()
     before = path.read_bytes()
-    with pytest.raises(VievalError, match=r"replies.sqlite: a store of schema 77, .* has 2"):
+    with pytest.raises(VievalError, match=r"replies.sqlite: a store of schema 77, .* has 3"):
         Store(path)
     assert path.read_bytes() == before
 

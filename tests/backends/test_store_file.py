@@ -1,7 +1,5 @@
-"""The file of the store: the user's alone, upgraded in place, and never somebody else's; what is damaged is absent."""
+"""The file of the store: the user's alone, and never somebody else's; what is damaged is absent."""
 
-import json
-import math
 import os
 import sqlite3
 import stat
@@ -11,7 +9,7 @@ import pytest
 
 from vieval_plugin.backends.store import Store
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import Probabilities, Text
+from vieval_plugin.judges.protocol import Text
 
 
 @pytest.fixture
@@ -21,21 +19,6 @@ def path(tmp_path):
 
 def everything_below(folder):
     return {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.rglob("*")}
-
-
-def schema_1(path, rows):
-    """A store as versions before checksums left it."""
-    database = sqlite3.connect(path)
-    database.execute("PRAGMA journal_mode=WAL")
-    database.execute("CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
-    database.execute(
-        "CREATE TABLE replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, stored REAL NOT NULL) "
-        "WITHOUT ROWID"
-    )
-    database.execute("INSERT INTO about VALUES ('schema', '1'), ('schemas m http://x', 'enforced')")
-    database.executemany("INSERT INTO replies VALUES (?, ?, CAST(? AS TEXT), 1.5)", rows)
-    database.commit()
-    database.close()
 
 
 # Somebody else's file.
@@ -122,36 +105,6 @@ def test_the_mode_that_a_user_gave_a_store_stays(path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o660
 
 
-# Older stores.
-
-
-def test_a_store_of_schema_1_is_upgraded_and_keeps_its_replies(path):
-    replies = {"a": Text("é \ud83d", 3, None), "b": Probabilities((0.1,), (0.2,))}
-    old = {key: json.dumps({"kind": type(r).__name__, **vars(r), "notes": ()}) for key, r in replies.items()}
-    schema_1(path, [(key, "m", text.replace(', "notes": []', "")) for key, text in old.items()])
-    path.chmod(0o644)
-    store = Store(path)
-    assert {key: store.get(key) for key in replies} == replies
-    assert store.info() == [("m", 2, 1.5, 1.5)]
-    assert store.remembered("schemas m http://x") == "enforced"
-    assert store.remembered("schema") == "2"
-    assert store.put("a", "m", Text("another")) == replies["a"]
-    store.close()
-    assert Store(path).get("b") == replies["b"]
-    assert sys.platform == "win32" or stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_what_schema_1_let_in_and_no_reply_can_say_is_absent_after_the_upgrade(path, capsys):
-    nan = json.dumps({"kind": "Probabilities", "low": [math.nan], "high": [math.nan]})
-    good = json.dumps({"kind": "Text", "text": "x", "input_tokens": None, "output_tokens": 1})
-    rows = [("nan", "m", nan), ("cut", "m", good[:-9]), ("raw", "m", b"\xff\xfe\x00"), ("good", "m", good)]
-    schema_1(path, rows)
-    store = Store(path)
-    assert [store.get(key) for key in ("nan", "cut", "raw", "good")] == [None, None, None, Text("x", None, 1)]
-    assert [row["key"] for row in store.export()] == ["good"]
-    assert capsys.readouterr().err.count("damaged") == 1
-
-
 # Damage.
 
 
@@ -219,9 +172,9 @@ def test_a_row_of_the_wrong_types_is_absent_though_its_checksum_is_right(path, t
     from vieval_plugin.backends.store_file import checksum
 
     store = Store(path)
-    row = ("k", "m", text, 1.0, checksum("k", "m", text))
+    row = ("k", "m", text, 1.0, checksum("k", "m", text), 0)
     with sqlite3.connect(path) as database:
-        database.execute("INSERT INTO replies VALUES (?, ?, ?, ?, ?)", row)
+        database.execute("INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?)", row)
     database.close()
     assert store.get("k") is None
 

@@ -1,7 +1,9 @@
 """How our commands end: output is tried before anything is paid for, signals end them in order, nothing ends in a traceback."""
 
 import asyncio
+import configparser
 import gc
+import importlib.metadata
 import json
 import logging
 import os
@@ -266,6 +268,59 @@ def test_who_stops_reading_is_no_error(samples):
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait() in (1, 120)
+
+
+# An interrupt that comes when a module is looked for, or at the end of the interpreter.
+_INTERRUPTED = """
+import atexit, os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["INTERRUPT_AT"]:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+if os.environ["INTERRUPT_AT"] == "exit":
+    atexit.register(os.kill, os.getpid(), signal.SIGINT)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+@pytest.mark.parametrize("by", ["module", "script"])
+@pytest.mark.parametrize(
+    "place",
+    ["vieval_plugin.cli", "platformdirs", "vieval_plugin.run.ending", "vieval_plugin.cli.audit", "yaml", "exit"],
+)
+def test_ctrl_c_leaves_no_traceback_from_the_first_import_to_the_last_moment(tmp_path, by, place):
+    (tmp_path / "sitecustomize.py").write_text(_INTERRUPTED)
+    scripts = importlib.metadata.EntryPoint("vieval", *_entry_point())
+    ran = {
+        "module": ["-m", "vieval_plugin"],
+        "script": ["-c", f"import sys; from {scripts.module} import {scripts.attr} as main; sys.exit(main())"],
+    }[by]
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{HERE}", "INTERRUPT_AT": place}
+    command = [sys.executable, *ran, "config"]
+    ended = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode in (130, -signal.SIGINT)
+    assert "Traceback" not in ended.stderr
+    assert len(ended.stderr.splitlines()) <= 1
+
+
+def _entry_point():
+    """The value and group of the command in setup.cfg."""
+    parser = configparser.ConfigParser()
+    parser.read(HERE / "setup.cfg")
+    scripts = parser["options.entry_points"]["console_scripts"]
+    return dict(line.split(" = ") for line in scripts.strip().splitlines())["vieval"], "console_scripts"
+
+
+def test_ctrl_c_that_is_ignored_stays_ignored_from_the_first_import(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(_INTERRUPTED)
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{HERE}", "INTERRUPT_AT": "platformdirs"}
+    command = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", sys.executable, "-m", "vieval_plugin", "config"]
+    ended = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("trouble", ["key", "death", "ctrl-c"])

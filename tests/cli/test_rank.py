@@ -186,8 +186,8 @@ def test_raters_are_told_how_far_they_agree(tmp_path: Path, capsys: pytest.Captu
     ("rows", "said"),
     [
         (["own,tig,other,good,,ann,SC,1"], "line 2: own/tig/good/other is not among these verdicts"),
-        (["own,tig,u1,good,,ann,SC,1.5"], "line 2: value is '1.5', not a number from 0 to 1"),
-        (["own,tig,u1,good,,ann,SC,nan"], "line 2: value is 'nan', not a number from 0 to 1"),
+        (["own,tig,u1,good,,ann,SC,1.5"], "line 2: value is 1.5, not a rating from 0 to 1"),
+        (["own,tig,u1,good,,ann,SC,nan"], 'line 2: value is "nan", not a rating from 0 to 1'),
         (["own,tig,u1,good,,ann,beauty,1"], "line 2: aspect is 'beauty', not one of SC, PQ, O, vote"),
         (["own,tig,u1,good,-1,ann,SC,1"], "line 2: draw is '-1', not a whole number from 0"),
         (["own,tig,u1,good,,,SC,1"], 'line 2: rater is "", not a text'),

@@ -4,7 +4,6 @@ import itertools
 import json
 
 from tests.fake_server import FakeServer
-from vieval_plugin import config
 from vieval_plugin.cli import main
 
 
@@ -39,7 +38,6 @@ def test_so_does_the_option(samples_file, tmp_path, monkeypatch):
     with FakeServer(reply=numbering(), schema_support="rejected") as server:
         for refresh in ("false", "true", "false"):
             options.write_text(f"store: {{path: r.sqlite, refresh: {refresh}}}\n")
-            config.read.cache_clear()
             command = ["score", str(samples_file), "--model", "fake", "--base-url", server.base_url]
             assert main([*command, "--out", str(out)]) == 0
             seen.append(answers(out))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 import time
+
+from tqdm import tqdm
 
 from vieval_plugin.backends.checks import Answer
 from vieval_plugin.backends.store import Store
 
-# a process that was killed holds others up for this long at most; one that lives renews its claims in time
-_CLAIM, _RENEWED = 15.0, 4.0
+_RENEWED = 4.0  # well before a lease ends
 _LOOK = 0.2
+_SILENT = 2.0
 
 
 class Claims:
@@ -26,14 +29,21 @@ class Claims:
         self._held: set[str] = set()
         self._done: list[str] = []
         self._renewing: asyncio.Task[None] | None = None
+        self._wait_announced = False
 
     async def reply_or_turn(self, key: str) -> Answer | None:
         """None as soon as the question is ours to ask; its reply where another process was asking it and has one.
 
         A process that asks for longer than a question of ours may take is not waited for.
         """
-        until = time.monotonic() + self._longest_wait
-        while not self._store.claim(key, _CLAIM) and time.monotonic() < until:
+        begun = time.monotonic()
+        while not self._store.claim(key) and (waited := time.monotonic() - begun) < self._longest_wait:
+            if waited > _SILENT and not self._wait_announced:
+                self._wait_announced = True
+                message = (
+                    f"waiting for another process that asks the same questions, {self._longest_wait:.0f} s each at most"
+                )
+                tqdm.write(f"vieval: {self._store.path}: {message}", file=sys.stderr)
             await asyncio.sleep(_LOOK * (0.5 + random.random()))
             if (reply := self._store.get(key)) is not None:
                 return reply
@@ -66,4 +76,4 @@ class Claims:
             done, self._done = self._done, []
             self._store.release(done)
             if self._held:
-                self._store.renew_claims(_CLAIM)
+                self._store.renew_claims()

@@ -55,4 +55,4 @@ def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
 
 def _natural(name: str) -> list[tuple[bool, int, str]]:
     """Layers in the order of their numbers: 2 before 10, and numbers before names."""
-    return [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"[._]", name)]
+    return [(not part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"[._]", name)]

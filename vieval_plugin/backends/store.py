@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import secrets
 import socket
@@ -23,9 +24,25 @@ from tqdm import tqdm
 
 from vieval_plugin.backends import store_file
 from vieval_plugin.backends.checks import Answer, fault
-from vieval_plugin.backends.store_file import checksum
+from vieval_plugin.backends.store_file import checksum, is_locked, locked
+from vieval_plugin.backends.store_spool import Spool, left_behind
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Chat, Image, Likelihood, Measurement, Probabilities, Text
+
+LEASE = 15.0
+"""Seconds that a process may ask a question before it has to claim it again; one that was killed holds others up so long."""
+REST = 4.0
+"""Seconds until a store that was found locked is written to again."""
+
+# a clock says how old a reply is, and no more: what is asked anew goes by run numbers. A reply of the future has no age
+_COUNTS = "run >= :since AND (:max_age IS NULL OR stored BETWEEN :now - :max_age AND :now)"
+_PUT = (
+    "INSERT INTO replies VALUES (:key, :model, :reply, :stored, :checksum, :run) ON CONFLICT (key) DO UPDATE SET "
+    "model = excluded.model, reply = excluded.reply, stored = excluded.stored, checksum = excluded.checksum, "
+    f"run = excluded.run WHERE NOT ({_COUNTS})"
+)
+# twice, because who waits for its turn to write has looked at the clock before
+_VOID = "until NOT BETWEEN :now AND :now + 2 * :lease"
 
 _KINDS: Mapping[str, Callable[..., Answer]] = {kind.__name__: kind for kind in (Text, Probabilities, Measurement)}
 
@@ -69,27 +86,34 @@ class Store:
     """A file of replies by key; the model is kept beside each to list and clear by.
 
     With `refresh`, what was stored before it was opened is as if absent, and replaced; with `max_age`, what is older
-    than so many seconds.
+    than so many seconds, or of the future. While another process has the file locked, replies go into a file beside it.
     """
 
     def __init__(self, path: Path, refresh: bool = False, max_age: float | None = None) -> None:
         """Open or create the file. VievalError if it is no store, of another version, or cannot be written."""
         self.path = path
         self._database = store_file.connect(path)
-        self._since, self._max_age = -1.0, max_age
+        self._since, self._max_age = 0, max_age
         self._owner = f"{socket.gethostname()} {os.getpid()} {secrets.token_hex(4)}"
-        self._told = False
+        self._spool = Spool(path.resolve())
+        self._locked_until = -math.inf
+        self._damage_announced = self._lock_announced = False
+        for file in left_behind(path.resolve()):
+            self._spool.take(file)
+        self._drop_dead_claims()
         if refresh:
             self.ask_anew()
             self._forget()
-        self._drop_dead_claims()
 
     def get(self, key: str) -> Answer | None:
         """The reply stored under a key, or None."""
         rows = self._rows(
-            "SELECT model, reply, checksum FROM replies WHERE key = ? AND stored >= ?", (key, self._oldest())
+            f"SELECT model, reply, checksum FROM replies WHERE key = :key AND {_COUNTS}", {"key": key, **self._bounds()}
         )
-        return self._read(key, *rows[0]) if rows else None
+        if rows:
+            return self._read(key, *rows[0])
+        row = self._spool.rows.get(key)
+        return from_stored(row["reply"]) if row and row["run"] >= self._since else None
 
     def put(self, key: str, model: str, reply: Answer) -> Answer:
         """Store a reply and return the one to use: the first under a key stays, so that two processes have the same.
@@ -97,44 +121,46 @@ class Store:
         ValueError for a reply with values that none can have.
         """
         text = to_stored(reply)
-        row = (key, model, text, time.time(), checksum(key, model, text), self._oldest())
+        row = {"key": key, "model": model, "reply": text, "stored": time.time(), "run": self._run()}
+        row["checksum"] = checksum(key, model, text)
         for _ in range(2):
-            if self._do(
-                "INSERT INTO replies VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET model = excluded.model, "
-                "reply = excluded.reply, stored = excluded.stored, checksum = excluded.checksum WHERE stored < ?",
-                row,
-            ):
+            changed = self._write_unless_locked(_PUT, {**row, **self._bounds()})
+            if changed:
                 return reply
             if (kept := self.get(key)) is not None:
                 return kept
+            if changed is None:
+                self._spool_row(row)
+                return reply
             # it was damaged, and is gone now that it was looked at
         return reply
 
     def ask_anew(self) -> None:
         """From now on, what was stored before this moment is as if absent."""
-        self._since = time.time()
+        self._write("UPDATE about SET value = value + 1 WHERE name = 'run'")
+        self._since = self._run()
 
-    def claim(self, key: str, seconds: float) -> bool:
-        """Whether a question is this process's to ask for so many seconds; else another is asking it."""
-        now = time.time()
-        return bool(
-            self._do(
-                "INSERT INTO claims VALUES (?, ?, ?) "
-                "ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE until < ?",
-                (key, self._owner, now + seconds, now),
-            )
+    def claim(self, key: str) -> bool:
+        """Whether a question is this process's to ask until its lease ends; else another is asking it."""
+        lease = {"key": key, "owner": self._owner, **_lease()}
+        claimed = self._write_unless_locked(
+            "INSERT INTO claims VALUES (:key, :owner, :now + :lease) "
+            f"ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE {_VOID}",
+            lease,
         )
+        if claimed is None:
+            return not self._rows(f"SELECT 1 FROM claims WHERE key = :key AND NOT ({_VOID})", lease)
+        return bool(claimed)
 
-    def renew_claims(self, seconds: float) -> None:
-        """Keep what this process has claimed for so many seconds more."""
-        self._do("UPDATE claims SET until = ? WHERE owner = ?", (time.time() + seconds, self._owner))
+    def renew_claims(self) -> None:
+        """Begin the leases of this process again."""
+        owned = {"owner": self._owner, **_lease()}
+        self._write_unless_locked("UPDATE claims SET until = :now + :lease WHERE owner = :owner", owned)
 
     def release(self, keys: Iterable[str]) -> None:
         """Give up claims: what is stored needs none, and what failed may be asked by another."""
-        self._do("BEGIN")
-        for key in keys:
-            self._do("DELETE FROM claims WHERE key = ? AND owner = ?", (key, self._owner))
-        self._do("COMMIT")
+        owned = [{"key": key, "owner": self._owner} for key in keys]
+        self._write_unless_locked("DELETE FROM claims WHERE key = :key AND owner = :owner", *owned)
 
     def remembered(self, name: str) -> str | None:
         """A fact noted about a server or the store."""
@@ -143,7 +169,7 @@ class Store:
 
     def remember(self, name: str, value: str) -> None:
         """Note a fact, such as whether a server enforces schemas."""
-        self._do("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
+        self._write_unless_locked("INSERT OR REPLACE INTO about VALUES (:name, :value)", {"name": name, "value": value})
 
     def info(self) -> list[tuple[str, int, float, float]]:
         """Per model: its name, number of replies, time of the first and of the last."""
@@ -163,25 +189,32 @@ class Store:
 
     def clear(self, model: str | None = None) -> int:
         """Delete the replies of a model, or all; how many there were."""
-        where, values = ("WHERE model = ?", (model,)) if model is not None else ("", ())
         self._forget()
-        deleted = self._do(f"DELETE FROM replies {where}", values)
-        self._do("VACUUM")
+        deleted = self._write("DELETE FROM replies WHERE :model IS NULL OR model = :model", {"model": model})
+        self._write("VACUUM")
         return deleted
 
     def close(self) -> None:
         try:
-            self._do("DELETE FROM claims WHERE owner = ?", (self._owner,))
+            self._locked_until = -math.inf
+            self._write_unless_locked("DELETE FROM claims WHERE owner = :owner", {"owner": self._owner})
+            if self._spool.rows:
+                message = f"{len(self._spool.rows)} replies are in {self._spool.path}, where the next run finds them"
+                tqdm.write(f"vieval: {locked(self.path)} still; {message}", file=sys.stderr)
         finally:
             self._database.close()
 
-    def _oldest(self) -> float:
-        """The moment before which what was stored does not count."""
-        return self._since if self._max_age is None else max(self._since, time.time() - self._max_age)
+    def _run(self) -> int:
+        """The number of the run that last asked anew."""
+        return int(self.remembered("run") or 0)
+
+    def _bounds(self) -> dict[str, float | None]:
+        """The values of `_COUNTS`."""
+        return {"since": self._since, "max_age": self._max_age, "now": time.time()}
 
     def _forget(self) -> None:
         """What was found out about servers may be out of date too, and costs one call."""
-        self._do("DELETE FROM about WHERE name != 'schema'")
+        self._write("DELETE FROM about WHERE name NOT IN ('schema', 'run')")
 
     def _read(self, key: str, model: str, text: str, check: str) -> Answer | None:
         """A row's reply; one that is not what was stored is said once, and gone."""
@@ -190,36 +223,83 @@ class Store:
                 return from_stored(text)
         except (AttributeError, TypeError, ValueError):
             pass
-        if not self._told:
-            self._told = True
-            said = "a stored reply is damaged and counts as absent, and so does any other that is"
-            tqdm.write(f"vieval: {self.path}: {said}", file=sys.stderr)
-        self._do("DELETE FROM replies WHERE key = ? AND checksum = ?", (key, check))
+        if not self._damage_announced:
+            self._damage_announced = True
+            message = "a stored reply is damaged and counts as absent, and so does any other that is"
+            tqdm.write(f"vieval: {self.path}: {message}", file=sys.stderr)
+        damaged = {"key": key, "checksum": check}
+        self._write_unless_locked("DELETE FROM replies WHERE key = :key AND checksum = :checksum", damaged)
         return None
 
     def _drop_dead_claims(self) -> None:
         """Give up what processes claimed that were killed, as far as can be told: those of this machine."""
-        self._do("DELETE FROM claims WHERE until < ?", (time.time(),))
-        for (owner,) in self._rows("SELECT DISTINCT owner FROM claims"):
-            if _is_dead(str(owner)):
-                self._do("DELETE FROM claims WHERE owner = ?", (owner,))
+        self._write_unless_locked(f"DELETE FROM claims WHERE {_VOID}", _lease())
+        owners = [str(owner) for (owner,) in self._rows("SELECT DISTINCT owner FROM claims")]
+        dead = [{"owner": owner} for owner in owners if _is_dead(owner)]
+        self._write_unless_locked("DELETE FROM claims WHERE owner = :owner", *dead)
 
-    def _do(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement; how many rows it changed."""
+    def _spool_row(self, row: Mapping[str, Any]) -> None:
+        """Keep a reply beside the store until the store is free."""
         try:
-            return self._database.execute(statement, values).rowcount
+            self._spool.add(row)
+        except OSError as error:
+            raise self._failed(error) from None
+        if not self._lock_announced:
+            self._lock_announced = True
+            message = f"replies go into {self._spool.path} until it is free"
+            tqdm.write(f"vieval: {locked(self.path)}; {message}", file=sys.stderr)
+
+    def _write_unless_locked(self, statement: str, *values: Mapping[str, Any]) -> int | None:
+        """Run a statement for each of some values; how many rows it changed, None while another has the store locked."""
+        if not values or time.monotonic() < self._locked_until:
+            return None if values else 0
+        try:
+            if self._spool.rows:
+                # what is of an earlier run is replaced, as it would have been then
+                rows = self._spool.rows.values()
+                self._in_one([(_PUT, {**self._bounds(), "since": row["run"], **row}) for row in rows])
+                self._spool.clear()
+            if len(values) == 1:
+                return self._database.execute(statement, values[0]).rowcount
+            return self._in_one([(statement, row) for row in values])
+        except sqlite3.Error as error:
+            if not is_locked(error):
+                raise self._failed(error) from None
+        self._locked_until = time.monotonic() + REST
+        return None
+
+    def _in_one(self, statements: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
+        """Run statements in one transaction; how many rows they changed."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            changed = sum(self._database.execute(statement, values).rowcount for statement, values in statements)
+            self._database.execute("COMMIT")
+        except BaseException:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            raise
+        return changed
+
+    def _write(self, statement: str, values: Mapping[str, Any] | None = None) -> int:
+        """Run a statement as soon as no other process has the store locked; how many rows it changed."""
+        try:
+            return store_file.in_turn(self.path, lambda: self._database.execute(statement, values or {}).rowcount)
         except sqlite3.Error as error:
             raise self._failed(error) from None
 
-    def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+    def _rows(self, statement: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> list[Any]:
         try:
-            return self._database.execute(statement, values).fetchall()
+            return store_file.in_turn(self.path, lambda: self._database.execute(statement, values).fetchall())
         except sqlite3.Error as error:
             raise self._failed(error) from None
 
-    def _failed(self, error: sqlite3.Error) -> VievalError:
+    def _failed(self, error: Exception) -> VievalError:
         remedy = "free the disk or set store.path elsewhere"
         return VievalError(f"{self.path}: the store of replies failed ({error}); {remedy}")
+
+
+def _lease() -> dict[str, float]:
+    return {"now": time.time(), "lease": LEASE}
 
 
 def _is_dead(owner: str) -> bool:

@@ -215,9 +215,8 @@ def from_mapping(document: Mapping[str, Any], whose: str) -> Config:
         raise VievalError(f"{whose}: {_explain(error)}") from None
 
 
-@lru_cache(maxsize=8)
 def read(path: str) -> Config:
-    """Options from a YAML file; the defaults for an empty path.
+    """Options from a YAML file as it is now; the defaults for an empty path.
 
     Relative paths in the file start at the file's folder. VievalError names what is wrong, and for an unknown key the nearest known one.
     """
@@ -225,8 +224,8 @@ def read(path: str) -> Config:
         return Config()
     file = path_of(path)
     try:
-        document = read_yaml(file.read_text(encoding="utf-8")) or {}
-        config = Config.model_validate(document)
+        text = file.read_text(encoding="utf-8")
+        absolute: Config = anchored(_validated(text), file.parent)
     except OSError as error:
         raise VievalError(
             f"{file}: the options file cannot be read ({error.strerror}); {FILE_VARIABLE} names it"
@@ -235,8 +234,13 @@ def read(path: str) -> Config:
         raise VievalError(f"{file}: {_explain(error)}") from None
     except ValueError as error:
         raise VievalError(f"{file}: not YAML ({error})") from None
-    absolute: Config = anchored(config, file.parent)
     return absolute
+
+
+@lru_cache(maxsize=8)
+def _validated(text: str) -> Config:
+    """The options of a file's text, as hosts ask for them at each sample."""
+    return Config.model_validate(read_yaml(text) or {})
 
 
 _adapters: dict[type[Any], TypeAdapter[Any]] = {}

@@ -5,13 +5,12 @@ Source: Li et al., AGIQA-3K (2023). Each score is the mean of some twenty people
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 
 from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.data.reading.folders import DataFolder
-from vieval_plugin.data.reading.rows import KIND, Row, rating, read_table
+from vieval_plugin.data.reading.rows import KIND, read_table
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.meta_evaluation.labels import WithLabels
@@ -44,21 +43,13 @@ def read(folder: Path, part: str) -> list[Sample]:
                 SampleId(NAME, part, named[1], named[2]),
                 {"output": Image(folder / "images" / name)},
                 {"prompt": row.text("prompt")},
-                {aspect: (_score(row, column),) for aspect, column in ASPECTS.items()},
+                {aspect: (row.number(column, LOWEST, HIGHEST),) for aspect, column in ASPECTS.items()},
                 tuple(dict.fromkeys(word for column in _TAGS if (word := row.cells[column].strip()))),
                 KIND,
                 group=row.text("prompt"),
             )
         )
     return samples
-
-
-def _score(row: Row, column: str) -> float:
-    try:
-        value = float(row.text(column))
-    except ValueError:
-        value = math.nan
-    return rating(value if math.isfinite(value) else row.cells[column], LOWEST, HIGHEST, f"{row.where}: {column}")
 
 
 _FOLDER = DataFolder(NAME, {"all": 2982}, read, ADVICE)

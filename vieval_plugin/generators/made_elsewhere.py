@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.data.reading.sample_rows import BadLine, lines_of_file, samples_of_line
+from vieval_plugin.data.reading.sample_rows import BadLine, draw_of, lines_of_file, samples_of_line
 from vieval_plugin.errors import VievalError
 from vieval_plugin.generators.wanted import Wanted, answer_json
 from vieval_plugin.untrusted import isdir, path_of
@@ -99,11 +99,11 @@ def _rows(folder: Path, number: int, line: bytes) -> Iterator[tuple[str, str, st
     except (ValueError, RecursionError):
         raise BadLine("not a JSON object") from None
     if isinstance(row, dict) and "image" in row:
-        path, uid, prompt, draw = (row.get(key) for key in ("image", "uid", "prompt", "draw"))
+        path, uid, prompt = (row.get(key) for key in ("image", "uid", "prompt"))
         if not isinstance(path, str) or not (uid is not None or isinstance(prompt, str)):
             raise BadLine("image must be a path, beside a uid or a prompt")
         known = "" if uid is None else str(uid)
-        yield _ANY, known, str(prompt or ""), str(row.get("image_model", "")), int(draw or 0), path_of(path, folder)
+        yield _ANY, known, str(prompt or ""), str(row.get("image_model", "")), draw_of(row), path_of(path, folder)
         return
     for sample, files in samples_of_line(folder, number, line, None, ""):
         if "output" not in files:

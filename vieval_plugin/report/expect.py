@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import csv
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from vieval_plugin.data.reading.rows import Row, decimal, read_table
 from vieval_plugin.errors import VievalError
 from vieval_plugin.meta_evaluation.tables import Key
 
@@ -77,23 +78,16 @@ def compare(expected: Path, cells: Mapping[Key, float]) -> PrintedComparison:
 
 
 def _read(path: Path, cells: Mapping[Key, float]) -> list[PrintedCell]:
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            if absent := [c for c in _COLUMNS if c not in (reader.fieldnames or [])]:
-                raise VievalError(f"{path}: column {absent[0]!r} is missing; the columns are {', '.join(_COLUMNS)}")
-            return [_printed(path, number, row, cells) for number, row in enumerate(reader, start=2)]
-    except OSError as error:
-        raise VievalError(f"{path}: cannot be read ({error.strerror}); --expect takes a CSV of printed cells") from None
+    advice = f"--expect takes a CSV of printed cells, whose columns are {', '.join(_COLUMNS)}"
+    return [_printed(row, cells) for row in read_table(path, _COLUMNS, advice)]
 
 
-def _printed(path: Path, number: int, row: dict[str, str], cells: Mapping[Key, float]) -> PrintedCell:
-    key = Key(*(row[name] for name in ("table", "task", "image_model", "judge", "statistic", "aspect")))
-    try:
-        printed = float(row["printed"])
-    except ValueError:
-        raise VievalError(f"{path}: line {number}: printed {row['printed']!r} is not a number") from None
-    return PrintedCell(key, printed, cells.get(key), row["reproducible"] == "yes", row["why_not"] or "")
+def _printed(row: Row, cells: Mapping[Key, float]) -> PrintedCell:
+    key = Key(*(row.cells[name] for name in ("table", "task", "image_model", "judge", "statistic", "aspect")))
+    printed = decimal(row.cells["printed"])
+    if not math.isfinite(printed):
+        raise VievalError(f"{row.where}: printed {row.cells['printed'][:40]!r} is not a number; correct the file")
+    return PrintedCell(key, printed, cells.get(key), row.cells["reproducible"] == "yes", row.cells["why_not"])
 
 
 def _line(c: PrintedCell) -> str:

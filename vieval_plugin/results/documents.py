@@ -107,9 +107,15 @@ def _target(text: str) -> _Target:
 
 def _ratings(given: Mapping[str, Any]) -> Mapping[str, tuple[float, ...]]:
     return {
-        aspect: tuple(math.nan if value is None else float(value) for value in values)
+        aspect: tuple(math.nan if value is None else _rating(value) for value in values)
         for aspect, values in given.items()
     }
+
+
+def _rating(value: Any) -> float:
+    if type(value) not in (int, float) or math.isinf(value):
+        raise ValueError(f"{value!r} is no rating")
+    return float(value)
 
 
 def read_made(response: str, target: str) -> Unjudged:

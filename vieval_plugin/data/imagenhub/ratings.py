@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from vieval_plugin.data.imagenhub.tasks import NAME, ratings_folder, task_info
+from vieval_plugin.data.reading.rows import require_once
 from vieval_plugin.errors import VievalError
 
 LEVELS = (0.0, 0.5, 1.0)
@@ -64,6 +65,7 @@ def _read_table(path: Path, image_models: tuple[str, ...]) -> dict[str, dict[str
                 f"{path}: column {column!r} is missing (found: {', '.join(header) or 'none'}); "
                 "the file must have `uid` and one column an image model, separated by tabs"
             )
+    require_once(path, header, ("uid", *image_models))
     table: dict[str, dict[str, tuple[float, float]]] = {}
     for line, row in enumerate(rows[1:], start=2):
         if not row:
@@ -81,7 +83,7 @@ def _read_cell(cell: str, path: Path, line: int, column: str) -> tuple[float, fl
     try:
         sc, pq = json.loads(cell)
         if sc in LEVELS and pq in LEVELS and not isinstance(sc, bool) and not isinstance(pq, bool):
-            return float(sc), float(pq)
+            return abs(float(sc)), abs(float(pq))  # a zero may have a sign
     except (ValueError, TypeError, RecursionError):
         pass
     raise VievalError(
@@ -90,4 +92,4 @@ def _read_cell(cell: str, path: Path, line: int, column: str) -> tuple[float, fl
 
 
 def _uid_order(uid: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", uid)]
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", uid)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -83,11 +82,4 @@ def _score(row: Row, aspect: str) -> float:
         raise VievalError(
             f"{row.where}: aspect is {aspect[:40]!r}, not one of {', '.join((*_ASPECTS, VOTE))}; correct the file"
         )
-    said = row.text("value").strip()
-    try:
-        value = float(said)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= 1:
-        raise VievalError(f"{row.where}: value is {said[:40]!r}, not a number from 0 to 1; correct the file")
-    return value
+    return row.number("value", 0, 1)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -24,6 +25,7 @@ GRADED = ("pearson", "kendall", "pairwise_accuracy")
 UNNAMED = "unnamed"
 """The image model of a benchmark that does not say who made which image."""
 
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".npy")
 
 
@@ -66,6 +68,12 @@ class Row:
         """A number of a rating scale."""
         return rating(self._cell(column), low, high, f"{self.where}: {column}")
 
+    def number(self, column: str, low: float, high: float) -> float:
+        """A number of a rating scale where cells are texts, as in a table."""
+        text = self.text(column).strip()
+        value = decimal(text)
+        return rating(value if math.isfinite(value) else text, low, high, f"{self.where}: {column}")
+
     def _cell(self, column: str) -> Any:
         if column not in self.cells:
             raise VievalError(f"{self.where}: no {column} (found: {', '.join(self.cells) or 'none'}); correct the file")
@@ -76,7 +84,23 @@ def rating(value: Any, low: float, high: float, where: str) -> float:
     """A number of a rating scale from `low` to `high`; VievalError where it is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
         raise VievalError(f"{where} is {_shown(value)}, not a rating from {low:g} to {high:g}; correct the file")
-    return float(value)
+    return value + 0.0  # which takes the sign off a zero
+
+
+def decimal(text: str) -> float:
+    """The number that plain digits spell, NaN for any other text: `float` reads `0_1`, other scripts' digits and `inf`.
+
+    >>> decimal("0.5"), decimal("0_5")
+    (0.5, nan)
+    """
+    return float(text) if _DECIMAL.fullmatch(text.strip()) else math.nan
+
+
+def require_once(path: Path, header: Sequence[str], columns: Iterable[str]) -> None:
+    """VievalError for a column that a table has twice, because nobody can say which of them is meant."""
+    for column in columns:
+        if header.count(column) > 1:
+            raise VievalError(f"{path}: two columns are called {column!r}; remove one")
 
 
 def read_object(path: Path, advice: str) -> dict[str, Any]:
@@ -131,6 +155,7 @@ def read_table(path: Path, columns: Sequence[str], advice: str) -> list[Row]:
                 raise VievalError(
                     f"{path}: column {column!r} is missing (found: {', '.join(header) or 'none'}); {advice}"
                 )
+        require_once(path, header, columns)
         for cells in reader:
             where = f"{path}: line {reader.line_num}"
             if not cells:

@@ -97,6 +97,14 @@ def row_of_line(line: bytes) -> dict[str, Any]:
     return row
 
 
+def draw_of(row: Mapping[str, Any]) -> int:
+    """Which image of its conditions a row has; BadLine where it says so by no whole number."""
+    draw = row.get("draw", 0)
+    if isinstance(draw, bool) or not isinstance(draw, int) or draw < 0:
+        raise BadLine("draw must be a whole number from 0")
+    return draw
+
+
 def _read(folder: Path, number: int, row: Mapping[str, Any], kind: str | None, benchmark: str) -> Iterator[GivenSample]:
     if unknown := sorted(map(str, set(row) - set(_KEYS))):
         raise BadLine(f"unknown key {unknown[0][:80]!r}; the keys are {', '.join(_KEYS)}")
@@ -114,9 +122,7 @@ def _read(folder: Path, number: int, row: Mapping[str, Any], kind: str | None, b
     about: dict[str, Any] = {"tags": _tags(row), "category": _name(row, "category", "")}
     if wrong := overlong(model, uid, code, about["category"], *about["tags"], *images, *texts):
         raise BadLine(wrong)
-    draw = row.get("draw", 0)
-    if isinstance(draw, bool) or not isinstance(draw, int) or draw < 0:
-        raise BadLine("draw must be a whole number from 0")
+    draw = draw_of(row)
     shown = {role: Image(path_of(file, folder)) for role, file in images.items()}
     if not isinstance(prompts, list):
         yield Sample(SampleId(benchmark, code, model, uid, draw), shown, texts, **about), images

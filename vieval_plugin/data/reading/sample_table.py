@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from vieval_plugin.data.reading.conditions import GIVEN
+from vieval_plugin.data.reading.rows import require_once
 from vieval_plugin.data.reading.sample_rows import BadLine
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import require_plain
@@ -83,8 +84,7 @@ def _require_columns(path: Path, header: list[str]) -> None:
             )
         hint = did_you_mean(name, COLUMNS, 0.6) or ";"
         raise VievalError(f"{path}: unknown column {name[:80]!r}{hint} the columns are {', '.join(COLUMNS)}")
-    if twice := [name for place, name in enumerate(header) if name in header[:place]]:
-        raise VievalError(f"{path}: two columns are called {twice[0]!r}; remove one")
+    require_once(path, header, header)
     if not header:
         raise VievalError(f"{path}: no header in it; its first line names the columns: {', '.join(COLUMNS)}")
 
@@ -102,7 +102,8 @@ def _row(header: list[str], cells: list[str]) -> dict[str, Any] | BadLine:
         elif name == "tags":
             row[name] = [tag.strip() for tag in cell.split(";") if tag.strip()]
         elif name == "draw":
-            row[name] = int(cell) if cell.strip().isdecimal() and len(cell) < 10 else cell
+            plain = cell.isascii() and cell.strip().isdecimal() and len(cell) < 10
+            row[name] = int(cell) if plain else cell
         else:
             row[name] = cell.strip()
     if len(cells) != len(header):

@@ -1,0 +1,163 @@
+"""Clocks that run ahead, run behind and jump: what is asked anew goes by run numbers, and nobody waits for a wrong time."""
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
+
+from tests.fake_server import FakeServer
+from tests.one_server import asking, chat
+from vieval_plugin.backends import claims, store
+from vieval_plugin.backends.store import Store
+from vieval_plugin.judges.protocol import Text
+
+HOUR, YEAR = 3600.0, 365 * 86400.0
+JUMPS = (-YEAR, -HOUR, -1.0, 0.0, 1.0, HOUR, YEAR)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "replies.sqlite"
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Set the wall clock so many seconds off; clocks that only go forward stay as they are."""
+    begun, offset = time.time(), [0.0]
+    monkeypatch.setattr(store.time, "time", lambda: begun + offset[0])
+    return lambda seconds: offset.__setitem__(0, seconds)
+
+
+@pytest.mark.parametrize("ahead", JUMPS)
+def test_a_fresh_run_asks_anew_and_replaces_whatever_the_clock_printed(path, clock, ahead):
+    clock(ahead)
+    Store(path).put("k", "m", Text("old"))
+    clock(0.0)
+    fresh = Store(path, refresh=True)
+    assert fresh.get("k") is None
+    assert fresh.put("k", "m", Text("new")) == Text("new")
+    assert fresh.put("k", "m", Text("newer")) == Text("new")
+    assert Store(path).get("k") == Text("new")
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_a_clock_that_jumps_in_a_fresh_run_asks_nothing_of_it_again(path, clock, jump):
+    Store(path).put("old", "m", Text("old"))
+    fresh = Store(path, refresh=True)
+    fresh.put("k", "m", Text("new"))
+    clock(jump)
+    assert fresh.get("k") == Text("new")
+    assert fresh.put("k", "m", Text("newer")) == Text("new")
+    assert fresh.get("old") is None
+
+
+def test_a_reply_that_another_process_stores_after_a_fresh_run_began_is_of_that_run(path):
+    plain, fresh = Store(path), Store(path, refresh=True)
+    plain.put("k", "m", Text("x"))
+    assert fresh.get("k") == Text("x")
+    assert Store(path, refresh=True).get("k") is None
+
+
+def test_to_ask_anew_again_and_again_goes_by_no_clock(path, clock):
+    kept = Store(path)
+    for turn in range(3):
+        clock(-turn * HOUR)
+        kept.ask_anew()
+        assert kept.get("k") is None
+        assert kept.put("k", "m", Text(f"{turn}")) == Text(f"{turn}")
+
+
+@pytest.mark.parametrize(
+    ("stored_at", "known"), [(-HOUR, False), (-59.0, True), (0.0, True), (1.0, False), (HOUR, False), (YEAR, False)]
+)
+def test_an_age_counts_backwards_only(path, clock, stored_at, known):
+    clock(stored_at)
+    Store(path).put("k", "m", Text("old"))
+    clock(0.0)
+    aged = Store(path, max_age=60.0)
+    assert (aged.get("k") == Text("old")) is known
+    assert aged.put("k", "m", Text("new")) == Text("old" if known else "new")
+    assert Store(path).get("k") == Text("old" if known else "new")  # without an age no time counts
+
+
+@pytest.mark.parametrize("ahead", [-YEAR, -HOUR, HOUR, YEAR])
+def test_a_lease_of_another_time_is_void(path, clock, ahead):
+    clock(ahead)
+    assert Store(path).claim("k")
+    clock(0.0)
+    assert Store(path).claim("k")
+    assert not Store(path).claim("k")
+
+
+def test_a_lease_of_a_clock_a_little_ahead_holds(path, clock):
+    clock(store.LEASE / 2)
+    assert Store(path).claim("k")
+    clock(0.0)
+    assert not Store(path).claim("k")
+
+
+def test_void_leases_are_gone_when_a_store_is_opened(path, clock):
+    clock(YEAR)
+    Store(path).claim("k")
+    clock(0.0)
+    Store(path)
+    with sqlite3.connect(path) as database:
+        assert database.execute("SELECT COUNT(*) FROM claims").fetchone() == (0,)
+
+
+async def test_who_waits_for_another_process_says_so_once(path, monkeypatch, capsys):
+    monkeypatch.setattr(store, "LEASE", 1.0)
+    monkeypatch.setattr(claims, "_SILENT", 0.3)
+    with FakeServer() as server:
+        async with asking(server.base_url, store=Store(path)) as backend:
+            for number in range(3):
+                Store(path).claim(backend._key(chat(f"{number}"), {}, 0))
+            replies = await asyncio.gather(*(backend.answer(chat(f"{number}")) for number in range(3)))
+    assert all(isinstance(reply, Text) for reply in replies)
+    printed = capsys.readouterr().err
+    assert printed.count("waiting for another process") == 1
+    assert "replies.sqlite" in printed
+
+
+async def test_who_does_not_wait_says_nothing(path, capsys):
+    with FakeServer() as server:
+        async with asking(server.base_url, store=Store(path)) as backend:
+            assert isinstance(await backend.answer(chat("x")), Text)
+    assert capsys.readouterr().err == ""
+
+
+_AT = """
+import sys, time
+real = time.time
+time.time = lambda: real() + float(sys.argv[2])
+from pathlib import Path
+from vieval_plugin.backends.store import Store
+from vieval_plugin.judges.protocol import Text
+store = Store(Path(sys.argv[1]), refresh=sys.argv[3] == "fresh")
+reply = store.get("k")
+print(reply.text if reply else None, store.put("k", "m", Text(sys.argv[4])).text, store.claim("k"))
+if sys.argv[5] == "killed":
+    import os; os.kill(os.getpid(), 9)
+"""
+
+
+def at(path, ahead, how, text, end="ends"):
+    """What a process of its own, with its clock so far ahead, gets, then uses, and whether it may ask."""
+    command = [sys.executable, "-c", _AT, str(path), str(ahead), how, text, end]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment).stdout
+
+
+@pytest.mark.parametrize(("first", "second"), [(YEAR, 0), (0, YEAR), (-YEAR, YEAR)])
+def test_processes_with_clocks_years_apart_agree(path, first, second):
+    assert at(path, first, "plain", "one", "killed").split() == ["None", "one", "True"]
+    assert at(path, second, "plain", "two").split() == ["one", "one", "True"]
+    assert at(path, first, "fresh", "three").split() == ["None", "three", "True"]
+    assert at(path, second, "fresh", "four").split() == ["None", "four", "True"]
+    assert at(path, first, "plain", "five").split() == ["four", "four", "True"]

@@ -1,0 +1,188 @@
+"""A store that another process keeps locked: the run goes on, says so, and loses no reply."""
+
+import asyncio
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import pytest
+
+pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
+
+from tests.fake_server import FakeServer
+from tests.one_server import all_of, asking
+from vieval_plugin.backends import store, store_file
+from vieval_plugin.backends.store import Store
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Text
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "replies.sqlite"
+
+
+@pytest.fixture
+def locked(path):
+    """Lock the store as a process does that writes and does not end; the answer frees it."""
+    Store(path).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+
+        def lock():
+            other.execute("BEGIN IMMEDIATE")
+            return lambda: other.execute("COMMIT")
+
+        yield lock
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    monkeypatch.setattr(store_file, "TURN", 0.05)
+    monkeypatch.setattr(store_file, "PATIENCE", 0.3)
+    monkeypatch.setattr(store, "REST", 0.05)
+
+
+def spools(path):
+    return sorted(file.name for file in path.parent.glob("*.spool-*"))
+
+
+def test_replies_that_come_while_the_store_is_locked_are_used_and_stored_when_it_is_free(path, locked, hasty, capsys):
+    kept = Store(path)
+    kept.put("before", "m", Text("before"))
+    free = locked()
+    for number in range(5):
+        assert kept.put(f"{number}", "m", Text(f"reply {number}")) == Text(f"reply {number}")
+    assert [kept.get(key) for key in ("before", "3")] == [Text("before"), Text("reply 3")]
+    assert kept.put("3", "m", Text("another")) == Text("reply 3")
+    printed = capsys.readouterr().err
+    assert printed.count("replies.sqlite: locked by another process") == 1
+    free()
+    time.sleep(0.1)
+    kept.put("after", "m", Text("after"))
+    assert spools(path) == []
+    other = Store(path)
+    assert [other.get(f"{number}") for number in range(5)] == [Text(f"reply {number}") for number in range(5)]
+
+
+def test_a_run_that_ends_while_the_store_is_locked_leaves_its_replies_to_the_next(path, locked, hasty, capsys):
+    kept = Store(path)
+    free = locked()
+    kept.put("k", "m", Text("x"))
+    kept.close()
+    (spool,) = spools(path)
+    assert spool in capsys.readouterr().err
+    free()
+    assert Store(path).get("k") == Text("x")
+    assert spools(path) == []
+
+
+def test_so_does_one_that_is_killed(path, locked):
+    code = "import os, sys; from pathlib import Path; from vieval_plugin.backends import store_file\n"
+    code += "from vieval_plugin.backends.store import Store; from vieval_plugin.judges.protocol import Text\n"
+    code += "store_file.TURN = 0.05; store = Store(Path(sys.argv[1])); print('open', flush=True); input()\n"
+    code += "store.put('k', 'm', Text('x')); store.put('l', 'm', Text('y')); os.kill(os.getpid(), 9)"
+    command = [sys.executable, "-c", code, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "open\n"
+        free = locked()
+        process.communicate("\n", timeout=60)
+    (spool,) = path.parent.glob("*.spool-*")
+    assert spool.stat().st_mode & 0o077 == 0
+    with spool.open("a") as file:
+        row = {"key": "changed", "model": "m", "reply": "5", "stored": 1.0, "checksum": "0", "run": 0}
+        file.write(f'\n{json.dumps(row)}\n[]\n{{"key": "cut", "mod')  # by a full disk
+    free()
+    reopened = Store(path)
+    assert [reopened.get(key) for key in ("k", "l", "changed", "cut")] == [Text("x"), Text("y"), None, None]
+    assert spools(path) == []
+
+
+def test_a_fresh_run_replaces_by_what_it_had_to_lay_aside_too(path, locked, hasty):
+    Store(path).put("k", "m", Text("old"))
+    fresh = Store(path, refresh=True)
+    free = locked()
+    assert fresh.get("k") is None
+    fresh.put("k", "m", Text("new"))
+    assert fresh.get("k") == Text("new")
+    fresh.close()
+    free()
+    assert Store(path).get("k") == Text("new")
+
+
+def test_what_was_laid_aside_before_replies_are_asked_anew_is_not_the_answer(path, locked, hasty):
+    kept = Store(path)
+    free = locked()
+    kept.put("k", "m", Text("old"))
+    free()
+    time.sleep(0.1)
+    kept.ask_anew()
+    assert kept.get("k") is None
+
+
+def test_another_does_not_replace_the_first_reply_when_it_is_free_again(path, locked, hasty):
+    kept = Store(path)
+    free = locked()
+    kept.put("k", "m", Text("second"))
+    free()
+    other = Store(path)
+    assert other.get("k") == Text("second")
+    assert kept.put("k", "m", Text("third")) == Text("second")
+
+
+def test_a_store_that_is_locked_when_it_is_opened_is_one_line(path, locked, hasty):
+    locked()
+    with pytest.raises(VievalError, match=r"replies.sqlite: locked by another process .*store.path") as raised:
+        Store(path, refresh=True)
+    assert "disk" not in str(raised.value)
+
+
+def test_what_reads_alone_is_not_kept_out(path, locked, hasty):
+    Store(path).put("k", "m", Text("x"))
+    locked()
+    reopened = Store(path)
+    assert reopened.get("k") == Text("x")
+    reopened.close()
+
+
+def test_a_store_that_is_full_says_nothing_of_locks(path, hasty):
+    kept = Store(path)
+    kept._database.execute("PRAGMA max_page_count=8")
+    with pytest.raises(VievalError, match="store of replies failed .*free the disk"):
+        [kept.put(f"{number}", "m", Text("x" * 4000)) for number in range(99)]
+
+
+async def test_a_run_under_a_lock_ends_with_all_replies_and_the_next_asks_nothing(path, locked, hasty, capsys):
+    with FakeServer(latency=0.02) as server:
+        kept = Store(path)
+        async with asking(server.base_url, store=kept) as backend:
+            first = asyncio.ensure_future(all_of(backend, 60))
+            await asyncio.sleep(0.05)
+            free = locked()
+            replies = await asyncio.wait_for(first, 60)
+            assert all(replies)
+        kept.close()
+        assert server.stats()["requests"] == 60
+        free()
+        async with asking(server.base_url, store=Store(path)) as backend:
+            assert await all_of(backend, 60) == replies
+        assert server.stats()["requests"] == 60
+    assert "locked by another process" in capsys.readouterr().err
+    assert spools(path) == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_spools_of_a_store_behind_a_link_lie_beside_the_store(tmp_path, hasty):
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "link.sqlite"
+    link.symlink_to(tmp_path / "real" / "r.sqlite")
+    kept = Store(link)
+    with closing(sqlite3.connect(tmp_path / "real" / "r.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        kept.put("k", "m", Text("x"))
+        other.execute("COMMIT")
+    kept.close()
+    assert Store(tmp_path / "real" / "r.sqlite").get("k") == Text("x")

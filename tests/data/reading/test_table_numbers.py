@@ -1,0 +1,157 @@
+"""Numbers and columns of files that people write: plain digits or an error of one line, and never another number."""
+
+import json
+import math
+import re
+
+import pytest
+
+from vieval_plugin.data import agiqa3k, imagenhub
+from vieval_plugin.data.imagenhub.ratings import read_ratings as read_imagenhub
+from vieval_plugin.data.imagenhub.tasks import ratings_folder
+from vieval_plugin.data.reading.ratings import COLUMNS, read_ratings
+from vieval_plugin.data.reading.rows import Row, decimal, rating, read_table
+from vieval_plugin.errors import VievalError
+from vieval_plugin.generators.made_elsewhere import MadeElsewhere
+from vieval_plugin.report.expect import compare
+from vieval_plugin.results.documents import read_record
+from vieval_plugin.run.samples_file import read_samples
+
+# which Python's own `float` reads, most of them, and a person wrote by mistake
+ODD = (
+    "0_1",
+    "1_0",
+    "٠.٥",
+    "０.５",
+    "½",
+    "nan",
+    "NaN",
+    "inf",
+    "-inf",
+    "Infinity",
+    "1e999",
+    "0x1",
+    "1,0",
+    "0.5.",
+    "+-1",
+    "",
+)
+PLAIN = {"0": 0.0, " 1 ": 1.0, "0.25": 0.25, ".5": 0.5, "1.": 1.0, "5e-1": 0.5, "+1": 1.0, "-0": 0.0, "-0.0": 0.0}
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_what_is_no_plain_number_is_none(text):
+    assert not math.isfinite(decimal(text))
+
+
+@pytest.mark.parametrize(("text", "value"), PLAIN.items())
+def test_plain_numbers_are_read(text, value):
+    assert decimal(text) == value
+
+
+def labels(path, value, header=COLUMNS):
+    path.write_text(f"{','.join(header)}\nb,p,1,m,0,me,SC,{value}\n", encoding="utf-8")
+    return [path]
+
+
+@pytest.mark.parametrize("text", [text for text in ODD if text and "," not in text])
+def test_a_label_that_is_no_plain_number_is_refused_with_its_line(tmp_path, text):
+    with pytest.raises(VievalError, match=r"labels.csv: line 2: value is .* not a rating from 0 to 1") as raised:
+        read_ratings(labels(tmp_path / "labels.csv", text))
+    assert json.dumps(text) in str(raised.value)
+
+
+@pytest.mark.parametrize(("text", "value"), PLAIN.items())
+def test_a_label_is_read_and_zero_has_no_sign(tmp_path, text, value):
+    (aspects,) = read_ratings(labels(tmp_path / "labels.csv", text)).scores.values()
+    assert str(aspects["SC"]["me"]) == str(value)
+
+
+def test_zero_has_no_sign_in_json_either():
+    assert str(rating(-0.0, 0, 1, "here")) == "0.0"
+    assert str(Row("here", {"x": json.loads("-0.0")}).rating("x", 0, 1)) == "0.0"
+
+
+@pytest.mark.parametrize("name", ["value", "uid", "rater"])
+def test_a_second_column_of_a_name_that_is_needed_is_refused(tmp_path, name):
+    path = tmp_path / "labels.csv"
+    path.write_text(f"{','.join(COLUMNS)},{name}\nb,p,1,m,0,me,SC,1,0\n")
+    with pytest.raises(VievalError, match=rf"labels.csv: two columns are called '{name}'; remove one"):
+        read_ratings([path])
+
+
+def test_columns_that_nobody_needs_may_share_a_name(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,,\n1,2,3\n")
+    assert read_table(path, ["a"], "")[0].text("a") == "1"
+
+
+@pytest.mark.parametrize("text", ["4_0", "٣", "nan", "5.01", "-0.1"])
+def test_a_score_of_agiqa_3k_is_a_plain_number(tmp_path, text):
+    (tmp_path / "data.csv").write_text(f"name,prompt,adj1,adj2,style,mos_align,mos_quality\na_1.jpg,x,,,,{text},1\n")
+    with pytest.raises(
+        VievalError, match=rf'mos_align is "?{re.escape(json.dumps(text)[1:-1])}"?, not a rating from 0 to 5'
+    ):
+        agiqa3k.read(tmp_path, "all")
+
+
+def test_ratings_of_imagenhub(tmp_path):
+    info = imagenhub.TASKS["tig"]
+    folder = ratings_folder(tmp_path, "tig")
+    folder.mkdir(parents=True)
+
+    def write(header, cell, uid="1"):
+        for name in info.ratings_files:
+            row = [uid, *[cell] * (len(header) - 1)]
+            (folder / name).write_text("\t".join(header) + "\n" + "\t".join(row) + "\n", encoding="utf-8")
+
+    header = ["uid", *info.image_models]
+    write(header, "[-0.0, 1]", "²3")  # a digit that is none to `int`
+    assert "-0.0" not in str(read_imagenhub(tmp_path, "tig"))
+    write([*header, info.image_models[0]], "[1, 1]")
+    with pytest.raises(VievalError, match=f"two columns are called {info.image_models[0]!r}"):
+        read_imagenhub(tmp_path, "tig")
+    for cell in ("[1_0, 1]", "[NaN, 1]", "[Infinity, 1]", '["1", 1]', "[٠, 1]"):
+        write(header, cell)
+        with pytest.raises(VievalError, match="with values 0, 0.5 or 1"):
+            read_imagenhub(tmp_path, "tig")
+
+
+@pytest.mark.parametrize("text", ["0_1", "nan", "٠.٥", "", "x"])
+def test_a_printed_number_is_a_plain_one(tmp_path, text):
+    header = "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not"
+    path = tmp_path / "expected.csv"
+    path.write_text(f"{header}\nt,t,m,j,rho,SC,{text},yes,\n")
+    with pytest.raises(VievalError, match=r"expected.csv: line 2: printed .* is not a number"):
+        compare(path, {})
+    path.write_text(f"{header},printed\nt,t,m,j,rho,SC,1,yes,,2\n")
+    with pytest.raises(VievalError, match="two columns are called 'printed'"):
+        compare(path, {})
+    path.write_bytes(f"{header}\nt,t,m,j,rho,SC,1,yes,\xff\n".encode("latin-1"))
+    with pytest.raises(VievalError, match="expected.csv: cannot be read"):
+        compare(path, {})
+
+
+@pytest.mark.parametrize("draw", ['"1_0"', '"x"', "1.5", "-1", "true", "[1]", "NaN", '"٣"'])
+def test_a_draw_is_a_whole_number(tmp_path, draw):
+    path = tmp_path / "made.jsonl"
+    path.write_text(f'{{"image": "a.png", "uid": "u", "draw": {draw}}}\n')
+    with pytest.raises(VievalError, match=r"made.jsonl: line 1: draw must be a whole number from 0"):
+        MadeElsewhere(path)
+
+
+@pytest.mark.parametrize("draw", ["1_0", "٣", "²", "-1", "1.0"])
+def test_a_draw_of_a_table_is_a_whole_number(tmp_path, draw):
+    (tmp_path / "s.csv").write_text(f"uid,kind,output,prompt,draw\n1,tig,a.png,x,{draw}\n")
+    (verdict,) = read_samples(tmp_path / "s.csv").decided.values()
+    assert "draw must be a whole number from 0" in verdict.reason
+
+
+@pytest.mark.parametrize("value", ['"0_1"', '"0.5"', "true", "[1]", "Infinity"])
+def test_ratings_that_travel_with_results_are_numbers(value):
+    target = {"vieval": 2, "id": {"benchmark": "b", "part": "p", "image_model": "m", "uid": "1"}}
+    target |= {"kind": "tig", "group": "g", "place": [], "tags": []}
+    document = json.dumps(target)[:-1] + f', "ratings": {{"SC": [{value}]}}}}'
+    response = json.dumps({"vieval": 2, "id": target["id"], "verdict": {}})
+    with pytest.raises(VievalError, match="not a VIEval target .*rating"):
+        read_record(response, document)
