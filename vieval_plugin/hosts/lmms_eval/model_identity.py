@@ -82,7 +82,10 @@ def model_identity(model: Any) -> ModelIdentity:
     or class. An object that a user made has no hash: its weights may be any.
     """
     source = vars(model).get(_SOURCE)
-    registered, arguments = source or (type(model).__name__, {})
+    registered: str = type(model).__name__
+    arguments: dict[str, Any] = {}
+    if source is not None:
+        registered, arguments = source
     config = getattr(model, "config", None)
     names = (
         *(arguments.get(name) for name in _NAMES),
