@@ -27,7 +27,7 @@ def remember(key: str, urls: Iterable[str]) -> None:
         for user in (user_of(url), unquote(user_of(url))):
             known |= {user, user.partition(":")[2], base64.b64encode(user.encode()).decode()}
         known.update(pair.rpartition("=")[2] for pair in url.rpartition("@")[2].partition("?")[2].split("&"))
-    _sent.update(one for one in known if len(one) >= _SHORTEST)
+    _sent.update(item for item in known if len(item) >= _SHORTEST)
 
 
 def user_of(url: str) -> str:
@@ -52,15 +52,15 @@ def without(value: Any) -> Any:
 
 def _less(value: Any, secrets: list[str]) -> Any:
     if isinstance(value, dict):
-        return {name: _less(one, secrets) for name, one in value.items()}
+        return {name: _less(item, secrets) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_less(one, secrets) for one in value]
+        return [_less(item, secrets) for item in value]
     if not isinstance(value, str) or len(value) < _SHORTEST:
         return value
     plain = _ESCAPE.sub(_sign, value) if any(sign in value for sign in ("\\", "%", "&#")) else value
-    value = plain if any(one in plain and one not in value for one in secrets) else value
-    for one in secrets:
-        value = value.replace(one, "[key]")
+    value = plain if any(item in plain and item not in value for item in secrets) else value
+    for item in secrets:
+        value = value.replace(item, "[key]")
     return value
 
 

@@ -37,12 +37,12 @@ def safe(value: Any, key: str = "", further: bool = False) -> Any:
         return {
             name: _REMOVED
             if SECRET_NAME.search(name) or (named and not _HARMLESS.fullmatch(name))
-            else safe(one, name, further)
-            for name, one in value.items()
+            else safe(item, name, further)
+            for name, item in value.items()
         }
     if isinstance(value, (list, tuple)):
         named = further and any(map(_names_secret, value[:1]))
-        return [_REMOVED if named and number else safe(one, key, further) for number, one in enumerate(value)]
+        return [_REMOVED if named and number else safe(item, key, further) for number, item in enumerate(value)]
     return _safe_text(value, key, further) if isinstance(value, str) else value
 
 
@@ -54,6 +54,11 @@ def _safe_text(text: str, key: str, further: bool) -> str:
     words = text.split()
     if further and len(words) > 1 and SECRET_NAME.search(words[0].rstrip(":=")):  # Authorization: Bearer ...
         return f"{words[0]} {_REMOVED}"
-    if further and not _HARMLESS.fullmatch(key) and len(words) < 3 and any(len(one) >= _SHORTEST_KEY for one in words):
+    if (
+        further
+        and not _HARMLESS.fullmatch(key)
+        and len(words) < 3
+        and any(len(item) >= _SHORTEST_KEY for item in words)
+    ):
         return f"{_REMOVED[:-1]} {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:8]}]"
     return redacted(text) if further or "//" in text or key == "base_url" else text

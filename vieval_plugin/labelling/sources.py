@@ -90,11 +90,13 @@ def _contests(path: Path, kind: str | None) -> list[ToLabel]:
     return found
 
 
-def _require_below(one: ToLabel, folder: Path) -> None:
+def _require_below(labelled: ToLabel, folder: Path) -> None:
     """VievalError for a link out of the folder of a contest's file: it would put any image of this machine on the page."""
-    for file in files_of(candidates_of(one.judged)):
+    for file in files_of(candidates_of(labelled.judged)):
         if not is_below(file, folder):
-            raise VievalError(f"{one.where}: {name_of(Image(file))} is a link out of {folder}; copy the image there")
+            raise VievalError(
+                f"{labelled.where}: {name_of(Image(file))} is a link out of {folder}; copy the image there"
+            )
 
 
 def _scheme(rows: Sequence[Row]) -> str:

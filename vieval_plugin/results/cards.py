@@ -38,8 +38,10 @@ def trained_on(card: Path) -> frozenset[str]:
 def own_cards(source: Provenance) -> list[Path]:
     """The cards in the folders of models that the options of a run name, as far as they are on this machine."""
     parts = [source.options.get(part) for part in ("backbones", "scorers")]
-    named = [one for part in parts if isinstance(part, Mapping) for one in part.values() if isinstance(one, Mapping)]
-    cards = [path_of(str(one["model"])) / CARD for one in named if one.get("model")]
+    models = [
+        model for part in parts if isinstance(part, Mapping) for model in part.values() if isinstance(model, Mapping)
+    ]
+    cards = [path_of(str(model["model"])) / CARD for model in models if model.get("model")]
     return [card for card in cards if isfile(card)]
 
 

@@ -62,7 +62,9 @@ def plain(record: Record) -> Record:
     verdict, source = record.verdict, record.provenance
     about = record.kind, record.group, record.category, *record.tags, *verdict.findings, *verdict.scores
     by = source.judge, source.backbone, source.label, source.pack, *source.settings, *source.aspects
-    names = (name for one in (record.id, *record.candidates) for name in (one.part, one.image_model, one.uid))
+    names = (
+        name for sample in (record.id, *record.candidates) for name in (sample.part, sample.image_model, sample.uid)
+    )
     if wrong := overlong(*names, *about, *by, *(part for step in verdict.trace for part in step.path)):
         raise VievalError(wrong)
     if (deep := max((len(step.path) for step in verdict.trace), default=0)) > _DEEPEST:
