@@ -55,4 +55,4 @@ def _rate(
     ask = ScoreAsk(chat, 1, SCALE, quoted=setup.wording.replies == "free_json")
     [answer] = yield from ask_scores([ask], setup.wording, setup.options.reminders)
     planned = (chosen.step,) if chosen.step else ()
-    return answer, (*planned, *found.steps, *answer.steps), tuple(findings)
+    return answer, (*planned, *found.steps, *answer.steps), (*findings, *answer.findings)

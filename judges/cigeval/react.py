@@ -84,6 +84,7 @@ def _converse(
         chat = Chat(tuple(talk.messages), path, schema(tools if left else ()))
         [answer] = yield from ask_all([Asked(chat, _reader(bool(left)))], setup.wording, setup.options.reminders)
         talk.steps += answer.steps
+        talk.findings += answer.findings
         did = answer.value
         if did is None or not did.tool:
             break
@@ -140,7 +141,7 @@ def _reader(may_use_tools: bool) -> Callable[[str], Read[Action]]:
         reason = parsed.reasoning if parsed.status.usable else parsed.reason
         if name and not parsed.status.usable:
             reason = f"no more tools can be used, and there is no score ({reason})"
-        return Read(parsed.status, Action(scores=parsed.scores), parsed.scores, reason)
+        return Read(parsed.status, Action(scores=parsed.scores), parsed.scores, reason, parsed.finding)
 
     return read
 

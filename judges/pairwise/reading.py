@@ -15,6 +15,7 @@ from vieval_plugin.judges.mending import QUOTES
 from vieval_plugin.judges.pairwise.question import LETTERS, Form
 from vieval_plugin.judges.parsing import (
     ONE_ANSWER,
+    REFUSAL_INSIDE,
     ObjectText,
     answer_objects,
     owner,
@@ -23,7 +24,7 @@ from vieval_plugin.judges.parsing import (
     without_thinking,
 )
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.judges.refusals import refuses, withdrawn
+from vieval_plugin.judges.refusals import declines, refuses, withdrawn
 from vieval_plugin.judges.structured_chat import Read
 
 ReplyForm: TypeAlias = Form | Literal["labels"]
@@ -189,7 +190,8 @@ def _read_label(text: str, shown: Sequence[int]) -> Read[str]:
 def _read(vote: str, given: _Given, exact: bool) -> Read[str]:
     reason = " ".join(given.reason.split())
     short = reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]} [...]"
-    return Read(Status.OK if exact else Status.REPAIRED, vote, reason=short)
+    finding = REFUSAL_INSIDE if declines(reason) else ""
+    return Read(Status.OK if exact else Status.REPAIRED, vote, reason=short, finding=finding)
 
 
 def _unread(reason: str) -> Read[str]:

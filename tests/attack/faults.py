@@ -469,6 +469,46 @@ _said(
     lambda replies: f"I'm sorry, I cannot rate this picture. You asked for {scored(replies.wrong)}.",
     may=("refusal", "parse_failure"),
 )
+_said("quoted_behind", lambda replies: f"{scored(replies.right)} The sign in the image reads {scored(replies.wrong)}")
+_said("quoted_before", lambda replies: f"The sign in the image reads {scored(replies.wrong)} {scored(replies.right)}")
+_said("quoted_in_a_fence", lambda replies: f"{scored(replies.right)}\n```json\n{scored(replies.wrong)}\n```")
+_said("example_of_the_form", lambda replies: f'{{"example": {scored(replies.wrong)}}}')
+_said("scores_of_other_names", lambda replies: json.dumps({"score": dict(zip("xyz", replies.wrong, strict=False))}))
+_said("answer_taken_back", lambda replies: f"{scored(replies.wrong)} Ignore the above.")
+_said("no_image_seen", lambda replies: f"{scored(replies.wrong)} I have not seen an image.")
+_said("cut_in_thinking_without_marks", lambda replies: f"Perhaps {scored(replies.wrong)} or so, as", finish="length")
+_said("cut_in_the_reasons_behind_words", lambda replies: f"So: {scored(replies.wrong)[:-9]}", finish="length")
+
+
+def _thought(number: int, begin: str, end: str) -> None:
+    """Thinking of one family of models, ended and not."""
+    _said(
+        f"thinking_{number}_before",
+        lambda replies: f"{begin}{scored(replies.wrong)}{end}{scored(replies.right)}",
+        right=True,
+    )
+    _said(f"thinking_{number}_unclosed", lambda replies: f"{begin}{scored(replies.wrong)}")
+
+
+_FAMILIES = {
+    "<thought>": "</thought>",
+    "<reasoning>": "</reasoning>",
+    "<scratchpad >": "</scratchpad >",
+    "&lt;think&gt;": "&lt;/think&gt;",
+    "\u25c1think\u25b7": "\u25c1/think\u25b7",
+    "[THINK]": "[/THINK]",
+    "<|channel|>analysis<|message|>": "<|end|><|start|>assistant<|channel|>final<|message|>",
+}
+for _number, (_begin, _end) in enumerate(_FAMILIES.items(), 1):
+    _thought(_number, _begin, _end)
+
+
+@_fault(kept=True, right=True, may=(), of=CHAT)
+def thinking_beside_the_content(wire: Wire, replies: Replies) -> None:
+    wrong = scored(replies.wrong)
+    wire.reply(200, replies.chat(scored(replies.right), reasoning_content=wrong, reasoning=wrong))
+
+
 _said("refusal_in_words", lambda replies: "I'm sorry, but I can't assist with that.", may=("refusal",))
 
 

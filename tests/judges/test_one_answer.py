@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.playing import play
 from vieval_plugin.judges.adiee.reading import read_number
 from vieval_plugin.judges.cigeval import plan, react
+from vieval_plugin.judges.pairwise.reading import reader
 from vieval_plugin.judges.parsing import ONE_ANSWER, REFUSAL_INSIDE, parse_scores
 from vieval_plugin.judges.protocol import Chat, Message, Status, Text
 from vieval_plugin.judges.structured_chat import ScoreAsk, ask_scores
@@ -205,6 +206,10 @@ def test_words_about_the_image_take_nothing_back(beside):
 def test_a_refusal_in_the_reasoning_is_counted_and_not_obeyed():
     _, answer = answered(Text('{"score": [0, 0], "reasoning": "No image was provided, I am unable to rate it."}'))
     assert (answer.value, answer.findings) == ((0, 0), (REFUSAL_INSIDE,))
+    chosen = reader("two_way", (1, 2))('{"reasoning": "I have not seen an image.", "better": "A"}')
+    assert (chosen.status, chosen.finding) == (Status.OK, REFUSAL_INSIDE)
+    acted = react._reader(False)('{"score": [5], "reasoning": "I have not seen an image."}')
+    assert (acted.scores, acted.finding) == ((5,), REFUSAL_INSIDE)
 
 
 def test_refusals_are_rare_in_honest_reasoning(shared_data):
