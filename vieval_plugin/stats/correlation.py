@@ -131,7 +131,8 @@ def weighted_pairs(counts: NDArray[np.int64], values: Callable[[slice, slice], N
     array([3., 2.])
     """
     draws, n = counts.shape
-    weights = counts.astype(np.float32 if counts.sum(axis=1).max(initial=0) < 2**24 else np.float64)
+    precision: type[np.floating[Any]] = np.float32 if counts.sum(axis=1).max(initial=0) < 2**24 else np.float64
+    weights = counts.astype(precision)
     out = np.zeros(draws)
     start = 0
     while start < n:
