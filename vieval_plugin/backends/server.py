@@ -295,7 +295,7 @@ class Server:
             raise Again("connection", f"no connection within {_CONNECT:g} s") from None
         except aiohttp.SocketTimeoutError:
             raise Again("timeout", f"no byte within {self.options.timeout:g} s") from None
-        except asyncio.TimeoutError:
+        except TimeoutError:
             raise Again("timeout", f"no whole answer within {self.options.longest_try:g} s") from None
         except aiohttp.ClientPayloadError:
             raise Again("cut answer", "the answer broke off") from None
@@ -319,7 +319,7 @@ class Server:
                 data = await response.content.read(most + 1) if response.status == 200 else b""
                 while not response.content.at_eof() and len(data) <= most and response.status == 200:
                     data += await response.content.read(most + 1 - len(data))
-        except (aiohttp.ClientError, asyncio.TimeoutError, ValueError) as error:
+        except (TimeoutError, aiohttp.ClientError, ValueError) as error:
             raise Refused(Status.API_ERROR, "no file", f"a file cannot be had ({type(error).__name__})") from None
         if not 0 < len(data) <= most:
             raise Refused(Status.API_ERROR, "no file", "a file that an answer names is not there, or too large")

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,7 +51,7 @@ class TestFetchAll:
 
     async def test_honours_retry_after_in_seconds_and_as_a_date(self, site: Site, jobs: Any) -> None:
         one = jobs(2)
-        soon = datetime.now(timezone.utc) + timedelta(seconds=3)
+        soon = datetime.now(UTC) + timedelta(seconds=3)
         site.faults = {"/0": ["status 429 1"], "/1": [f"status 503 {format_datetime(soon, usegmt=True)}"]}
         loop = asyncio.get_running_loop()
         start = loop.time()
