@@ -13,11 +13,11 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
 
-class Status(str, Enum):
+class Status(StrEnum):
     """How a reply or a verdict came out, from best to worst.
 
     `not_applicable`: the sample lacks what the judge asks about, or is of a kind it does not know; no statistic sees it.
@@ -36,9 +36,6 @@ class Status(str, Enum):
     NO_IMAGE = "no_image"
     GUESSED = "guessed"
     MISSING = "missing"
-
-    def __str__(self) -> str:
-        return self.value
 
     @property
     def usable(self) -> bool:

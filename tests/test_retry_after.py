@@ -1,6 +1,6 @@
 """What a server's Retry-After says."""
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from email.utils import format_datetime
 
 import pytest
@@ -20,11 +20,11 @@ def test_what_cannot_be_read_says_nothing(header):
     assert asked_wait(header) is None
 
 
-@pytest.mark.parametrize("zone", [timezone.utc, timezone(timedelta(hours=-5))])
+@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=-5))])
 def test_a_date_is_seconds_from_now(zone):
     later = datetime.now(zone) + timedelta(seconds=100)
     assert asked_wait(format_datetime(later)) == pytest.approx(100, abs=5)
     assert asked_wait(format_datetime(later - timedelta(seconds=200))) == 0
-    utc = later.astimezone(timezone.utc)
+    utc = later.astimezone(UTC)
     assert asked_wait(format_datetime(utc, usegmt=True)) == pytest.approx(100, abs=5)
     assert asked_wait(format_datetime(utc.replace(tzinfo=None))) == pytest.approx(100, abs=5)

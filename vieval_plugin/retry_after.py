@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 
@@ -33,5 +33,5 @@ def _until(date: str) -> float:
     except (TypeError, ValueError, OverflowError):
         return math.nan
     if then.tzinfo is None:  # as RFC 5322 writes a time without a zone that is known, which is UTC
-        then = then.replace(tzinfo=timezone.utc)
-    return (then - datetime.now(timezone.utc)).total_seconds()
+        then = then.replace(tzinfo=UTC)
+    return (then - datetime.now(UTC)).total_seconds()

@@ -301,7 +301,7 @@ class Server:
             raise Again("connection", f"no connection within {_CONNECT:g} s") from None
         except aiohttp.SocketTimeoutError:
             raise Again("timeout", f"no byte within {self.options.timeout:g} s") from None
-        except asyncio.TimeoutError:
+        except TimeoutError:
             raise Again("timeout", f"no whole answer within {self.options.longest_try:g} s") from None
         except aiohttp.ClientPayloadError:
             raise Again("cut answer", "the answer broke off") from None

@@ -131,12 +131,13 @@ def weighted_pairs(counts: NDArray[np.int64], values: Callable[[slice, slice], N
     array([3., 2.])
     """
     draws, n = counts.shape
-    weights: NDArray[Any] = counts.astype(np.float32 if counts.sum(axis=1).max(initial=0) < 2**24 else np.float64)
+    precision: type[np.floating[Any]] = np.float32 if counts.sum(axis=1).max(initial=0) < 2**24 else np.float64
+    weights = counts.astype(precision)
     out = np.zeros(draws)
     start = 0
     while start < n:
         rows = slice(start, min(n, start + max(1, _CELLS_AT_ONCE // max(n - start, draws))))
-        block: NDArray[Any] = np.triu(values(rows, slice(start, n)), 1).astype(weights.dtype)
+        block = np.triu(values(rows, slice(start, n)), 1).astype(weights.dtype)
         out += np.einsum("ij,ij->i", weights[:, rows], weights[:, start:] @ block.T, dtype=np.float64)
         start = rows.stop
     return out

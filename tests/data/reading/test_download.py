@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -58,7 +58,7 @@ class TestFetchAll:
         async def noting(seconds: float) -> None:
             waits.append(seconds)
 
-        soon = datetime.now(timezone.utc) + timedelta(seconds=download.LONGEST_ASKED_WAIT)
+        soon = datetime.now(UTC) + timedelta(seconds=download.LONGEST_ASKED_WAIT)
         site.faults = {"/0": ["status 429 1"], "/1": [f"status 503 {format_datetime(soon, usegmt=True)}"]}
         monkeypatch.setattr(asyncio, "sleep", noting)
         for job in jobs(2):

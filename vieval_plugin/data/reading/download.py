@@ -214,7 +214,7 @@ async def _attempt(run: _Run, url: str) -> bytes:
         raise _Failure(f"not a usable address ({type(error).__name__})") from None
     except (aiohttp.ConnectionTimeoutError, aiohttp.SocketTimeoutError):
         raise _Failure(f"timed out, no byte for {run.timeout:g} s", again=True, answered=False) from None
-    except asyncio.TimeoutError:
+    except TimeoutError:
         raise _Failure(f"timed out, not whole within {DEADLINE * run.timeout:g} s", again=True) from None
     except aiohttp.ClientPayloadError:
         raise _Failure("cut, the connection closed before the end", again=True) from None

@@ -81,11 +81,8 @@ def model_identity(model: Any) -> ModelIdentity:
     The name is that, or the weights or version, among its arguments, else among its attributes, else its registered name
     or class. An object that a user made has no hash: its weights may be any.
     """
-    source = vars(model).get(_SOURCE)
-    registered: str = type(model).__name__
-    arguments: dict[str, Any] = {}
-    if source is not None:
-        registered, arguments = source
+    source: tuple[str, dict[str, Any]] | None = vars(model).get(_SOURCE)
+    registered, arguments = (type(model).__name__, {}) if source is None else source
     config = getattr(model, "config", None)
     names = (
         *(arguments.get(name) for name in _NAMES),
