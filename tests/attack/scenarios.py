@@ -21,6 +21,7 @@ from .clients import LIMITS, Client, Ended, Workshop, all_ended, lmms_eval, opti
 from .fault_server import FaultServer, Plan
 from .faults import BY_NAME, CHAT, FAULTS, LIKELIHOOD, NO_KEY, TRANSPORT, Fault
 from .files import Known
+from .python_calls import python_calls
 
 CONCURRENT = 64
 _VIESCORE, _VQASCORE = "vieval_demo_viescore", "vieval_demo_vqascore"
@@ -666,6 +667,7 @@ def scenarios(size: Size) -> dict[str, Callable[[Attack], Row]]:
         "disk": full_disk,
         "store": damaged_store,
         "signals": signals,
+        "python": python_calls,
     }
     if size.short:
         return {name: found[name] for name in ("healthy", "viescore", "kills", "two")} | {"leaks": leaks}
