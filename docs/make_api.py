@@ -112,16 +112,22 @@ def _shown(node: ast.stmt, source: str) -> str:
     """The head of a definition as it stands in the source: a function's signature, a class with its fields."""
     lines = source.splitlines()
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+        first = _first_line(node)
         last = node.body[0]
         head = [*lines[first - 1 : last.lineno - 1], lines[last.lineno - 1][: last.col_offset]]
         return inspect.cleandoc("\n".join(head)).rstrip().removesuffix(":")
     if isinstance(node, ast.ClassDef):
-        first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+        first = _first_line(node)
         fields = [one for one in node.body if isinstance(one, ast.AnnAssign | ast.Assign)]
         held = [line for one in fields if _name(one)[0] != "_" for line in lines[one.lineno - 1 : one.end_lineno]]
         return "\n".join([*lines[first - 1 : node.lineno], *held]).removesuffix(":")
     return "\n".join(lines[node.lineno - 1 : node.end_lineno])
+
+
+def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:
+    """The line where a definition begins for its callers, to whom a check of their arguments says nothing."""
+    decorators = [decorator for decorator in node.decorator_list if ast.unparse(decorator) != "named_arguments"]
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def _markdown(docstring: str) -> Iterator[str]:

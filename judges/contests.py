@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from vieval_plugin.judges.arguments import named_arguments, require, require_all
 from vieval_plugin.judges.gather import gather
 from vieval_plugin.judges.protocol import Ask, Choice, Judge, Program, Reply, Sample, SampleId, Verdict, worst
 
@@ -27,6 +28,7 @@ RANKING = "ranking"
 """The scheme of any number of candidates, best first: `2>1=3`, each candidate named once by its number from 1."""
 
 
+@named_arguments
 @dataclass(frozen=True)
 class Votes:
     """What people said of a contest, in the benchmark's own scheme; texts are empty where nothing was said.
@@ -38,7 +40,14 @@ class Votes:
     vote: str = ""
     annotators: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        require(self.scheme, str, "Votes.scheme", f"one of {', '.join((*SCHEMES, RANKING))}")
+        require(self.vote, str, "Votes.vote", "a text of the scheme, or leave it out")
+        answers = require_all(self.annotators, str, "Votes.annotators", "the answer of each, as a tuple of texts")
+        object.__setattr__(self, "annotators", answers)
 
+
+@named_arguments
 @dataclass(frozen=True)
 class Contest:
     """Two or more candidates under the same conditions.
@@ -55,6 +64,10 @@ class Contest:
     tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        require(self.id, SampleId, "Contest.id", 'SampleId(benchmark, part, "", uid)')
+        candidates = require_all(self.candidates, Sample, "Contest.candidates", "two Samples or more as a tuple")
+        object.__setattr__(self, "candidates", candidates)
+        require(self.votes, Votes, "Contest.votes", 'Votes(scheme, vote), such as Votes("two_way", "first")')
         object.__setattr__(self, "group", self.group or self.id.uid)
 
     @property

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
 
+from vieval_plugin.judges.arguments import named_arguments, require, require_all, require_mapping
+
 
 class Status(StrEnum):
     """How a reply or a verdict came out, from best to worst.
@@ -51,17 +53,22 @@ def worst(statuses: Sequence[Status]) -> Status:
 _FROM_BEST = {status: place for place, status in enumerate(Status)}
 
 
+@named_arguments
 @dataclass(frozen=True)
 class Image:
     """An image file, by path or by its bytes as they were written; nothing is read or decoded here."""
 
     source: pathlib.Path | bytes
 
+    def __post_init__(self) -> None:
+        require(self.source, (pathlib.Path, bytes), "Image.source", "a pathlib.Path or the bytes of a file")
+
     def __repr__(self) -> str:
         shown = f"{len(self.source)} bytes" if isinstance(self.source, bytes) else str(self.source)
         return f"Image({shown})"
 
 
+@named_arguments
 @dataclass(frozen=True)
 class SampleId:
     """Which output image of which benchmark a sample is; `part` is one of the benchmark's own, such as `527` or `tie`.
@@ -76,11 +83,18 @@ class SampleId:
     uid: str
     draw: int = 0
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name != "draw" and not isinstance(value, str):
+                require(value, str, f"SampleId.{name}", "a text, which may be empty")
+        require(self.draw, int, "SampleId.draw", "a whole number from 0")
+
     def __str__(self) -> str:
         drawn = [f"draw {self.draw}"] if self.draw else []
         return "/".join([self.benchmark, self.part, *filter(None, [self.image_model]), self.uid, *drawn])
 
 
+@named_arguments
 @dataclass(frozen=True)
 class Sample:
     """One output image with its conditions and, where known, its human ratings.
@@ -108,6 +122,14 @@ class Sample:
     category: str = ""
 
     def __post_init__(self) -> None:
+        require(self.id, SampleId, "Sample.id", "SampleId(benchmark, part, image_model, uid)")
+        require_mapping(
+            self.images, Image, "Sample.images", 'an Image by role: {"output": Image(pathlib.Path("x.png"))}'
+        )
+        require_mapping(self.texts, str, "Sample.texts", 'texts by name: {"prompt": "a red cube"}')
+        require_mapping(self.ratings, tuple, "Sample.ratings", 'a number a rater by aspect: {"SC": (0.5, 1.0)}')
+        require(self.kind, str, "Sample.kind", 'a text such as "tig", or leave it out')
+        object.__setattr__(self, "tags", require_all(self.tags, str, "Sample.tags", "a tuple of texts"))
         object.__setattr__(self, "kind", self.kind or self.id.part)
         object.__setattr__(self, "group", self.group or self.id.uid)
 

@@ -15,7 +15,7 @@ from vieval_plugin import registry
 ROOT = Path(__file__).parents[1]
 PACKAGE, JUDGES = ROOT / "vieval_plugin", ROOT / "judges"
 LAYERS = (  # from below; docs/architecture.md says why in this order
-    {"errors", "harmless", "nearest", "png", "redaction", "stats", "strict_pillow", "text_table"}
+    {"daemon_pool", "errors", "harmless", "nearest", "png", "redaction", "stats", "strict_pillow", "text_table"}
     | {"untrusted", "yaml_json"},
     {"judges"},
     {"images", "files", "offline_page", "records", "retry_after"},

@@ -25,6 +25,7 @@ from .files import Known
 from .generators import named_files
 from .labels import hostile_labels
 from .names import names_and_keys
+from .python_calls import python_calls
 from .templates import hostile_packs
 
 CONCURRENT = 64
@@ -677,6 +678,7 @@ def scenarios(size: Size) -> dict[str, Callable[[Attack], Row]]:
         "clocks": clocks,
         "locked": locked_store,
         "labels": hostile_labels,
+        "python": python_calls,
     }
     if size.short:
         return {name: found[name] for name in ("healthy", "viescore", "kills", "two")} | {"leaks": leaks}

@@ -120,15 +120,82 @@ def test_half_a_file_opened_by_pillow_is_told(tmp_path, monkeypatch):
         given.image(PIL.Image.open(file))
 
 
-@pytest.mark.parametrize("values", ["a.png", b"x", PICTURE, Path("a.png"), 3, PIXELS, {"output": PIXELS}])
+HUGE = np.broadcast_to(np.uint8(0), (10**6, 10**6, 3))
+
+
+class Unread:
+    """An array that lies elsewhere, such as in a file: to make it an array reads it."""
+
+    def __init__(self, shape, dtype="uint8"):
+        self.shape, self.dtype = shape, np.dtype(dtype)
+
+    def __array__(self, *arguments, **named):
+        raise AssertionError("it was read")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (HUGE, "1000000x1000000 pixels, more than 100 megapixels"),
+        (HUGE[..., 0], "1000000x1000000 pixels"),
+        (np.broadcast_to(np.False_, (10**6, 10**6)), "1000000x1000000 pixels"),
+        (np.broadcast_to(np.float16(0), (10**5, 10**4, 3)), "10000x100000 pixels"),
+        (np.broadcast_to(np.int64(0), (10**3, 10**3, 3)), "array of int64"),
+        (np.broadcast_to(np.complex128(0), (10**3, 10**3, 3)), "array of complex128"),
+        (np.broadcast_to(np.uint8(0), (10**6, 10**6, 10**3)), r"shape \(1000000, 1000000, 1000\) is no image"),
+        (Unread((10**6, 10**6, 3)), "1000000x1000000 pixels"),
+        (Unread((2, 4, 5, 6, 3)), r"shape \(2, 4, 5, 6, 3\) is no image"),
+        (Unread((4, 5, 3), "int32"), "array of int32"),
+        (Unread((4, 5, 3), "object"), "array of object"),
+    ],
+)
+def test_the_shape_is_looked_at_before_any_pixel(value, message, monkeypatch):
+    monkeypatch.setattr(given, "_pixels", None)
+    with pytest.raises(VievalError, match=message):
+        given.image(value)
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        (Unread((3, 10**6, 10**6, 3)), "1000000x1000000 pixels"),
+        (Unread((3, 3, 8, 9)), r"shape \(3, 8, 9\) is no image; .* permute"),
+        (Unread((3, 8, 8, 3), "int64"), "array of int64"),
+        (Unread((3, 8, 8, 3, 1)), r"images is an array of shape \(3, 8, 8, 3, 1\)"),
+    ],
+)
+def test_the_shape_of_a_batch_is_looked_at_before_any_of_it(batch, message):
+    with pytest.raises(VievalError, match=message):
+        given.columns({"images": batch}, "x")
+
+
+def test_nothing_is_converted_where_one_of_several_is_no_image(monkeypatch):
+    monkeypatch.setattr(given, "_pixels", None)
+    with pytest.raises(VievalError, match=r"^images\[7\]: an array of int64 is no image"):
+        given.columns({"images": [PIXELS] * 7 + [PIXELS.astype(int)]}, "x")
+    with pytest.raises(VievalError, match=r"^images b\[0\]: NoneType is no image"):
+        given.columns({"images a": [PIXELS], "images b": [None]}, "x")
+
+
+def test_which_of_several_holds_wrong_values():
+    with pytest.raises(VievalError, match=r"^images\[5\]: .* not from 0 to 1"):
+        given.columns({"images": [PIXELS] * 5 + [PIXELS * 1.0]}, "x")
+
+
+@pytest.mark.parametrize(
+    "values",
+    ["a.png", b"x", PICTURE, Path("a.png"), Image(b"x"), 3, PIXELS, PIXELS[None, None], {"output": PIXELS}, {b"x"}],
+)
 def test_one_image_is_not_several(values):
-    with pytest.raises(VievalError, match="is not several images; pass a list"):
-        given.several(values)
+    with pytest.raises(VievalError, match="^images is .*; pass a list of images"):
+        given.columns({"images": values}, "x")
 
 
 def test_a_batch_is_several_in_order():
     batch = np.random.RandomState(1).randint(0, 256, (9, 4, 4, 3)).astype(np.uint8)
-    assert all(np.array_equal(images.pixels(one), own) for one, own in zip(given.several(batch), batch, strict=True))
+    [shown], prompts = given.columns({"images": batch}, "x")
+    assert all(np.array_equal(images.pixels(one), own) for one, own in zip(shown, batch, strict=True))
+    assert prompts == ["x"] * 9
 
 
 def test_samples_of_mappings_have_the_keys_of_a_samples_file():
@@ -156,9 +223,9 @@ def test_samples_and_contests_stay_what_they_are():
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ("x", "str 'x' is not several samples"),
-        ({"images": {}}, "dict is not several samples"),
-        (None, "NoneType is not several samples"),
+        ("x", "samples is str 'x'; pass a list of samples"),
+        ({"images": {}}, "samples is dict; pass"),
+        (None, "samples is NoneType; pass"),
         ([3], "sample 0: int 3 is no sample; pass"),
         ([{"images": {"output": PIXELS}, "text": {}}], "sample 0: unknown key 'text'; the keys are"),
         ([{"images": PIXELS}], "sample 0: images must map roles"),
@@ -173,17 +240,50 @@ def test_what_is_no_sample_is_told_with_its_number(values, told):
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("prompts", "message"),
     [
-        (["a"], "2 images and 1 prompts"),
+        (["a"], "2 images and 1 prompts; pass as many of each, or one text for all prompts"),
+        (["a", "b", "c"], "2 images and 3 prompts"),
         ([1, 2], "prompts hold int 1; pass texts"),
         ([], "2 images and 0 prompts"),
-        (None, "prompts are NoneType; pass texts"),
-        (5, "prompts are int 5; pass texts"),
+        (None, "prompts is NoneType; pass a list of texts, or one text for all"),
+        (5, "prompts is int 5; pass"),
+        ({"a", "b"}, "prompts is set; pass"),
+        ({"a": 1, "b": 2}, "prompts is dict; pass"),
+        (b"ab", "prompts is bytes; pass"),
         (itertools.repeat("a"), "2 images and more prompts"),
     ],
 )
-def test_texts_are_as_many_as_images(values, told):
-    assert given.texts("x", 2) == ["x", "x"]
-    with pytest.raises(VievalError, match=told):
-        given.texts(values, 2)
+def test_texts_are_as_many_as_images(prompts, message):
+    with pytest.raises(VievalError, match=message):
+        given.columns({"images": [PIXELS, PIXELS]}, prompts)
+
+
+class Counted:
+    """Images without an end, and how many of them were taken."""
+
+    taken = 0
+
+    def __iter__(self):
+        while True:
+            self.taken += 1
+            yield PIXELS
+
+
+def test_images_without_an_end_are_taken_as_far_as_there_are_prompts():
+    endless, other = Counted(), Counted()
+    with pytest.raises(VievalError, match="more images and 3 prompts"):
+        given.columns({"images": endless}, ["a", "b", "c"])
+    assert endless.taken == 4
+    with pytest.raises(VievalError, match="more images a and more images b and 2 prompts"):
+        given.columns({"images a": Counted(), "images b": other}, (text for text in "ab"))
+    assert other.taken == 3
+    with pytest.raises(VievalError, match="1 images a and more images b"):
+        given.columns({"images a": [PIXELS], "images b": other}, "x")
+    assert other.taken == 3 + 2
+
+
+def test_generators_of_both_are_read_to_their_common_end():
+    [shown], prompts = given.columns({"images": (PIXELS for _ in range(3))}, (text for text in "abc"))
+    assert (len(shown), prompts) == (3, ["a", "b", "c"])
+    assert given.columns({"images": iter(())}, iter(())) == ([[]], [])

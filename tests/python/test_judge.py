@@ -119,7 +119,7 @@ def test_as_many_images_are_compared(store):
     judge = Judge("sharpness")
     flat = PIXELS[0]
     noisy = flat
-    with pytest.raises(VievalError, match="1 images to compare with 2; pass as many of both"):
+    with pytest.raises(VievalError, match="1 images a and 2 images b; pass as many of each"):
         judge.compare([flat], [flat, noisy], "x")
 
 
@@ -218,7 +218,7 @@ def test_a_judge_that_knows_no_generated_images_says_so_before_it_is_asked(store
     ("given", "told"),
     [
         ({"name": "viescor"}, "no judge 'viescor'; did you mean viescore"),
-        ({"name": 3}, "name is int; pass a text"),
+        ({"name": 3}, r"Judge\(name\) is int 3; pass the name of a judge"),
         ({"modle": "x"}, "Judge has no argument 'modle'; did you mean model"),
         ({"model": "x"}, "model and base_url go together"),
         ({"num_concurrent": 3}, "num_concurrent is a field of the backbone; pass model and base_url too"),
@@ -230,7 +230,7 @@ def test_a_judge_that_knows_no_generated_images_says_so_before_it_is_asked(store
         ({"model": "x", "base_url": "http://x/v1", "api_key_env": "sk-secret"}, "api_key_env: (?!.*secret)"),
         ({"model": "x", "base_url": 3}, "base_url"),
         ({"setting": "2shot"}, "viescore has no setting '2shot'"),
-        ({"options": 3}, "options are int; pass a mapping"),
+        ({"options": 3}, "options is int 3; pass a mapping"),
         ({"options": {"stor": 1}}, "unknown option stor; did you mean store"),
         ({"image_format": "gif"}, 'image_format is "png" or "jpeg"'),
     ],

@@ -11,7 +11,7 @@ import importlib.metadata
 import json
 import os
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Executor, wait
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Protocol, TypeVar
@@ -23,6 +23,7 @@ from vieval_plugin.backends.measure import measure
 from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.store import Store, key_of
 from vieval_plugin.backends.together import together
+from vieval_plugin.daemon_pool import DaemonPool
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status
@@ -70,7 +71,7 @@ class OnPixels:
     by = "measurements on this machine"  # what `vieval cache info` calls them
     batch = 64
 
-    def __init__(self, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, pool: Executor) -> None:
         self._pool = pool
 
     def look(self, ask: Measure) -> Ready:
@@ -97,9 +98,9 @@ class Measuring:
         find: Callable[[Measure, Usage], Instrument] | None = None,
     ) -> None:
         self._usage, self._store, self._bar, self._find = usage, store, bar, find
-        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="measure")
+        self._pool = DaemonPool(os.cpu_count() or 1, "measure")
         # networks have threads of their own below each that calls them
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="instrument")
+        self._worker = DaemonPool(1, "instrument")
         self._on_pixels = OnPixels(self._pool)
         self._instruments: dict[tuple[str, str], Instrument] = {}
         self._queue: _Queue | None = None
@@ -187,7 +188,7 @@ class _Queue:
     def __init__(
         self,
         keep: Callable[[Instrument, Sequence[Ready], Iterable[Reply]], list[Reply]],
-        worker: ThreadPoolExecutor,
+        worker: Executor,
     ) -> None:
         self._keep, self._worker = keep, worker
         self._waiting: list[tuple[Instrument, Ready]] = []
@@ -237,7 +238,7 @@ class _Queue:
         return instrument, batch
 
 
-async def _in(pool: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+async def _in(pool: Executor, call: Callable[[], T]) -> T:
     done: Awaitable[T] = asyncio.get_running_loop().run_in_executor(pool, call)
     return await done
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from vieval_plugin import images
 from vieval_plugin.backends.decoded import Decode, Decoded
 from vieval_plugin.backends.spilling import Spill
+from vieval_plugin.daemon_pool import DaemonPool
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import Failure, Image, Reply, Status, ToolResult, UseTool
@@ -34,7 +35,7 @@ class Threads:
 
     def __init__(self, memory: int) -> None:
         self._decoded, self._spill = Decoded(memory // 2), Spill(memory // 2)
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="tool")
+        self._pool = DaemonPool(THREADS, "tool")
         self._running: dict[object, Future[Reply]] = {}
 
     def start(self, ask: UseTool) -> Future[Reply]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from vieval_plugin.config.section import Section
 from vieval_plugin.errors import VievalError
@@ -15,7 +16,7 @@ from vieval_plugin.errors import VievalError
 class Backbone(Section):
     """A model behind an OpenAI-compatible server."""
 
-    model: str = Field(description="the name the server knows it by")
+    model: str = Field(min_length=1, description="the name the server knows it by")
     base_url: tuple[str, ...] = Field(description="address that ends in /v1, or a list of them to spread the load")
     api_key_env: str | None = Field(
         None,
@@ -42,6 +43,13 @@ class Backbone(Section):
     @classmethod
     def _one_or_more(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
+
+    @field_validator("base_url")
+    @classmethod
+    def _addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value or not all(re.match("https?://.", url) for url in value):
+            raise PydanticCustomError("address", "pass an address such as http://127.0.0.1:8000/v1, or a list of such")
+        return value
 
     def key(self, name: str) -> str:
         """The key from the environment, empty where none is needed; VievalError if the named variable is not set."""

@@ -5,12 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, is_dataclass
 from dataclasses import fields as dataclass_fields
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from vieval_plugin.errors import VievalError
+
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:  # which has no public name
+    ModelMetaclass = type(BaseModel)
 
 
-class Section(BaseModel):
+class _OneLine(ModelMetaclass):
+    """Calls whose errors are one line; what reads options words the errors of validation itself."""
+
+    def __call__(cls, *arguments: Any, **fields: Any) -> Any:
+        names = ", ".join(described(cls))
+        if arguments:
+            raise VievalError(f"{cls.__name__}: name each field: {names}")
+        try:
+            return super().__call__(**fields)
+        except ValidationError as error:
+            first = error.errors()[0]
+            wrong = ".".join(map(str, first["loc"]))
+            raise VievalError(f"{cls.__name__}: {wrong}: {first['msg']}; the fields are {names}") from None
+
+
+class Section(BaseModel, metaclass=_OneLine):
     """Options that are read together; an unknown one is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

@@ -10,6 +10,9 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.nearest import did_you_mean
 from vieval_plugin.run.backbones import JUDGE
+from vieval_plugin.run.evaluate import resolved
+
+_ALIKE = 0.6
 
 
 def with_backbone(
@@ -25,22 +28,18 @@ def with_backbone(
     Raises:
         VievalError: an option or field that there is not, with the nearest, or one that it cannot have.
     """
-    if isinstance(options, Mapping):
-        found = config.from_mapping(options, "options")
-    elif options is None or isinstance(options, Config):
-        found = options or config.current()
-    else:
-        raise VievalError(f'options are {type(options).__name__}; pass a mapping such as {{"store": {{"use": False}}}}')
-    said = {name: value for name, value in named.items() if value is not None}
-    if unknown := sorted(set(said) - set(Backbone.model_fields)):
+    base = resolved(options)
+    fields = {name: value for name, value in named.items() if value is not None}
+    if unknown := sorted(set(fields) - set(Backbone.model_fields)):
         known = [*Backbone.model_fields, *arguments]
-        raise VievalError(f"Judge has no argument {unknown[0]!r}{did_you_mean(unknown[0], known)}")
-    if ("model" in said) != ("base_url" in said):
+        near = did_you_mean(unknown[0], known, least=_ALIKE) or f"; it may have {', '.join(known)}"
+        raise VievalError(f"Judge has no argument {unknown[0]!r}{near}")
+    if ("model" in fields) != ("base_url" in fields):
         raise VievalError("model and base_url go together; or pass neither and set backbones.judge in the options")
-    if not said:
-        return found
-    if "model" not in said and JUDGE not in found.backbones:
-        raise VievalError(f"{min(said)} is a field of the backbone; pass model and base_url too")
-    before = {} if "model" in said else found.backbones[JUDGE].model_dump()
-    made = config.from_mapping({"backbones": {JUDGE: {**before, **said}}}, "Judge")
-    return found.model_copy(update={"backbones": {**found.backbones, **made.backbones}})
+    if not fields:
+        return base
+    if "model" not in fields and JUDGE not in base.backbones:
+        raise VievalError(f"{min(fields)} is a field of the backbone; pass model and base_url too")
+    before = {} if "model" in fields else base.backbones[JUDGE].model_dump()
+    made = config.from_mapping({"backbones": {JUDGE: {**before, **fields}}}, "Judge")
+    return base.model_copy(update={"backbones": {**base.backbones, **made.backbones}})

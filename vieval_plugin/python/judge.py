@@ -7,8 +7,8 @@ import inspect
 import os
 import threading
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.arguments import named_arguments, require
 from vieval_plugin.judges.contests import Contest
-from vieval_plugin.judges.protocol import Sample, SampleId, Status
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
 from vieval_plugin.python import given
 from vieval_plugin.python.backbone import with_backbone
 from vieval_plugin.python.given import Format, GivenImage
@@ -63,6 +64,7 @@ class Judge:
     >>> judge.close()
     """
 
+    @named_arguments
     def __init__(
         self,
         name: str = "viescore",
@@ -77,14 +79,21 @@ class Judge:
         bar: bool = False,
         **backbone: Any,
     ) -> None:
-        _require_texts(name=name, model=model, setting=setting, scorer=scorer)
+        require(name, str, "Judge(name)", "the name of a judge; `vieval tasks` lists them")
+        for argument, text in (("model", model), ("setting", setting), ("scorer", scorer)):
+            require(text, (str, type(None)), f"Judge({argument})", "a text")
+        for argument, switch in (("fresh", fresh), ("bar", bar)):
+            require(switch, bool, f"Judge({argument})", "True or False")
         if image_format not in ("png", "jpeg"):
             raise VievalError(f'image_format is "png" or "jpeg", not {image_format!r}')
         named = {"model": model, "base_url": base_url, **backbone}
-        self.options = with_backbone(options, named, inspect.signature(Judge).parameters)
+        arguments = [argument for argument in inspect.signature(Judge).parameters if argument != "backbone"]
+        self.options = with_backbone(options, named, arguments)
         if scorer is not None:
             self.options = self.options.scored_by({"model": scorer})
         self._prepared = prepare(name, setting, self.options)
+        if scorer is not None and not (self._prepared.spec.scored or self._prepared.spec.by_scorer):
+            raise VievalError(f"{name} measures with no network, so there is nothing that Judge(scorer) could replace")
         self.aspects = self._prepared.spec.aspects
         self.progress = Progress()
         self.last = Verdicts((), (), self.aspects)
@@ -95,6 +104,12 @@ class Judge:
     def __repr__(self) -> str:
         spec, backbone = self._prepared.spec, self.options.backbones.get("judge")
         return f"<Judge {spec.name}{f' by {backbone.model}' if backbone and not spec.scored else ''}>"
+
+    def __reduce__(self) -> tuple[Callable[[], Judge], tuple[()]]:
+        """Open again where a copy is used, or in the process that it is sent to; keys stay in the environment."""
+        judge, setting = self._prepared.spec.name, self._prepared.setting
+        again = partial(type(self), judge, setting=setting, options=self.options, fresh=self._fresh, bar=self._bar)
+        return partial(again, image_format=self._format), ()
 
     def __enter__(self) -> Judge:
         return self
@@ -142,6 +157,7 @@ class Judge:
         """`judge(samples)` for a running event loop."""
         return await self._awaited(await asyncio.to_thread(given.samples, samples, kind, self._format))
 
+    @named_arguments
     def score(
         self, images: Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
     ) -> NDArray[np.float64]:
@@ -169,6 +185,7 @@ class Judge:
         pairs = await asyncio.to_thread(self._pairs, images, prompts)
         return (await self._awaited(pairs)).scores(aspect)
 
+    @named_arguments
     def compare(
         self, a: Iterable[GivenImage], b: Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
     ) -> NDArray[np.float64]:
@@ -201,29 +218,30 @@ class Judge:
         if aspect not in self.aspects:
             raise no_aspect(aspect, self.aspects)
 
-    def _pairs(self, images: Any, prompts: Any, model: str = "") -> list[Sample]:
+    def _pairs(self, images: Any, prompts: Any) -> list[Sample]:
+        self._require_prompted()
+        [outputs], texts = given.columns({"images": images}, prompts, self._format)
+        return [_sample("", number, *pair) for number, pair in enumerate(zip(outputs, texts, strict=True))]
+
+    def _contests(self, a: Any, b: Any, prompts: Any) -> list[Contest]:
+        self._require_prompted()
+        [first, second], texts = given.columns({"images a": a, "images b": b}, prompts, self._format)
+        return [
+            Contest(
+                SampleId(OWN, _TIG, "", str(number)),
+                (_sample("a", number, image_a, prompt), _sample("b", number, image_b, prompt)),
+            )
+            for number, (image_a, image_b, prompt) in enumerate(zip(first, second, texts, strict=True))
+        ]
+
+    def _require_prompted(self) -> None:
+        """VievalError for a judge that rates no images made from a prompt alone."""
         spec = self._prepared.spec
         if spec.rates == "sample" and not spec.kinds([_TIG]):
             raise VievalError(
                 f"{spec.name} judges no images made from a prompt alone ({_TIG}), but {', '.join(spec.needs)}; "
                 "call the judge with samples of these kinds"
             )
-        shown = given.several(images, self._format)
-        asked = given.texts(prompts, len(shown))
-        return [
-            Sample(SampleId(OWN, _TIG, model, str(number)), {"output": image}, {"prompt": prompt})
-            for number, (image, prompt) in enumerate(zip(shown, asked, strict=True))
-        ]
-
-    def _contests(self, a: Any, b: Any, prompts: Any) -> list[Contest]:
-        first = self._pairs(a, prompts, "a")
-        second = self._pairs(b, "", "b")
-        if len(first) != len(second):
-            raise VievalError(f"{len(first)} images to compare with {len(second)}; pass as many of both")
-        return [
-            Contest(SampleId(OWN, _TIG, "", one.id.uid), (one, replace(other, texts=one.texts)))
-            for one, other in zip(first, second, strict=True)
-        ]
 
     async def _judged(self, opened: Opened, samples: Sequence[Sample | Contest]) -> Verdicts:
         """In the judge's own loop; `last` has what is there, however it ends."""
@@ -265,7 +283,5 @@ class Judge:
         return await asyncio.wrap_future(opened.loop.begin(self._judged(opened, samples)))
 
 
-def _require_texts(**values: Any) -> None:
-    for name, value in values.items():
-        if value is not None and not isinstance(value, str):
-            raise VievalError(f"{name} is {type(value).__name__}; pass a text")
+def _sample(image_model: str, number: int, image: Image, prompt: str) -> Sample:
+    return Sample(SampleId(OWN, _TIG, image_model, str(number)), {"output": image}, {"prompt": prompt})

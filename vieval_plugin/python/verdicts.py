@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import console
-from vieval_plugin.judges.contests import FORWARD, REVERSE, Judged, candidates_of
+from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Sample, Verdict
 from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
 
@@ -79,7 +79,14 @@ class Verdicts(Sequence[Verdict]):
 
         Of a judge that votes it is 1, 0 for a tie, or -1, and the mean over both orders; of one that prefers, the mean of
         its preferences; of one that scores, the difference of the scores of an aspect (default: O where it rates it).
+
+        Raises:
+            VievalError: the judge rates no such aspect, or what it judged are samples and no contests.
         """
+        if aspect and aspect not in self.aspects:
+            raise no_aspect(aspect, self.aspects)
+        if self.samples and not any(isinstance(judged, Contest) for judged in self.samples):
+            raise VievalError("preferences are between candidates, and these are verdicts on samples: use scores")
         return np.array([_preference(one, aspect or main_aspect(self.aspects)) for one in self], dtype=float)
 
     def to_pandas(self) -> Any:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vieval_plugin import config
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.judges.contests import Judged
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.arguments import named_arguments, require, require_all
+from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
 from vieval_plugin.records import Provenance
 from vieval_plugin.run import loop
@@ -23,15 +26,17 @@ from vieval_plugin.run.session import Session
 
 OWN = "own"
 """The benchmark of a user's own samples."""
+_RATED = "SC"
 
 
+@named_arguments
 def evaluate(
     samples: Iterable[Judged],
     *,
     judge: str = "viescore",
     setting: str | None = None,
     backbone: Backbone | None = None,
-    options: Config | None = None,
+    options: Config | Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     bar: bool = False,
 ) -> list[Verdict]:
@@ -43,7 +48,7 @@ def evaluate(
         judge: a judge's name.
         setting: one of its settings (default: its plain one).
         backbone: the model that answers it (default: `backbones.judge` of the options; image metrics need none).
-        options: default: those of the file that VIEVAL_CONFIG names.
+        options: what an options file says, as a mapping or a `Config` (default: the file that VIEVAL_CONFIG names).
         progress: where given, counts calls, tokens and failures.
         bar: whether to show a progress bar.
 
@@ -51,7 +56,7 @@ def evaluate(
         A verdict a sample. Failed calls are verdicts with a status; scores are in [0, 1].
 
     Raises:
-        VievalError: the run cannot go on at all.
+        VievalError: what is passed is no samples, or the run cannot go on at all.
     """
     return loop.run(
         evaluate_async(
@@ -66,14 +71,34 @@ async def evaluate_async(
     judge: str = "viescore",
     setting: str | None = None,
     backbone: Backbone | None = None,
-    options: Config | None = None,
+    options: Config | Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     bar: bool = False,
 ) -> list[Verdict]:
     """`evaluate` for a running event loop."""
-    options = config.current() if options is None else options
+    options = resolved(options)
+    listed = require_all(samples, (Sample, Contest), "samples", "a list of Sample or Contest")
+    require(judge, str, "judge", "the name of a judge; `vieval tasks` lists them")
+    require(setting, (str, type(None)), "setting", "a text")
+    require(backbone, (Backbone, type(None)), "backbone", "Backbone(model=..., base_url=...)")
+    require(progress, (Progress, type(None)), "progress", "Progress(), which counts")
     prepared = prepare(judge, setting, options, backbone)
-    return await judge_samples(list(samples), prepared, options, backbone, progress or Progress(), bar)
+    return await judge_samples(listed, prepared, options, backbone, progress or Progress(), bar)
+
+
+def resolved(options: Config | Mapping[str, Any] | None) -> Config:
+    """Options as they are, from a mapping as an options file has it, or of the file that VIEVAL_CONFIG names.
+
+    Raises:
+        VievalError: they are none of these, or hold what options do not have.
+    """
+    if options is None:
+        return config.current()
+    if isinstance(options, Mapping):
+        return config.from_mapping(options, "options")
+    name_a_file = f"or name a file in {config.FILE_VARIABLE}"
+    require(options, Config, "options", f'a mapping such as {{"store": {{"use": False}}}}, {name_a_file}')
+    return options
 
 
 async def judge_samples(
@@ -123,25 +148,37 @@ def scorer_name(options: Config, judge: str) -> str:
     return Path(scorer.model).name if scorer and scorer.model else judge
 
 
+@named_arguments
 def score_matrix(
-    images: Sequence[Image],
-    texts: Sequence[str],
+    images: Iterable[Image],
+    texts: Iterable[str],
     *,
     judge: str = "vqascore",
     backbone: Backbone | None = None,
-    options: Config | None = None,
+    options: Config | Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     bar: bool = False,
 ) -> NDArray[np.float64]:
     """Semantic consistency of every image with every text, shape (images, texts), in [0, 1]; NaN where a call failed.
 
     All texts of an image are asked one after another, image first, so that a server's prefix cache reads the image once.
+
+    Raises:
+        VievalError: what is passed are no images and texts, or the judge rates no semantic consistency.
     """
+    outputs = require_all(images, Image, "images", 'a list of Image, such as Image(pathlib.Path("x.png"))')
+    prompts = require_all(texts, str, "texts", "a list of texts")
+    options = resolved(options)
+    require(judge, str, "judge", "the name of a judge; `vieval tasks` lists them")
+    if _RATED not in (rated := prepare(judge, None, options, backbone).spec.aspects):
+        raise VievalError(
+            f"{judge} rates {', '.join(rated) or 'no single image'}, and a matrix has {_RATED}: pass another judge"
+        )
     pairs = [
         Sample(SampleId(OWN, "tig", "", f"{i}#{t}"), {"output": image}, {"prompt": text}, group=str(i), place=(i, t))
-        for i, image in enumerate(images)
-        for t, text in enumerate(texts)
+        for i, image in enumerate(outputs)
+        for t, text in enumerate(prompts)
     ]
     verdicts = evaluate(pairs, judge=judge, backbone=backbone, options=options, progress=progress, bar=bar)
-    scores = [verdict.scores.get("SC", math.nan) for verdict in verdicts]
-    return np.array(scores, dtype=float).reshape(len(images), len(texts))
+    scores = [verdict.scores.get(_RATED, math.nan) for verdict in verdicts]
+    return np.array(scores, dtype=float).reshape(len(outputs), len(prompts))

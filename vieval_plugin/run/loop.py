@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, TypeVar
 
+from vieval_plugin.daemon_pool import DaemonPool
 from vieval_plugin.errors import VievalError
 
 T = TypeVar("T")
@@ -21,6 +22,7 @@ class LoopThread:
 
     def __init__(self, at_end: Callable[[], Awaitable[None]] | None = None) -> None:
         self._loop, self._at_end = asyncio.new_event_loop(), at_end
+        self._loop.set_default_executor(DaemonPool(name="blocking"))
         self.closing = False
         self._change = threading.RLock()  # whoever lets go of the last reference closes, which may be anywhere
         self._thread = threading.Thread(target=self._run, name="vieval", daemon=True)
@@ -105,6 +107,11 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        return asyncio.run(_with_daemon_pool(work))
     with LoopThread() as loop:
         return loop.call(work)
+
+
+async def _with_daemon_pool(work: Coroutine[Any, Any, T]) -> T:
+    asyncio.get_running_loop().set_default_executor(DaemonPool(name="blocking"))
+    return await work

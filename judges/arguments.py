@@ -1,0 +1,99 @@
+"""Arguments as people pass them in Python: what is not what is wanted is a VievalError in one line, before any work."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Set
+from typing import Any, TypeVar
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.redaction import redacted
+
+C = TypeVar("C", bound=Callable[..., Any])
+_LONGEST = 120
+
+
+def described(value: Any) -> str:
+    """The type of a value, and where it is short the value.
+
+    >>> described("x.png"), described(None), described(inspect.signature(described))
+    ("str 'x.png'", 'NoneType', 'inspect.Signature')
+    """
+    module, kind = type(value).__module__, type(value).__qualname__
+    kind = kind if module == "builtins" else f"{module}.{kind}"
+    return f"{kind} {redacted(repr(value))}"[:_LONGEST] if isinstance(value, (str, int, float)) else kind
+
+
+def require(value: Any, types: type | tuple[type, ...], name: str, wanted: str) -> None:
+    """VievalError for a value of none of these types; a truth value counts as no number."""
+    if not isinstance(value, types) or (isinstance(value, bool) and types is int):
+        raise VievalError(f"{name} is {described(value)}; pass {wanted}")
+
+
+def require_mapping(value: Any, types: type, name: str, wanted: str) -> None:
+    """VievalError for anything but a mapping from texts to values of a type."""
+    require(value, (dict, Mapping), name, wanted)
+    for key, entry in value.items():
+        if not isinstance(key, str) or not isinstance(entry, types):  # a name for each costs more than to look
+            require(key, str, f"a key of {name}", wanted)
+            require(entry, types, f"{name}[{key!r}]"[:_LONGEST], wanted)
+
+
+def require_several(value: Any, name: str, wanted: str) -> None:
+    """VievalError for anything but an iterable in order: a text, a mapping or a set is none."""
+    if isinstance(value, (str, bytes, Mapping, Set)) or not isinstance(value, Iterable):
+        raise VievalError(f"{name} is {described(value)}; pass {wanted}")
+
+
+def require_all(values: Any, types: type | tuple[type, ...], name: str, wanted: str) -> tuple[Any, ...]:
+    """The values of an iterable in order; VievalError where it is none, or where one is of none of these types."""
+    if not isinstance(values, tuple):
+        require_several(values, name, wanted)
+    listed = tuple(values)
+    for number, entry in enumerate(listed):
+        if not isinstance(entry, types):
+            require(entry, types, f"{name}[{number}]", wanted)
+    return listed
+
+
+def named_arguments(call: C) -> C:
+    """Have a function or a class refuse arguments that it does not take with a VievalError that names those it takes."""
+    if isinstance(call, type):
+        call.__init__ = named_arguments(call.__init__)  # type: ignore[misc]
+        return call
+
+    @functools.wraps(call)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return call(*args, **kwargs)
+        except TypeError:
+            signature = inspect.signature(call)
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise VievalError(f"{_name(call)}: {error}; it {_taken(signature)}") from None
+            raise
+
+    return checked  # type: ignore[return-value]
+
+
+def _name(call: Callable[..., Any]) -> str:
+    return call.__qualname__.removesuffix(".__init__")
+
+
+def _taken(signature: inspect.Signature) -> str:
+    """The arguments of a function: with their types those that it needs, as `name=` those that must be named."""
+    named = [
+        argument
+        for argument in signature.parameters.values()
+        if argument.name != "self" and argument.kind != argument.VAR_KEYWORD
+    ]
+    needed = [f"{argument.name}: {argument.annotation}" for argument in named if argument.default is argument.empty]
+    optional = [
+        f"{argument.name}{'=' * (argument.kind == argument.KEYWORD_ONLY)}"
+        for argument in named
+        if argument.default is not argument.empty
+    ]
+    verbs = {"needs": needed, "may have": optional}
+    return "; ".join(f"{verb} {', '.join(names)}" for verb, names in verbs.items() if names)

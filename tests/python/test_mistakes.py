@@ -1,0 +1,162 @@
+"""Mistakes that are easily made in Python: each is a VievalError in one line, with what is wanted."""
+
+from pathlib import Path
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from vieval_plugin import Backbone, Contest, Image, Judge, Sample, SampleId, VievalError, Votes, evaluate, score_matrix
+
+ID = SampleId("own", "tig", "m", "1")
+OUTPUT = {"output": Image(b"x")}
+SAMPLE = Sample(ID, OUTPUT, {"prompt": "x"})
+PIXELS = np.zeros((2, 16, 16, 3), np.uint8)
+SERVER = {"model": "m", "base_url": "http://127.0.0.1:9/v1"}
+NO_STORE = {"store": {"use": False}}
+
+
+@pytest.fixture(scope="module")
+def judge():
+    return Judge("sharpness", options=NO_STORE)
+
+
+IN_SAMPLES = [
+    (
+        lambda: Sample(images={"output": "x.png"}),
+        "Sample: missing a required argument: 'id'; it needs id: SampleId, images",
+    ),
+    (lambda: Sample(ID, {"output": "x.png"}), r"Sample.images\['output'\] is str 'x.png'; pass an Image by role"),
+    (lambda: Sample(ID, {"output": PIXELS[0]}), r"Sample.images\['output'\] is numpy.ndarray; pass an Image"),
+    (lambda: Sample(ID, {0: Image(b"x")}), "a key of Sample.images is int 0; pass an Image by role"),
+    (lambda: Sample(ID, "x.png"), "Sample.images is str 'x.png'"),
+    (lambda: Sample(ID, [Image(b"x")]), "Sample.images is list; pass an Image by role"),
+    (lambda: Sample("1", OUTPUT), r"Sample.id is str '1'; pass SampleId\("),
+    (lambda: Sample(ID, OUTPUT, "a cat"), "Sample.texts is str 'a cat'; pass texts by name"),
+    (lambda: Sample(ID, OUTPUT, {"prompt": None}), r"Sample.texts\['prompt'\] is NoneType"),
+    (lambda: Sample(ID, OUTPUT, prompt="a cat"), "unexpected keyword argument 'prompt'; .*may have texts, ratings"),
+    (lambda: Sample(ID, OUTPUT, ratings={"SC": 0.5}), r"Sample.ratings\['SC'\] is float 0.5; pass a number a rater"),
+    (lambda: Sample(ID, OUTPUT, tags="a"), "Sample.tags is str 'a'; pass a tuple of texts"),
+    (lambda: Sample(ID, OUTPUT, kind=None), "Sample.kind is NoneType; pass a text"),
+    (lambda: SampleId("1"), "SampleId: missing a required argument: 'part'"),
+    (lambda: SampleId("own", "tig", "m", 1), "SampleId.uid is int 1; pass a text"),
+    (lambda: SampleId("own", "tig", None, "1"), "SampleId.image_model is NoneType; pass a text, which may be empty"),
+    (lambda: SampleId("own", "tig", "m", "1", "0"), "SampleId.draw is str '0'; pass a whole number"),
+    (lambda: Image(None), "Image.source is NoneType; pass a pathlib.Path or the bytes of a file"),
+    (lambda: Image("x.png"), "Image.source is str 'x.png'; pass a pathlib.Path"),
+    (lambda: Image(PIXELS[0]), "Image.source is numpy.ndarray"),
+    (lambda: Image(PIL.Image.new("RGB", (2, 2))), "Image.source is PIL.Image.Image"),
+    (lambda: Image(), "Image: missing a required argument: 'source'; it needs source: pathlib.Path | bytes"),
+    (lambda: Contest("1", (SAMPLE, SAMPLE)), "Contest.id is str '1'; pass SampleId"),
+    (
+        lambda: Contest(ID, SAMPLE),
+        "Contest.candidates is vieval_plugin.judges.protocol.Sample; pass two Samples or more",
+    ),
+    (lambda: Contest(ID, [OUTPUT, OUTPUT]), r"Contest.candidates\[0\] is dict; pass two Samples"),
+    (lambda: Contest(ID, (SAMPLE, SAMPLE), "first"), r"Contest.votes is str 'first'; pass Votes\("),
+    (lambda: Votes("two_way", "first", "first"), "Votes.annotators is str 'first'; pass the answer of each"),
+    (lambda: Votes(2), "Votes.scheme is int 2; pass one of four_way, three_way, two_way, ranking"),
+]
+
+IN_JUDGES = [
+    (lambda: Judge("viescore", "gpt-4o"), "Judge: too many positional arguments; it may have name, model=, base_url="),
+    (lambda: Judge(None), r"Judge\(name\) is NoneType; pass the name of a judge"),
+    (lambda: Judge(model=Backbone(**SERVER)), r"Judge\(model\) is vieval_plugin.config.backbone.Backbone; pass a text"),
+    (lambda: Judge(backbone=Backbone(**SERVER)), "Judge has no argument 'backbone'; it may have model, base_url"),
+    (lambda: Judge(api_key="x", **SERVER), "no argument 'api_key'; did you mean api_key_env"),
+    (lambda: Judge(model="m", base_url=[]), "base_url: pass an address such as http://127.0.0.1:8000/v1"),
+    (lambda: Judge(model="m", base_url=""), "base_url: pass an address"),
+    (lambda: Judge(model="m", base_url="localhost:8000"), "base_url: pass an address"),
+    (lambda: Judge(model="", base_url="http://x/v1"), "model: String should have at least 1 character"),
+    (lambda: Judge(fresh="no"), r"Judge\(fresh\) is str 'no'; pass True or False"),
+    (lambda: Judge(scorer="/weights"), "viescore measures with no network"),
+    (lambda: Judge("vieval_small", scorer=Path("/weights")), r"Judge\(scorer\) is pathlib.PosixPath; pass a text"),
+    (
+        lambda: Judge(options="vieval.yaml"),
+        "options is str 'vieval.yaml'; pass a mapping .*or name a file in VIEVAL_CONFIG",
+    ),
+    (lambda: Backbone(model="m"), "Backbone: base_url: Field required; the fields are model"),
+    (lambda: Backbone("m", "http://x/v1"), "Backbone: name each field: model, base_url"),
+    (lambda: Backbone(temprature=1, **SERVER), "Backbone: temprature: Extra inputs are not permitted; the fields are"),
+]
+
+IN_CALLS = [
+    (lambda judge: judge.score(PIXELS), "Judge.score: missing a required argument: 'prompts'"),
+    (lambda judge: judge.score(PIXELS, "x", "PQ"), "Judge.score: too many positional arguments; .*may have aspect="),
+    (lambda judge: judge.score(PIXELS[0], "x"), r"images is an array of shape \(16, 16, 3\); pass a list of images"),
+    (lambda judge: judge.score("x.png", "x"), "images is str 'x.png'; pass a list of images"),
+    (lambda judge: judge.score("a cat", PIXELS), "images is str 'a cat'"),
+    (lambda judge: judge.score(PIXELS, {"a", "b"}), "prompts is set; pass a list of texts"),
+    (lambda judge: judge.score([PIXELS[0], None], "x"), r"images\[1\]: NoneType is no image; pass a path"),
+    (lambda judge: judge.score(PIXELS, "x", aspect=3), "no aspect 3; the judge rates PQ"),
+    (lambda judge: judge.compare(PIXELS, PIXELS), "Judge.compare: missing a required argument: 'prompts'"),
+    (lambda judge: judge.compare(PIXELS, PIXELS[:1], "x"), "2 images a and 1 images b"),
+    (lambda judge: judge.compare(PIXELS[0], PIXELS[0], "x"), "images a is an array of shape"),
+    (lambda judge: judge({"images": OUTPUT}), "samples is dict; pass a list of samples"),
+    (lambda judge: judge(SAMPLE), "samples is vieval_plugin.judges.protocol.Sample; pass a list"),
+    (lambda judge: judge(PIXELS), "sample 0: numpy.ndarray is no sample; pass"),
+    (lambda judge: judge([SAMPLE]).preferences(), "these are verdicts on samples: use scores"),
+    (lambda judge: judge([SAMPLE]).preferences("Q"), "no aspect 'Q'; the judge rates PQ"),
+]
+
+IN_FUNCTIONS = [
+    (lambda: evaluate(SAMPLE), "samples is vieval_plugin.judges.protocol.Sample; pass a list of Sample or Contest"),
+    (lambda: evaluate([{"images": OUTPUT}]), r"samples\[0\] is dict; pass a list of Sample or Contest"),
+    (lambda: evaluate(["x.png"]), r"samples\[0\] is str 'x.png'"),
+    (lambda: evaluate([SAMPLE], "viescore"), "evaluate: too many positional arguments; .*may have judge="),
+    (lambda: evaluate([SAMPLE], judge=Judge("sharpness")), "judge is vieval_plugin.python.judge.Judge; pass the name"),
+    (
+        lambda: evaluate([SAMPLE], backbone="gpt-4o"),
+        r"backbone is str 'gpt-4o'; pass Backbone\(model=..., base_url=...\)",
+    ),
+    (lambda: evaluate([SAMPLE], backbone=SERVER), "backbone is dict; pass Backbone"),
+    (lambda: evaluate([SAMPLE], options="x.yaml"), "options is str 'x.yaml'; pass a mapping"),
+    (lambda: evaluate([SAMPLE], options={"stor": 1}), "unknown option stor; did you mean store"),
+    (lambda: evaluate([SAMPLE], progress=True), r"progress is bool True; pass Progress\(\)"),
+    (lambda: score_matrix("x.png", ["x"]), "images is str 'x.png'; pass a list of Image"),
+    (lambda: score_matrix(["x.png"], ["x"]), r"images\[0\] is str 'x.png'"),
+    (lambda: score_matrix([Image(b"x")], "a cat"), "texts is str 'a cat'; pass a list of texts"),
+    (lambda: score_matrix([Image(b"x")], ["x"], judge="sharpness"), "sharpness rates PQ, and a matrix has SC"),
+    (lambda: score_matrix([Image(b"x")], ["x"], judge="pairwise"), "pairwise rates no single image"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), [*IN_SAMPLES, *IN_JUDGES, *IN_FUNCTIONS])
+def test_a_mistake_is_one_line(call, message):
+    with pytest.raises(VievalError, match=message) as raised:
+        call()
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("call", "message"), IN_CALLS)
+def test_a_mistake_in_a_call_is_one_line(judge, call, message):
+    with pytest.raises(VievalError, match=message) as raised:
+        call(judge)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_password_in_an_address_is_not_repeated():
+    with pytest.raises(VievalError, match="pass a pathlib.Path") as raised:
+        Image("https://me:secret-word@example.org/a.png")
+    assert "secret-word" not in str(raised.value)
+
+
+def test_errors_of_the_users_own_code_stay_what_they_are(judge):
+    def broken():
+        yield PIXELS[0]
+        raise TypeError("mine")
+
+    with pytest.raises(TypeError, match="mine"):
+        judge.score(broken(), "x")
+
+
+def test_lists_serve_where_tuples_are_kept():
+    contest = Contest(ID, [SAMPLE, SAMPLE], Votes("two_way", "first", ["first"]), tags=("a",))
+    assert contest.candidates == (SAMPLE, SAMPLE)
+    assert contest.votes.annotators == ("first",)
+    assert Sample(ID, OUTPUT, tags=["a"]).tags == ("a",)
+
+
+def test_options_of_evaluate_may_be_a_mapping():
+    [verdict] = evaluate([SAMPLE], judge="sharpness", options=NO_STORE)
+    assert "not an image" in verdict.reason

@@ -1,0 +1,117 @@
+"""Judges that are open when the program ends, however it does."""
+
+import subprocess
+import sys
+
+import pytest
+
+# measures without weights, as a network would: with something to close in the thread that opened it
+HEAD = """
+import multiprocessing, os, sys, threading, time
+import numpy as np
+from vieval_plugin import Judge
+from vieval_plugin.backends.measuring import Ready
+from vieval_plugin.backends.scoring import Scorers
+from vieval_plugin.judges.protocol import Measurement
+
+class Network:
+    by, batch = "network", 8
+
+    def look(self, ask):
+        return Ready(str(ask.images) + str(ask.texts), ask)
+
+    def compute(self, contents):
+        time.sleep(SECONDS)
+        self.thread = threading.current_thread()
+        return [Measurement(30.0) for _ in contents]
+
+    def close(self):
+        assert self.thread is threading.current_thread()
+        os.write(1, b"closed\\n")
+
+SECONDS = 0
+Scorers.find = lambda self, ask, usage: Network()
+PIXELS = np.zeros((5, 8, 8, 3), np.uint8)
+
+def opened():
+    return Judge("clip_score", options={"store": {"use": False}})
+
+def scored(judge):
+    print("scores", len(judge.score(PIXELS, "x")), flush=True)
+
+judge = opened()
+"""
+
+ENDS = {
+    "at_the_end_of_a_script": ("scored(judge)", 0, ["scores 5", "closed"]),
+    "in_a_function": ("def main():\n    scored(opened())\nmain()", 0, ["scores 5", "closed"]),
+    "several": ("other = opened(); scored(judge); scored(other)", 0, ["scores 5", "scores 5", "closed", "closed"]),
+    "after_an_exception": ("scored(judge); raise SystemExit(3)", 3, ["scores 5", "closed"]),
+    "in_a_thread_that_outlives_the_main_thread": (
+        "def later():\n    threading.main_thread().join(); scored(judge)\nthreading.Thread(target=later).start()",
+        0,
+        ["scores 5", "closed"],
+    ),
+    "in_a_thread_that_is_scoring_when_the_main_thread_ends": (
+        "SECONDS = 0.5\nthreading.Thread(target=scored, args=(judge,)).start()",
+        0,
+        ["scores 5", "closed"],
+    ),
+    "closed_already": ("scored(judge); judge.close()", 0, ["scores 5", "closed"]),
+    "asked_again_at_the_end": (
+        "import atexit; scored(judge); atexit.register(lambda: print('last', flush=True))",
+        0,
+        ["scores 5", "last", "closed"],
+    ),
+    "in_a_pool_of_processes": (
+        "scored(judge)\n"
+        "def ask(n):\n    scored(judge)\n"
+        "with multiprocessing.get_context('fork').Pool(2) as pool:\n    pool.map(ask, range(2), 1)",
+        0,
+        ["scores 5", "scores 5", "scores 5", "closed"],
+    ),
+    "in_forked_processes_that_end_by_themselves": (
+        "scored(judge)\n"
+        "child = multiprocessing.get_context('fork').Process(target=scored, args=(judge,)); child.start(); child.join()",
+        0,
+        ["scores 5", "scores 5", "closed"],
+    ),
+}
+
+
+def ended(*command):
+    return subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("code", ["script", "-c"])
+@pytest.mark.parametrize("name", ENDS)
+def test_a_program_ends_without_a_word(name, code, tmp_path):
+    body, status, lines = ENDS[name]
+    file = tmp_path / "script.py"
+    file.write_text(HEAD + body)
+    process = ended(file) if code == "script" else ended("-c", HEAD + body)
+    assert (process.stderr, process.returncode) == ("", status)
+    assert process.stdout.splitlines() == lines
+
+
+@pytest.mark.slow
+def test_a_program_that_measures_with_weights_ends_without_a_traceback(tmp_path):
+    pytest.importorskip("torch", reason='torch is not installed: pip install "vieval[scorers]"')
+    body = (
+        "import numpy as np\nfrom vieval_plugin import Judge\n"
+        'print(Judge("vieval_small").score(np.zeros((2, 64, 64, 3), np.uint8), "a red cube").shape)\n'
+    )
+    process = ended("-c", body)
+    assert (process.stdout, process.returncode) == ("(2,)\n", 0)
+    assert "Traceback" not in process.stderr
+
+
+def test_evaluate_in_a_thread_that_outlives_the_main_thread():
+    body = (
+        "import threading\nfrom vieval_plugin import evaluate\nfrom vieval_plugin.data import vieval_demo\n"
+        "def later():\n    threading.main_thread().join()\n"
+        "    print(len(evaluate(vieval_demo.load(None, 'tie')[:1], judge='ssim')))\n"
+        "threading.Thread(target=later).start()"
+    )
+    process = ended("-c", body)
+    assert (process.stdout, process.stderr, process.returncode) == ("1\n", "", 0)
