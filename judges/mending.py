@@ -50,7 +50,7 @@ def number(item: object, high: float) -> float | None:
 
 
 def stands(source: str, scores: list[float | None], name: str, high: float) -> bool:
-    """Whether these scores stand literally behind every such key; keys without quotes count where none has any."""
+    """Return whether these scores stand literally behind every such key; keys without quotes count where none has any."""
     quoted = re.compile(rf"[{QUOTES}]{name}s?[{QUOTES}]\s*:", re.IGNORECASE)
     naked = re.compile(rf"\b{name}s?\s*:", re.IGNORECASE)
     found = list(quoted.finditer(source)) or list(naked.finditer(source))

@@ -28,7 +28,8 @@ _LEADING_OBJECT = re.compile(rf"(?:\s|{_WRAPPING.pattern})*(?=\{{)")
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\],]', re.DOTALL)
 # The one key of an object around the answer. An example, a template or a form is around none.
 _WRAPPER = re.compile(
-    r"(?:(?:final|image|edit|answer|assessment|evaluation|judge?ment|output|rating|response|result|verdict)s?[\W_]*)+"
+    r"(?:(?:final|image|edit)[\W_]*)?"
+    r"(?:(?:answer|assessment|evaluation|judge?ment|output|rating|response|result|verdict)s?[\W_]*)+"
 )
 _MOST_ANSWERS = 3  # each may take a second to mend
 
@@ -50,7 +51,7 @@ _THINK_TAG = re.compile(
 
 @dataclass(frozen=True)
 class Parsed:
-    """What was read from a reply: `scores` where `status` is usable, and in one line the `reason` it is not `ok`.
+    """Reading of a reply: `scores` where `status` is usable, and in one line the `reason` it is not `ok`.
 
     `finding` is a fixed word for what is to be counted over a run: why scores said in prose were not read, or that the
     reasoning beside scores declines to give any.
@@ -105,7 +106,7 @@ def parse_scores(
     if not answer.strip():
         return _failure("nothing to read outside thinking")
     objects, outside = answer_objects(answer, _SCORE)
-    readings = [_read(found, count, high, names, quoted) for found in objects[:_MOST_ANSWERS] or _bare(answer)]
+    readings = [_read(source, count, high, names, quoted) for source in objects[:_MOST_ANSWERS] or _bare(answer)]
     if len(objects) > _MOST_ANSWERS or len({reading.scores for reading in readings}) > 1:
         return _failure(ONE_ANSWER)
     for parsed in readings:
@@ -192,24 +193,24 @@ def uncut_answers(text: str) -> list[str]:
         return []
     (before, first), (_, last), (behind, _) = pieces[0], pieces[-2], pieces[-1]
     ends = [(first, before)] + ([(last, behind)] if last.closed else [])
-    return [found.text for found, beside in ends if not _WRAPPING.sub("", beside).strip()]
+    return [candidate.text for candidate, beside in ends if not _WRAPPING.sub("", beside).strip()]
 
 
-def answer_objects(text: str, *keys: str, reasoning: str = _REASONING) -> tuple[list[ObjectText], list[str]]:
+def answer_objects(text: str, *keys: str) -> tuple[list[ObjectText], list[str]]:
     """The outermost objects that have one of the keys somewhere, each once, and the texts outside all objects.
 
     An object that is not closed may have been cut before its key: its reasoning is enough.
     """
     closed, cut = (
         re.compile(rf"(?<!\w)(?:{'|'.join(map(fold, names))})s?[{QUOTES}]?\s*:", re.IGNORECASE)
-        for names in (keys, (*keys, reasoning))
+        for names in (keys, (*keys, _REASONING))
     )
     objects: dict[ObjectText, None] = {}
     outside = []
-    for between, found in _outermost(text):
+    for between, candidate in _outermost(text):
         outside.append(between)
-        if (closed if found.closed else cut).search(found.text):
-            objects[found] = None
+        if (closed if candidate.closed else cut).search(candidate.text):
+            objects[candidate] = None
     return list(objects), outside
 
 
@@ -248,12 +249,12 @@ def _bare(text: str) -> list[ObjectText]:
     return [ObjectText(source, source, True)] if _BARE.fullmatch(body) else []
 
 
-def _read(found: ObjectText, count: int, high: float, names: Sequence[str], quoted: bool) -> Parsed:
+def _read(source: ObjectText, count: int, high: float, names: Sequence[str], quoted: bool) -> Parsed:
     """The scores of one object; `_NO_SCORE` if it has nothing that looks like one where scores belong."""
     # Up to a cut the JSON may be strict; then it outweighs what the mender sees in its strings.
-    so_far = strict_object(found.complete)
-    strict = so_far is not None and found.closed
-    reply: object = so_far if strict else mend(found.text[:LONGEST])
+    so_far = strict_object(source.complete)
+    strict = so_far is not None and source.closed
+    reply: object = so_far if strict else mend(source.text[:LONGEST])
     holder = owner(reply, _SCORE)
     values = values_of(holder, _SCORE)
     value = values[0] if values else None
@@ -261,14 +262,14 @@ def _read(found: ObjectText, count: int, high: float, names: Sequence[str], quot
     scores = [number(item, high) for item in items]
     exact = strict and len(values) == 1 and (quoted or not any(isinstance(item, str) for item in items))
 
-    found_none = all(score is None for score in scores)
-    if found_none and found.closed:
+    no_number = all(score is None for score in scores)
+    if no_number and source.closed:
         return _NO_SCORE
     otherwise = so_far is not None and values_of(owner(so_far, _SCORE), _SCORE) != values
-    if found_none or otherwise or not (exact or stands(found.text, scores, _SCORE, high)):
-        return _failure(
-            "which scores it gives is unclear" if found.closed else "cut off before its scores were complete"
-        )
+    literal = exact or all(stands(part, scores, _SCORE, high) for part in {source.complete, source.text})
+    if no_number or otherwise or not literal:
+        unclear = "which scores it gives is unclear"
+        return _failure(unclear if source.closed else "cut off before its scores were complete")
     if isinstance(value, dict):
         by_name = dict(zip(map(_words, value), scores, strict=True))
         if sorted(map(_words, value)) != sorted(map(_words, names)):
@@ -302,7 +303,7 @@ def owner(reply: object, key: str) -> dict[str, Any]:
 
 
 def values_of(holder: Mapping[str, Any], key: str) -> list[Any]:
-    """What an object has under a key, whose case and plural s do not matter: one value, if it is in order."""
+    """Values under a key, whose case and plural s do not matter: one, if the object is in order."""
     return [value for name, value in holder.items() if fold(name) == fold(key)]
 
 
@@ -317,6 +318,6 @@ def strict_object(source: str) -> dict[str, Any] | None:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON; ValueError for a key that comes twice, which Python lets pass."""
-    if len(found := dict(pairs)) < len(pairs):
+    if len(document := dict(pairs)) < len(pairs):
         raise ValueError("a key twice")
-    return found
+    return document

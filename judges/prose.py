@@ -80,12 +80,12 @@ def scores_in_prose(text: str, names: Sequence[str], high: float) -> tuple[tuple
         return (), EITHER_WAY
     if doubt.casts_doubt(rest):
         return (), HEDGED
-    given = [(labels, scores) for labels, scores, _ in ways if scores]
+    clear = [(labels, scores) for labels, scores, _ in ways if scores]
     # numbers of scores and their names beside each other may be in two orders
-    mixed = len(names) > 1 and given and given[0][0] is numbered and any(_matches(_label(n), plain) for n in names)
-    if len(given) != 1 or mixed:
+    mixed = len(names) > 1 and clear and clear[0][0] is numbered and any(_matches(_label(n), plain) for n in names)
+    if len(clear) != 1 or mixed:
         return (), UNMATCHED
-    [(labels, scores)] = given
+    [(labels, scores)] = clear
     low = [name for name, score in zip(labels, scores, strict=True) if score < _LOW * high]
     faultless = [sentence for sentence in doubt.SENTENCE_END.split(plain) if doubt.FAULTLESS.search(sentence)]
     contradicted = any(re.search(_label(name), sentence) for sentence in faultless for name in low)

@@ -49,12 +49,12 @@ _TAKES_BACK = re.compile(rf"\b{TAKES_BACK}\b", re.IGNORECASE | re.VERBOSE)
 
 
 def refuses(answer: str) -> bool:
-    """Whether an answer without scores reads like a refusal to give any."""
+    """Return whether an answer without scores reads like a refusal to give any."""
     return bool(_REFUSAL.search(_plain(answer)))
 
 
 def declines(text: str) -> bool:
-    """Whether a text beside scores says that none are given: they were quoted then.
+    """Return whether a text beside scores says that none are given: they were quoted then.
 
     >>> declines("I'm sorry, but I can't rate this. The form would be:"), declines("Sorry for the confusion. Corrected:")
     (True, False)
@@ -63,7 +63,7 @@ def declines(text: str) -> bool:
 
 
 def withdrawn(outside: Sequence[str]) -> bool:
-    """Whether the texts before, between and behind objects decline to give scores or, behind one, take them back.
+    """Return whether the texts before, between and behind objects decline to give scores or, behind one, take them back.
 
     >>> withdrawn(["Corrected, ignore the above:", "."]), withdrawn(["", "Ignore the above."])
     (False, True)

@@ -155,18 +155,18 @@ def _read(reply: Reply, asked: Asked[T], attempt: int = 0) -> tuple[Step, Read[T
     if not isinstance(reply, Text):
         reason = f"a text was asked for, {type(reply).__name__} came"
         return Step(path, Status.API_ERROR, reason=reason, attempt=attempt), Read(Status.API_ERROR)
-    found = _despite_cut(reply.text, asked.read) if reply.cut else asked.read(reply.text)
-    step = Step(path, found.status, found.scores, kept(reply.text), kept(found.reason), attempt, cut=reply.cut)
-    return step, found
+    reading = _despite_cut(reply.text, asked.read) if reply.cut else asked.read(reply.text)
+    step = Step(path, reading.status, reading.scores, kept(reply.text), kept(reading.reason), attempt, cut=reply.cut)
+    return step, reading
 
 
 def _despite_cut(text: str, read: Callable[[str], Read[T]]) -> Read[T]:
-    """What was read of a reply that its token limit cut: what its first object says, or a complete one at its end."""
-    found = read(text)
-    if not found.status.usable:
-        return found
-    if any(read(answer).value == found.value for answer in uncut_answers(text)):
-        return replace(found, status=Status.REPAIRED)
+    """Reading of a reply that its token limit cut: usable if the object that it begins or ends with says the same."""
+    reading = read(text)
+    if not reading.status.usable:
+        return reading
+    if any(read(answer).value == reading.value for answer in uncut_answers(text)):
+        return replace(reading, status=Status.REPAIRED)
     return Read(Status.PARSE_FAILURE, reason=_CUT)
 
 

@@ -33,11 +33,11 @@ def read_number(text: str, asked: str, sentences: Sequence[str], place: str) -> 
     'repaired'
     """
     answer = without_thinking(text).strip()
-    said: set[float] = set()
+    stated: set[float] = set()
     for sentence in (asked, *sentences):
         pattern = re.escape(sentence).replace(re.escape(place), _NUMBER)
         if sentence != place:
-            said |= {float(number) for number in re.findall(rf"{pattern}(?![0-9])", answer, re.IGNORECASE)}
+            stated |= {float(number) for number in re.findall(rf"{pattern}(?![0-9])", answer, re.IGNORECASE)}
         if (found := re.fullmatch(rf"[\"']?{pattern}[\"'.]*", answer, re.IGNORECASE)) is not None:
             number = float(found[1])
             if number > SCALE:
@@ -48,6 +48,6 @@ def read_number(text: str, asked: str, sentences: Sequence[str], place: str) -> 
     parsed = parse_scores(text, count=1, high=SCALE, names=("edit",))
     if not parsed.status.usable:
         return Read(parsed.status, reason=parsed.reason, finding=parsed.finding)
-    if said - set(parsed.scores):
+    if stated - set(parsed.scores):
         return Read(Status.PARSE_FAILURE, reason=ONE_ANSWER)
     return Read(Status.REPAIRED, parsed.scores, parsed.scores, _OTHER_WORDS, parsed.finding)

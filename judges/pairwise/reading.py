@@ -86,8 +86,8 @@ def plain_labels(text: str) -> frozenset[str]:
     >>> sorted(plain_labels("[[a=b=bad]] A>B"))
     ['A=B=Bad']
     """
-    found = {"".join(label.split()).replace(">>", ">").upper() for label in _LABEL.findall(text)}
-    return frozenset(label.replace("GOOD", "Good").replace("BAD", "Bad") for label in found)
+    joined = ("".join(label.split()).replace(">>", ">").upper() for label in _LABEL.findall(text))
+    return frozenset(label.replace("GOOD", "Good").replace("BAD", "Bad") for label in joined)
 
 
 def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _votes(form: Form, shown: Sequence[int]) -> dict[str, str]:
 
 
 def _given(text: str, key: str) -> _Given | Read[str]:
-    """What all objects of a reply that have the key have there; a reading that failed where that is not clear."""
+    """The value that all objects of a reply with the key agree on; a failed reading where they do not."""
     if not text.strip():
         return _unread("empty reply")
     answer = without_thinking(text)
@@ -118,7 +118,7 @@ def _given(text: str, key: str) -> _Given | Read[str]:
         if refuses(answer):
             return Read(Status.REFUSAL, reason="the model declined to choose")
         return _Given(answer.strip().strip(f"{QUOTES}*.`[]() \n"), "", False)
-    first, *others = (_held(found, key) for found in objects)
+    first, *others = (_under_key(source, key) for source in objects)
     if any(other is None or first is None or other.value != first.value for other in others):
         return _unread(ONE_ANSWER)
     if first is None:
@@ -126,9 +126,9 @@ def _given(text: str, key: str) -> _Given | Read[str]:
     return _unread(_WITHDRAWN) if withdrawn(outside) else first
 
 
-def _held(found: ObjectText, key: str) -> _Given | None:
-    """What an object has under its key, if it has it once."""
-    document = strict_object(found.text)
+def _under_key(source: ObjectText, key: str) -> _Given | None:
+    """The value of an object under its key, if it has it once."""
+    document = strict_object(source.text)
     holder = owner(document, key)
     if document is not None:
         values, [reason] = values_of(holder, key), values_of(holder, REASONING)[:1] or [""]
@@ -136,8 +136,8 @@ def _held(found: ObjectText, key: str) -> _Given | None:
         return _Given(values[0], reason if isinstance(reason, str) else "", exact) if len(values) == 1 else None
     # not strict JSON, often for quotes within the reasoning: what stands behind the one key is still an answer
     named = rf"[{QUOTES}]{key}[{QUOTES}]\s*:"
-    values = re.findall(rf"{named}\s*[{QUOTES}]([^{QUOTES}\n]+)[{QUOTES}]", found.text, re.IGNORECASE)
-    once = len(re.findall(named, found.text, re.IGNORECASE)) == len(values) == 1
+    values = re.findall(rf"{named}\s*[{QUOTES}]([^{QUOTES}\n]+)[{QUOTES}]", source.text, re.IGNORECASE)
+    once = len(re.findall(named, source.text, re.IGNORECASE)) == len(values) == 1
     return _Given(values[0], "", False) if once else None
 
 

@@ -102,15 +102,15 @@ def fields(said: Mapping[str, str], names: Sequence[str]) -> Read[Fields]:
     return Read(Status.OK if published else parsed.status, replace(read, score=parsed.scores[0]), parsed.scores)
 
 
-def _keyed(found: Sequence[Item], names: Sequence[str]) -> dict[str, set[str]]:
+def _keyed(lines: Sequence[Item], names: Sequence[str]) -> dict[str, set[str]]:
     """The values of each name; lines without a key go on with the item before them."""
-    said: list[tuple[str, str]] = []
-    for item in found:
+    entries: list[tuple[str, str]] = []
+    for item in lines:
         if item.key:
-            said.append((item.key, item.value))
-        elif said:
-            said[-1] = (said[-1][0], f"{said[-1][1]}\n{item.value}")
-    return {name: values for name in names if (values := {value for key, value in said if key == name})}
+            entries.append((item.key, item.value))
+        elif entries:
+            entries[-1] = (entries[-1][0], f"{entries[-1][1]}\n{item.value}")
+    return {name: values for name in names if (values := {value for key, value in entries if key == name})}
 
 
 def as_json(text: str) -> dict[str, Any] | None:

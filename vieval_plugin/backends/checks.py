@@ -31,8 +31,8 @@ def fault(reply: Reply) -> str | None:
     """What is wrong with a reply's values, None if nothing is: their types and, of numbers, what they can be at all."""
     if isinstance(reply, Text):
         fine = isinstance(reply.text, str) and all(map(_is_count, (reply.input_tokens, reply.output_tokens)))
-        told = reply.cut is None or isinstance(reply.cut, bool)
-        return None if fine and told else "an answer that is no text, or a number of tokens that is none"
+        fine = fine and (reply.cut is None or isinstance(reply.cut, bool))
+        return None if fine else "an answer that is no text, or a number of tokens that is none"
     if isinstance(reply, Probabilities):
         pairs = list(zip(reply.low, reply.high, strict=False))
         fine = len(reply.low) == len(reply.high) and all(
@@ -72,7 +72,7 @@ def probabilities(listed: Mapping[str, Any], continuations: Sequence[str]) -> Pr
 
 
 def final(reply: Reply) -> TypeGuard[Answer]:
-    """Whether a reply is kept: an empty text is asked for again by the next run, unless its token limit cut it."""
+    """Return whether a reply is kept: an empty text is asked for again by the next run, unless its token limit cut it."""
     if isinstance(reply, Text):
         return bool(reply.cut or reply.text.strip())
     return isinstance(reply, (Probabilities, Measurement))
