@@ -55,7 +55,7 @@ def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, capsys):
     [
         (["--base-url", "http://127.0.0.1:9/v1"], "http://127.0.0.1:9/v1 lists no models (a file cannot be had"),
         (["--base-url", "{url}"], "lists no models (a file cannot be had: HTTP 404"),
-        (["--base-url", "nowhere"], "nowhere"),
+        (["--base-url", "nowhere"], "base_url: pass an address such as http://127.0.0.1:8000/v1"),
         (["--model", "fake"], "--model goes with --base-url"),
     ],
 )

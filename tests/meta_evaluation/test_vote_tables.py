@@ -175,7 +175,7 @@ def genai_bench(shared_data):
             said = [re.search(r"\[\[.*\]\]", row["response"]) for row in rows]
             words = [LABELS.get(found.group(0), "") if found else "" for found in said]
             observed = [
-                contest(row["idx"], PEOPLE[row["human_vote"]], group=prompt, forward=word, paper=word)
+                contest(str(row["idx"]), PEOPLE[row["human_vote"]], group=prompt, forward=word, paper=word)
                 for row, prompt, word in zip(rows, prompts, words, strict=True)
             ]
             runs.setdefault(judge, {}).update(run(judge, observed, part).records)

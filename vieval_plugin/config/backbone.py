@@ -17,7 +17,7 @@ from vieval_plugin.errors import VievalError
 class Backbone(Section):
     """A model behind an OpenAI-compatible server."""
 
-    model: str = Field(min_length=1, description="the name the server knows it by")
+    model: str = Field(description="the name the server knows it by")
     base_url: tuple[str, ...] = Field(description="address that ends in /v1, or a list of them to spread the load")
     api_key_env: str | None = Field(
         None,
