@@ -151,8 +151,8 @@ def _repaired(scores: tuple[float, ...], reasoning: str) -> Parsed:
 def without_thinking(text: str) -> str:
     """A reply less its thinking, of which nothing is ever read.
 
-    >>> without_thinking("<think>7?</think>8"), without_thinking("[THINK]7?[/THINK]8"), without_thinking("7? </think>8")
-    ('8', '8', '8')
+    >>> [without_thinking(text).strip() for text in ("<think>7?</think>8", "[THINK]7?[/THINK]8", "7? </think>8")]
+    ['8', '8', '8']
     """
     if _THINK_TAG.search(text) is None:
         return text
