@@ -129,6 +129,9 @@ def _with_model(index, name):
 def run(*arguments, data=None, options=None):
     """The host's command line with these arguments, under no options but these; SystemExit where it would end so."""
     host = pytest.importorskip("lmms_eval.__main__", reason="lmms-eval is not installed")
+    from vieval_plugin.hosts.lmms_eval import command_line
+
+    command_line.install()  # a test may have asked for models before this module, which a command never does
     index = tasks()
 
     with pytest.MonkeyPatch.context() as patch:
