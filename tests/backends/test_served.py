@@ -150,7 +150,7 @@ def test_an_image_that_cannot_be_decoded_is_not_sent(endpoint, tmp_path):
         ({"head": "head.safetensors"}, "a head reads what the endpoint pooling gives, vectors of a known size"),
         ({"endpoint": "pooling", "head": "none.safetensors", "size": 2}, "no such file of weights"),
         ({"server": {"num_concurent": 3}}, "unknown key network.server.num_concurent; did you mean num_concurrent?"),
-        ({"server": {"base_url": "nonsense"}}, "not an address"),
+        ({"server": {"base_url": "nonsense"}}, "network.server.base_url: pass an address such as"),
     ],
 )
 def test_what_cannot_be_is_one_line(endpoint, tmp_path, changed, line):

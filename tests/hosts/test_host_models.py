@@ -24,6 +24,7 @@ from tests.fake_server import FakeServer, Fault
 from tests.in_process import demo, label_of, naming_images, own_images, served
 from tests.playing import scripted
 from vieval_plugin import registry
+from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval import answering, register
 from vieval_plugin.hosts.lmms_eval.task import REQUEST_TYPE
 from vieval_plugin.hosts.requests import JudgeRequest
@@ -181,7 +182,7 @@ def stub_vllm(monkeypatch):
 
         def chat(self, conversations, parameters, **_):
             engine.parameters += parameters
-            completion = SimpleNamespace(text=GOOD, token_ids=[1] * 5)
+            completion = SimpleNamespace(text=GOOD, token_ids=[1] * 5, finish_reason="stop")
             return [SimpleNamespace(prompt_token_ids=[1] * 7, outputs=[completion]) for _ in conversations]
 
     parts = {"vllm": {"LLM": LLM, "SamplingParams": dict}, "vllm.sampling_params": {"StructuredOutputsParams": dict}}
@@ -382,7 +383,7 @@ def test_a_host_that_raises_ends_the_run_with_one_line(few, capsys):
     def answer(*_):
         raise MemoryError("out of\nmemory")
 
-    with pytest.raises(SystemExit, match="vieval: Recording failed .MemoryError: out of memory.; what was answered"):
+    with pytest.raises(VievalError, match="Recording failed .MemoryError: out of memory.; what was answered"):
         judged(Recording(True, answer), instances(few))
     assert "Traceback" in capsys.readouterr().err
 
@@ -393,7 +394,7 @@ def test_probabilities_of_a_hosts_model_are_refused_in_one_line(few, monkeypatch
         return Verdict({}, "ok", "", ())
 
     monkeypatch.setattr(answering, "prepare", lambda *_: scripted(asking))
-    with pytest.raises(SystemExit, match="vieval: Recording cannot be asked for probabilities here; .* vieval_openai"):
+    with pytest.raises(VievalError, match="Recording cannot be asked for probabilities here; .* vieval_openai"):
         judged(Recording(True), instances(few))
 
 
@@ -446,7 +447,7 @@ def test_what_a_known_loglikelihood_does_not_tell_is_refused(few, monkeypatch, d
     asks_a_likelihood(monkeypatch, definition)
     model = Llava({"Yes": 0.5, "No": 2.0})
     model.conv_template = template
-    with pytest.raises(SystemExit, match=said):
+    with pytest.raises(VievalError, match=said):
         judged(model, instances(few[:1]))
     assert model.told == []
 
@@ -464,5 +465,5 @@ def test_padding_is_answered_without_a_call(few):
 def test_ranks_that_generate_in_lockstep_are_refused(few):
     model = Recording(True)
     model._world_size, model.accelerator = 2, SimpleNamespace(distributed_type="DistributedType.FSDP")
-    with pytest.raises(SystemExit, match="vieval: judging with a model sharded over processes .* not supported"):
+    with pytest.raises(VievalError, match="judging with a model sharded over processes .* not supported"):
         judged(model, instances(few))

@@ -28,6 +28,7 @@ from vieval_plugin.backends.store_file import checksum, is_locked, locked
 from vieval_plugin.backends.store_spool import Spool, left_behind
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Chat, Image, Likelihood, Measurement, Probabilities, Text
+from vieval_plugin.untrusted import real
 
 LEASE = 15.0
 """Seconds that a process may ask a question before it has to claim it again; one that was killed holds others up so long."""
@@ -95,10 +96,10 @@ class Store:
         self._database = store_file.connect(path)
         self._since, self._max_age = 0, max_age
         self._owner = f"{socket.gethostname()} {os.getpid()} {secrets.token_hex(4)}"
-        self._spool = Spool(path.resolve())
+        self._spool = Spool(real(path))
         self._locked_until = -math.inf
         self._damage_announced = self._lock_announced = False
-        for file in left_behind(path.resolve()):
+        for file in left_behind(real(path)):
             self._spool.take(file)
         self._drop_dead_claims()
         if refresh:

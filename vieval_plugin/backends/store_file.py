@@ -15,6 +15,7 @@ from typing import TypeVar
 from tqdm import tqdm
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.untrusted import real
 
 SCHEMA = 3
 TURN = 1.0  # seconds that SQLite waits for another process's turn, and with it all of this process
@@ -40,7 +41,7 @@ def connect(path: Path) -> sqlite3.Connection:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path = path.resolve()  # SQLite puts its files beside what a link leads to
+        path = real(path)  # SQLite puts its files beside what a link leads to
         return in_turn(path, lambda: _opened(path))
     except (sqlite3.Error, OSError) as error:
         raise _unusable(path, str(error)) from None

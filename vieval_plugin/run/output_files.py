@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.untrusted import is_below, real
 
 _LOGS = Path("logs")
 """Below the working folder, and where lmms-eval's generators save unless they are told otherwise."""
@@ -31,8 +31,8 @@ def output_file(named: Path, conditions: Sample, trusted: Sequence[Path]) -> tup
         # first of all, because a path too long to be one costs `realpath` a call of the system for each of its parts
         if not named.is_file():
             return None, f"the image that the generator names is not there: {shown}"
-        path = Path(os.path.realpath(named))
-        if not any(path.is_relative_to(os.path.realpath(folder)) for folder in trusted):
+        path = real(named)
+        if not any(is_below(path, folder) for folder in trusted):
             return None, (
                 "the generator names a file outside its output folders (if it saves there, add the folder to "
                 f"generate.trusted in the options): {shown}"

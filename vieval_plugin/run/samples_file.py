@@ -13,6 +13,7 @@ from vieval_plugin.data.reading.sample_rows import (
     BadLine,
     address_among,
     addresses_among,
+    draw_of,
     lines_of_file,
     row_of_line,
     samples_of_row,
@@ -156,7 +157,10 @@ def _unread(row: Mapping[str, Any], number: int, kind: str | None) -> Sample:
     """The sample that a bad row stands for, as far as it can be told."""
     named = row.get("uid"), row.get("image_model"), row.get("kind", row.get("task", kind))
     uid, model, code = (one if isinstance(one, str) and not overlong(one) else "" for one in named)
-    draw = drawn if isinstance(drawn := row.get("draw", 0), int) else 0
+    try:
+        draw = draw_of(row)
+    except BadLine:
+        draw = 0
     return Sample(SampleId(OWN, code, model, uid or f"line {number}", draw), {})
 
 

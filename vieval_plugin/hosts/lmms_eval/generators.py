@@ -6,7 +6,6 @@ import abc
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from accelerate import PartialState
@@ -27,6 +26,7 @@ from vieval_plugin.hosts.ending import tell_usage, vieval_errors
 from vieval_plugin.hosts.lmms_eval.answering import is_padding
 from vieval_plugin.hosts.lmms_eval.generate_task import finish
 from vieval_plugin.hosts.lmms_eval.models import HOST
+from vieval_plugin.untrusted import exists, path_of
 
 
 class _Generating(lmms):  # type: ignore[misc]
@@ -77,9 +77,9 @@ class VievalImages(_Generating):
         place = str(folder or file)
         if not place:
             raise VievalError("vieval_images needs --model_args folder=<images called by uid> or file=<JSONL>")
-        if not Path(place).expanduser().exists():
+        if not exists(path_of(place)):
             raise VievalError(f"{place}: no such folder or file of images")
-        self.images = MadeElsewhere(Path(place).expanduser(), str(name))
+        self.images = MadeElsewhere(path_of(place), str(name))
 
     def answers(self, wanted: Sequence[Wanted]) -> list[str]:
         return [self.images.answer(one) for one in wanted]

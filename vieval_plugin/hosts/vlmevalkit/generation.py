@@ -31,6 +31,7 @@ from vieval_plugin.run.output_files import trusted_folders
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.samples_file import write_verdicts
+from vieval_plugin.untrusted import path_of
 from vieval_plugin.yaml_json import read_json
 
 _SUFFIX = "/chat/completions"
@@ -53,7 +54,7 @@ class GeneratedImages(ImageBaseDataset):  # type: ignore[misc]
         self, dataset: str = "VIEval_T2I", prompts: str = "", judge: str = "viescore", skip_noimg: bool = True
     ) -> None:
         self.kind, self.text = _KINDS[dataset]
-        self.prompts, self.judge = Path(prompts).expanduser(), judge
+        self.prompts, self.judge = path_of(prompts), judge
         super().__init__(dataset, skip_noimg)
 
     @classmethod
