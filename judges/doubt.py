@@ -67,15 +67,12 @@ def casts_doubt(text: str) -> bool:
     # in another language doubt cannot be told
     if _DOUBT.search(text) or any(letter.isalpha() and not letter.isascii() for letter in text):
         return True
-    for sentence in SENTENCE_END.split(text):
-        digits = [match.end() for match in re.finditer("[0-9]", sentence)]
-        if digits and (
-            _DOUBT_BESIDE.search(sentence)
-            or _OF_ANOTHER.search(sentence[: digits[0]])
-            or _NEGATION.search(sentence[: digits[-1]])
-        ):
-            return True
-    return False
+    sentences = [(line, [match.end() for match in re.finditer("[0-9]", line)]) for line in SENTENCE_END.split(text)]
+    return any(
+        _DOUBT_BESIDE.search(line) or _OF_ANOTHER.search(line[: ends[0]]) or _NEGATION.search(line[: ends[-1]])
+        for line, ends in sentences
+        if ends
+    )
 
 
 def is_fault(name: str) -> bool:

@@ -127,11 +127,9 @@ def parse_scores(
 def json_value(text: str) -> Any:
     """The JSON object or list in a reply, outside thinking and whatever is written around it; None if not exactly one."""
     body = without_thinking(text)
-    brackets = [("{", "}"), ("[", "]")]
-    # whichever opens first; what is not found comes last
-    for opening, closing in sorted(brackets, key=lambda pair: body.find(pair[0]) % (len(body) + 1)):
-        start, end = body.find(opening), body.rfind(closing)
-        if 0 <= start < end:
+    for start in sorted({body.find("{"), body.find("[")} - {-1}):
+        end = body.rfind("}" if body[start] == "{" else "]")
+        if start < end:
             try:
                 # a control character in a text is no reason to lose it
                 return json.loads(body[start : end + 1], strict=False, object_pairs_hook=_once)

@@ -123,11 +123,8 @@ def _paired(plain: str, labels: Sequence[str], high: float) -> tuple[tuple[float
     if not pairs or not named_once or any(len(several) != 1 for several in pairs):
         return (), tried
     found = [match for [match] in pairs]
-    rest = plain
-    for match in sorted(found, key=lambda one: one.start(), reverse=True):
-        rest = f"{rest[: match.start()]} {rest[match.end() :]}"
     # any other digit, of whatever script, may be another score
-    alone = not any(letter.isnumeric() for letter in rest)
+    alone = sum(map(str.isnumeric, plain)) == sum(map(str.isnumeric, "".join(match[0] for match in found)))
     each_its_own = len({match.start(1) for match in found}) == len(labels)
     fits = all(float(match[1]) <= high and float(match[2] or high) == high for match in found)
     return tuple(float(m[1]) for m in found) if alone and each_its_own and fits else (), tried
