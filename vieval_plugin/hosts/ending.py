@@ -14,6 +14,7 @@ from typing import ParamSpec, TypeVar
 from vieval_plugin.backends.server import Usage
 from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import console, say
+from vieval_plugin.redaction import redacted
 from vieval_plugin.run.ending import stopped_like_ctrl_c, unforeseen
 from vieval_plugin.run.progress import Progress
 
@@ -56,7 +57,7 @@ def one_line(function: Callable[P, R]) -> Callable[P, R]:
 
 def error_line(error: VievalError) -> str:
     """Return the line of an error on a terminal."""
-    return f"vieval: {console(str(error))}"
+    return f"vieval: {console(redacted(str(error)))}"
 
 
 def tell(progress: Progress) -> None:
