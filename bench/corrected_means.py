@@ -14,7 +14,8 @@ import numpy as np
 from common import conditions, table
 from tqdm import tqdm
 
-from vieval_plugin import config, registry
+from vieval_plugin import config
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.results import replay
 from vieval_plugin.stats.agreement import rater_mean
 from vieval_plugin.stats.correlation import Floats
@@ -26,7 +27,7 @@ WAYS = ("labels alone", "judge alone", "corrected")
 
 def scores(data: Path, logs: str) -> dict[tuple[str, str, str], tuple[Floats, Floats]]:
     """By part, image model and aspect: people's mean rating and the judge's score of each image that it scored."""
-    benchmark = registry.benchmark("imagenhub")
+    benchmark = benchmark_registry.benchmark("imagenhub")
     recording = replay.load(data / "viescore_logs" / logs, "viescore")
     held: dict[tuple[str, str, str], list[tuple[float, float]]] = defaultdict(list)
     for part in benchmark.parts:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from common import Cost, conditions, costs, in_own_process, table
 
-from vieval_plugin import config, registry
+from vieval_plugin import config
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import response_json, target_json
 from vieval_plugin.report import write_report
@@ -25,7 +26,7 @@ LOGS = {"gpt4v_0shot": "0shot", "gpt4v_1shot": "1shot"}
 
 def replays(data: Path, folder: Path, judge: str) -> list[Path]:
     """A samples file of each setting's replay."""
-    benchmark = registry.benchmark("imagenhub")
+    benchmark = benchmark_registry.benchmark("imagenhub")
     written = []
     for name, setting in LOGS.items():
         recording = replay.load(data / "viescore_logs" / f"results_{name}", judge)

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from common import Cost, conditions, costs, in_own_process, table
 
-from vieval_plugin import config, registry
+from vieval_plugin import config
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import response_json, target_json
 from vieval_plugin.report import write_report
@@ -25,7 +26,7 @@ BENCHMARK, JUDGE = "genai_bench_tiger", "pairwise"
 
 def replays(data: Path, folder: Path) -> tuple[list[Path], int]:
     """A samples file of each judge's replay of a part, and how many pairs there are."""
-    benchmark, logs = registry.benchmark(BENCHMARK), data / BENCHMARK
+    benchmark, logs = benchmark_registry.benchmark(BENCHMARK), data / BENCHMARK
     written, pairs = [], 0
     for log_folder, part in benchmark.folders.items():
         contests = benchmark.load(data, part)

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from vieval_plugin import config, registry
+from vieval_plugin import config
 from vieval_plugin.cli.config import commented
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.run.prepare import prepare
 
 
@@ -82,7 +83,7 @@ def test_a_wrong_scorer_is_one_line(write, text, message):
 
 
 def test_what_a_command_says_of_a_scorer_goes_before_the_file():
-    scored = {name for name, spec in registry.judges().items() if spec.scored or spec.by_scorer}
+    scored = {name for name, spec in judge_registry.judges().items() if spec.scored or spec.by_scorer}
     file = config.Config(scorers={"dino": config.Scorer("a", "v1"), "mine": config.Scorer("b", "v2")})
     told = file.scored_by({"device": "cpu"}).scorers
     assert set(told) == scored | {"mine"}
@@ -107,9 +108,9 @@ def test_the_hash_knows_weights_and_not_where_they_are_run():
 
 def test_the_options_of_a_scored_run_can_be_read_again():
     found = config.Config(scorers={"dino": config.Scorer("a", "v1")})
-    resolved = found.resolved(registry.judge("dino"))
+    resolved = found.resolved(judge_registry.judge("dino"))
     assert config.from_document(resolved).scorers == found.scorers
-    assert "scorers" not in found.resolved(registry.judge("ssim"))
+    assert "scorers" not in found.resolved(judge_registry.judge("ssim"))
 
 
 def test_a_file_that_is_not_there_is_named(monkeypatch):
@@ -183,4 +184,4 @@ def test_one_shot_examples_come_from_the_file(write, tmp_path):
 
 def test_an_unknown_judge_lists_the_known():
     with pytest.raises(VievalError, match="no judge 'vie'; .*known: .*, viescore, .*vqascore"):
-        registry.judge("vie")
+        judge_registry.judge("vie")

@@ -11,12 +11,13 @@ import sys
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 
-from vieval_plugin import config, registry
+from vieval_plugin import config
 from vieval_plugin.backends.openai import OpenAIBackend
 from vieval_plugin.backends.responses import Refused
 from vieval_plugin.backends.server import Server, Usage, server_options
 from vieval_plugin.backends.store import Store
 from vieval_plugin.config import Backbone, Config
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.vlmevalkit import guard, hook_files
 from vieval_plugin.judges.protocol import Chat, Failure, Likelihood, Message, Probabilities
@@ -123,7 +124,7 @@ def _data(options: Config) -> Check:
     """Which benchmarks are there whole or in part; what the others lack is said by `vieval tasks`."""
     root = options.data_folder()
     ready, partly, absent = list[str](), list[str](), list[str]()
-    for name, benchmark in registry.benchmarks().items():
+    for name, benchmark in benchmark_registry.benchmarks().items():
         if benchmark.prepare is None:
             continue
         lacking = [part for part in benchmark.parts if benchmark.missing(root, part)]

@@ -15,7 +15,8 @@ from typing import Any
 import yaml
 
 import vieval_plugin.task_configs
-from vieval_plugin import registry
+from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.judges import registry as judge_registry
 
 ENTRY_POINTS = "vieval.tasks"
 
@@ -69,8 +70,8 @@ def table() -> tuple[TaskRow, ...]:
 @cache
 def plugin_rows() -> tuple[TaskRow, ...]:
     """The rows of other packages whose judge and benchmark are there."""
-    known_judges, known_benchmarks = registry.judges(), registry.benchmarks()
-    rows = registry.brought(ENTRY_POINTS, ("TASKS",), TaskRow)
+    known_judges, known_benchmarks = judge_registry.judges(), benchmark_registry.benchmarks()
+    rows = judge_registry.from_entry_points(ENTRY_POINTS, ("TASKS",), TaskRow)
     return tuple(row for row in rows if row.judge in known_judges and row.benchmark in known_benchmarks)
 
 
@@ -80,9 +81,9 @@ def _document() -> Any:
 
 def tasks_of(row: TaskRow) -> list[Task]:
     """The tasks of a row, named `[variant_]<benchmark>_<judge>[_<setting>][_<part>]`."""
-    parts = tuple(registry.benchmark(row.benchmark).parts)
-    wanted = row.parts or tuple(registry.judge(row.judge).kinds(parts)) or parts
-    name, setting = _name(row), row.setting or registry.judge(row.judge).plain
+    parts = tuple(benchmark_registry.benchmark(row.benchmark).parts)
+    wanted = row.parts or tuple(judge_registry.judge(row.judge).kinds(parts)) or parts
+    name, setting = _name(row), row.setting or judge_registry.judge(row.judge).plain
     return [
         Task(f"{name}_{part}" if len(parts) > 1 else name, row.benchmark, part, row.judge, setting, row.subset)
         for part in wanted
@@ -91,7 +92,7 @@ def tasks_of(row: TaskRow) -> list[Task]:
 
 def group_of(row: TaskRow) -> TaskGroup | None:
     """The group over a row's tasks; None where the benchmark is one part or they are not averaged."""
-    if not row.grouped or len(registry.benchmark(row.benchmark).parts) == 1:
+    if not row.grouped or len(benchmark_registry.benchmark(row.benchmark).parts) == 1:
         return None
     return TaskGroup(_name(row), tuple(task.name for task in tasks_of(row)), row.benchmark)
 

@@ -18,8 +18,8 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from bench.vieval_small.world import TRAINED
-from vieval_plugin import registry
 from vieval_plugin.config import Config
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.data.drawings.samples import several
 from vieval_plugin.data.vieval_demo import TASKS
 from vieval_plugin.data.vieval_demo.outputs import png
@@ -50,7 +50,7 @@ def agreement() -> None:
         found: dict[str, list[float]] = {"SC": [], "PQ": []}
         begun, spent, number = time.perf_counter(), time.process_time(), 0
         for part in TASKS:
-            samples = registry.benchmark(name).load(Path(), part)
+            samples = benchmark_registry.benchmark(name).load(Path(), part)
             verdicts, number = judged(samples), number + len(samples)
             for aspect, values in found.items():
                 given = [sample.ratings[aspect][0] for sample in samples]
@@ -66,7 +66,7 @@ def changed() -> None:
     """Mean scores of demo samples as they are and with an input that is another's, or gone."""
     print("\n| kind | changed | SC | SC then | PQ moves by at most |\n|---|---|---|---|---|")
     for part in TASKS:
-        samples = registry.benchmark("vieval_demo").load(Path(), part)
+        samples = benchmark_registry.benchmark("vieval_demo").load(Path(), part)
         before = scores(samples)
         far = samples[15:] + samples[:15]  # five instructions on, where things and animals are others
         text = {"tig": "prompt", "mie": "instruction", "tie": "instruction", "sdie": "subject"}.get(part, "prompt")

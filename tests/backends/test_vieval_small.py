@@ -14,9 +14,9 @@ import pytest
 from scipy.stats import spearmanr
 
 from tests.extras import needs
-from vieval_plugin import registry
 from vieval_plugin.backends.weights import Origin
 from vieval_plugin.config import Config
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
 from vieval_plugin.run.evaluate import judge_samples
@@ -35,7 +35,7 @@ def verdicts(samples):
 
 @cache
 def judged(part: str):
-    samples = registry.benchmark("vieval_demo").load(Path(), part)
+    samples = benchmark_registry.benchmark("vieval_demo").load(Path(), part)
     return samples, verdicts(samples)
 
 
@@ -108,7 +108,7 @@ def test_other_sizes_and_modes_have_scores_and_a_warning(mode: str, size: tuple[
 
 
 def test_drawings_of_the_demo_bring_no_warning(capsys) -> None:
-    verdicts(registry.benchmark("vieval_demo").load(Path(), "cig")[:1])
+    verdicts(benchmark_registry.benchmark("vieval_demo").load(Path(), "cig")[:1])
     assert "drawings only" not in capsys.readouterr().err
 
 

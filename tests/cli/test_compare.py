@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vieval_plugin import registry
 from vieval_plugin.cli import main
+from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.results import replay
@@ -202,7 +203,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_computed(
 @pytest.fixture(scope="module")
 def gpt4v(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The authors' logs of both settings as samples files."""
-    benchmark, spec = registry.benchmark("imagenhub"), registry.judge("viescore")
+    benchmark, spec = benchmark_registry.benchmark("imagenhub"), judge_registry.judge("viescore")
     folders = []
     for name in ("gpt4v_0shot", "gpt4v_1shot"):
         recorded = replay.load(shared_data / "viescore_logs" / f"results_{name}", spec.name)

@@ -70,7 +70,7 @@ def test_the_python_api_does_the_same(server, picture):
 
 
 def test_an_exception_in_a_program_is_its_samples_failure(picture, monkeypatch, caplog):
-    from vieval_plugin import registry
+    from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.judges.protocol import Measure, Verdict
     from vieval_plugin.judges.spec import JudgeSpec, Needs, NoOptions
 
@@ -84,8 +84,8 @@ def test_an_exception_in_a_program_is_its_samples_failure(picture, monkeypatch, 
         return program
 
     spec = JudgeSpec("slips", "Slips", ("PQ",), {"tig": Needs(("output",))}, NoOptions, build)
-    known = {**registry.judges(), "slips": spec}
-    monkeypatch.setattr(registry, "judges", lambda: known)
+    known = {**judge_registry.judges(), "slips": spec}
+    monkeypatch.setattr(judge_registry, "judges", lambda: known)
     monkeypatch.setattr("vieval_plugin.config.judges.JudgesBase.of", lambda self, spec: NoOptions(), raising=False)
     noisy = BytesIO()
     PIL.Image.effect_noise((48, 48), 60).save(noisy, "PNG")

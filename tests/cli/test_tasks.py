@@ -2,8 +2,9 @@
 
 import pytest
 
-from vieval_plugin import registry, tasks
+from vieval_plugin import tasks
 from vieval_plugin.cli import main
+from vieval_plugin.data import registry as benchmark_registry
 
 
 def listed(capsys, *given):
@@ -47,7 +48,7 @@ def test_a_part_of_a_name_or_a_pattern_chooses_tasks_of_judges_and_of_generators
 
 
 def test_every_task_is_in_the_list_of_its_benchmark(capsys):
-    for name in registry.benchmarks():
+    for name in benchmark_registry.benchmarks():
         own = [task for task in tasks.tasks() if task.benchmark == name]
         rows = listed(capsys, name) if own else {}
         ends = {row[0] + end for row in rows.values() if len(row) > 1 for end in row[1].split() if end.startswith("_")}

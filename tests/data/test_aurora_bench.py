@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from scipy import stats
 
-from vieval_plugin import registry
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.data.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import adiee, pairwise, viescore
@@ -17,8 +17,8 @@ from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOp
 from vieval_plugin.meta_evaluation.printed import printed_tables
 from vieval_plugin.meta_evaluation.reports import Rating
 
-POINTS, PAIRS = registry.benchmark("aurora_bench"), registry.benchmark("aurora_bench_pairs")
-EDITS = registry.benchmark("generate_aurora_bench")
+POINTS, PAIRS = benchmark_registry.benchmark("aurora_bench"), benchmark_registry.benchmark("aurora_bench_pairs")
+EDITS = benchmark_registry.benchmark("generate_aurora_bench")
 FILES = {"points": "human_ratings.json", "pairs": "human_ratings_pairwise.json", "edits": "test.json"}
 
 

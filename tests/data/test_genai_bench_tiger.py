@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from tests import extras
-from vieval_plugin import registry
 from vieval_plugin.data import genai_bench_tiger
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.data.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import viescore, vqascore
@@ -438,7 +438,7 @@ def video(frames):
 
 
 def test_it_says_where_it_is_from_and_trains_nothing():
-    found = registry.benchmark("genai_bench_tiger")
+    found = benchmark_registry.benchmark("genai_bench_tiger")
     assert (found.licence.startswith("CC BY 4.0"), found.trainable) == (True, False)
     assert found.folders == {"image_edition": "edit", "image_generation": "generation", "video_generation": "video"}
     assert replace(found) == BENCHMARK

@@ -15,7 +15,7 @@ from tests import in_process
 from tests.cli.test_payload import NAME, harmless_console
 from tests.fake_server import FakeServer
 from tests.in_process import served
-from vieval_plugin import registry
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.data import vieval_demo
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.ending import one_line
@@ -127,7 +127,7 @@ def test_errors_steer_no_terminal():
 
 @pytest.mark.parametrize("model", ["vieval_openai", "openai"])
 def test_half_an_image_is_a_tool_error_although_the_host_tells_pillow_to_overlook_it(evaluate, monkeypatch, model):
-    load, known = vieval_demo.BENCHMARK.load, registry.benchmark
+    load, known = vieval_demo.BENCHMARK.load, benchmark_registry.benchmark
 
     def cut(root, part):
         first, *others = load(root, part)
@@ -138,7 +138,7 @@ def test_half_an_image_is_a_tool_error_although_the_host_tells_pillow_to_overloo
         found = known(name)
         return replace(found, load=cut) if found.load is load else found
 
-    monkeypatch.setattr(registry, "benchmark", benchmark)
+    monkeypatch.setattr(benchmark_registry, "benchmark", benchmark)
     with FakeServer(reply=lambda _: GOOD) as server:
         run = evaluate(*served(model, server), limit=3)
     assert PIL.ImageFile.LOAD_TRUNCATED_IMAGES

@@ -23,7 +23,7 @@ from tests import tiny_model
 from tests.fake_server import FakeServer, Fault
 from tests.in_process import demo, label_of, naming_images, own_images, served
 from tests.playing import scripted
-from vieval_plugin import registry
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval import answering, register
 from vieval_plugin.hosts.lmms_eval.task import REQUEST_TYPE
@@ -66,7 +66,7 @@ def test_a_limit_takes_samples_by_uid_across_image_models(evaluate):
 
 
 def test_samples_of_imagenhub_are_in_uid_order_too(ratings_folder):
-    samples = registry.samples("imagenhub", "cig", ratings_folder)
+    samples = benchmark_registry.samples("imagenhub", "cig", ratings_folder)
     models = ("ControlNet", "UniControl")
     assert [(s.id.uid, s.id.image_model) for s in samples] == [
         (uid, model) for uid in ("sample_2.jpg", "sample_10.jpg") for model in models

@@ -6,8 +6,10 @@ import re
 
 import pytest
 
-from vieval_plugin import registry, tasks
+from vieval_plugin import tasks
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.meta_evaluation import metrics
 from vieval_plugin.meta_evaluation.reports import Rating
 
@@ -36,7 +38,7 @@ CIGEVAL = _members("imagenhub_cigeval")
 IMAGENHUB = VIESCORE + VQASCORE + CIGEVAL + T2I_EVAL
 LPIPS = [f"imagenhub_lpips_{t}" for t in ("mie", "tie", "cig")]
 SUBJECTS = [f"imagenhub_{judge}_{t}" for judge in ("clip_i", "dino") for t in ("sdig", "sdie", "mcic")]
-DESCRIBED = [f"imagenhub_scorer_{t}" for t in registry.benchmark("imagenhub").parts]
+DESCRIBED = [f"imagenhub_scorer_{t}" for t in benchmark_registry.benchmark("imagenhub").parts]
 SCORED = ["imagenhub_clip_score_tig", *LPIPS, *SUBJECTS, *DESCRIBED]
 ADIEE = ["imagenhub_adiee_mie", "imagenhub_adiee_tie"]
 
@@ -73,9 +75,9 @@ def test_patterns_of_other_tasks_are_left_alone(manager):
 
 @pytest.mark.parametrize("row", tasks.table(), ids=lambda row: f"{row.benchmark} {row.judge} {row.setting}")
 def test_no_metric_name_of_a_task_is_part_of_another(row):
-    spec = registry.judge(row.judge)
+    spec = judge_registry.judge(row.judge)
     rating = Rating(spec.aspects, spec.dimensions, ("explanation_quality_overall",), spec.intervals, 2)
-    names = metrics.names(registry.benchmark(row.benchmark).report, rating)
+    names = metrics.names(benchmark_registry.benchmark(row.benchmark).report, rating)
     assert not [(a, b) for a, b in itertools.permutations(names, 2) if a in b]
     assert not any(name in ",none" for name in names)
 

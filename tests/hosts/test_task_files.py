@@ -9,9 +9,11 @@ from lmms_eval.tasks import TaskManager
 from lmms_eval.utils import load_yaml_config
 
 from tests import in_process
-from vieval_plugin import registry, tasks
+from vieval_plugin import tasks
 from vieval_plugin.cli import main
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.hosts.lmms_eval import task_files, task_index
+from vieval_plugin.judges import registry as judge_registry
 
 
 def written():
@@ -68,15 +70,15 @@ def test_names_are_unique_and_members_are_there():
 
 def test_every_task_asks_of_a_judge_what_it_knows():
     for task in tasks.tasks():
-        judge, benchmark = registry.judge(task.judge), registry.benchmark(task.benchmark)
+        judge, benchmark = judge_registry.judge(task.judge), benchmark_registry.benchmark(task.benchmark)
         assert task.part in benchmark.parts
         assert task.setting in judge.settings or task.setting == judge.plain
 
 
 def test_plain_judges_on_real_ratings_are_what_a_wildcard_finds():
     plain = [task.name for task in tasks.tasks() if task.name.startswith("imagenhub_")]
-    assert all(task.setting == registry.judge(task.judge).plain for task in tasks.tasks() if task.name in plain)
-    assert all(t.name.startswith("variant_") for t in tasks.tasks() if t.setting != registry.judge(t.judge).plain)
+    assert all(task.setting == judge_registry.judge(task.judge).plain for task in tasks.tasks() if task.name in plain)
+    assert all(t.name.startswith("variant_") for t in tasks.tasks() if t.setting != judge_registry.judge(t.judge).plain)
 
 
 def test_each_text_is_yaml_of_a_mapping():

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from vieval_plugin import registry
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.judges.parsing import parse_scores
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.prompts import packs
 
 HERE = Path(__file__).parent
 GUESSED = "guess_if_cannot_parse | "
-PARTS = {folder: part for folder, (_, part) in registry.folders().items()}
+PARTS = {folder: part for folder, (_, part) in benchmark_registry.folders().items()}
 
 
 def rows(name):

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import vieval_plugin.meta_evaluation
-from vieval_plugin import registry, tasks
+from vieval_plugin import tasks
+from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation import metrics
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
@@ -26,13 +28,13 @@ REPORTS = {
     "image_models": ByImageModel(),
     "labels": WithLabels(tuple(STATISTICS)),
     "annotators": WithAnnotators(DIMENSIONS, "O", 3),
-    **{name: benchmark.report for name, benchmark in registry.benchmarks().items()},
+    **{name: benchmark.report for name, benchmark in benchmark_registry.benchmarks().items()},
 }
 RATINGS = [
     Rating(("SC", "PQ", "O"), repeats=3),
     Rating(("SC",), intervals=True),
     Rating(("O",), DIMENSIONS, ("explanation_quality_overall", "explanation_quality_questions")),
-    *(Rating(spec.aspects, spec.dimensions, intervals=spec.intervals) for spec in registry.judges().values()),
+    *(Rating(spec.aspects, spec.dimensions, intervals=spec.intervals) for spec in judge_registry.judges().values()),
 ]
 
 
@@ -117,9 +119,9 @@ def test_more_is_better_less_is_or_neither(name: str, better: bool | None) -> No
 
 @pytest.mark.parametrize("row", tasks.table(), ids=lambda row: f"{row.benchmark} {row.judge} {row.setting}")
 def test_what_a_hosts_table_shows_is_a_handful_of_a_tasks_numbers(row: tasks.TaskRow) -> None:
-    spec = registry.judge(row.judge)
+    spec = judge_registry.judge(row.judge)
     rating = Rating(spec.aspects, spec.dimensions, (), spec.intervals, against_all=spec.against_all)
-    report = registry.benchmark(row.benchmark).report
+    report = benchmark_registry.benchmark(row.benchmark).report
     shown, names = metrics.shown(report, rating), metrics.names(report, rating)
     assert set(shown) <= set(names)
     assert 2 <= len(shown) <= 7

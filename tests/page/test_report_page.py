@@ -3,7 +3,7 @@
 import pytest
 
 from tests.report.pages import BENCHMARK, row, write
-from vieval_plugin import registry
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.report import write_report
@@ -16,7 +16,7 @@ EVIL = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
 def page(tmp_path_factory):
     """Two judges on the drawn edits, one of which refuses some and says hostile things."""
     folder = tmp_path_factory.mktemp("report")
-    samples = registry.benchmark(BENCHMARK).load(folder, "tie")
+    samples = benchmark_registry.benchmark(BENCHMARK).load(folder, "tie")
     rows = []
     for number, sample in enumerate(samples):
         known = {"model": sample.id.image_model, "rationale": EVIL}

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from vieval_plugin import registry
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.viescore import _RULES, import_wording
@@ -132,7 +132,7 @@ def test_the_wording_of_logs_comes_back_word_for_word(shared_data, tmp_path):
     [folder] = import_wording(logs, tmp_path / "packs")
     pack = packs.load(str(folder))
     different = total = 0
-    for name, (_, task) in registry.folders().items():
+    for name, (_, task) in benchmark_registry.folders().items():
         for path in (logs / name).glob("*/SC.json"):
             for row in json.loads(path.read_text()).values():
                 value = re.findall(

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vieval_plugin import registry
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
@@ -45,7 +45,7 @@ def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path: Path) -> None:
     written = write_report(load_results([results(tmp_path / "run")]), tmp_path / "out", OPTIONS)
     assert written.comparison is None
     text = (tmp_path / "out" / "report.md").read_text()
-    note = registry.benchmark(BENCHMARK).note
+    note = benchmark_registry.benchmark(BENCHMARK).note
     assert "Synthetic" in note
     assert f"## {BENCHMARK}\n\n{note}\n" in text
     assert "| all | a backbone \\| of pipes | 20 |" in text

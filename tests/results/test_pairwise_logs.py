@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from vieval_plugin import registry
 from vieval_plugin.config import Config
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.parsing import ONE_ANSWER
@@ -20,8 +20,8 @@ from vieval_plugin.results import replay
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.results.logs import pairwise
 
-TIGER = registry.benchmark("genai_bench_tiger")
-MMRB2 = registry.benchmark("mmrb2")
+TIGER = benchmark_registry.benchmark("genai_bench_tiger")
+MMRB2 = benchmark_registry.benchmark("mmrb2")
 JUDGES = ("blip2", "gpt4o", "idefics2", "instructblip", "llava", "minicpm-V-2.5", "random", "qwenVL")
 RIGHT_IN_PAPER = {
     "first": {"first"},

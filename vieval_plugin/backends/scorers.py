@@ -14,11 +14,11 @@ from typing import Any, Protocol, TypeAlias
 
 import PIL.Image
 
-from vieval_plugin import registry
 from vieval_plugin.backends import networks
 from vieval_plugin.backends.measuring import Instrument
 from vieval_plugin.backends.server import Usage
 from vieval_plugin.backends.weights import Origin
+from vieval_plugin.judges import registry as judge_registry
 
 ENTRY_POINTS, SERVED_ENTRY_POINTS = "vieval.networks", "vieval.served_networks"
 
@@ -70,10 +70,10 @@ class ServedMetric:
 @cache
 def served() -> Mapping[str, ServedMetric]:
     """All metrics of networks behind servers by name."""
-    return registry.found(networks, ("METRIC", "METRICS"), SERVED_ENTRY_POINTS, ServedMetric)
+    return judge_registry.descriptions(networks, ("METRIC", "METRICS"), SERVED_ENTRY_POINTS, ServedMetric)
 
 
 @cache
 def metrics() -> Mapping[str, NetworkMetric]:
     """All metrics of networks by name, ours first."""
-    return registry.found(networks, ("METRIC", "METRICS"), ENTRY_POINTS, NetworkMetric)
+    return judge_registry.descriptions(networks, ("METRIC", "METRICS"), ENTRY_POINTS, NetworkMetric)

@@ -15,7 +15,7 @@ GROUP = "benchmarks"
 
 
 def add(commands: Commands) -> None:
-    from vieval_plugin import registry
+    from vieval_plugin.data import registry as benchmark_registry
 
     parser = commands.add_parser("prepare", help="fill the data folder with a benchmark, or check what is there")
     parser.add_argument(
@@ -27,22 +27,23 @@ def add(commands: Commands) -> None:
         "--part", "--task", dest="parts", action="append", metavar="PART", help="only this part (may be repeated)"
     )
     parser.add_argument("--no-images", action="store_true", help="ratings and conditions only")
-    hosts = {name: what for one in registry.benchmarks().values() for name, what in one.hosts.items()}
+    hosts = {name: what for one in benchmark_registry.benchmarks().values() for name, what in one.hosts.items()}
     for name, what in hosts.items():
         parser.add_argument(f"--{name}-host", metavar="URL", help=f"base address of {what}")
     parser.set_defaults(run=_run, hosts=tuple(hosts))
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin import config, registry
+    from vieval_plugin import config
+    from vieval_plugin.data import registry as benchmark_registry
     from vieval_plugin.data.benchmark import Preparing
     from vieval_plugin.errors import VievalError
     from vieval_plugin.harmless import say
 
     root = options.root or config.current().data_folder()
-    benchmark = registry.benchmark(options.benchmark)
+    benchmark = benchmark_registry.benchmark(options.benchmark)
     if benchmark.prepare is None:
-        known = [name for name, one in registry.benchmarks().items() if one.prepare]
+        known = [name for name, one in benchmark_registry.benchmarks().items() if one.prepare]
         raise VievalError(f"{benchmark.name} has nothing to prepare; those that have: {', '.join(known)}")
     addresses = {name: url for name in options.hosts if (url := getattr(options, f"{name}_host"))}
     if unknown := sorted(set(addresses) - set(benchmark.hosts)):

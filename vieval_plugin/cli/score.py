@@ -96,11 +96,11 @@ def add_backbone(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin import registry
     from vieval_plugin.errors import VievalError
     from vieval_plugin.files import require_writable
     from vieval_plugin.harmless import say
     from vieval_plugin.images import files_of
+    from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.run.addresses import fetch_images
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.run.samples_file import limited, require_good
@@ -110,7 +110,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.limit is not None and options.limit < 1:
         raise VievalError(f"--limit {options.limit} leaves nothing to judge; give 1 or more")
     for name in options.judge or []:
-        registry.judge(name)
+        judge_registry.judge(name)
     current = options_in_force(options)
     backbone = named_backbone(options, current)
     given, judge, setting = _given(options, current)

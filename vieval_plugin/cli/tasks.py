@@ -116,10 +116,10 @@ def _tasks(wanted: str) -> list[str]:
 
 
 def _row(name: str, held: Sequence[Task], state_of: Callable[[str, str], _State]) -> tuple[str, ...]:
-    from vieval_plugin import registry
+    from vieval_plugin.data import registry as benchmark_registry
 
     parts = [task.name.removeprefix(name) for task in held] if held[0].name != name else []
-    generates = registry.benchmark(held[0].benchmark).generates
+    generates = benchmark_registry.benchmark(held[0].benchmark).generates
     data = _together([state_of(task.benchmark, task.part).word for task in held])
     return name, " ".join(parts), _needs(held[0], generates), _calls(held[0]), data
 
@@ -140,17 +140,18 @@ def _chosen(wanted: str, benchmarks: dict[str, str]) -> set[str]:
 
 def _needs(task: Task, generates: bool) -> str:
     """What a run needs beside the data, in words."""
-    from vieval_plugin import registry
+    from vieval_plugin.judges import registry as judge_registry
 
-    spec = registry.judge(task.judge)
+    spec = judge_registry.judge(task.judge)
     judged_by = "a scorer" if spec.scored else "a model that judges" if spec.pack else ""
     return " and ".join(filter(None, ["a model that makes images" if generates else "", judged_by])) or "nothing"
 
 
 def _calls(task: Task) -> str:
-    from vieval_plugin import config, registry
+    from vieval_plugin import config
+    from vieval_plugin.judges import registry as judge_registry
 
-    spec = registry.judge(task.judge)
+    spec = judge_registry.judge(task.judge)
     return spec.calls(config.current().judges.of(spec), task.setting)
 
 
@@ -178,10 +179,11 @@ def data_told() -> Callable[[Task], str]:
 
 
 def _state(name: str, part: str) -> _State:
-    from vieval_plugin import config, registry
+    from vieval_plugin import config
+    from vieval_plugin.data import registry as benchmark_registry
     from vieval_plugin.errors import VievalError
 
-    benchmark, options = registry.benchmark(name), config.current()
+    benchmark, options = benchmark_registry.benchmark(name), config.current()
     try:
         root = options.root_of(benchmark)
     except VievalError as error:

@@ -14,7 +14,6 @@ from typing import Any, get_args, get_type_hints
 import platformdirs
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from vieval_plugin import registry
 from vieval_plugin.config.anchoring import anchored
 from vieval_plugin.config.backbone import Backbone
 from vieval_plugin.config.judges import Judges, Scorer
@@ -22,6 +21,7 @@ from vieval_plugin.config.recorded import safe
 from vieval_plugin.config.section import Section, described
 from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.meta_evaluation.observations import MissingRatings, Policy, StatisticsOptions
 from vieval_plugin.nearest import did_you_mean
@@ -156,7 +156,7 @@ class Config(Section):
             base = self.scorers.get(given["model"])
             # a revision belongs to the weights that it was given with
             given = {"revision": None, **given} if base is None else {**asdict(base), **given, "model": base.model}
-        names = [name for name, spec in registry.judges().items() if spec.scored or spec.by_scorer]
+        names = [name for name, spec in judge_registry.judges().items() if spec.scored or spec.by_scorer]
         found = {**self.scorers, **{name: {**asdict(self.scorers.get(name, Scorer())), **given} for name in names}}
         try:
             return self.model_copy(update={"scorers": _adapter(Mapping[str, Scorer]).validate_python(found)})

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, create_model, model_validator
 
-from vieval_plugin import registry
 from vieval_plugin.config.section import Section, forbid_unknown
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import JudgeSpec, option
 
 REMINDERS = "reminders"
@@ -44,7 +44,7 @@ class JudgesBase(Section):
         if not isinstance(given, dict) or "reminders" not in given:
             return given
         told = dict(given)
-        for name, spec in registry.judges().items():
+        for name, spec in judge_registry.judges().items():
             if REMINDERS in spec.options.__dataclass_fields__ and isinstance(told.get(name, {}), dict):
                 told[name] = {REMINDERS: given[REMINDERS], **told.get(name, {})}
         return told
@@ -57,7 +57,7 @@ class JudgesBase(Section):
 def _judges_model() -> type[JudgesBase]:
     """A field a judge, of the judge's own options type, in which an unknown key is an error."""
     fields: dict[str, Any] = {}
-    for name, spec in registry.judges().items():
+    for name, spec in judge_registry.judges().items():
         forbid_unknown(spec.options)
         fields[name] = (spec.options, Field(default_factory=spec.options, description=spec.title))
     return create_model("Judges", __base__=JudgesBase, **fields)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from vieval_plugin import registry
 from vieval_plugin.config import Config
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.data.reading.subset import chosen
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.meta_evaluation.observations import Observation
@@ -19,7 +20,7 @@ from vieval_plugin.tasks import Task
 
 def samples_of(task: Task, options: Config) -> Sequence[Judged]:
     """The samples or contests of a task, less those that the options leave out; VievalError says what is missing."""
-    benchmark = registry.benchmark(task.benchmark)
+    benchmark = benchmark_registry.benchmark(task.benchmark)
     samples = benchmark.load(options.root_of(benchmark), task.part)
     wanted = _uids(task, options)
     return samples if wanted is None else chosen(samples, wanted, benchmark.folders)
@@ -29,7 +30,7 @@ def _uids(task: Task, options: Config) -> Path | None:
     """The file that lists the wanted samples, if there is one: the options' own, or that of a task's subset."""
     if not task.subset:
         return options.uids
-    listed: Path | None = getattr(options.judges.of(registry.judge(task.judge)), "subset", None)
+    listed: Path | None = getattr(options.judges.of(judge_registry.judge(task.judge)), "subset", None)
     if listed is None:
         raise VievalError(
             f"{task.name}: set judges.{task.judge}.subset to the file that lists its samples "

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vieval_plugin import config, registry
+from vieval_plugin import config
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.data.reading.contest_rows import ContestRows, read_contests
 from vieval_plugin.data.reading.rows import Row, read_lines
 from vieval_plugin.data.reading.sample_rows import lines_of_file
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import files_of, name_of
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import SCHEMES, Judged, candidates_of
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.nearest import did_you_mean
@@ -61,12 +63,12 @@ def read_to_label(named: str, kind: str | None = None) -> list[ToLabel]:
 
 def _of_benchmark(named: str) -> list[ToLabel]:
     name, _, part = named.partition("/")
-    if name not in registry.benchmarks():
-        hint = did_you_mean(name, registry.benchmarks(), 0.6)
+    if name not in benchmark_registry.benchmarks():
+        hint = did_you_mean(name, benchmark_registry.benchmarks(), 0.6)
         raise VievalError(f"{named}: no such file, and no such benchmark{hint}; pass a samples file, or BENCHMARK/PART")
     folder = config.current().data_folder()
-    parts: Sequence[str] = [part] if part else list(registry.benchmark(name).parts)
-    return [ToLabel(one, str(one.id)) for each in parts for one in registry.samples(name, each, folder)]
+    parts: Sequence[str] = [part] if part else list(benchmark_registry.benchmark(name).parts)
+    return [ToLabel(one, str(one.id)) for each in parts for one in benchmark_registry.samples(name, each, folder)]
 
 
 def _holds_contests(path: Path) -> bool:
@@ -110,7 +112,7 @@ def _listed(value: object) -> list[str]:
 
 
 def _require_kind(one: ToLabel) -> None:
-    kind, known = one.judged.kind, registry.kinds()
+    kind, known = one.judged.kind, judge_registry.kinds()
     if not kind:
         raise VievalError(f"{one.where}: it names no kind, such as tig; name that of all with --kind")
     if kind not in known:

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from vieval_plugin import registry
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts.importing import raw, write_pack
 from vieval_plugin.prompts.packs import built_in, load
@@ -45,7 +45,11 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
         raise VievalError(
             f"{source}: no such folder; pass a checkout of the authors' repository or a folder of their results"
         )
-    logged = {part: source / folder for folder, (_, part) in registry.folders().items() if (source / folder).is_dir()}
+    logged = {
+        part: source / folder
+        for folder, (_, part) in benchmark_registry.folders().items()
+        if (source / folder).is_dir()
+    }
     if logged:
         return [_write(to / "logged", "viescore/logged", ("0shot", "1shot"), _from_logs(source, logged))]
     made = []

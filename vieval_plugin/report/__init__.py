@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from vieval_plugin import harmless, registry
+from vieval_plugin import harmless
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import write_folder
@@ -140,7 +141,7 @@ def known_benchmark(name: str) -> Benchmark:
     """The benchmark of results; VievalError where no installed package brings it."""
     if name == OWN:
         return OWN_SAMPLES
-    known = registry.benchmarks()
+    known = benchmark_registry.benchmarks()
     if name not in known:
         raise VievalError(
             f"these results are of the benchmark {name!r}, which no installed package brings; install the one that does, "

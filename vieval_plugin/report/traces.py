@@ -13,9 +13,10 @@ from jinja2 import Environment
 from markupsafe import Markup
 from tqdm import tqdm
 
-from vieval_plugin import harmless, images, registry
+from vieval_plugin import harmless, images
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import write_whole
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.records import Record
 from vieval_plugin.results.lookup import Lookup
@@ -41,7 +42,7 @@ def write_pages(lookup: Lookup, out: Path) -> list[Path]:
 
     VievalError where there is none, or where the samples cannot be found.
     """
-    stepwise = [name for name, spec in registry.judges().items() if spec.stepwise]
+    stepwise = [name for name, spec in judge_registry.judges().items() if spec.stepwise]
     grouped: dict[str, list[Record]] = defaultdict(list)
     for record in lookup.records:
         source = record.provenance

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from vieval_plugin import config, registry
+from vieval_plugin import config
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.conversation import Exchange
@@ -103,7 +104,7 @@ def _judge_of(source: Provenance) -> PreparedJudge:
 def _samples(benchmark: str, part: str, own_samples: Path | None) -> dict[SampleId, Judged]:
     if benchmark != OWN:
         folder = config.current().data_folder()
-        return {sample.id: sample for sample in registry.samples(benchmark, part, folder)}
+        return {sample.id: sample for sample in benchmark_registry.samples(benchmark, part, folder)}
     if own_samples is None:
         raise VievalError("these are verdicts on your own samples; name their file with --samples")
     return {sample.id: sample for sample in read_samples(own_samples, part).samples}

@@ -13,10 +13,11 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TypeAlias
 
-from vieval_plugin import registry
 from vieval_plugin.config import Config
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged, together
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Step, Verdict
 from vieval_plugin.records import Provenance, lines_of
@@ -143,7 +144,7 @@ def replayed(
     """A recorded verdict as the answer of a run, under the `name` that tables call the judge by (its own, if empty)."""
     verdict, recorded = recording.verdict(asked, repeat)
     if recorded is None:
-        spec = registry.judge(judge)
+        spec = judge_registry.judge(judge)
         told = tuple(spec.told(options.judges.of(spec), setting))
         recorded = Provenance(
             judge, told, spec.aspects, pack="as recorded" if spec.pack else "", options=options.resolved(spec)
@@ -168,10 +169,10 @@ def load(source: Path, judge: str, name: str = "") -> Recording:
         stamps = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
         by_judge, unread = _read_samples(stamps)
         return Recording(source, judge, by_judge.get(judge, {}), unread)
-    held = {source / folder: known for folder, known in registry.folders().items() if _holds(source, folder)}
+    held = {source / folder: known for folder, known in benchmark_registry.folders().items() if _holds(source, folder)}
     if not held:
         raise VievalError(
-            f"{source}: neither authors' logs (folders such as {', '.join(list(registry.folders())[:3])}) nor "
+            f"{source}: neither authors' logs (folders such as {', '.join(list(benchmark_registry.folders())[:3])}) nor "
             "samples_*.jsonl of a run with --log_samples"
         )
     return Recording(source, judge, _read_logs(held, judge, name))

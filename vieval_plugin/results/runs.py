@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vieval_plugin import registry
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import SampleId, Status
 from vieval_plugin.records import Record, Run
 from vieval_plugin.results.host_samples import samples_files
@@ -90,7 +90,7 @@ def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iter
         grouped[identity.benchmark, source][identity.part].append(judged)
     # a replay of several judges from the logs of one leaves the others wholly missing: nothing to report
     held = {key: by_part for key, by_part in grouped.items() if not _nothing_recorded(by_part)} or grouped
-    cautioned = [name for name, spec in registry.judges().items() if spec.drawings_only]
+    cautioned = [name for name, spec in judge_registry.judges().items() if spec.drawings_only]
     labels = {
         benchmark: labels_of([source for of, source in held if of == benchmark], cautioned)
         for benchmark in dict.fromkeys(benchmark for benchmark, _ in held)
@@ -98,7 +98,7 @@ def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iter
     runs = []
     for (benchmark, source), by_part in held.items():
         aspects = next(iter(by_part.values()))[0][0].provenance.aspects
-        known = registry.judges().get(source.judge)
+        known = judge_registry.judges().get(source.judge)
         against_all, table = (known.against_all, known.table) if known else (False, "")
         label = labels[benchmark][source]
         runs.append(Run(label, benchmark, source.judge, aspects, dict(by_part), against_all, table))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from vieval_plugin import registry
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.conversation import Exchange
 from vieval_plugin.judges.protocol import Choice, Image, Path, Status, Step, ToolResult
@@ -33,7 +33,7 @@ class Node:
 def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:
     """The tree of a record, by the paths of its steps; with questions and images where its exchanges are known."""
     verdict, source = record.verdict, record.provenance
-    known = registry.judges().get(source.judge)
+    known = judge_registry.judges().get(source.judge)
     titles = _titles(record, known) if known else {}
     about = [f"{' '.join([source.judge, *source.settings])} by {source.backbone or 'nobody'}"]
     about += _voted(record) if record.votes else [_listed(verdict.scores)]

@@ -6,14 +6,14 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from vieval_plugin import registry
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.harmless import say
 from vieval_plugin.run.jobs import Job
 
 
 def caution(jobs: Sequence[Job]) -> None:
     """One line a judge that was trained on drawings only and is given images that are none of ours."""
-    drawn = {name for name, one in registry.benchmarks().items() if one.drawn}
+    drawn = {name for name, one in benchmark_registry.benchmarks().items() if one.drawn}
     strange = Counter(
         job.judge.spec.name for job in jobs if job.judge.spec.drawings_only and job.judged.id.benchmark not in drawn
     )

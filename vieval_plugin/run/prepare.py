@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
 
-from vieval_plugin import registry
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, by_candidate, fault
 from vieval_plugin.judges.protocol import Judge, Program, Status, Step, Verdict
 from vieval_plugin.judges.spec import JudgeSpec, lacking
@@ -67,7 +67,7 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
 
     `backbone` is the model that a command names; it is only written down here. VievalError says what is missing.
     """
-    spec = registry.judge(name)
+    spec = judge_registry.judge(name)
     setting = setting or spec.plain
     if setting and setting not in spec.settings:
         known = f"known: {', '.join(spec.settings)}" if spec.settings else "it has no settings"
@@ -104,7 +104,7 @@ def _description(name: str, options: Config) -> Description:
 
 def setting_of(source: Provenance) -> str:
     """The setting to prepare a judge in so that it asks what it asked when it gave a verdict."""
-    spec = registry.judge(source.judge)
+    spec = judge_registry.judge(source.judge)
     return next((setting for setting in spec.settings if setting in source.settings), spec.plain)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin import registry
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.records import lines_of
 from vieval_plugin.untrusted import isfile
@@ -79,7 +79,7 @@ def _turn(identity: str, messages: list[dict[str, Any]], images: list[str], plac
 
 
 def _require_trainable(identity: str) -> None:
-    benchmark = registry.benchmarks().get(identity.split("/")[0])
+    benchmark = benchmark_registry.benchmarks().get(identity.split("/")[0])
     if benchmark is not None and not benchmark.trainable:
         raise VievalError(
             f"{identity} is about {benchmark.name}, whose data may not train a model (licence: {benchmark.licence}); "

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from vieval_plugin import registry
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.conversation import Exchange, TrainingUnit
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.judges.spec import Export
@@ -37,7 +38,7 @@ class ExportChoices:
 
 def exporting_judges() -> list[str]:
     """The judges whose conversations can be exported."""
-    return [name for name, spec in registry.judges().items() if spec.export]
+    return [name for name, spec in judge_registry.judges().items() if spec.export]
 
 
 def export(judge: str, lookup: Lookup, out: Path, choices: ExportChoices) -> Iterator[str]:
@@ -45,7 +46,7 @@ def export(judge: str, lookup: Lookup, out: Path, choices: ExportChoices) -> Ite
 
     VievalError where there are no verdicts of that judge, or where a benchmark's data may not train a model.
     """
-    how = registry.judge(judge).export
+    how = judge_registry.judge(judge).export
     if how is None:
         raise VievalError(f"{judge} has no conversations to export; those that have: {', '.join(exporting_judges())}")
     if choices.rebalance and not how.repetitions:
@@ -77,7 +78,7 @@ def near_human(record: Record, aspect: str, margin: float) -> bool:
 
 def _require_trainable(judged: Sequence[Record]) -> None:
     for name in dict.fromkeys(record.id.benchmark for record in judged):
-        benchmark = registry.benchmarks().get(name)
+        benchmark = benchmark_registry.benchmarks().get(name)
         if benchmark is not None and not benchmark.trainable:
             raise VievalError(
                 f"{name}: its data may not train a model (licence: {benchmark.licence}); export a run on other samples"
@@ -95,7 +96,7 @@ def _units(lookup: Lookup, judged: Sequence[Record], how: Export) -> Iterator[Tr
 
 def _by_sample(record: Record, exchanges: Sequence[Exchange]) -> Iterator[tuple[SampleId, Sequence[Exchange]]]:
     """The conversations of a record: one, or that about each candidate of a contest, whose number its paths begin with."""
-    if record.votes is None or registry.judge(record.provenance.judge).rates == "contest":
+    if record.votes is None or judge_registry.judge(record.provenance.judge).rates == "contest":
         yield record.id, exchanges
         return
     for number, candidate in enumerate(record.candidates, start=1):

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin import registry
 from vieval_plugin.backends.weights import library, line_of
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.files import write_whole
 from vieval_plugin.training.card import write_card
@@ -157,7 +157,7 @@ def _card(
 ) -> None:
     learnt, held_out = parts
     names = dict.fromkeys(turn.sample.split("/")[0] for turn in learnt)
-    known = registry.benchmarks()
+    known = benchmark_registry.benchmarks()
     told = {
         "recipe": asdict(tuning),
         "data": [

@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
-from vieval_plugin import registry
 from vieval_plugin.data.benchmark import Preparing
 from vieval_plugin.data.imagenhub import arena
 from vieval_plugin.data.imagenhub.tasks import task_info
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import pairwise, viescore
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import lacking
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import Run, response_json, target_json
@@ -38,7 +38,7 @@ def real(shared_data, tmp_path_factory):
 def replayed(contests, logs, label="GPT-4v"):
     """A run as it is read again from what a host keeps."""
     recording = replay.load(logs, "viescore")
-    spec = registry.judge("viescore")
+    spec = judge_registry.judge("viescore")
     records = []
     for contest in contests:
         verdict, _ = recording.verdict(contest)

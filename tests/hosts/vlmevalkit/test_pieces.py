@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vieval_plugin import registry, tasks
+from vieval_plugin import tasks
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.data import vieval_demo
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.vlmevalkit import guard, names, tables
@@ -26,7 +27,7 @@ LOOKED_FOR = (
 
 def test_names_of_datasets_are_those_of_the_table_and_as_papers_write_them():
     known = names.datasets()
-    judging = {task.name for task in tasks.tasks() if not registry.benchmark(task.benchmark).generates}
+    judging = {task.name for task in tasks.tasks() if not benchmark_registry.benchmark(task.benchmark).generates}
     assert judging <= set(known)
     assert not [name for name in known if name.startswith("generate_")]
     assert [task.part for task in known["ImagenHub_VIEScore"]] == ["tig", "mie", "tie", "sdig", "sdie", "mcic", "cig"]

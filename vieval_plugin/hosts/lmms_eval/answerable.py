@@ -8,10 +8,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from vieval_plugin import config, registry, tasks
+from vieval_plugin import config, tasks
 from vieval_plugin.config import Scorer
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import say
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.prompts.descriptions import is_one
 from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.tasks import Task
@@ -50,7 +52,7 @@ def why_not(model: Any, loaded: bool) -> WhyNot:
     answered = _by_name(name, loaded)
 
     def why(task: Task) -> Why | None:
-        generates = registry.benchmark(task.benchmark).generates
+        generates = benchmark_registry.benchmark(task.benchmark).generates
         return _misplaced(task, name) or (None if generates else answered(task))
 
     return why
@@ -67,7 +69,7 @@ def _by_name(name: str, loaded: bool) -> WhyNot:
 
 def _misplaced(task: Task, name: str) -> Why | None:
     """Why a model that only judges, or only makes images, is not for a task."""
-    if registry.benchmark(task.benchmark).generates:
+    if benchmark_registry.benchmark(task.benchmark).generates:
         if name not in (*_JUDGES_ONLY, *_REPLAY):
             return None
         return Why(
@@ -81,7 +83,7 @@ def _misplaced(task: Task, name: str) -> Why | None:
 
 
 def _unanswered(task: Task, measures_only: bool, has_scorers: bool) -> Why | None:
-    spec = registry.judge(task.judge)
+    spec = judge_registry.judge(task.judge)
     named = config.current().scorers.get(task.judge)
     if (spec.scored or (spec.by_scorer and named and named.model)) and not has_scorers:
         return Why(
@@ -96,7 +98,7 @@ def _unanswered(task: Task, measures_only: bool, has_scorers: bool) -> Why | Non
 
 def by_scorers(task: Task, scorers: Mapping[str, Scorer]) -> Why | None:
     """What can be said of a task where networks measure: some judges need a described one, others have one of their own."""
-    spec = registry.judge(task.judge)
+    spec = judge_registry.judge(task.judge)
     named = scorers.get(task.judge, Scorer()).model
     needs_one = spec.described is not None or spec.by_scorer is not None
     if (why := _unanswered(task, True, True)) or needs_one == is_one(named):

@@ -14,12 +14,13 @@ from lmms_eval.api.instance import GenerationResult, Instance
 from lmms_eval.api.model import lmms
 from tqdm import tqdm
 
-from vieval_plugin import config, registry
+from vieval_plugin import config
 from vieval_plugin.backends.huggingface import TransformersBackend
 from vieval_plugin.backends.openai import Sampling
 from vieval_plugin.backends.scoring import Scorers
 from vieval_plugin.backends.store import Store
 from vieval_plugin.backends.vllm import VLLMBackend
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import say
 from vieval_plugin.hosts.backbone import ForeignHost, given_backbone
@@ -103,7 +104,7 @@ class VievalReplay(_JudgingOnly):
         if not recording.covered:
             return False
         try:
-            judged = registry.samples(task.benchmark, task.part, config.current().data_folder())
+            judged = benchmark_registry.samples(task.benchmark, task.part, config.current().data_folder())
         except VievalError:  # whoever runs the task is told
             return False
         return any(recording.has_candidates(one) for one in judged[:1])

@@ -13,11 +13,12 @@ from typing import Any, NoReturn, TypeAlias
 
 from lmms_eval.api.instance import GenerationResult, Instance
 
-from vieval_plugin import config, registry
+from vieval_plugin import config
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.harmless import say
 from vieval_plugin.hosts.lmms_eval.answering import is_padding
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.results.documents import read_response
@@ -69,7 +70,7 @@ def _pilot(
 ) -> Pilot:
     seed = config.current().statistics.seed
     first, *others = [asked[number] for number in drawn(len(asked), seed)]
-    asks = registry.judge(judge).pack is not None
+    asks = judge_registry.judge(judge).pack is not None
     opening = judge_all([first])
     begun = time.monotonic()
     rest = judge_all(others) if others else []

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from vieval_plugin import config, registry
+from vieval_plugin import config
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval.answerable import Why, WhyNot
 from vieval_plugin.hosts.task_data import samples_of
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.spec import lacking
 from vieval_plugin.run.runner import require_images
@@ -44,8 +46,8 @@ def unprepared(images: bool) -> WhyNot:
 
 def _unasked(task: Task, samples: Sequence[Judged]) -> str:
     """Why a judge can be asked about none of the samples, such as those whose texts are not there."""
-    if registry.benchmark(task.benchmark).generates:
+    if benchmark_registry.benchmark(task.benchmark).generates:
         return ""
-    spec = registry.judge(task.judge)
+    spec = judge_registry.judge(task.judge)
     reasons = [lacking(spec, samples[0])] if samples else ["no samples"]
     return reasons[0] if all(lacking(spec, one) for one in samples) else ""

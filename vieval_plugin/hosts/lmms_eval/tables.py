@@ -10,9 +10,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vieval_plugin import config, registry
+from vieval_plugin import config
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.hosts.lmms_eval.answerable import PartOfGroup
 from vieval_plugin.hosts.task_data import rating_of
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.meta_evaluation.metrics import REMARKS, higher_is_better, interval_names, partial_name, shown
 from vieval_plugin.meta_evaluation.observations import Observation
 
@@ -109,8 +111,8 @@ def _shown(name: str, document: Mapping[str, Any]) -> list[str]:
     if not _is_ours(task_config):
         return []
     about = task_config["metadata"]
-    rating = rating_of(registry.judge(about["judge"]), config.current())
-    names = shown(registry.benchmark(about["benchmark"]).report, rating)
+    rating = rating_of(judge_registry.judge(about["judge"]), config.current())
+    names = shown(benchmark_registry.benchmark(about["benchmark"]).report, rating)
     return [*names, *map(partial_name, names)]
 
 
@@ -118,7 +120,7 @@ def _is_ours(task_config: Mapping[str, Any]) -> bool:
     about = task_config.get("metadata")
     if not isinstance(about, Mapping):  # other tasks have lists there
         return False
-    return about.get("benchmark") in registry.benchmarks() and about.get("judge") in registry.judges()
+    return about.get("benchmark") in benchmark_registry.benchmarks() and about.get("judge") in judge_registry.judges()
 
 
 def sample_rows(sample: Mapping[str, Any]) -> list[dict[str, Any]]:

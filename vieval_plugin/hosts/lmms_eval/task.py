@@ -12,12 +12,14 @@ import datasets
 from lmms_eval.api.instance import Instance
 from lmms_eval.api.task import ConfigurableTask
 
-from vieval_plugin import config, registry
+from vieval_plugin import config
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.hosts.ending import vieval_errors
 from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.lmms_eval.model_identity import ModelIdentity
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.task_data import as_rated, rating_of, samples_of
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.meta_evaluation.metrics import higher_is_better, names
 from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary, observe
 from vieval_plugin.meta_evaluation.reports import Rating
@@ -43,8 +45,8 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
     def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
         config = {key: value for key, value in config.items() if key != "class"}
         about = config["metadata"]
-        self.benchmark, self.part = registry.benchmark(about["benchmark"]), about["part"]
-        self.judge, self.setting = registry.judge(about["judge"]), about.get("setting", "")
+        self.benchmark, self.part = benchmark_registry.benchmark(about["benchmark"]), about["part"]
+        self.judge, self.setting = judge_registry.judge(about["judge"]), about.get("setting", "")
         super().__init__(config=config, **kwargs)
 
     def download(self, dataset_kwargs: Any = None) -> None:

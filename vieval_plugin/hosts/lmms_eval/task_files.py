@@ -12,9 +12,11 @@ from typing import Any
 import yaml
 
 import vieval_plugin.task_configs
-from vieval_plugin import registry, tasks
+from vieval_plugin import tasks
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.files import write_whole
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.tasks import Task, TaskGroup, TaskRow
 
 FOLDER = Path(vieval_plugin.task_configs.__path__[0])
@@ -31,7 +33,7 @@ def configuration(entry: Task | TaskGroup) -> dict[str, Any]:
     if isinstance(entry, TaskGroup):
         include = {"include": "../group.inc"} if entry.averaged else {}
         return {**include, "group": entry.name, "task": list(entry.members)}
-    include_name = "generated" if registry.benchmark(entry.benchmark).generates else "judged"
+    include_name = "generated" if benchmark_registry.benchmark(entry.benchmark).generates else "judged"
     metadata = {"version": 1, "benchmark": entry.benchmark, "part": entry.part, "judge": entry.judge}
     metadata |= {"setting": entry.setting} if entry.setting else {}
     metadata |= {"subset": True} if entry.subset else {}
@@ -60,9 +62,9 @@ def plain_tasks() -> list[Task | TaskGroup]:
 
 
 def _is_plain(row: TaskRow) -> bool:
-    benchmark = registry.benchmark(row.benchmark)
+    benchmark = benchmark_registry.benchmark(row.benchmark)
     variant = row.variant or row.subset or row.setting
-    return not (variant or benchmark.generates or benchmark.drawn or registry.judge(row.judge).pack is None)
+    return not (variant or benchmark.generates or benchmark.drawn or judge_registry.judge(row.judge).pack is None)
 
 
 def _yaml(config: Mapping[str, Any]) -> str:
@@ -82,7 +84,11 @@ def _readme(own: Sequence[Task]) -> str:
             "lmms-eval finds every task of the table without a file.",
             "You need files for `lmms-eval tasks list --include-path`, and to read or copy a task; "
             "`vieval tasks FILTER --write FOLDER` writes any of them.",
-            *(line for name, part in by_benchmark.items() for line in _section(registry.benchmark(name), part)),
+            *(
+                line
+                for name, part in by_benchmark.items()
+                for line in _section(benchmark_registry.benchmark(name), part)
+            ),
             "",
         ]
     )

@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin import registry, tasks
+from vieval_plugin import tasks
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.ending import vieval_errors
 from vieval_plugin.hosts.lmms_eval import answerable, model_identity, prepared, tables, task_files
@@ -130,7 +131,7 @@ def _check_known(name: str, known: list[str]) -> None:
     if fnmatch.filter(known, name) or os.path.exists(name):
         return
     ours = set(entries())
-    begins = tuple(f"{prefix}{one}" for one in registry.benchmarks() for prefix in ("", "variant_"))
+    begins = tuple(f"{prefix}{one}" for one in benchmark_registry.benchmarks() for prefix in ("", "variant_"))
     if any(one in name for one in "*?["):
         near = _nearest_pattern(name, begins)
     else:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from vieval_plugin import registry, tasks
+from vieval_plugin import tasks
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.nearest import did_you_mean
 from vieval_plugin.tasks import Task
 
@@ -15,7 +17,7 @@ from vieval_plugin.tasks import Task
 def datasets() -> Mapping[str, tuple[Task, ...]]:
     """The tasks of each dataset by its name: a task alone, or all of a group that are averaged; then their other names."""
     # here the host's own generating datasets are judged instead (generation.py)
-    singles = {task.name: task for task in tasks.tasks() if not registry.benchmark(task.benchmark).generates}
+    singles = {task.name: task for task in tasks.tasks() if not benchmark_registry.benchmark(task.benchmark).generates}
     groups = tasks.groups()
     below = {group.name: tasks.leaves(group.name, groups) for group in groups if group.averaged}
     found = {
@@ -37,7 +39,7 @@ def is_like_ours(dataset: str) -> bool:
     """Whether a name begins as ours do: with a benchmark, in whatever letters."""
     spellings = [
         spelling
-        for benchmark in registry.benchmarks().values()
+        for benchmark in benchmark_registry.benchmarks().values()
         for spelling in (benchmark.name, benchmark.title)
         if spelling
     ]
@@ -47,8 +49,8 @@ def is_like_ours(dataset: str) -> bool:
 
 def _spelled(name: str, task: Task) -> str:
     """A name with benchmark and judge as their papers write them."""
-    title = registry.benchmark(task.benchmark).title
+    title = benchmark_registry.benchmark(task.benchmark).title
     if not title:
         return name
-    plain, judge = f"{task.benchmark}_{task.judge}", registry.judge(task.judge).title.replace(" ", "")
+    plain, judge = f"{task.benchmark}_{task.judge}", judge_registry.judge(task.judge).title.replace(" ", "")
     return name.replace(plain, f"{title}_{judge}", 1)

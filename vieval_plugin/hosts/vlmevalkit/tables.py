@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vieval_plugin import registry
 from vieval_plugin.config import Config
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.hosts.task_data import as_rated, rating_of
+from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.metrics import combine, higher_is_better, names, value
 from vieval_plugin.meta_evaluation.observations import Summary, observe
@@ -23,7 +24,7 @@ def rows_of(tasks: Sequence[Task], records: Sequence[Record], options: Config) -
 
     `split` names the part; `status_*` count verdicts by how they came out.
     """
-    benchmark, judge = registry.benchmark(tasks[0].benchmark), registry.judge(tasks[0].judge)
+    benchmark, judge = benchmark_registry.benchmark(tasks[0].benchmark), judge_registry.judge(tasks[0].judge)
     observed = {task.part: tuple(observe([one]) for one in records if one.id.part == task.part) for task in tasks}
     rating = as_rated(judge, rating_of(judge, options), [one for several in observed.values() for one in several])
     summaries = {

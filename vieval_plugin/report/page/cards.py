@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from vieval_plugin import config, images, registry
+from vieval_plugin import config, images
+from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Choice, Image, SampleId
@@ -102,7 +103,7 @@ class Samples:
 
     def _load(self, benchmark: str, part: str) -> Sequence[Judged]:
         if benchmark != OWN:
-            return registry.samples(benchmark, part, config.current().data_folder())
+            return benchmark_registry.samples(benchmark, part, config.current().data_folder())
         if self._own is None:
             raise VievalError("name the samples file with --samples")
         return read_samples(self._own, part).samples

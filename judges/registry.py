@@ -1,0 +1,115 @@
+"""Judges by name: ours, and those of other packages.
+
+Ours are the modules of `judges/`. Other packages name theirs in an entry point of the group `vieval.judges`, which leads to
+a `JudgeSpec`, to several of them, or to a module that holds them as `SPEC` or `SPECS`. Benchmarks and hosts' networks are
+looked up by the same functions.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import pkgutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from types import ModuleType
+from typing import Any, Protocol, TypeVar
+
+import vieval_plugin.judges
+from vieval_plugin.errors import VievalError
+from vieval_plugin.harmless import say
+from vieval_plugin.judges.spec import EVERY_KIND, JudgeSpec
+from vieval_plugin.nearest import did_you_mean
+
+ENTRY_POINTS = "vieval.judges"
+
+K = TypeVar("K")
+V = TypeVar("V")
+T = TypeVar("T", bound="Named")
+
+
+class Named(Protocol):
+    """A description with a name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+@cache
+def judges() -> Mapping[str, JudgeSpec]:
+    """Return all judges by name, ours first."""
+    return descriptions(vieval_plugin.judges, ("SPEC", "SPECS"), ENTRY_POINTS, JudgeSpec)
+
+
+def judge(name: str) -> JudgeSpec:
+    """Return a judge by its name; VievalError, with the nearest name, if there is none."""
+    return by_name(name, judges(), "judge")
+
+
+def kinds() -> list[str]:
+    """Return the kinds of samples that some judge knows."""
+    return list(dict.fromkeys(kind for spec in judges().values() for kind in spec.needs if kind != EVERY_KIND))
+
+
+def by_name(name: str, known: Mapping[str, V], what: str) -> V:
+    """Return the entry of a name; VievalError, with the nearest name, if there is none."""
+    if name in known:
+        return known[name]
+    raise VievalError(f"no {what} {name!r}{did_you_mean(name, known, 0.6)}; known: {', '.join(known)}")
+
+
+def from_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> list[K]:
+    """Return the descriptions of other packages under an entry point group; a broken one is left out with one line."""
+    return [description for _, description in _from_entry_points(group, names, kind)]
+
+
+def _from_entry_points(group: str, names: tuple[str, ...], kind: type[K]) -> Iterator[tuple[str, K]]:
+    for entry in importlib.metadata.entry_points(group=group):
+        origin = f"{entry.dist.name if entry.dist else 'an unknown package'} (entry point {entry.name} of {group})"
+        try:
+            loaded = list(_descriptions_in(entry.load(), names, kind))
+        except Exception as error:  # whatever another package does, the rest must work
+            _warn(f"{origin} cannot be loaded and is left out ({type(error).__name__}: {' '.join(str(error).split())})")
+            continue
+        if not loaded:
+            _warn(f"{origin} leads to no {kind.__name__} and is left out")
+        yield from ((origin, description) for description in loaded)
+
+
+def descriptions(package: ModuleType, names: tuple[str, ...], group: str, kind: type[T]) -> Mapping[str, T]:
+    """Return the descriptions of a kind by name: those in the modules of a package, and those of other packages.
+
+    One that cannot be loaded, or whose name is taken, is left out with one line.
+    """
+    by_name = {entry.name: entry for module in _modules(package) for entry in _descriptions_in(module, names, kind)}
+    for origin, description in _from_entry_points(group, names, kind):
+        if description.name in by_name:
+            _warn(f"{origin} brings {description.name!r}, a name that is taken, and is left out")
+        else:
+            by_name[description.name] = description
+    return by_name
+
+
+def _modules(package: ModuleType) -> Iterator[ModuleType]:
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        if not module.name.rpartition(".")[2].startswith("_"):
+            yield importlib.import_module(module.name)
+
+
+def _descriptions_in(holder: Any, names: tuple[str, ...], kind: type[K]) -> Iterator[K]:
+    """Yield the descriptions that a module holds under one of the names, or that the object is itself."""
+    values: Iterable[Any]
+    if isinstance(holder, ModuleType):
+        values = [getattr(holder, name) for name in names if hasattr(holder, name)]
+    else:
+        values = [holder]
+    for value in values:
+        if isinstance(value, kind):
+            yield value
+        elif isinstance(value, (tuple, list)):
+            yield from (member for member in value if isinstance(member, kind))
+
+
+def _warn(text: str) -> None:
+    say(f"vieval: {text}", file=sys.stderr)
