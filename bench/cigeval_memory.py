@@ -16,9 +16,9 @@ from pathlib import Path
 from cigeval_tools import PLAN, edits, without_loss
 from common import Cost, conditions, costs, in_own_process, photographs, table
 
-from vieval_plugin.backends.huggingface import TransformersBackend
-from vieval_plugin.backends.openai import Sampling
-from vieval_plugin.backends.server import Usage
+from vieval_plugin.backends.http.openai import Sampling
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.local.huggingface import TransformersBackend
 from vieval_plugin.config import Config
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import Chat, Image, Reply, Sample, SampleId, Status, Text

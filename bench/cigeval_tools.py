@@ -24,8 +24,8 @@ import numpy as np
 import PIL.Image
 from common import Answer, Cost, conditions, costs, fake_server, in_own_process, judged, photographs, table
 
-from vieval_plugin.backends.tools import Threads
-from vieval_plugin.backends.tools import run as run_tool
+from vieval_plugin.backends.image_tools.tools import Threads
+from vieval_plugin.backends.image_tools.tools import run as run_tool
 from vieval_plugin.config import Config
 from vieval_plugin.images import pixels
 from vieval_plugin.judges import tools

@@ -15,7 +15,7 @@ from common import conditions, table
 from tqdm import tqdm
 
 from vieval_plugin import config
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.results import replay
 from vieval_plugin.stats.agreement import rater_mean
 from vieval_plugin.stats.correlation import Floats

@@ -25,7 +25,7 @@ import PIL.Image
 from common import bare_loop, conditions, fake_server, first_requests, options, photographs, samples, table
 
 from vieval_plugin import Judge
-from vieval_plugin.python import given
+from vieval_plugin.api import conversion
 from vieval_plugin.run.prepare import prepare
 
 LATENCY, CAPACITY, SINGLE, BATCH, WARM = 0.02, 32, 100, 200, 10
@@ -91,10 +91,10 @@ def main() -> None:
             note("open judge, JPEG file of 160 KB", timed(lambda one: judge.score([one], PROMPT), warm + single))
             note("the same from the store", timed(lambda one: judge.score([one], PROMPT), warm + single))
             note("open judge, PIL image 512 x 512 (PNG)", timed(lambda one: judge.score([one], PROMPT), pictures))
-        note("of which writing PNG", timed(given.image, pictures))
+        note("of which writing PNG", timed(conversion.image, pictures))
         with Judge("viescore", options={"store": {"use": False}}, image_format="jpeg", **model) as judge:
             note("open judge, PIL image 512 x 512 (JPEG)", timed(lambda one: judge.score([one], PROMPT), pictures))
-        note("of which writing JPEG", timed(lambda one: given.image(one, "jpeg"), pictures))
+        note("of which writing JPEG", timed(lambda one: conversion.image(one, "jpeg"), pictures))
         taken: dict[tuple[int, str], list[float]] = {}
 
         def batch(who: str, concurrent: int, call: Callable[[], Any]) -> None:

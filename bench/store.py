@@ -19,7 +19,7 @@ from pathlib import Path
 
 from common import conditions, table
 
-from vieval_plugin.backends.store import Store, from_stored, key_of, to_stored
+from vieval_plugin.backends.cache.store import Store, from_stored, key_of, to_stored
 from vieval_plugin.judges.protocol import Text
 
 REPLY = Text(

@@ -14,7 +14,7 @@ from pathlib import Path
 from common import Cost, conditions, costs, in_own_process, table
 
 from vieval_plugin import config
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import response_json, target_json
 from vieval_plugin.report import write_report

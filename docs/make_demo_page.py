@@ -15,7 +15,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from vieval_plugin.files import write_whole
+from vieval_plugin.media.files import write_whole
 
 HERE = Path(__file__).parent
 PAGE, PICTURE = HERE / "demo.html", HERE / "demo.webp"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, TypeVar
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.redaction import redacted
+from vieval_plugin.text.redaction import redacted
 
 C = TypeVar("C", bound=Callable[..., Any])
 _LONGEST = 120

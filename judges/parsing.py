@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vieval_plugin.judges.mending import LONGEST, QUOTES, SCORE, fold, mend, number, stands
-from vieval_plugin.judges.prose import scores_in_prose
+from vieval_plugin.judges.free_text_scores import scores_in_prose
+from vieval_plugin.judges.json_repairs import LONGEST, QUOTES, SCORE, fold, mend, number, stands
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.refusals import declines, refuses, withdrawn
 

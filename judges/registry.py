@@ -18,9 +18,9 @@ from typing import Any, Protocol, TypeVar
 
 import vieval_plugin.judges
 from vieval_plugin.errors import VievalError
-from vieval_plugin.harmless import say
 from vieval_plugin.judges.spec import EVERY_KIND, JudgeSpec
-from vieval_plugin.nearest import did_you_mean
+from vieval_plugin.text.escaping import say
+from vieval_plugin.text.suggestions import did_you_mean
 
 ENTRY_POINTS = "vieval.judges"
 

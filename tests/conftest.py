@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import extras, in_process, tiny_scorers
-from vieval_plugin.data import vieval_demo
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.errors import VievalError
 
 evaluate = in_process.evaluate  # a fixture

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from PIL import Image, ImageDraw
 
-from vieval_plugin.data import imagenhub
-from vieval_plugin.data.imagenhub.conditions import HUB
-from vieval_plugin.data.imagenhub.fetched import Hosts
-from vieval_plugin.data.reading import download
+from vieval_plugin.benchmarks import imagenhub
+from vieval_plugin.benchmarks.imagenhub.conditions import HUB
+from vieval_plugin.benchmarks.imagenhub.fetched import Hosts
+from vieval_plugin.readers import download
 
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
 from aiohttp import web

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from vieval_plugin.data import vieval_demo
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image
 

@@ -7,9 +7,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests.fake_server import HOST
-from vieval_plugin.backends import pacing
-from vieval_plugin.backends.openai import OpenAIBackend, Sampling
-from vieval_plugin.backends.server import ServerOptions, Usage
+from vieval_plugin.backends.http import pacing
+from vieval_plugin.backends.http.openai import OpenAIBackend, Sampling
+from vieval_plugin.backends.http.server import ServerOptions, Usage
 from vieval_plugin.judges.protocol import Chat, Message
 
 KEY = "sk-never-to-be-shown-Zq81"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges import registry as judge_registry
 
 ROOT = Path(__file__).parents[1]

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.files import remove_unfinished, write_whole
+from vieval_plugin.media.files import remove_unfinished, write_whole
 
 
 @pytest.mark.parametrize("content", [b"a\xff\n", ["a", "\u00e9", "\n"]], ids=["bytes", "pieces of text"])

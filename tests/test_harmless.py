@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from vieval_plugin import harmless
-from vieval_plugin.harmless import console, csv_cell, csv_text, html, markdown, say
+from vieval_plugin.text import escaping
+from vieval_plugin.text.escaping import console, csv_cell, csv_text, html, markdown, say
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 anything = st.text(st.characters(), max_size=60) | st.text("\\`|[]()!#<>&*_-=~:/.w\n\r\t\x1b\u202ea ", max_size=60)
@@ -110,6 +110,6 @@ def test_lines_go_to_standard_output(capsys):
 
 
 def test_examples_in_docstrings_run():
-    found = doctest.testmod(harmless)
+    found = doctest.testmod(escaping)
     assert found.attempted > 0
     assert found.failed == 0

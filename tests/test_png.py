@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from vieval_plugin.png import written
+from vieval_plugin.media.png import written
 
 
 @given(

@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-from vieval_plugin import redaction
 from vieval_plugin.config.recorded import safe
-from vieval_plugin.redaction import redacted, remember, without
+from vieval_plugin.text import redaction
+from vieval_plugin.text.redaction import redacted, remember, without
 
 KEY = "sk-never-to-be-shown-Zq81"
 PASSWORD = "hunter2-and-more"
@@ -268,8 +268,8 @@ async def test_a_key_and_a_password_at_once_are_one_line():
 
 def test_a_batch_keeps_no_key_of_the_environment(tmp_path, monkeypatch):
     """A host's own model may be behind a server, and quote what that said."""
-    from vieval_plugin.backends.batch import answer_in_batches
-    from vieval_plugin.backends.server import Usage
+    from vieval_plugin.backends.http.server import Usage
+    from vieval_plugin.backends.local.batch import answer_in_batches
     from vieval_plugin.judges.protocol import Chat, Failure, Message, Status, Text
 
     monkeypatch.setenv("OPENAI_API_KEY", KEY)

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.fake_image_server import FakeImageServer, picture
-from vieval_plugin.backends.server import ServerOptions, Usage
+from vieval_plugin.backends.http.server import ServerOptions, Usage
 from vieval_plugin.cli import main
-from vieval_plugin.data.reading.sample_rows import BadLine, samples_of_line
-from vieval_plugin.generators.image_api import ImageApi, make
-from vieval_plugin.generators.wanted import Wanted
+from vieval_plugin.generation.image_api import ImageApi, make
+from vieval_plugin.generation.requests import Wanted
 from vieval_plugin.judges.protocol import Sample, SampleId
-from vieval_plugin.untrusted import address_of, exists, is_below, isdir, isfile, overlong, path_of, real
+from vieval_plugin.readers.sample_rows import BadLine, samples_of_line
+from vieval_plugin.text.untrusted import address_of, exists, is_below, isdir, isfile, overlong, path_of, real
 
 PACKAGE = Path(__file__).parents[1] / "vieval_plugin"
 STRANGE = {

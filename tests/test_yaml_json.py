@@ -6,7 +6,7 @@ import pytest
 
 from tests.work import calls_at_most
 from vieval_plugin.cli import main
-from vieval_plugin.yaml_json import read_json, read_yaml
+from vieval_plugin.text.yaml_json import read_json, read_yaml
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{after}: &{after} [{', '.join([f'*{before}'] * 9)}]\n"

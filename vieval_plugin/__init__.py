@@ -9,12 +9,12 @@ TYPE_CHECKING = False  # nothing is imported here, so that Ctrl-C finds the comm
 if TYPE_CHECKING:
     from typing import Any
 
+    from vieval_plugin.api.judge import Judge
+    from vieval_plugin.api.verdicts import Verdicts
     from vieval_plugin.config import Backbone
     from vieval_plugin.errors import VievalError
     from vieval_plugin.judges.contests import Contest, Votes
     from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
-    from vieval_plugin.python.judge import Judge
-    from vieval_plugin.python.verdicts import Verdicts
     from vieval_plugin.run.evaluate import evaluate, evaluate_async, score_matrix
     from vieval_plugin.run.progress import Progress
 

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample
-from vieval_plugin.strict_pillow import Stream, load
-from vieval_plugin.untrusted import isfile
+from vieval_plugin.media.image_checks import Stream, load
+from vieval_plugin.text.untrusted import isfile
 
 MAX_BYTES = 64 * 2**20
 MAX_PIXELS = 100_000_000

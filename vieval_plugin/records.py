@@ -16,8 +16,8 @@ from typing import Any
 
 from vieval_plugin.judges.contests import Contest, Judged, Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
-from vieval_plugin.redaction import without
-from vieval_plugin.untrusted import isfile
+from vieval_plugin.text.redaction import without
+from vieval_plugin.text.untrusted import isfile
 
 SCHEMA = 2
 

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 import vieval_plugin.task_configs
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges import registry as judge_registry
 
 ENTRY_POINTS = "vieval.tasks"

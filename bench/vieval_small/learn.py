@@ -23,9 +23,9 @@ from tqdm import tqdm
 
 from bench.vieval_small.losses import FACTS, loss_of, placed
 from bench.vieval_small.pieces import CONTENT, CROP, LOOKS, QUALITY, Piece, path
-from vieval_plugin.backends.vieval_small_network import PARTS
-from vieval_plugin.backends.vieval_small_views import LENGTH, mirrored, numbered
-from vieval_plugin.data.drawings.drawing import HUES
+from vieval_plugin.backends.metrics.vieval_small_network import PARTS
+from vieval_plugin.backends.metrics.vieval_small_views import LENGTH, mirrored, numbered
+from vieval_plugin.benchmarks.synthetic.drawing import HUES
 
 KEPT = 50
 """Steps after which the state is written to disk."""

@@ -18,11 +18,11 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from bench.vieval_small.world import TRAINED
+from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks.synthetic.samples import several
+from vieval_plugin.benchmarks.vieval_demo import TASKS
+from vieval_plugin.benchmarks.vieval_demo.outputs import png
 from vieval_plugin.config import Config
-from vieval_plugin.data import registry as benchmark_registry
-from vieval_plugin.data.drawings.samples import several
-from vieval_plugin.data.vieval_demo import TASKS
-from vieval_plugin.data.vieval_demo.outputs import png
 from vieval_plugin.judges.protocol import Sample, SampleId, Verdict
 from vieval_plugin.run.evaluate import judge_samples
 from vieval_plugin.run.prepare import prepare
@@ -109,7 +109,7 @@ def loading() -> None:
     import torch  # noqa: F401  # not counted
     import transformers  # noqa: F401
 
-    from vieval_plugin.backends.networks.vieval_small import load
+    from vieval_plugin.backends.metrics.networks.vieval_small import load
     from vieval_plugin.backends.weights import Origin
 
     begun = time.perf_counter()

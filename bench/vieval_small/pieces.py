@@ -12,12 +12,12 @@ import numpy as np
 from tqdm import tqdm
 
 from bench.vieval_small.world import TRAINED
-from vieval_plugin.backends.vieval_small_views import KINDS, conditions, full, small, words
-from vieval_plugin.data.drawings.drawing import COLOURS, HUES, Picture, Rgb
-from vieval_plugin.data.drawings.instructions import DrawnInstruction, Placed
-from vieval_plugin.data.drawings.quality import spoil
-from vieval_plugin.data.drawings.samples import drawn_strength, several
-from vieval_plugin.data.drawings.toys import Toy
+from vieval_plugin.backends.metrics.vieval_small_views import KINDS, conditions, full, small, words
+from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES, Picture, Rgb
+from vieval_plugin.benchmarks.synthetic.instructions import DrawnInstruction, Placed
+from vieval_plugin.benchmarks.synthetic.quality import spoil
+from vieval_plugin.benchmarks.synthetic.samples import drawn_strength, several
+from vieval_plugin.benchmarks.synthetic.toys import Toy
 
 CASES, EACH = 200, 4
 """Instructions in a piece, and outputs of each."""

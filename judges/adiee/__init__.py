@@ -14,17 +14,7 @@ from vieval_plugin.judges.adiee.expected import SPELLINGS, UNLIKELY, step_of, un
 from vieval_plugin.judges.adiee.head import DescribedHead, images_of, measured
 from vieval_plugin.judges.adiee.question import ANSWERS, DOTS, Form, Images, answer_text, form_of, pictures, question
 from vieval_plugin.judges.adiee.reading import SCALE, read_number
-from vieval_plugin.judges.protocol import (
-    Chat,
-    Image,
-    Judge,
-    Likelihood,
-    Path,
-    Program,
-    Sample,
-    Status,
-    Verdict,
-)
+from vieval_plugin.judges.protocol import Chat, Image, Judge, Likelihood, Path, Program, Sample, Status, Verdict
 from vieval_plugin.judges.spec import JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import Asked, ask_all
 from vieval_plugin.judges.tools import failed

@@ -11,18 +11,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from vieval_plugin.judges.protocol import (
-    Ask,
-    Image,
-    Path,
-    Reply,
-    Sample,
-    Status,
-    Step,
-    UseTool,
-    Verdict,
-    worst,
-)
+from vieval_plugin.judges.protocol import Ask, Image, Path, Reply, Sample, Status, Step, UseTool, Verdict, worst
 from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.structured_chat import Answered
 from vieval_plugin.judges.tools import Request, Tool, failed, use_tools

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND
-from vieval_plugin.judges.mending import QUOTES
+from vieval_plugin.judges.json_repairs import QUOTES
 from vieval_plugin.judges.pairwise.question import LETTERS, Form
 from vieval_plugin.judges.parsing import (
     ONE_ANSWER,

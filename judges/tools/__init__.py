@@ -18,18 +18,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import (
-    Ask,
-    Box,
-    Failure,
-    Image,
-    Path,
-    Reply,
-    Status,
-    Step,
-    ToolResult,
-    UseTool,
-)
+from vieval_plugin.judges.protocol import Ask, Box, Failure, Image, Path, Reply, Status, Step, ToolResult, UseTool
 from vieval_plugin.judges.wording import Wording
 
 

@@ -7,8 +7,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from vieval_plugin import png
 from vieval_plugin.judges.protocol import Image
+from vieval_plugin.media import png
 
 Pixels: TypeAlias = NDArray[np.uint8]
 

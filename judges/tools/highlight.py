@@ -1,4 +1,4 @@
-"""Boxes of an image made to stand out: all else is darkened. Serves the tools that find boxes (see backends/highlight.py)."""
+"""Boxes of an image made to stand out: all else is darkened. Serves the tools that find boxes (see backends/image_tools/highlight.py)."""
 
 from __future__ import annotations
 

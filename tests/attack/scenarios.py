@@ -639,7 +639,7 @@ def _lmms_results(out: Path) -> Any:
 def _check_lmms(
     row: Row, out: Path, limit: int, attack: Attack, judges: tuple[str, ...] = ("viescore", "vqascore")
 ) -> None:
-    from vieval_plugin.data import vieval_demo
+    from vieval_plugin.benchmarks import vieval_demo
 
     tasks = {"viescore": list(files.KINDS), "vqascore": list(files.PROMPTED)}
     verdicts, log = _lmms_verdicts(out), attack.server.asked.copy()

@@ -7,7 +7,7 @@ import PIL.Image
 import pytest
 
 from vieval_plugin.audit.changes import as_jpeg, bordered, brighter, changes, half_size, praised
-from vieval_plugin.data import vieval_demo
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.images import decode
 
 BY_NAME = {change.name: change for change in changes()}

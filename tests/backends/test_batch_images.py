@@ -11,11 +11,11 @@ import PIL.Image
 import pytest
 
 from vieval_plugin import images
-from vieval_plugin.backends.batch import answer_in_batches
-from vieval_plugin.backends.encoding import SHRUNK, TURNED
-from vieval_plugin.backends.server import Usage
-from vieval_plugin.backends.store import Store, key_of, question
-from vieval_plugin.backends.vllm import VLLMBackend
+from vieval_plugin.backends.cache.store import Store, key_of, question
+from vieval_plugin.backends.http.image_encoding import SHRUNK, TURNED
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.local.batch import answer_in_batches
+from vieval_plugin.backends.local.vllm import VLLMBackend
 from vieval_plugin.images import digest
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Message, Status, Text
 
@@ -78,7 +78,7 @@ def test_images_are_decoded_once_and_in_threads(monkeypatch):
         where.append((image, threading.current_thread()))
         return examine(image)
 
-    monkeypatch.setattr("vieval_plugin.backends.batch.examine", noting)
+    monkeypatch.setattr("vieval_plugin.backends.local.batch.examine", noting)
     answered([chat(WHOLE), chat(Image(picture(2))), chat(WHOLE)])
     assert {image for image, _ in where} == {WHOLE, Image(picture(2))}
     assert len(where) == 2

@@ -9,11 +9,11 @@ import types
 import numpy as np
 import pytest
 
-from vieval_plugin.backends.beginnings import beginnings, joined, possible
-from vieval_plugin.backends.exact import TokenIds
-from vieval_plugin.backends.responses import Refused
-from vieval_plugin.backends.server import Usage
-from vieval_plugin.backends.vllm import VLLMBackend
+from vieval_plugin.backends.http.exact_probabilities import TokenIds
+from vieval_plugin.backends.http.responses import Refused
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.local.prefixes import beginnings, joined, possible
+from vieval_plugin.backends.local.vllm import VLLMBackend
 from vieval_plugin.judges.adiee.expected import SPELLINGS
 from vieval_plugin.judges.protocol import Failure, Likelihood, Message, Probabilities, Status
 

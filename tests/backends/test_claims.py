@@ -17,8 +17,8 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"
 from tests.fake_server import FakeServer, Fault
 from tests.one_server import all_of, asking, chat, error, saying, serving
 from tests.work import until
-from vieval_plugin.backends import claims, store
-from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.cache import leases, store
+from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.judges.protocol import Failure, Text
 
 
@@ -121,7 +121,7 @@ async def test_a_claim_that_nobody_renews_is_taken_over(path, monkeypatch):
 
 async def test_a_claim_is_renewed_while_its_question_is_under_way(path, monkeypatch):
     monkeypatch.setattr(store, "LEASE", 2)
-    monkeypatch.setattr(claims, "_RENEWED", 0.1)
+    monkeypatch.setattr(leases, "_RENEWED", 0.1)
     with FakeServer(latency=3) as server:
         one, other = Store(path), Store(path)
         async with asking(server.base_url, store=one) as first, asking(server.base_url, store=other) as second:
@@ -140,7 +140,7 @@ async def test_a_question_that_another_asks_for_ever_is_asked_in_the_end(path, m
 
 
 def test_claims_of_a_process_that_is_gone_are_dropped_when_a_store_is_opened(path):
-    code = "import sys; from vieval_plugin.backends.store import Store; from pathlib import Path; import os\n"
+    code = "import sys; from vieval_plugin.backends.cache.store import Store; from pathlib import Path; import os\n"
     code += "assert Store(Path(sys.argv[1])).claim('k'); os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", code, str(path)], check=False, timeout=600)
     assert claimed(path) == ["k"]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.tool_pictures import file, photograph
 from vieval_plugin import images
-from vieval_plugin.backends.decoded import Decoded
+from vieval_plugin.backends.image_tools.decoded_images import Decoded
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image
 

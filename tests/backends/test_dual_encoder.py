@@ -5,7 +5,7 @@ import pytest
 from tests import tiny_scorers
 from tests.backends.test_value_head import measure, picture
 from tests.extras import needs
-from vieval_plugin.backends.towers import TRUNCATED
+from vieval_plugin.backends.metrics.encoders import TRUNCATED
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Measure
 

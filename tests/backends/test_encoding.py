@@ -10,8 +10,8 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from vieval_plugin.backends import encoding
-from vieval_plugin.backends.encoding import ImageEncoder, encode
+from vieval_plugin.backends.http import image_encoding
+from vieval_plugin.backends.http.image_encoding import ImageEncoder, encode
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image
 
@@ -103,7 +103,7 @@ def calls(monkeypatch):
         noted.append((image, threading.current_thread()))
         return encode(image, max_pixels)
 
-    monkeypatch.setattr(encoding, "encode", noting)
+    monkeypatch.setattr(image_encoding, "encode", noting)
     return noted
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.extras import needs
 from tests.tool_pictures import file, photograph
-from vieval_plugin.backends import tools as backend
-from vieval_plugin.backends.grounding import Detection, Grounder, as_query, without_enclosing
+from vieval_plugin.backends.image_tools import tools as backend
+from vieval_plugin.backends.image_tools.grounding import Detection, Grounder, as_query, without_enclosing
 from vieval_plugin.judges.protocol import Box, Image, UseTool
 from vieval_plugin.judges.tools import ToolMissing
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests import tiny_detector
 from tests.tool_pictures import file, photograph
-from vieval_plugin.backends import tools as backend
+from vieval_plugin.backends.image_tools import tools as backend
 from vieval_plugin.images import decode
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import ToolResult, UseTool
@@ -14,7 +14,7 @@ from vieval_plugin.judges.protocol import ToolResult, UseTool
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
-from vieval_plugin.backends import grounding  # noqa: E402
+from vieval_plugin.backends.image_tools import grounding  # noqa: E402
 
 
 @pytest.fixture(scope="module")

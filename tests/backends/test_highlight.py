@@ -9,7 +9,7 @@ import pytest
 
 from tests.tool_pictures import file, photograph
 from vieval_plugin import images
-from vieval_plugin.backends.tools import run
+from vieval_plugin.backends.image_tools.tools import run
 from vieval_plugin.images import pixels
 from vieval_plugin.judges.protocol import Box, Failure, Image, Status, ToolResult, UseTool
 from vieval_plugin.judges.tools.highlight import highlight

@@ -11,11 +11,11 @@ import pytest
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
 
 from tests.one_server import asking, chat, serving
-from vieval_plugin.backends import measuring
-from vieval_plugin.backends.batch import answer_in_batches
-from vieval_plugin.backends.measuring import Measuring
-from vieval_plugin.backends.server import Usage
-from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.local.batch import answer_in_batches
+from vieval_plugin.backends.metrics import batcher
+from vieval_plugin.backends.metrics.batcher import Measuring
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import (
     Failure,
@@ -123,7 +123,7 @@ def test_no_probability_that_is_none_leaves_a_batch(never, tmp_path):
 
 @pytest.mark.parametrize("never", [math.nan, math.inf, 0.5], ids=str)
 def test_vllm_in_this_process_is_believed_no_more_than_a_server(never):
-    from vieval_plugin.backends.vllm import _reply
+    from vieval_plugin.backends.local.vllm import _reply
 
     def told(*values):
         entries = {
@@ -141,7 +141,7 @@ def test_vllm_in_this_process_is_believed_no_more_than_a_server(never):
 @pytest.mark.parametrize("never", [math.nan, math.inf, -math.inf, 0.5], ids=str)
 def test_a_network_that_goes_wrong_is_a_failure(never, definition):
     """As half precision does when it overflows."""
-    from vieval_plugin.backends.huggingface import TransformersBackend
+    from vieval_plugin.backends.local.huggingface import TransformersBackend
 
     backend = TransformersBackend.__new__(TransformersBackend)
     backend._tokens, backend._end = lambda text: (len(text),), 9
@@ -163,7 +163,7 @@ def test_a_loss_of_the_hosts_model_that_is_none_is_a_failure(never):
 
 def test_a_measurement_that_is_none_is_a_failure_and_not_kept(tmp_path, monkeypatch):
     store, value = Store(tmp_path / "s.sqlite"), math.nan
-    monkeypatch.setattr(measuring, "measure", lambda ask: Measurement(value))
+    monkeypatch.setattr(batcher, "measure", lambda ask: Measurement(value))
     ask = Measure("sharpness", {"image": Image(b"any bytes")}, ("m",))
     for value in (math.nan, math.inf, "1"):  # noqa: B007
         [reply] = Measuring(Usage(), store).measure([ask])

@@ -17,8 +17,8 @@ from aiohttp.test_utils import TestServer
 from tests.fake_server import HOST, FakeServer, Fault
 from tests.one_server import SCHEMA, all_of, asking, chat, error, first, on, saying, serving, text_of
 from tests.work import waits_asked_for
-from vieval_plugin.backends import pacing
-from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http import pacing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Likelihood, Message, Status, Text
 

@@ -14,13 +14,14 @@ import pytest
 
 from tests import tiny_scorers
 from tests.extras import needs
-from vieval_plugin.backends import scoring, weights
-from vieval_plugin.backends.measuring import Measuring
-from vieval_plugin.backends.scorers import metrics
-from vieval_plugin.backends.scoring import Scorers, Scoring
-from vieval_plugin.backends.server import Usage
-from vieval_plugin.backends.store import Store
-from vieval_plugin.backends.towers import TRUNCATED
+from vieval_plugin.backends import weights
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.metrics import opening
+from vieval_plugin.backends.metrics.batcher import Measuring
+from vieval_plugin.backends.metrics.encoders import TRUNCATED
+from vieval_plugin.backends.metrics.network_metrics import metrics
+from vieval_plugin.backends.metrics.opening import Scorers, Scoring
 from vieval_plugin.config import Scorer
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
@@ -213,7 +214,7 @@ def test_texts_that_are_read_at_the_same_time_are_cut_each_for_itself(models):
 def test_a_second_run_comes_from_the_store(models, tmp_path, monkeypatch):
     asks, store = [ask(metric, number) for metric in METRICS for number in range(3)], Store(tmp_path / "s")
     first = measure(scorers(models), asks, store)
-    monkeypatch.setattr(scoring.Scoring, "compute", None)
+    monkeypatch.setattr(opening.Scoring, "compute", None)
     usage = Usage()
     assert measure(scorers(models), asks, store, usage) == first
     assert usage.cached == len(asks)
@@ -250,8 +251,8 @@ def test_one_load_serves_all_asks_and_all_metrics_of_the_same_weights(models, mo
 
 def test_what_is_asked_for_twice_is_measured_once(models, tmp_path, monkeypatch):
     seen = []
-    compute = scoring.Scoring.compute
-    monkeypatch.setattr(scoring.Scoring, "compute", lambda self, rows: seen.extend(rows) or compute(self, rows))
+    compute = opening.Scoring.compute
+    monkeypatch.setattr(opening.Scoring, "compute", lambda self, rows: seen.extend(rows) or compute(self, rows))
     found = measure(scorers(models), [ask("clip_i", n % 3) for n in range(30)], Store(tmp_path / "s"))
     assert len(seen) == 3
     assert found[:3] == found[3:6]
@@ -399,10 +400,10 @@ def test_the_name_of_weights_from_the_hub_has_its_commit():
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from vieval_plugin.backends.measuring import Measuring
-from vieval_plugin.backends.scoring import Scorers, Scoring
-from vieval_plugin.backends.server import Usage
-from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.metrics.batcher import Measuring
+from vieval_plugin.backends.metrics.opening import Scorers, Scoring
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.config import Scorer
 from vieval_plugin.judges.protocol import Image, Measure
 model, folder = sys.argv[1], Path(sys.argv[2])
@@ -431,8 +432,8 @@ def test_after_a_kill_nothing_is_measured_twice(models, tmp_path, monkeypatch):
     kept = len(list(store.export()))
     assert 3 <= kept <= 12
     seen = []
-    compute = scoring.Scoring.compute
-    monkeypatch.setattr(scoring.Scoring, "compute", lambda self, rows: seen.extend(rows) or compute(self, rows))
+    compute = opening.Scoring.compute
+    monkeypatch.setattr(opening.Scoring, "compute", lambda self, rows: seen.extend(rows) or compute(self, rows))
     found = measure(scorers(models, batch_size=4), asks, store, usage)
     assert (usage.cached, len(seen)) == (kept, 24 - kept)
     whole = measure(scorers(models, batch_size=4), asks)

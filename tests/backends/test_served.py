@@ -13,8 +13,8 @@ import yaml
 from tests import tiny_heads, tiny_model
 from tests.backends.test_value_head import asks, describe, measure
 from tests.extras import needs
-from vieval_plugin.backends.server import Usage
-from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Failure, Image, Measure, Measurement, Status
 

@@ -14,8 +14,8 @@ from aiohttp import web
 from tests.fake_server import HOST, FakeServer, Fault
 from tests.one_server import KEY, all_of, asking, chat, error, first, on, saying, serving, text_of, wait_shortly
 from tests.work import waits_asked_for
-from vieval_plugin.backends import server as transport
-from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http import server as transport
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status, Text
 

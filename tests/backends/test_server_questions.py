@@ -12,9 +12,9 @@ from aiohttp import web
 
 from tests.fake_server import FakeServer, Fault, first_token, read_request
 from tests.one_server import KEY, SCHEMA, asking, chat, error, first, saying, serving, wait_shortly
-from vieval_plugin.backends.checks import probabilities
-from vieval_plugin.backends.openai import Sampling
-from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.openai import Sampling
+from vieval_plugin.backends.reply_checks import probabilities
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Status, Text
 
 

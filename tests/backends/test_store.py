@@ -17,7 +17,7 @@ import pytest
 
 from tests.fake_server import FakeServer, Fault
 from tests.playing import prepared
-from vieval_plugin.backends.store import Store, from_stored, key_of, question, to_stored
+from vieval_plugin.backends.cache.store import Store, from_stored, key_of, question, to_stored
 from vieval_plugin.config import Backbone, Config, StoreOptions
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import (

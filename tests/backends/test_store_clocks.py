@@ -13,8 +13,8 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"
 
 from tests.fake_server import FakeServer
 from tests.one_server import asking, chat
-from vieval_plugin.backends import claims, store
-from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.cache import leases, store
+from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.judges.protocol import Text
 
 HOUR, YEAR = 3600.0, 365 * 86400.0
@@ -113,7 +113,7 @@ def test_void_leases_are_gone_when_a_store_is_opened(path, clock):
 
 async def test_who_waits_for_another_process_says_so_once(path, monkeypatch, capsys):
     monkeypatch.setattr(store, "LEASE", 1.0)
-    monkeypatch.setattr(claims, "_SILENT", 0.3)
+    monkeypatch.setattr(leases, "_SILENT", 0.3)
     with FakeServer() as server:
         async with asking(server.base_url, store=Store(path)) as backend:
             for number in range(3):
@@ -137,7 +137,7 @@ import sys, time
 real = time.time
 time.time = lambda: real() + float(sys.argv[2])
 from pathlib import Path
-from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.judges.protocol import Text
 store = Store(Path(sys.argv[1]), refresh=sys.argv[3] == "fresh")
 reply = store.get("k")

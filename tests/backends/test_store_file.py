@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Text
 
@@ -169,7 +169,7 @@ def test_a_damaged_row_that_nobody_looked_at_is_no_obstacle_to_a_new_one(path):
     ids=lambda text: text[:40],
 )
 def test_a_row_of_the_wrong_types_is_absent_though_its_checksum_is_right(path, text):
-    from vieval_plugin.backends.store_file import checksum
+    from vieval_plugin.backends.cache.store_file import checksum
 
     store = Store(path)
     row = ("k", "m", text, 1.0, checksum("k", "m", text), 0)

@@ -15,9 +15,9 @@ import pytest
 
 from tests.fake_server import FakeServer
 from vieval_plugin import Backbone, Image, Sample, SampleId, Status, evaluate, images
-from vieval_plugin.backends import encoding
-from vieval_plugin.backends.encoding import SHRUNK, TURNED, ImageEncoder, encode
-from vieval_plugin.backends.stripping import without_metadata
+from vieval_plugin.backends.http import image_encoding
+from vieval_plugin.backends.http.image_encoding import SHRUNK, TURNED, ImageEncoder, encode
+from vieval_plugin.backends.http.metadata_removal import without_metadata
 from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.errors import VievalError
 
@@ -246,9 +246,9 @@ def test_no_verdict_on_a_broken_image_is_ok_even_where_the_store_has_a_reply(jud
         options = Config(store=StoreOptions(path=tmp_path / "r.sqlite"))
         backbone = Backbone(model="fake", base_url=server.base_url)
         with monkeypatch.context() as patch:  # a store of the time when nothing was decoded
-            patch.setattr(encoding, "examine", lambda image, data: images.Examined("", False))
-            patch.setattr(encoding, "size", lambda *_: (1, 1))
-            patch.setattr(encoding, "without_metadata", lambda data: data)
+            patch.setattr(image_encoding, "examine", lambda image, data: images.Examined("", False))
+            patch.setattr(image_encoding, "size", lambda *_: (1, 1))
+            patch.setattr(image_encoding, "without_metadata", lambda data: data)
             before = evaluate(given, judge=judge, backbone=backbone, options=options)
         assert {verdict.status for verdict in before} == {Status.OK}
         after = evaluate(given, judge=judge, backbone=backbone, options=options)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.playing import scripted
-from vieval_plugin.backends.server import Usage
+from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import (
     Chat,

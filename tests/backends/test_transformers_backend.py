@@ -13,16 +13,16 @@ import pytest
 
 from tests import tiny_model, tiny_more_models
 from tests.picture_questions import PICTURES, QUESTION, ask, drawn, likelihood
-from vieval_plugin.backends.openai import Sampling
-from vieval_plugin.backends.server import Usage
-from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.openai import Sampling
+from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Probabilities, Status
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
-from vieval_plugin.backends.huggingface import TransformersBackend, _geometric_mean, _Row  # noqa: E402
+from vieval_plugin.backends.local.huggingface import TransformersBackend, _geometric_mean, _Row  # noqa: E402
 
 BUILDERS = {
     "qwen": tiny_model.build,

@@ -16,16 +16,17 @@ from pathlib import Path
 import pytest
 
 from tests.picture_questions import PICTURES, ask, likelihood
-from vieval_plugin.backends import beginnings, exact
-from vieval_plugin.backends.openai import OpenAIBackend
-from vieval_plugin.backends.server import ServerOptions, Usage
+from vieval_plugin.backends.http import exact_probabilities
+from vieval_plugin.backends.http.openai import OpenAIBackend
+from vieval_plugin.backends.http.server import ServerOptions, Usage
+from vieval_plugin.backends.local import prefixes
 from vieval_plugin.judges.adiee.expected import SPELLINGS
 from vieval_plugin.judges.protocol import Failure, Image
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
-from vieval_plugin.backends.huggingface import TransformersBackend  # noqa: E402
+from vieval_plugin.backends.local.huggingface import TransformersBackend  # noqa: E402
 
 URL = os.environ.get("VIEVAL_VLLM_URL", "http://127.0.0.1:8765/v1").rstrip("/")
 ANSWERS = ("Yes", "No", "yes", " Yes")
@@ -90,8 +91,8 @@ IN_PROCESS = """
 import json, math, sys
 from pathlib import Path
 
-from vieval_plugin.backends.server import Usage
-from vieval_plugin.backends.vllm import VLLMBackend
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.local.vllm import VLLMBackend
 from vieval_plugin.judges.protocol import Failure, Image, Likelihood, Message
 
 if __name__ == "__main__":
@@ -166,7 +167,7 @@ def agree(asks, ours, columns):
     print(
         "\n" + "".join(f"{word:>16}" for word in ("image, question", "definition", "answer", "transformers", *columns))
     )
-    exact, outside = [], [0.0]
+    exact_probabilities, outside = [], [0.0]
     for n, asked in enumerate(asks):
         for k, answer in enumerate(asked.continuations):
             p, others = ours[n][k], [values[n] and values[n][k] for values in columns.values()]
@@ -176,10 +177,14 @@ def agree(asks, ours, columns):
                     f"{word:>16}" for word in (label, asked.definition, repr(answer), *map(cell, ((p, p), *others)))
                 )
             )
-            exact += [(p, low) for low, high in filter(None, others) if low == high]
+            exact_probabilities += [(p, low) for low, high in filter(None, others) if low == high]
             outside += [max(low - p, p - high) for low, high in filter(None, others)]
-    apart, relative = (max(values) for values in zip(*((abs(p - q), abs(p / q - 1)) for p, q in exact), strict=True))
-    print(f"of {len(exact)} pairs of exact values the furthest apart: {apart:.1e}, relative {relative:.1e}")
+    apart, relative = (
+        max(values) for values in zip(*((abs(p - q), abs(p / q - 1)) for p, q in exact_probabilities), strict=True)
+    )
+    print(
+        f"of {len(exact_probabilities)} pairs of exact values the furthest apart: {apart:.1e}, relative {relative:.1e}"
+    )
     assert apart < 1e-3
     assert relative < 1e-3
     assert max(outside) < 1e-3
@@ -233,7 +238,7 @@ def test_the_same_beginnings_as_from_a_vllm_server(served, begun, monkeypatch):
     for reply, values in zip(asyncio.run(from_server(served[0], asks)), ours, strict=True):
         bounds = list(zip(reply.low, reply.high, strict=True))
         print("widest", holds(bounds, values, 1e-4), "of", sum(values))
-    for module in (beginnings, exact):
+    for module in (prefixes, exact_probabilities):
         monkeypatch.setattr(module, "CLOSE_ENOUGH", 0.0)
     for reply, values in zip(asyncio.run(from_server(served[0], asks)), ours, strict=True):
         assert reply.low == reply.high == pytest.approx(values, rel=1e-3)

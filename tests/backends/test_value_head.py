@@ -12,10 +12,10 @@ import yaml
 
 from tests import tiny_heads, tiny_model, tiny_more_models
 from tests.extras import needs
-from vieval_plugin.backends.measuring import Measuring
-from vieval_plugin.backends.scoring import Scorers
-from vieval_plugin.backends.server import Usage
-from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.metrics.batcher import Measuring
+from vieval_plugin.backends.metrics.opening import Scorers
 from vieval_plugin.config import Scorer
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode

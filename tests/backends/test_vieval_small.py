@@ -15,8 +15,8 @@ from scipy.stats import spearmanr
 
 from tests.extras import needs
 from vieval_plugin.backends.weights import Origin
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
-from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
 from vieval_plugin.run.evaluate import judge_samples
@@ -114,7 +114,7 @@ def test_drawings_of_the_demo_bring_no_warning(capsys) -> None:
 
 @pytest.mark.parametrize("kept", [0, 900, 100_000])
 def test_a_damaged_file_of_weights_is_refused_in_one_line(kept: int, tmp_path: Path) -> None:
-    from vieval_plugin.backends.networks.vieval_small import WEIGHTS, load
+    from vieval_plugin.backends.metrics.networks.vieval_small import WEIGHTS, load
 
     damaged = tmp_path / "damaged.safetensors"
     damaged.write_bytes(WEIGHTS.read_bytes()[:kept])
@@ -126,7 +126,7 @@ def test_weights_of_something_else_are_refused(tmp_path: Path) -> None:
     import torch
     from safetensors.torch import save_file
 
-    from vieval_plugin.backends.networks.vieval_small import load
+    from vieval_plugin.backends.metrics.networks.vieval_small import load
 
     save_file({"x": torch.zeros(2)}, tmp_path / "other.safetensors")
     with pytest.raises(VievalError, match="is no file of vieval_small's weights"):

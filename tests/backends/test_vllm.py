@@ -19,8 +19,8 @@ import pytest
 
 pytest.importorskip("aiohttp", reason="calling a server needs aiohttp")
 
-from vieval_plugin.backends.openai import OpenAIBackend
-from vieval_plugin.backends.server import ServerOptions, Usage
+from vieval_plugin.backends.http.openai import OpenAIBackend
+from vieval_plugin.backends.http.server import ServerOptions, Usage
 from vieval_plugin.judges.parsing import parse_scores
 from vieval_plugin.judges.protocol import Chat, Image, Likelihood, Message
 from vieval_plugin.judges.viescore import reply_schema
@@ -160,8 +160,8 @@ def test_questions_that_share_an_image_hit_the_prefix_cache(model):
 
 IN_PROCESS = """
 import base64, dataclasses, json, sys
-from vieval_plugin.backends.server import Usage
-from vieval_plugin.backends.vllm import VLLMBackend
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.local.vllm import VLLMBackend
 from vieval_plugin.judges.protocol import Chat, Image, Likelihood, Message
 
 def main():
@@ -202,7 +202,7 @@ def in_vllm(tmp_path_factory):
             command, input=given, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
         )
 
-    if run("-c", "import vieval_plugin.backends.vllm").returncode:
+    if run("-c", "import vieval_plugin.backends.local.vllm").returncode:
         _install(folder / "site", run)
 
     def script(text, given):

@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 from vieval_plugin import Backbone, evaluate
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
-from vieval_plugin.data import vieval_demo
 
 
 def test_cache_shows_exports_and_clears(store, server, capsys):

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.cli import main
-from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, response_json, target_json

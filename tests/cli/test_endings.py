@@ -22,7 +22,7 @@ from tests.fake_server import FakeServer, Fault
 from tests.work import until
 from vieval_plugin.cli import main
 from vieval_plugin.errors import VievalError
-from vieval_plugin.files import require_writable, write_whole
+from vieval_plugin.media.files import require_writable, write_whole
 
 HERE = Path(__file__).parents[2]
 
@@ -256,7 +256,7 @@ def test_without_a_cache_the_traceback_goes_to_the_temporary_files(broken, monke
 
 
 def test_a_slip_while_commands_are_gathered_is_one_line_too(broken, monkeypatch, capsys):
-    monkeypatch.setattr("vieval_plugin.registry.benchmarks", lambda: 1 / 0)
+    monkeypatch.setattr("vieval_plugin.judges.registry.benchmarks", lambda: 1 / 0)
     assert main(["tasks"]) == 1
     assert capsys.readouterr().err.startswith("vieval: an unforeseen error (ZeroDivisionError")
 
@@ -290,7 +290,7 @@ if os.environ["INTERRUPT_AT"] == "exit":
 @pytest.mark.parametrize("by", ["module", "script"])
 @pytest.mark.parametrize(
     "place",
-    ["vieval_plugin.cli", "platformdirs", "vieval_plugin.run.ending", "vieval_plugin.cli.audit", "yaml", "exit"],
+    ["vieval_plugin.cli", "platformdirs", "vieval_plugin.run.shutdown", "vieval_plugin.cli.audit", "yaml", "exit"],
 )
 def test_ctrl_c_leaves_no_traceback_from_the_first_import_to_the_last_moment(tmp_path, by, place):
     (tmp_path / "sitecustomize.py").write_text(_INTERRUPTED)

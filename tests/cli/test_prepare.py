@@ -3,7 +3,7 @@
 import pytest
 
 from vieval_plugin.cli import main
-from vieval_plugin.data.reading import download
+from vieval_plugin.readers import download
 
 NOWHERE = "http://127.0.0.1:9"
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
-from vieval_plugin.data import vieval_demo
 from vieval_plugin.images import read_bytes
 
 

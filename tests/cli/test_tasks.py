@@ -3,8 +3,8 @@
 import pytest
 
 from vieval_plugin import tasks
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.cli import main
-from vieval_plugin.data import registry as benchmark_registry
 
 
 def listed(capsys, *given):

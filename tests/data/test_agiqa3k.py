@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 from scipy import stats
 
-from vieval_plugin.data import agiqa3k
-from vieval_plugin.data.benchmark import Preparing
+from vieval_plugin.benchmarks import agiqa3k
+from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import viescore, vqascore
 from vieval_plugin.judges.protocol import Status, Verdict

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from vieval_plugin import images
-from vieval_plugin.data import (
+from vieval_plugin.benchmarks import (
     eqben_mini,
     flickr8k,
     genai_bench_t2i,
@@ -22,7 +22,7 @@ from vieval_plugin.data import (
     tifa160,
     winoground,
 )
-from vieval_plugin.data.benchmark import Preparing
+from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 
 MODULES = (

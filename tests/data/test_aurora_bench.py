@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 from scipy import stats
 
-from vieval_plugin.data import registry as benchmark_registry
-from vieval_plugin.data.benchmark import Preparing
+from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import adiee, pairwise, viescore
 from vieval_plugin.judges.protocol import Status

@@ -7,12 +7,12 @@ import pytest
 
 from bench.vieval_small.world import TRAINED
 from tests.extras import needs
-from vieval_plugin.data.drawings.cases import KINDS, case, drawn
-from vieval_plugin.data.drawings.samples import several
-from vieval_plugin.data.drawings.worlds import HELD_OUT
-from vieval_plugin.data.vieval_demo import INSTRUCTIONS, scenes
-from vieval_plugin.data.vieval_demo.backgrounds import PHOTOGRAPHS, PLACES
-from vieval_plugin.data.vieval_demo.unseen import SEED
+from vieval_plugin.benchmarks.synthetic.cases import KINDS, case, drawn
+from vieval_plugin.benchmarks.synthetic.samples import several
+from vieval_plugin.benchmarks.synthetic.worlds import HELD_OUT
+from vieval_plugin.benchmarks.vieval_demo import INSTRUCTIONS, scenes
+from vieval_plugin.benchmarks.vieval_demo.backgrounds import PHOTOGRAPHS, PLACES
+from vieval_plugin.benchmarks.vieval_demo.unseen import SEED
 
 needs_photographs = needs("skimage", "sklearn", "matplotlib", "pywt")
 

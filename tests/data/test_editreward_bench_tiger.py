@@ -8,8 +8,8 @@ import datasets
 import pytest
 from PIL import Image
 
-from vieval_plugin.data import editreward_bench_tiger as tiger
-from vieval_plugin.data.benchmark import Preparing
+from vieval_plugin.benchmarks import editreward_bench_tiger as tiger
+from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges.contests import RANKING, Votes, ranks

@@ -7,8 +7,8 @@ import datasets
 import pytest
 from PIL import Image
 
-from vieval_plugin.data import editscore_bench
-from vieval_plugin.data.benchmark import Preparing
+from vieval_plugin.benchmarks import editscore_bench
+from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges.protocol import Status

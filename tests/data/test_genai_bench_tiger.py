@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from tests import extras
-from vieval_plugin.data import genai_bench_tiger
-from vieval_plugin.data import registry as benchmark_registry
-from vieval_plugin.data.benchmark import Preparing
+from vieval_plugin.benchmarks import genai_bench_tiger
+from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import viescore, vqascore
 from vieval_plugin.judges.outputs import outputs
@@ -396,7 +396,7 @@ def test_without_datasets_one_line_says_what_to_install(tmp_path, monkeypatch):
 
 @extras.needs("aiohttp", "av")
 def test_videos_are_fetched_and_cut_into_frames(tmp_path, hub, monkeypatch):
-    from vieval_plugin.data.reading import contest_videos
+    from vieval_plugin.benchmarks.loading import contest_videos
 
     fetched = []
 

@@ -9,8 +9,8 @@ import datasets
 import pytest
 from PIL import Image
 
-from vieval_plugin.data import mmrb2
-from vieval_plugin.data.benchmark import Preparing
+from vieval_plugin.benchmarks import mmrb2
+from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import viescore
 from vieval_plugin.judges.spec import lacking

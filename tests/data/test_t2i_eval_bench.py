@@ -9,8 +9,8 @@ import pytest
 from tests import pairs
 from tests.playing import play, text_of
 from vieval_plugin import images
-from vieval_plugin.data.benchmark import Preparing
-from vieval_plugin.data.t2i_eval_bench import BENCHMARK
+from vieval_plugin.benchmarks.benchmark import Preparing
+from vieval_plugin.benchmarks.t2i_eval_bench import BENCHMARK
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import viescore
 from vieval_plugin.judges.protocol import SampleId, Status, Text, Verdict

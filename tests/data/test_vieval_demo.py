@@ -14,13 +14,22 @@ import pytest
 from scipy.stats import spearmanr
 
 from tests.extras import needs
-from vieval_plugin.backends.measure import measure
-from vieval_plugin.data import vieval_demo
-from vieval_plugin.data.drawings import drawing, toys
-from vieval_plugin.data.drawings.spoiling import spoil
-from vieval_plugin.data.vieval_demo import IMAGE_MODELS, INSTRUCTIONS, NAME, TASKS, backgrounds, defects, plan, scenes
-from vieval_plugin.data.vieval_demo.outputs import png, samples
-from vieval_plugin.data.vieval_demo.plan import QUALITY_DEFECTS
+from vieval_plugin.backends.metrics.pixel_metrics import measure
+from vieval_plugin.benchmarks import vieval_demo
+from vieval_plugin.benchmarks.synthetic import drawing, toys
+from vieval_plugin.benchmarks.synthetic.spoiling import spoil
+from vieval_plugin.benchmarks.vieval_demo import (
+    IMAGE_MODELS,
+    INSTRUCTIONS,
+    NAME,
+    TASKS,
+    backgrounds,
+    defects,
+    plan,
+    scenes,
+)
+from vieval_plugin.benchmarks.vieval_demo.outputs import png, samples
+from vieval_plugin.benchmarks.vieval_demo.plan import QUALITY_DEFECTS
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges import auto_metrics
@@ -155,7 +164,7 @@ def test_an_output_without_defects_is_what_was_asked_for(task: str) -> None:
 
 HASH_ALL = """
 import hashlib, socket
-from vieval_plugin.data.vieval_demo.outputs import samples
+from vieval_plugin.benchmarks.vieval_demo.outputs import samples
 def offline(*_, **__):
     raise AssertionError("the demo went to the network")
 socket.socket = socket.create_connection = socket.getaddrinfo = offline

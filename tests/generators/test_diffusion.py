@@ -12,8 +12,8 @@ pytest.importorskip("diffusers", reason="diffusers is not installed")
 from tests.fake_image_server import picture
 from tests.tiny_pipeline import build_pipeline
 from vieval_plugin.errors import VievalError
-from vieval_plugin.generators.diffusion import Diffusion, load, make
-from vieval_plugin.generators.wanted import Wanted
+from vieval_plugin.generation.diffusion import Diffusion, load, make
+from vieval_plugin.generation.requests import Wanted
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 
 

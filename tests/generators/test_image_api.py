@@ -6,10 +6,10 @@ import PIL.Image
 import pytest
 
 from tests.fake_image_server import FakeImageServer, picture
-from vieval_plugin.backends.server import ServerOptions, Usage
+from vieval_plugin.backends.http.server import ServerOptions, Usage
 from vieval_plugin.errors import VievalError
-from vieval_plugin.generators.image_api import ImageApi, make
-from vieval_plugin.generators.wanted import Wanted
+from vieval_plugin.generation.image_api import ImageApi, make
+from vieval_plugin.generation.requests import Wanted
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 
 PNG = Image(picture(b"given"))

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.generators.made_elsewhere import MadeElsewhere
-from vieval_plugin.generators.wanted import Wanted
+from vieval_plugin.generation.precomputed_images import MadeElsewhere
+from vieval_plugin.generation.requests import Wanted
 from vieval_plugin.judges.protocol import Sample, SampleId
 
 

@@ -15,8 +15,8 @@ from tests import in_process, tiny_heads, tiny_model
 from tests.fake_server import FakeServer
 from tests.in_process import demo, pixels, served, shown
 from tests.playing import first_asks, prepared
+from vieval_plugin.benchmarks.vieval_demo.contests import contests
 from vieval_plugin.cli import main
-from vieval_plugin.data.vieval_demo.contests import contests
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image
 

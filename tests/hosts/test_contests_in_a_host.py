@@ -11,8 +11,8 @@ pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
 from tests import in_process
 from tests.fake_server import FakeServer
 from tests.in_process import demo, pixels, served, shown
+from vieval_plugin.benchmarks.vieval_demo.contests import contests
 from vieval_plugin.cli import main
-from vieval_plugin.data.vieval_demo.contests import contests
 
 PAIRWISE, VIESCORE = "vieval_demo_contests_pairwise_tie", "vieval_demo_contests_viescore_tie"
 

@@ -15,11 +15,11 @@ from tests import in_process
 from tests.cli.test_payload import NAME, harmless_console
 from tests.fake_server import FakeServer
 from tests.in_process import served
-from vieval_plugin.data import registry as benchmark_registry
-from vieval_plugin.data import vieval_demo
+from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.ending import one_line
 from vieval_plugin.hosts.lmms_eval import metrics
+from vieval_plugin.hosts.shutdown import one_line
 from vieval_plugin.judges.protocol import Image
 
 GOOD = '{"score": [3, 4], "reasoning": ""}'

@@ -10,8 +10,8 @@ pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 from tests import in_process
 from tests.fake_server import FakeServer
 from tests.imagenhub_site import REDUCED, serving
+from vieval_plugin.benchmarks.imagenhub.filling import fill
 from vieval_plugin.cli import main
-from vieval_plugin.data.imagenhub.filling import fill
 from vieval_plugin.judges.protocol import Image
 
 JUDGED, GENERATED = "imagenhub_viescore_tie", "generate_imagenhub_viescore_tie"

@@ -14,8 +14,8 @@ import pytest
 
 from tests import in_process
 from tests.hosts.local_rows import local_rows, parquet
+from vieval_plugin.benchmarks.registry import benchmark
 from vieval_plugin.cli import main
-from vieval_plugin.data.registry import benchmark
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.results import own

@@ -23,7 +23,7 @@ from tests import tiny_model
 from tests.fake_server import FakeServer, Fault
 from tests.in_process import demo, label_of, naming_images, own_images, served
 from tests.playing import scripted
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval import answering, register
 from vieval_plugin.hosts.lmms_eval.task import REQUEST_TYPE

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from vieval_plugin import tasks
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.meta_evaluation import metrics

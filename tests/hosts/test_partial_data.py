@@ -11,7 +11,7 @@ from tests import in_process
 from tests.fake_server import FakeServer
 from tests.imagenhub_site import serving
 from tests.in_process import replay
-from vieval_plugin.data.imagenhub.filling import fill
+from vieval_plugin.benchmarks.imagenhub.filling import fill
 
 PREPARED = ("tig", "tie", "cig")
 

@@ -11,9 +11,9 @@ import PIL.Image
 import pytest
 
 from tests.playing import first_asks, images_of, play, prepared, text_of
-from vieval_plugin.backends.tools import run
+from vieval_plugin.backends.image_tools.tools import run
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.config import Config
-from vieval_plugin.data import vieval_demo
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode, pixels
 from vieval_plugin.judges.adiee import UNLIKELY

@@ -11,8 +11,8 @@ import PIL.ImageFilter
 import pytest
 
 from tests.playing import play, prepared
-from vieval_plugin.backends import measure as backend
-from vieval_plugin.backends.measure import WORKING_SIDE, measure
+from vieval_plugin.backends.metrics import pixel_metrics as backend
+from vieval_plugin.backends.metrics.pixel_metrics import WORKING_SIDE, measure
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import auto_metrics
 from vieval_plugin.judges.auto_metrics import AutoMetric, judge

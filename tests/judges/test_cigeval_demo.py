@@ -7,11 +7,11 @@ import pytest
 
 from tests.cigeval_script import PACK, built
 from tests.playing import label_of
-from vieval_plugin.backends import grounding
-from vieval_plugin.backends import tools as backend
-from vieval_plugin.backends.grounding import Detection, Grounder
-from vieval_plugin.data import vieval_demo
-from vieval_plugin.data.vieval_demo import TASKS
+from vieval_plugin.backends.image_tools import grounding
+from vieval_plugin.backends.image_tools import tools as backend
+from vieval_plugin.backends.image_tools.grounding import Detection, Grounder
+from vieval_plugin.benchmarks import vieval_demo
+from vieval_plugin.benchmarks.vieval_demo import TASKS
 from vieval_plugin.judges.cigeval import planned, react
 from vieval_plugin.judges.protocol import Chat, Status, Text
 from vieval_plugin.run.scheduler import run_in_waves

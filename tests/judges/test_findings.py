@@ -7,8 +7,8 @@ import pytest
 from tests.fake_server import FakeServer
 from tests.playing import play
 from vieval_plugin import Backbone, evaluate
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.config import Config, StoreOptions
-from vieval_plugin.data import vieval_demo
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import Failure, Status, Text
 from vieval_plugin.judges.t2i_eval import structure

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.parsing import parse_scores
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.prompts import packs

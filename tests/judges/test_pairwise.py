@@ -239,7 +239,7 @@ def test_through_a_server_that_enforces_schemas(store):
 
 
 def drawn():
-    from vieval_plugin.data import vieval_demo
+    from vieval_plugin.benchmarks import vieval_demo
 
     outputs = vieval_demo.load(Path(), "tig")
     pairs = [next((a, b) for b in outputs if b is not a and b.texts == a.texts) for a in outputs[:2]]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.extras import needs
 from tests.tool_pictures import edited, file, photograph
-from vieval_plugin.backends import tools as backend
+from vieval_plugin.backends.image_tools import tools as backend
 from vieval_plugin.images import decode
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import Box, Failure, Image, Status, ToolResult, UseTool

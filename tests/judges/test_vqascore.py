@@ -9,9 +9,9 @@ import pytest
 from tests.fake_server import FakeServer
 from tests.playing import first_asks, play, prepared
 from vieval_plugin import Backbone, Status, evaluate, score_matrix
-from vieval_plugin.backends.openai import probabilities
+from vieval_plugin.backends.http.openai import probabilities
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.config import Config, Judges, StoreOptions
-from vieval_plugin.data import vieval_demo
 from vieval_plugin.judges import vqascore
 from vieval_plugin.judges.protocol import Failure, Image, Probabilities, Sample, SampleId
 from vieval_plugin.prompts import packs

@@ -12,9 +12,9 @@ import PIL.Image
 import PIL.PngImagePlugin
 import pytest
 
+from vieval_plugin.benchmarks import vieval_demo
+from vieval_plugin.benchmarks.vieval_demo.contests import contests
 from vieval_plugin.cli import main
-from vieval_plugin.data import vieval_demo
-from vieval_plugin.data.vieval_demo.contests import contests
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId

@@ -12,7 +12,7 @@ import pytest
 
 import vieval_plugin.meta_evaluation
 from vieval_plugin import tasks
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation import metrics

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from vieval_plugin.benchmarks import vieval_demo
+from vieval_plugin.benchmarks.vieval_demo.contests import contests
 from vieval_plugin.cli import main
-from vieval_plugin.data import vieval_demo
-from vieval_plugin.data.vieval_demo.contests import contests
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.labelling.page import label_page
 from vieval_plugin.labelling.sources import ToLabel

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.report.pages import BENCHMARK, row, write
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.report import write_report

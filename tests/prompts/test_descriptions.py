@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from vieval_plugin.backends.networks.dual_encoder import DualEncoder
-from vieval_plugin.backends.networks.served import ServedScorer
-from vieval_plugin.backends.networks.value_head import ValueHead
+from vieval_plugin.backends.metrics.networks.dual_encoder import DualEncoder
+from vieval_plugin.backends.metrics.networks.served import ServedScorer
+from vieval_plugin.backends.metrics.networks.value_head import ValueHead
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.scorer import Scale
 from vieval_plugin.prompts import descriptions

@@ -6,10 +6,10 @@ import shutil
 
 import pytest
 
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
+from vieval_plugin.importers.viescore import _RULES, import_wording
 from vieval_plugin.prompts import packs
-from vieval_plugin.prompts.viescore import _RULES, import_wording
 
 MANIFEST = """
 judge: viescore

@@ -19,14 +19,14 @@ from tests.fake_server import FakeServer
 from tests.playing import label_of
 from tests.tool_pictures import edited, file, photograph
 from vieval_plugin import Backbone, evaluate
-from vieval_plugin.backends import grounding
-from vieval_plugin.backends.grounding import Detection, Grounder
+from vieval_plugin.backends.image_tools import grounding
+from vieval_plugin.backends.image_tools.grounding import Detection, Grounder
 from vieval_plugin.cli import main
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
+from vieval_plugin.importers.importing import raw
 from vieval_plugin.judges.protocol import Chat, Image, Sample, SampleId, Status, Text, ToolResult
 from vieval_plugin.prompts import packs
-from vieval_plugin.prompts.importing import raw
 
 # Jinja to whoever takes it for that, and a form of JSON in which no brace is a place
 SPICE = 'Mind {{ this }} {% and %} {# that #}, é and {{.\nSay {\n"score" : "...",\n"reasoning" : "..."\n}\n'

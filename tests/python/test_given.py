@@ -9,9 +9,9 @@ import PIL.Image
 import pytest
 
 from vieval_plugin import Image, VievalError, images
+from vieval_plugin.api import conversion
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Sample, SampleId
-from vieval_plugin.python import given
 
 PIXELS = np.random.RandomState(0).randint(0, 256, (5, 7, 3)).astype(np.uint8)
 
@@ -43,40 +43,40 @@ PICTURE = PIL.Image.fromarray(PIXELS)
     ids=lambda value: type(value).__name__,
 )
 def test_the_pixels_are_those_given(value):
-    assert np.array_equal(images.pixels(given.image(value)), PIXELS)
+    assert np.array_equal(images.pixels(conversion.image(value)), PIXELS)
 
 
 def test_a_tensor_is_an_array():
     torch = pytest.importorskip("torch")
     shown = torch.from_numpy(PIXELS)
-    assert np.array_equal(images.pixels(given.image(shown)), PIXELS)
+    assert np.array_equal(images.pixels(conversion.image(shown)), PIXELS)
     with pytest.raises(VievalError, match="permute"):
-        given.image(shown.permute(2, 0, 1))
+        conversion.image(shown.permute(2, 0, 1))
 
 
 def test_paths(tmp_path):
     file = tmp_path / "a:b.png"
     file.write_bytes(png(PICTURE))
-    assert given.image(str(file)) == given.image(file) == Image(file)
+    assert conversion.image(str(file)) == conversion.image(file) == Image(file)
 
 
 def test_grey_and_masks():
-    assert images.pixels(given.image(PIXELS[..., 0]))[..., 1].tolist() == PIXELS[..., 0].tolist()
-    assert images.pixels(given.image(PIXELS[..., :1]))[..., 1].tolist() == PIXELS[..., 0].tolist()
-    assert set(images.pixels(given.image(PIXELS[..., 0] > 128)).ravel()) == {0, 255}
+    assert images.pixels(conversion.image(PIXELS[..., 0]))[..., 1].tolist() == PIXELS[..., 0].tolist()
+    assert images.pixels(conversion.image(PIXELS[..., :1]))[..., 1].tolist() == PIXELS[..., 0].tolist()
+    assert set(images.pixels(conversion.image(PIXELS[..., 0] > 128)).ravel()) == {0, 255}
 
 
 def test_what_is_transparent_is_white_and_what_a_camera_turned_is_upright():
     clear = PIL.Image.new("RGBA", (2, 2), (9, 9, 9, 0))
-    assert images.pixels(given.image(clear)).min() == 255
+    assert images.pixels(conversion.image(clear)).min() == 255
     turned = PICTURE.copy()
     turned.getexif()[0x0112] = 6
-    assert images.pixels(given.image(turned)).shape == (7, 5, 3)
+    assert images.pixels(conversion.image(turned)).shape == (7, 5, 3)
 
 
 def test_jpeg_keeps_all_colours():
     smooth = PIL.Image.linear_gradient("L").convert("RGB")
-    held = given.image(smooth, "jpeg")
+    held = conversion.image(smooth, "jpeg")
     assert held.source.startswith(b"\xff\xd8")
     assert PIL.Image.open(io.BytesIO(held.source)).layer[0][1:3] == (1, 1)  # no channel is halved
     away = np.abs(images.pixels(held).astype(int) - np.asarray(smooth))
@@ -107,7 +107,7 @@ def test_jpeg_keeps_all_colours():
 )
 def test_what_is_no_image_is_told_in_one_line(value, told):
     with pytest.raises(VievalError, match=told) as raised:
-        given.image(value)
+        conversion.image(value)
     assert "\n" not in str(raised.value)
 
 
@@ -117,7 +117,7 @@ def test_half_a_file_opened_by_pillow_is_told(tmp_path, monkeypatch):
     whole = png(PIL.Image.fromarray(np.random.RandomState(0).randint(0, 256, (64, 64, 3)).astype(np.uint8)))
     file.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(VievalError, match="an image of PIL cannot be read"):
-        given.image(PIL.Image.open(file))
+        conversion.image(PIL.Image.open(file))
 
 
 HUGE = np.broadcast_to(np.uint8(0), (10**6, 10**6, 3))
@@ -150,9 +150,9 @@ class Unread:
     ],
 )
 def test_the_shape_is_looked_at_before_any_pixel(value, message, monkeypatch):
-    monkeypatch.setattr(given, "_pixels", None)
+    monkeypatch.setattr(conversion, "_pixels", None)
     with pytest.raises(VievalError, match=message):
-        given.image(value)
+        conversion.image(value)
 
 
 @pytest.mark.parametrize(
@@ -166,20 +166,20 @@ def test_the_shape_is_looked_at_before_any_pixel(value, message, monkeypatch):
 )
 def test_the_shape_of_a_batch_is_looked_at_before_any_of_it(batch, message):
     with pytest.raises(VievalError, match=message):
-        given.columns({"images": batch}, "x")
+        conversion.columns({"images": batch}, "x")
 
 
 def test_nothing_is_converted_where_one_of_several_is_no_image(monkeypatch):
-    monkeypatch.setattr(given, "_pixels", None)
+    monkeypatch.setattr(conversion, "_pixels", None)
     with pytest.raises(VievalError, match=r"^images\[7\]: an array of int64 is no image"):
-        given.columns({"images": [PIXELS] * 7 + [PIXELS.astype(int)]}, "x")
+        conversion.columns({"images": [PIXELS] * 7 + [PIXELS.astype(int)]}, "x")
     with pytest.raises(VievalError, match=r"^images b\[0\]: NoneType is no image"):
-        given.columns({"images a": [PIXELS], "images b": [None]}, "x")
+        conversion.columns({"images a": [PIXELS], "images b": [None]}, "x")
 
 
 def test_which_of_several_holds_wrong_values():
     with pytest.raises(VievalError, match=r"^images\[5\]: .* not from 0 to 1"):
-        given.columns({"images": [PIXELS] * 5 + [PIXELS * 1.0]}, "x")
+        conversion.columns({"images": [PIXELS] * 5 + [PIXELS * 1.0]}, "x")
 
 
 @pytest.mark.parametrize(
@@ -188,12 +188,12 @@ def test_which_of_several_holds_wrong_values():
 )
 def test_one_image_is_not_several(values):
     with pytest.raises(VievalError, match="^images is .*; pass a list of images"):
-        given.columns({"images": values}, "x")
+        conversion.columns({"images": values}, "x")
 
 
 def test_a_batch_is_several_in_order():
     batch = np.random.RandomState(1).randint(0, 256, (9, 4, 4, 3)).astype(np.uint8)
-    [shown], prompts = given.columns({"images": batch}, "x")
+    [shown], prompts = conversion.columns({"images": batch}, "x")
     assert all(np.array_equal(images.pixels(one), own) for one, own in zip(shown, batch, strict=True))
     assert prompts == ["x"] * 9
 
@@ -206,18 +206,18 @@ def test_samples_of_mappings_have_the_keys_of_a_samples_file():
         "tags": ["a"],
         "images": {"output": PIXELS, "source": "s.png"},
     }
-    [sample] = given.samples([{**row, "texts": {"instruction": "add a hat"}}])
+    [sample] = conversion.samples([{**row, "texts": {"instruction": "add a hat"}}])
     assert (sample.id, sample.kind, sample.tags) == (SampleId("own", "tie", "m", "u"), "tie", ("a",))
     assert sample.images["source"] == Image(Path("s.png"))
     assert sample.texts == {"instruction": "add a hat"}
-    two = given.samples([{"images": {"output": PIXELS}, "texts": {"prompt": ["a", "b"]}}], kind="tig")
+    two = conversion.samples([{"images": {"output": PIXELS}, "texts": {"prompt": ["a", "b"]}}], kind="tig")
     assert [(one.id.uid, one.kind, one.texts["prompt"]) for one in two] == [("0#0", "tig", "a"), ("0#1", "tig", "b")]
 
 
 def test_samples_and_contests_stay_what_they_are():
     sample = Sample(SampleId("own", "tig", "m", "1"), {})
     contest = Contest(SampleId("own", "tig", "", "1"), (sample, sample))
-    assert given.samples([sample, contest]) == [sample, contest]
+    assert conversion.samples([sample, contest]) == [sample, contest]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_samples_and_contests_stay_what_they_are():
 )
 def test_what_is_no_sample_is_told_with_its_number(values, told):
     with pytest.raises(VievalError, match=told):
-        given.samples(values)
+        conversion.samples(values)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_what_is_no_sample_is_told_with_its_number(values, told):
 )
 def test_texts_are_as_many_as_images(prompts, message):
     with pytest.raises(VievalError, match=message):
-        given.columns({"images": [PIXELS, PIXELS]}, prompts)
+        conversion.columns({"images": [PIXELS, PIXELS]}, prompts)
 
 
 class Counted:
@@ -273,17 +273,17 @@ class Counted:
 def test_images_without_an_end_are_taken_as_far_as_there_are_prompts():
     endless, other = Counted(), Counted()
     with pytest.raises(VievalError, match="more images and 3 prompts"):
-        given.columns({"images": endless}, ["a", "b", "c"])
+        conversion.columns({"images": endless}, ["a", "b", "c"])
     assert endless.taken == 4
     with pytest.raises(VievalError, match="more images a and more images b and 2 prompts"):
-        given.columns({"images a": Counted(), "images b": other}, (text for text in "ab"))
+        conversion.columns({"images a": Counted(), "images b": other}, (text for text in "ab"))
     assert other.taken == 3
     with pytest.raises(VievalError, match="1 images a and more images b"):
-        given.columns({"images a": [PIXELS], "images b": other}, "x")
+        conversion.columns({"images a": [PIXELS], "images b": other}, "x")
     assert other.taken == 3 + 2
 
 
 def test_generators_of_both_are_read_to_their_common_end():
-    [shown], prompts = given.columns({"images": (PIXELS for _ in range(3))}, (text for text in "abc"))
+    [shown], prompts = conversion.columns({"images": (PIXELS for _ in range(3))}, (text for text in "abc"))
     assert (len(shown), prompts) == (3, ["a", "b", "c"])
-    assert given.columns({"images": iter(())}, iter(())) == ([[]], [])
+    assert conversion.columns({"images": iter(())}, iter(())) == ([[]], [])

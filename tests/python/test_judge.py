@@ -12,8 +12,8 @@ import pytest
 from tests.fake_server import FakeServer, Fault
 from tests.work import until
 from vieval_plugin import Backbone, Contest, Judge, SampleId, Status, VievalError, config, evaluate
-from vieval_plugin.data import vieval_demo
-from vieval_plugin.python import given
+from vieval_plugin.api import conversion
+from vieval_plugin.benchmarks import vieval_demo
 
 PIXELS = np.random.RandomState(0).randint(0, 256, (40, 16, 16, 3)).astype(np.uint8)
 
@@ -109,7 +109,9 @@ def test_a_judge_of_pairs_prefers_what_it_votes_for_in_whichever_order(store):
 
 def _contests(a, b):
     both = [
-        given.samples([{"kind": "tig", "image_model": name, "images": {"output": one}, "texts": {"prompt": "x"}}])[0]
+        conversion.samples([{"kind": "tig", "image_model": name, "images": {"output": one}, "texts": {"prompt": "x"}}])[
+            0
+        ]
         for name, one in (("a", a), ("b", b))
     ]
     yield Contest(SampleId("own", "tig", "", "1"), tuple(both))
@@ -237,7 +239,7 @@ def test_a_judge_that_knows_no_generated_images_says_so_before_it_is_asked(store
 )
 def test_wrong_arguments_are_told_in_a_line(store, given, told):
     with pytest.raises(VievalError, match=told):
-        Judge(**given)
+        Judge(**conversion)
 
 
 def test_an_aspect_that_is_not_rated_costs_no_call(judge, server):

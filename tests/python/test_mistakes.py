@@ -103,7 +103,7 @@ IN_FUNCTIONS = [
     (lambda: evaluate([{"images": OUTPUT}]), r"samples\[0\] is dict; pass a list of Sample or Contest"),
     (lambda: evaluate(["x.png"]), r"samples\[0\] is str 'x.png'"),
     (lambda: evaluate([SAMPLE], "viescore"), "evaluate: too many positional arguments; .*may have judge="),
-    (lambda: evaluate([SAMPLE], judge=Judge("sharpness")), "judge is vieval_plugin.python.judge.Judge; pass the name"),
+    (lambda: evaluate([SAMPLE], judge=Judge("sharpness")), "judge is vieval_plugin.api.judge.Judge; pass the name"),
     (
         lambda: evaluate([SAMPLE], backbone="gpt-4o"),
         r"backbone is str 'gpt-4o'; pass Backbone\(model=..., base_url=...\)",

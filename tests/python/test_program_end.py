@@ -10,8 +10,8 @@ HEAD = """
 import multiprocessing, os, sys, threading, time
 import numpy as np
 from vieval_plugin import Judge
-from vieval_plugin.backends.measuring import Ready
-from vieval_plugin.backends.scoring import Scorers
+from vieval_plugin.backends.metrics.batcher import Ready
+from vieval_plugin.backends.metrics.opening import Scorers
 from vieval_plugin.judges.protocol import Measurement
 
 class Network:
@@ -108,7 +108,7 @@ def test_a_program_that_measures_with_weights_ends_without_a_traceback(tmp_path)
 
 def test_evaluate_in_a_thread_that_outlives_the_main_thread():
     body = (
-        "import threading\nfrom vieval_plugin import evaluate\nfrom vieval_plugin.data import vieval_demo\n"
+        "import threading\nfrom vieval_plugin import evaluate\nfrom vieval_plugin.benchmarks import vieval_demo\n"
         "def later():\n    threading.main_thread().join()\n"
         "    print(len(evaluate(vieval_demo.load(None, 'tie')[:1], judge='ssim')))\n"
         "threading.Thread(target=later).start()"

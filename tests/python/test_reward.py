@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.tiny_pipeline import build_pipeline
-from vieval_plugin.python import given
+from vieval_plugin.api import conversion
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 
@@ -36,7 +36,7 @@ def test_the_best_of_four_is_the_one_the_judge_scores_highest(page):
     assert len(last) == 4
     assert len(set(last.scores())) > 1
     highest = last.samples[int(last.scores().argmax())].images["output"]
-    assert given.image(best, "jpeg") == highest
+    assert conversion.image(best, "jpeg") == highest
 
 
 def test_a_batch_of_tensors(page):

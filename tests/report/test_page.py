@@ -15,10 +15,10 @@ from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Statu
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import Provenance, Record, fingerprint
 from vieval_plugin.report import write_report
-from vieval_plugin.report.page.cards import card_of
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer, items_of
 from vieval_plugin.report.page.gallery import chosen
 from vieval_plugin.report.page.thumbnails import SIDE, Thumbnail, Thumbnails
+from vieval_plugin.report.page.tiles import card_of
 from vieval_plugin.results.runs import load_results, load_runs
 
 OPTIONS = StatisticsOptions(draws=200)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions

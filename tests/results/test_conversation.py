@@ -3,8 +3,8 @@
 import json
 
 from tests.playing import play
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.config import Config, StoreOptions
-from vieval_plugin.data import vieval_demo
 from vieval_plugin.judges.protocol import Status, Text
 from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.results.conversation import conversation

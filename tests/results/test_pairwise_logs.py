@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
-from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.parsing import ONE_ANSWER

@@ -10,8 +10,8 @@ import PIL.Image
 import pytest
 
 from vieval_plugin.cli import main
-from vieval_plugin.data.reading import download
-from vieval_plugin.data.reading.public_hosts import is_public
+from vieval_plugin.readers import download
+from vieval_plugin.readers.public_hosts import is_public
 
 
 def picture():

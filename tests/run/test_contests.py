@@ -8,8 +8,8 @@ import pytest
 
 from tests.playing import scripted
 from vieval_plugin import Backbone, Contest, Image, Progress, Sample, SampleId, Status, Votes, evaluate
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.config import Config
-from vieval_plugin.data import vieval_demo
 from vieval_plugin.judges.protocol import Chat, Message, Step, Text, Verdict
 from vieval_plugin.records import fingerprint, response_json, target_json
 from vieval_plugin.results.conversation import conversation

@@ -18,7 +18,7 @@ from vieval_plugin import (
     evaluate,
     evaluate_async,
 )
-from vieval_plugin.data import vieval_demo
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.judges.protocol import Step, Verdict
 from vieval_plugin.run.summary import failures, summary
 

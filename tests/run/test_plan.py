@@ -99,7 +99,7 @@ def test_without_prices_or_tokens_none_is_made_up(store, samples, run, monkeypat
         _, said, _ = run(samples, server, "--limit", "3")
         assert "price: not known; give --price-input and --price-output" in said
         assert ", 3 samples; a pilot of 3 " in said
-        monkeypatch.setattr("vieval_plugin.backends.openai.tokens_of", lambda answer: (None, None))
+        monkeypatch.setattr("vieval_plugin.backends.http.openai.tokens_of", lambda answer: (None, None))
         _, said, _ = run(samples, server, "--fresh", "--price-input", "1", "--price-output", "1")
     assert "tokens in: not known, as the server does not say" in said
     assert "price: not known, as the tokens are not" in said

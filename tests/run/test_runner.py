@@ -17,7 +17,7 @@ import pytest
 
 from tests.fake_server import PERMANENT, TRANSIENT, FakeServer, Fault, instance, read_request
 from tests.playing import first_asks, label_of, prepared, scripted
-from vieval_plugin.backends import pacing
+from vieval_plugin.backends.http import pacing
 from vieval_plugin.config import Backbone, Config, StoreOptions
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import (

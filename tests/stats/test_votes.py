@@ -15,14 +15,7 @@ from vieval_plugin.stats import bootstrap, constant_answers, orders, thresholds,
 from vieval_plugin.stats.binary import resampled_mean
 from vieval_plugin.stats.constant_answers import above_constant, constants
 from vieval_plugin.stats.orders import both_orders_points, consistent_points, each_order_points, overall_votes
-from vieval_plugin.stats.thresholds import (
-    Thresholds,
-    best_thresholds,
-    fold_of,
-    nested,
-    upper_bound,
-    vote_of_scores,
-)
+from vieval_plugin.stats.thresholds import Thresholds, best_thresholds, fold_of, nested, upper_bound, vote_of_scores
 from vieval_plugin.stats.votes import (
     BOTH_BAD,
     BOTH_GOOD,

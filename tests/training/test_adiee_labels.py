@@ -11,9 +11,9 @@ import PIL.Image
 import pytest
 
 from tests.tiny_scorers import build_clip
+from vieval_plugin.benchmarks.sequences import label, read_sequences, triples
+from vieval_plugin.benchmarks.vieval_demo.sequences import draw_sequence
 from vieval_plugin.cli import main
-from vieval_plugin.data.sequences import label, read_sequences, triples
-from vieval_plugin.data.vieval_demo.sequences import draw_sequence
 from vieval_plugin.training.adiee import dataset
 from vieval_plugin.training.adiee.labels import LabelledEdit
 

@@ -10,7 +10,7 @@ import pytest
 from tests import t2i_eval_run, tiny_model
 from vieval_plugin.cli import main
 from vieval_plugin.errors import VievalError
-from vieval_plugin.results.cards import trained_on
+from vieval_plugin.results.training_records import trained_on
 from vieval_plugin.training import sft
 from vieval_plugin.training.conversations_file import LearntTurn, read
 from vieval_plugin.training.tuning import Tuning, enough_memory

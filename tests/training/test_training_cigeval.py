@@ -11,9 +11,9 @@ import pytest
 
 from tests.cigeval_script import PACK, built
 from tests.playing import label_of, play
-from vieval_plugin.backends import tools as backend
+from vieval_plugin.backends.image_tools import tools as backend
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
-from vieval_plugin.data import vieval_demo
 from vieval_plugin.images import decode
 from vieval_plugin.judges.cigeval import planned, react
 from vieval_plugin.judges.cigeval.export import units

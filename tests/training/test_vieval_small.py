@@ -69,8 +69,8 @@ def test_pieces_that_are_there_are_not_drawn_again(tmp_path: Path) -> None:
 def test_where_things_are_is_shared_out_among_the_nearest_places() -> None:
     from bench.vieval_small import losses, pieces
     from bench.vieval_small.world import TRAINED
-    from vieval_plugin.data.drawings.drawing import COLOURS, HUES
-    from vieval_plugin.data.drawings.instructions import Placed
+    from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES
+    from vieval_plugin.benchmarks.synthetic.instructions import Placed
 
     things = [
         Placed(TRAINED.things[3], COLOURS["blue"], (128, 64), 0.5),
@@ -95,8 +95,8 @@ def test_weights_that_were_written_are_those_that_were_learnt(tmp_path: Path) ->
 
     from bench.vieval_small import learn
     from bench.vieval_small.export import export
-    from vieval_plugin.backends.networks.vieval_small import load
-    from vieval_plugin.backends.vieval_small_network import PARTS
+    from vieval_plugin.backends.metrics.networks.vieval_small import load
+    from vieval_plugin.backends.metrics.vieval_small_network import PARTS
     from vieval_plugin.backends.weights import Origin
 
     built = {part: learn.build(part, 4).to(memory_format=torch.channels_last) for part in PARTS}

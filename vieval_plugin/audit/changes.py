@@ -22,7 +22,7 @@ import PIL.ImageOps
 from vieval_plugin.images import decode, vouch
 from vieval_plugin.judges.outputs import outputs
 from vieval_plugin.judges.protocol import Image, Sample
-from vieval_plugin.png import written
+from vieval_plugin.media.png import written
 
 Expected: TypeAlias = Literal["same", "not higher", "lower"]
 """What scores of an aspect ought to be after a change."""

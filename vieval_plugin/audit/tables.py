@@ -10,7 +10,7 @@ from vieval_plugin.audit.audit import ORDER, Audit, AuditPlan
 from vieval_plugin.audit.effects import LEAST, Effect
 from vieval_plugin.meta_evaluation.judge_comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, with_interval
-from vieval_plugin.text_table import text_table
+from vieval_plugin.text.tables import text_table
 
 _MEANS = ("change", "aspect", "n", "failed", "before", "after")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.untrusted import exists, isdir, path_of
+from vieval_plugin.text.untrusted import exists, isdir, path_of
 
 
 @dataclass(frozen=True)

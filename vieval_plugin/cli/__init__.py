@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.harmless import say
-from vieval_plugin.nearest import did_you_mean
-from vieval_plugin.redaction import redacted
-from vieval_plugin.run.ending import stopped_like_ctrl_c, unforeseen
+from vieval_plugin.run.shutdown import stopped_like_ctrl_c, unforeseen
+from vieval_plugin.text.escaping import say
+from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.suggestions import did_you_mean
 
 GROUPS = ("judge images", "look at results", "benchmarks", "train judges", "settings and checks")
 """The parts of the help, in order."""

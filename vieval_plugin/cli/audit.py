@@ -45,11 +45,11 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.audit.material import drawn
     from vieval_plugin.audit.tables import lines, plan_lines, protocol
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.files import require_writable
-    from vieval_plugin.harmless import say
     from vieval_plugin.labelling.sources import read_to_label
+    from vieval_plugin.media.files import require_writable
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.run.progress import Progress
+    from vieval_plugin.text.escaping import say
 
     if options.limit < 1:
         raise VievalError(f"--limit {options.limit} leaves nothing to judge; give 1 or more")
@@ -90,9 +90,9 @@ def _write(found: list[Audit], out: Path, draws: int, seed: int) -> None:
     import json
 
     from vieval_plugin.audit.tables import document, table
-    from vieval_plugin.files import write_whole
-    from vieval_plugin.harmless import say
+    from vieval_plugin.media.files import write_whole
     from vieval_plugin.report.rendering import csv_text
+    from vieval_plugin.text.escaping import say
 
     texts = (csv_text(table(found)), json.dumps(document(found, draws, seed), indent=1, allow_nan=False))
     for name, text in zip(_FILES, texts, strict=True):

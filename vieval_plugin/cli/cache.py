@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.harmless import console
+from vieval_plugin.text.escaping import console
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from vieval_plugin.backends.store import Store
+    from vieval_plugin.backends.cache.store import Store
 
     Commands = _SubParsersAction[argparse.ArgumentParser]
 
@@ -32,9 +32,9 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
-    from vieval_plugin.backends.store import Store
+    from vieval_plugin.backends.cache.store import Store
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.harmless import say
+    from vieval_plugin.text.escaping import say
 
     path = config.current().store_path()
     if path is None or not path.is_file():
@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace) -> int:
 def _clear(options: argparse.Namespace, store: Store, path: Path) -> str:
     """Delete what is named, once that is confirmed; what was done."""
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.nearest import did_you_mean
+    from vieval_plugin.text.suggestions import did_you_mean
 
     counts = {model: count for model, count, _, _ in store.info()}
     if options.model is None and not options.all:

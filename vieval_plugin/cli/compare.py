@@ -46,10 +46,10 @@ def _between(least: int, most: int | None = None) -> Callable[[str], int]:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
-    from vieval_plugin.files import require_writable
-    from vieval_plugin.harmless import say
+    from vieval_plugin.media.files import require_writable
     from vieval_plugin.report.comparison import FILES, compare_results, lines, write_comparison
     from vieval_plugin.results.runs import load_results
+    from vieval_plugin.text.escaping import say
 
     if options.out:
         require_writable(options.out / FILES[-1])

@@ -26,8 +26,8 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.harmless import say
     from vieval_plugin.results.lookup import open_results
+    from vieval_plugin.text.escaping import say
 
     if options.of is None:
         say(*commented().splitlines())

@@ -21,11 +21,11 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from vieval_plugin.cli.checks import examine, listed_model
     from vieval_plugin.config import Backbone
-    from vieval_plugin.doctor import examine, listed_model
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.harmless import say
-    from vieval_plugin.redaction import redacted
+    from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.redaction import redacted
 
     asked = None
     if options.base_url:

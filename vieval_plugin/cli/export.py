@@ -40,9 +40,9 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.files import require_writable
-    from vieval_plugin.harmless import say
+    from vieval_plugin.media.files import require_writable
     from vieval_plugin.results.lookup import open_results
+    from vieval_plugin.text.escaping import say
     from vieval_plugin.training.export import ExportChoices, export
 
     require_writable(options.out)

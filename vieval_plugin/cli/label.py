@@ -28,13 +28,13 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
-    from vieval_plugin.files import require_writable, write_whole
-    from vieval_plugin.harmless import say
     from vieval_plugin.images import files_of
     from vieval_plugin.judges.contests import candidates_of
     from vieval_plugin.labelling.choice import choose, strata
     from vieval_plugin.labelling.page import LARGE, label_page
     from vieval_plugin.labelling.sources import read_to_label
+    from vieval_plugin.media.files import require_writable, write_whole
+    from vieval_plugin.text.escaping import say
 
     held = read_to_label(options.samples, options.kind)
     outputs = [sample for one in held for sample in candidates_of(one.judged)]

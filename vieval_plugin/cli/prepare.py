@@ -15,7 +15,7 @@ GROUP = "benchmarks"
 
 
 def add(commands: Commands) -> None:
-    from vieval_plugin.data import registry as benchmark_registry
+    from vieval_plugin.benchmarks import registry as benchmark_registry
 
     parser = commands.add_parser("prepare", help="fill the data folder with a benchmark, or check what is there")
     parser.add_argument(
@@ -35,10 +35,10 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
-    from vieval_plugin.data import registry as benchmark_registry
-    from vieval_plugin.data.benchmark import Preparing
+    from vieval_plugin.benchmarks import registry as benchmark_registry
+    from vieval_plugin.benchmarks.benchmark import Preparing
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.harmless import say
+    from vieval_plugin.text.escaping import say
 
     root = options.root or config.current().data_folder()
     benchmark = benchmark_registry.benchmark(options.benchmark)

@@ -15,7 +15,7 @@ GROUP = "settings and checks"
 
 
 def add(commands: Commands) -> None:
-    from vieval_plugin.prompts.importing import importers
+    from vieval_plugin.importers.importing import importers
 
     parser = commands.add_parser("prompts", help="list and show prompt packs, or import the authors' wording")
     actions = parser.add_subparsers(required=True, metavar="action")
@@ -38,8 +38,8 @@ def add(commands: Commands) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from vieval_plugin.harmless import say
     from vieval_plugin.prompts import packs
+    from vieval_plugin.text.escaping import say
 
     for name in packs.built_in():
         pack = packs.load(name)
@@ -49,10 +49,10 @@ def _list(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.harmless import say
-    from vieval_plugin.nearest import did_you_mean
     from vieval_plugin.prompts import packs
-    from vieval_plugin.untrusted import exists, path_of
+    from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.suggestions import did_you_mean
+    from vieval_plugin.text.untrusted import exists, path_of
 
     known = packs.built_in()
     is_name = options.pack.count("/") == 1 and not exists(path_of(options.pack))
@@ -77,10 +77,10 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    from vieval_plugin.files import require_writable
-    from vieval_plugin.harmless import say
+    from vieval_plugin.importers.importing import importers
+    from vieval_plugin.media.files import require_writable
     from vieval_plugin.prompts import packs
-    from vieval_plugin.prompts.importing import importers
+    from vieval_plugin.text.escaping import say
 
     require_writable(options.to / packs.MANIFEST, "--to")
     for folder in importers()[options.judge](options.source, options.to, options.context):

@@ -32,11 +32,11 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
-    from vieval_plugin.data.reading.ratings import read_ratings
-    from vieval_plugin.files import require_writable
-    from vieval_plugin.harmless import say
+    from vieval_plugin.benchmarks.loading.ratings import read_ratings
+    from vieval_plugin.media.files import require_writable
     from vieval_plugin.report.ranking import FILES, lines, rank_results, write_ranking
     from vieval_plugin.results.runs import load_results
+    from vieval_plugin.text.escaping import say
 
     if options.out:
         require_writable(options.out / FILES[-1])

@@ -97,13 +97,13 @@ def add_backbone(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.files import require_writable
-    from vieval_plugin.harmless import say
     from vieval_plugin.images import files_of
     from vieval_plugin.judges import registry as judge_registry
+    from vieval_plugin.media.files import require_writable
     from vieval_plugin.run.addresses import fetch_images
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.run.samples_file import limited, require_good
+    from vieval_plugin.text.escaping import say
 
     if options.out is None and not options.plan:
         raise VievalError("name the file that verdicts are to be written to with --out, or pass --plan")
@@ -200,9 +200,9 @@ def _unused(options: argparse.Namespace, prepared: Sequence[PreparedJudge]) -> l
 
 
 def _plan(asked: _Asked) -> int:
-    from vieval_plugin.harmless import say
     from vieval_plugin.run.backbones import JUDGE
     from vieval_plugin.run.plan import pilot, plan, to_ask
+    from vieval_plugin.text.escaping import say
 
     given = asked.given
     samples = [sample for number, sample in enumerate(given.samples) if number not in given.decided]
@@ -217,12 +217,12 @@ def _plan(asked: _Asked) -> int:
 
 
 def _score(options: argparse.Namespace, asked: _Asked) -> int:
-    from vieval_plugin.harmless import say
     from vieval_plugin.judges.protocol import Status
     from vieval_plugin.run.evaluate import judge_samples, provenance_of
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.run.samples_file import write_all
     from vieval_plugin.run.summary import failures, next_step, summary
+    from vieval_plugin.text.escaping import say
 
     given, samples, progress, judged = asked.given, asked.given.samples, Progress(), []
     try:

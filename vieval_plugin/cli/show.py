@@ -27,10 +27,10 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.files import require_writable, write_whole
-    from vieval_plugin.harmless import say
+    from vieval_plugin.media.files import require_writable, write_whole
     from vieval_plugin.results.lookup import open_results
     from vieval_plugin.results.tree import outline, text
+    from vieval_plugin.text.escaping import say
 
     if options.html is not None:
         require_writable(options.html, "--html")

@@ -39,7 +39,7 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
-    from vieval_plugin.harmless import say
+    from vieval_plugin.text.escaping import say
 
     if options.write is not None:
         say(_write(options.filter or "*", Path(options.write)))
@@ -64,7 +64,7 @@ def _write(wanted: str, folder: Path) -> str:
 def _benchmarks() -> list[str]:
     """A line a benchmark."""
     from vieval_plugin import tasks
-    from vieval_plugin.text_table import text_table
+    from vieval_plugin.text.tables import text_table
 
     by_benchmark: dict[str, list[Task]] = {}
     for task in tasks.tasks():
@@ -91,7 +91,7 @@ def _together(states: Sequence[str]) -> str:
 def _tasks(wanted: str) -> list[str]:
     """The tasks that a filter chooses, those of a group in one line, and what is missing, a line a part."""
     from vieval_plugin import tasks
-    from vieval_plugin.text_table import text_table
+    from vieval_plugin.text.tables import text_table
 
     singles, groups = {task.name: task for task in tasks.tasks()}, tasks.groups()
     benchmarks = {name: task.benchmark for name, task in singles.items()}
@@ -116,7 +116,7 @@ def _tasks(wanted: str) -> list[str]:
 
 
 def _row(name: str, held: Sequence[Task], state_of: Callable[[str, str], _State]) -> tuple[str, ...]:
-    from vieval_plugin.data import registry as benchmark_registry
+    from vieval_plugin.benchmarks import registry as benchmark_registry
 
     parts = [task.name.removeprefix(name) for task in held] if held[0].name != name else []
     generates = benchmark_registry.benchmark(held[0].benchmark).generates
@@ -127,7 +127,7 @@ def _row(name: str, held: Sequence[Task], state_of: Callable[[str, str], _State]
 def _chosen(wanted: str, benchmarks: dict[str, str]) -> set[str]:
     """The names that a filter chooses; VievalError, with the nearest, where it chooses none."""
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.nearest import did_you_mean
+    from vieval_plugin.text.suggestions import did_you_mean
 
     if wanted in benchmarks.values():
         return {name for name, benchmark in benchmarks.items() if benchmark == wanted}
@@ -180,7 +180,7 @@ def data_told() -> Callable[[Task], str]:
 
 def _state(name: str, part: str) -> _State:
     from vieval_plugin import config
-    from vieval_plugin.data import registry as benchmark_registry
+    from vieval_plugin.benchmarks import registry as benchmark_registry
     from vieval_plugin.errors import VievalError
 
     benchmark, options = benchmark_registry.benchmark(name), config.current()

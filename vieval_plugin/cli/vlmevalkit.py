@@ -31,7 +31,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.harmless import say
+    from vieval_plugin.text.escaping import say
 
     if options.install_hook or options.remove_hook:
         from vieval_plugin.hosts.vlmevalkit import hook_files
@@ -43,7 +43,7 @@ def _run(options: argparse.Namespace) -> int:
         from vieval_plugin import config
         from vieval_plugin.cli.tasks import data_told
         from vieval_plugin.hosts.vlmevalkit import names
-        from vieval_plugin.text_table import text_table
+        from vieval_plugin.text.tables import text_table
 
         say(f"data folder: {config.current().data_folder()}")
         found = names.datasets().items()

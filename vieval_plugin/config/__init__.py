@@ -14,19 +14,19 @@ from typing import Any, get_args, get_type_hints
 import platformdirs
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.config.anchoring import anchored
 from vieval_plugin.config.backbone import Backbone
 from vieval_plugin.config.judges import Judges, Scorer
 from vieval_plugin.config.recorded import safe
 from vieval_plugin.config.section import Section, described
-from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.meta_evaluation.observations import MissingRatings, Policy, StatisticsOptions
-from vieval_plugin.nearest import did_you_mean
-from vieval_plugin.untrusted import isfile, path_of
-from vieval_plugin.yaml_json import read_yaml
+from vieval_plugin.text.suggestions import did_you_mean
+from vieval_plugin.text.untrusted import isfile, path_of
+from vieval_plugin.text.yaml_json import read_yaml
 
 __all__ = ["Backbone", "Config", "Judges", "Scorer", "Statistics", "StoreOptions", "ToolOptions"]
 FILE_VARIABLE = "VIEVAL_CONFIG"

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from vieval_plugin.untrusted import exists, path_of
+from vieval_plugin.text.untrusted import exists, path_of
 
 
 def anchored(value: Any, folder: Path) -> Any:

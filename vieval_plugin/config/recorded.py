@@ -6,7 +6,7 @@ import hashlib
 import re
 from typing import Any
 
-from vieval_plugin.redaction import SECRET_NAME, redacted
+from vieval_plugin.text.redaction import SECRET_NAME, redacted
 
 _REMOVED = "[removed]"
 _FURTHER = re.compile(r"(^|_)(extra|headers|extra_body|model_args)$", re.IGNORECASE)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks.loading.subset import chosen
 from vieval_plugin.config import Config
-from vieval_plugin.data import registry as benchmark_registry
-from vieval_plugin.data.reading.subset import chosen
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged

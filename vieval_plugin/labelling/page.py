@@ -21,8 +21,8 @@ from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.labelling.choice import swapped
 from vieval_plugin.labelling.questions import RATINGS, TASKS, PageQuestion, vote
 from vieval_plugin.labelling.sources import ToLabel
-from vieval_plugin.offline_page import policy, template
 from vieval_plugin.records import fingerprint
+from vieval_plugin.text.html_page import policy, template
 
 LARGE = 64 << 20
 """From this many bytes on a page takes long to open, and says so."""

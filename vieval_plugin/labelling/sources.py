@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vieval_plugin import config
-from vieval_plugin.data import registry as benchmark_registry
-from vieval_plugin.data.reading.contest_rows import ContestRows, read_contests
-from vieval_plugin.data.reading.rows import Row, read_lines
-from vieval_plugin.data.reading.sample_rows import lines_of_file
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import files_of, name_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import SCHEMES, Judged, candidates_of
 from vieval_plugin.judges.protocol import Image
-from vieval_plugin.nearest import did_you_mean
+from vieval_plugin.readers.contest_rows import ContestRows, read_contests
+from vieval_plugin.readers.rows import Row, read_lines
+from vieval_plugin.readers.sample_rows import lines_of_file
 from vieval_plugin.results.unjudged import is_run, load_unjudged
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.run.samples_file import read_samples
-from vieval_plugin.untrusted import exists, is_below, path_of
-from vieval_plugin.yaml_json import read_json
+from vieval_plugin.text.suggestions import did_you_mean
+from vieval_plugin.text.untrusted import exists, is_below, path_of
+from vieval_plugin.text.yaml_json import read_json
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def read_to_label(named: str, kind: str | None = None) -> list[ToLabel]:
     """All samples or contests that a user names.
 
     Args:
-        named: a JSONL file of samples (as `vieval score` takes it) or of contests (`data/reading/contest_rows.py`), what a
+        named: a JSONL file of samples (as `vieval score` takes it) or of contests (`readers/contest_rows.py`), what a
             run of `generate_*` tasks with `--predict_only` left, or `BENCHMARK` or `BENCHMARK/PART`.
         kind: that of samples whose line names none, and of contests.
 

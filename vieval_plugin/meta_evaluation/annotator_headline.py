@@ -6,11 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from vieval_plugin.meta_evaluation.annotator_agreement import (
-    WHOLE,
-    Annotated,
-    overall_items,
-)
+from vieval_plugin.meta_evaluation.annotator_agreement import WHOLE, Annotated, overall_items
 from vieval_plugin.meta_evaluation.common_items import compared_correlations
 from vieval_plugin.meta_evaluation.estimates import mean_over_parts
 from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber

@@ -11,14 +11,7 @@ from vieval_plugin.meta_evaluation.vote_answers import COUNTED
 from vieval_plugin.meta_evaluation.vote_entrants import Entrant, JudgedPart
 from vieval_plugin.meta_evaluation.vote_statistics import Share, shown
 from vieval_plugin.stats.comparison import Bools
-from vieval_plugin.stats.votes import (
-    FIRST,
-    NONE,
-    SECOND,
-    accuracy_by_size,
-    annotator_points,
-    ceiling_points,
-)
+from vieval_plugin.stats.votes import FIRST, NONE, SECOND, accuracy_by_size, annotator_points, ceiling_points
 
 _INTERVAL = "% [95% interval]"
 

@@ -18,11 +18,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.scorer import Scale
 from vieval_plugin.judges.spec import EVERY_KIND
-from vieval_plugin.nearest import did_you_mean
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
-from vieval_plugin.untrusted import exists, isfile, path_of, real
-from vieval_plugin.yaml_json import read_yaml
+from vieval_plugin.text.suggestions import did_you_mean
+from vieval_plugin.text.untrusted import exists, isfile, path_of, real
+from vieval_plugin.text.yaml_json import read_yaml
 
 FILE = "scorer.yaml"
 """What the description in a folder is called."""

@@ -25,8 +25,8 @@ import vieval_plugin.prompt_templates
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.wording import PackQuestion, Replies
 from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
-from vieval_plugin.untrusted import exists, is_below, isfile, path_of
-from vieval_plugin.yaml_json import read_yaml
+from vieval_plugin.text.untrusted import exists, is_below, isfile, path_of
+from vieval_plugin.text.yaml_json import read_yaml
 
 MANIFEST = "manifest.yaml"
 SHARED = "shared"

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from vieval_plugin import harmless
-from vieval_plugin.data import registry as benchmark_registry
-from vieval_plugin.data.benchmark import Benchmark
+from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
-from vieval_plugin.files import write_folder
+from vieval_plugin.media.files import write_folder
 from vieval_plugin.meta_evaluation.given_order import ORDER, ranking_against
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.printed import printed_tables
@@ -21,8 +20,8 @@ from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
 from vieval_plugin.report.expect import PrintedComparison, compare
 from vieval_plugin.report.findings import findings_tables
-from vieval_plugin.report.headlines.boards import boards_of
 from vieval_plugin.report.headlines.durations import durations
+from vieval_plugin.report.headlines.leaderboards import boards_of
 from vieval_plugin.report.headlines.words import sentences, shown
 from vieval_plugin.report.leaderboard import NOTE, leaderboard_notes, leaderboard_of, leaderboard_tables
 from vieval_plugin.report.order import read_order
@@ -33,7 +32,8 @@ from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.report.trained_on import trained_on_tables
 from vieval_plugin.results.runs import Results
 from vieval_plugin.run.evaluate import OWN
-from vieval_plugin.text_table import text_table
+from vieval_plugin.text import escaping
+from vieval_plugin.text.tables import text_table
 
 PAGE = "report.html"
 
@@ -95,13 +95,13 @@ def write_report(
     cells = {key: value for section in sections for key, value in section.tables.cells.items()}
     comparison = compare(expected, cells) if expected else None
     parts = [f"# Agreement of judges with human ratings\n\n{_protocol(options)}\n"]
-    parts += [f"Note: {harmless.markdown(note)}\n" for note in notes]
+    parts += [f"Note: {escaping.markdown(note)}\n" for note in notes]
     parts += [markdown(rater_table(ratings))] if ratings else []
     files: dict[str, str] = {}
     if leaderboard:
         tables = leaderboard_tables(leaderboard)
         parts += ["## Which judge is better\n", f"{NOTE}\n", *map(markdown, tables)]
-        parts += [f"Note: {harmless.markdown(note)}\n" for note in leaderboard_notes(leaderboard)]
+        parts += [f"Note: {escaping.markdown(note)}\n" for note in leaderboard_notes(leaderboard)]
         files |= {f"{table.name}.csv": csv_text(table) for table in tables}
     for section in sections:
         name = section.benchmark.name
@@ -111,7 +111,7 @@ def write_report(
             files[f"{name}_{table.name}.csv"] = csv_text(table)
     if comparison:
         # a line of its own begins with our words, so that none can end the fence
-        parts += ["## Compared with printed cells\n", "```", *map(harmless.console, comparison.lines()), "```", ""]
+        parts += ["## Compared with printed cells\n", "```", *map(escaping.console, comparison.lines()), "```", ""]
     documents = [
         {"benchmark": one.benchmark.name, "cells": _listed(one.tables), **one.tables.document} for one in sections
     ]

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vieval_plugin.data.benchmark import Benchmark
-from vieval_plugin.files import write_whole
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS
 from vieval_plugin.meta_evaluation.judge_comparison import (
     LEVEL,
@@ -24,7 +24,7 @@ from vieval_plugin.records import Run
 from vieval_plugin.report import known_benchmark
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.results.runs import Results
-from vieval_plugin.text_table import text_table
+from vieval_plugin.text.tables import text_table
 
 _NAMES = ("benchmark", "task", "aspect", "statistic")
 _NUMBERS = ("value_first", "value_second", "difference", "ci_low", "ci_high", "p", "p_holm")

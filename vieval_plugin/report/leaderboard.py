@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from vieval_plugin.data.benchmark import Benchmark
+from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.meta_evaluation.judge_comparison import JudgeComparison
 from vieval_plugin.meta_evaluation.judge_leaderboard import JudgeLeaderboard, judge_leaderboard
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions

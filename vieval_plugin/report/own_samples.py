@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vieval_plugin.data.benchmark import Benchmark
+from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.meta_evaluation.generators import OfGenerators

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vieval_plugin.files import write_whole
+from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, rank_contests
 from vieval_plugin.meta_evaluation.corrected_means import CorrectedGenerator, corrected_generators
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, rank_generators
@@ -16,16 +16,11 @@ from vieval_plugin.meta_evaluation.judge_comparison import LEVEL
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.report.ranking_tables import (
-    contest_tables,
-    corrected_tables,
-    long_tables,
-    ranking_tables,
-)
+from vieval_plugin.report.ranking_tables import contest_tables, corrected_tables, long_tables, ranking_tables
 from vieval_plugin.report.rated import rated_runs
 from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.results.runs import Results
-from vieval_plugin.text_table import text_table
+from vieval_plugin.text.tables import text_table
 
 FILES = (
     *("rank.md", "rank_generators.csv", "rank_generator_pairs.csv", "rank_corrected.csv"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vieval_plugin import harmless
 from vieval_plugin.meta_evaluation.tables import Table
+from vieval_plugin.text import escaping
 
 
 def markdown(table: Table) -> str:
@@ -20,7 +20,7 @@ def markdown(table: Table) -> str:
     <BLANKLINE>
     """
     lines = [_line(cells) for cells in (table.header, ["---"] * len(table.header), *table.rows)]
-    return "\n".join([f"### {harmless.markdown(table.title)}", "", *lines, ""])
+    return "\n".join([f"### {escaping.markdown(table.title)}", "", *lines, ""])
 
 
 def csv_text(table: Table) -> str:
@@ -29,8 +29,8 @@ def csv_text(table: Table) -> str:
     >>> csv_text(Table("t", "Title", ("judge", "SC"), (("a, b", "0.5"),)))
     'judge,SC\\n"a, b",0.5\\n'
     """
-    return harmless.csv_text((table.header, *table.rows))
+    return escaping.csv_text((table.header, *table.rows))
 
 
 def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(harmless.markdown, cells)) + " |"
+    return "| " + " | ".join(map(escaping.markdown, cells)) + " |"

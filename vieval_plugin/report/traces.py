@@ -13,14 +13,15 @@ from jinja2 import Environment
 from markupsafe import Markup
 from tqdm import tqdm
 
-from vieval_plugin import harmless, images
+from vieval_plugin import images
 from vieval_plugin.errors import VievalError
-from vieval_plugin.files import write_whole
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Image
+from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import Record
 from vieval_plugin.results.lookup import Lookup
 from vieval_plugin.results.tree import Node, outline
+from vieval_plugin.text import escaping
 
 _TEMPLATE = Path(__file__).with_name("trace_page.html.jinja")
 _SIDE = 512
@@ -57,7 +58,7 @@ def write_pages(lookup: Lookup, out: Path) -> list[Path]:
     for title, records in grouped.items():
         nodes = [
             outline(r, lookup.conversation(r))
-            for r in tqdm(records, desc=harmless.console(title), unit="sample", disable=None)
+            for r in tqdm(records, desc=escaping.console(title), unit="sample", disable=None)
         ]
         written.append(folder / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', title).strip('._')[:_LONGEST_NAME]}.html")
         write_whole(written[-1], [page(title, nodes, 0, pictures)])
@@ -66,7 +67,7 @@ def write_pages(lookup: Lookup, out: Path) -> list[Path]:
 
 def _shown(value: object) -> Markup:
     """What a template shows: markup of our own as it is, all else made harmless."""
-    return value if isinstance(value, Markup) else harmless.html(str(value))
+    return value if isinstance(value, Markup) else escaping.html(str(value))
 
 
 def _pictures(images_to: Path | None) -> Callable[[Image], Markup]:
@@ -78,7 +79,7 @@ def _pictures(images_to: Path | None) -> Callable[[Image], Markup]:
             try:
                 known[image] = _tag(_small(image), images.digest(image), images_to)
             except VievalError as error:
-                known[image] = Markup("<em>{}</em>").format(harmless.html(str(error)))
+                known[image] = Markup("<em>{}</em>").format(escaping.html(str(error)))
         return known[image]
 
     return picture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.records import Record, Run
-from vieval_plugin.results.cards import own_cards, trained_on, was_trained_on
+from vieval_plugin.results.training_records import own_cards, trained_on, was_trained_on
 
 
 def trained_on_tables(runs: Sequence[Run], cards: Sequence[Path]) -> list[Table]:

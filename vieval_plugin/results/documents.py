@@ -16,8 +16,8 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import SCHEMA, Made, Provenance, Record, Unjudged
-from vieval_plugin.untrusted import overlong, path_of
-from vieval_plugin.yaml_json import read_json
+from vieval_plugin.text.untrusted import overlong, path_of
+from vieval_plugin.text.yaml_json import read_json
 
 _ID, _VERDICT, _PROVENANCE = TypeAdapter(SampleId), TypeAdapter(Verdict), TypeAdapter(Provenance)
 _VOTES, _MADE = TypeAdapter(Votes), TypeAdapter(Made)

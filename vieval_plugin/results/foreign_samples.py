@@ -14,8 +14,8 @@ from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.results.host_samples import responses_of
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.run.generated import MadeImage, made_images, read_answer
-from vieval_plugin.untrusted import isfile, path_of, real
-from vieval_plugin.yaml_json import read_json
+from vieval_plugin.text.untrusted import isfile, path_of, real
+from vieval_plugin.text.yaml_json import read_json
 
 _DATA = re.compile(r"data:image/[a-z]+;base64,", re.IGNORECASE)
 _EDITS = ("tie", "mie")

@@ -17,8 +17,8 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.records import Record, lines_of
 from vieval_plugin.results.documents import read_record, read_response
 from vieval_plugin.results.sources import Source, source_of
-from vieval_plugin.untrusted import exists, isfile, real
-from vieval_plugin.yaml_json import read_json
+from vieval_plugin.text.untrusted import exists, isfile, real
+from vieval_plugin.text.yaml_json import read_json
 
 _RUN = re.compile(r"T[0-9]{8}(_G|-)")
 """How VLMEvalKit calls the folder of a run, after its day."""

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from vieval_plugin import config
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.conversation import Exchange
@@ -20,7 +20,7 @@ from vieval_plugin.results.rows import rows_of
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.samples_file import read_samples
-from vieval_plugin.untrusted import exists
+from vieval_plugin.text.untrusted import exists
 
 _NAMED = 5
 

@@ -11,7 +11,7 @@ from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.records import SCHEMA, Record, lines_of
 from vieval_plugin.results.documents import plain, read_provenance, read_verdict
 from vieval_plugin.run.evaluate import OWN
-from vieval_plugin.yaml_json import read_json
+from vieval_plugin.text.yaml_json import read_json
 
 
 def is_own(path: Path) -> bool:

@@ -13,9 +13,9 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TypeAlias
 
+from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.config import Config
-from vieval_plugin.data import registry as benchmark_registry
-from vieval_plugin.data.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged, together
@@ -24,8 +24,8 @@ from vieval_plugin.records import Provenance, lines_of
 from vieval_plugin.results import logs
 from vieval_plugin.results.documents import read_response
 from vieval_plugin.results.host_samples import responses_of
-from vieval_plugin.untrusted import exists, isfile
-from vieval_plugin.yaml_json import read_json
+from vieval_plugin.text.untrusted import exists, isfile
+from vieval_plugin.text.yaml_json import read_json
 
 Recorded: TypeAlias = tuple[Verdict, Provenance | None]
 Verdicts: TypeAlias = dict[SampleId, tuple[Recorded, ...]]

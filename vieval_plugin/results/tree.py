@@ -13,7 +13,7 @@ from vieval_plugin.judges.protocol import Choice, Image, Path, Status, Step, Too
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.records import Record
 from vieval_plugin.run.router import shown_with
-from vieval_plugin.yaml_json import read_json
+from vieval_plugin.text.yaml_json import read_json
 
 
 @dataclass

@@ -9,8 +9,8 @@ from typing import Any
 
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.files import require_plain
 from vieval_plugin.judges.protocol import Sample, Verdict
+from vieval_plugin.media.files import require_plain
 from vieval_plugin.records import lines_of
 from vieval_plugin.results.documents import read_made, read_record
 from vieval_plugin.results.foreign_samples import is_foreign, made_of_row
@@ -19,8 +19,8 @@ from vieval_plugin.run.generated import undrawn
 from vieval_plugin.run.output_files import trusted_folders
 from vieval_plugin.run.prepare import unjudged
 from vieval_plugin.run.samples_file import Given
-from vieval_plugin.untrusted import isdir
-from vieval_plugin.yaml_json import read_json
+from vieval_plugin.text.untrusted import isdir
+from vieval_plugin.text.yaml_json import read_json
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import platformdirs
 
-from vieval_plugin.data.reading.download import Download, fetch_all
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import Image, Status
-from vieval_plugin.redaction import redacted
+from vieval_plugin.readers.download import Download, fetch_all
 from vieval_plugin.run.prepare import unjudged
 from vieval_plugin.run.runner import absent_image
 from vieval_plugin.run.samples_file import Given
-from vieval_plugin.untrusted import PORTS, address_of
+from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.untrusted import PORTS, address_of
 
 _HOST = re.compile(r"[^\s/?#@]+")
 _SHOWN = 200

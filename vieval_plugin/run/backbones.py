@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
-from vieval_plugin.backends.openai import OpenAIBackend, Sampling
-from vieval_plugin.backends.server import Usage, server_options
-from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.openai import OpenAIBackend, Sampling
+from vieval_plugin.backends.http.server import Usage, server_options
 from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Reply

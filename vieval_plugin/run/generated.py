@@ -12,17 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from vieval_plugin.benchmarks.loading.conditions import GIVEN
 from vieval_plugin.config import Config
-from vieval_plugin.data.reading.conditions import GIVEN
-from vieval_plugin.files import write_whole
 from vieval_plugin.judges.protocol import Image, Sample, Status, Verdict
+from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import Made, Provenance, Unjudged, fingerprint, made_json, response_json
 from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.output_files import output_file
 from vieval_plugin.run.prepare import PreparedJudge, unjudged
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.yaml_json import read_json
+from vieval_plugin.text.yaml_json import read_json
 
 MORE_IMAGES = "more images than asked"
 """The finding of an answer with more images than were asked for: the first ones are judged."""

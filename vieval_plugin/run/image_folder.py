@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 
-from vieval_plugin.data.reading.prompt_rows import PromptRow, prompts_of
-from vieval_plugin.data.reading.sample_table import kind_of
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.readers.prompt_rows import PromptRow, prompts_of
+from vieval_plugin.readers.sample_table import kind_of
 from vieval_plugin.run.samples_file import Given, add_row
-from vieval_plugin.untrusted import isdir, real
+from vieval_plugin.text.untrusted import isdir, real
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, TypeVar
 
-from vieval_plugin.daemon_pool import DaemonPool
+from vieval_plugin.backends.daemon_pool import DaemonPool
 from vieval_plugin.errors import VievalError
 
 T = TypeVar("T")

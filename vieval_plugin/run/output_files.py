@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import Sample
-from vieval_plugin.untrusted import is_below, real
+from vieval_plugin.text.untrusted import is_below, real
 
 _LOGS = Path("logs")
 """Below the working folder, and where lmms-eval's generators save unless they are told otherwise."""

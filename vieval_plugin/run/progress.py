@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from vieval_plugin.backends.server import Usage
+from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.run.scheduler import Outcome
 

@@ -8,11 +8,11 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import TypeAlias
 
-from vieval_plugin.backends.measuring import Measuring
-from vieval_plugin.backends.scoring import Scorers
-from vieval_plugin.backends.server import Usage
-from vieval_plugin.backends.store import Store
-from vieval_plugin.backends.tools import Threads, run
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.image_tools.tools import Threads, run
+from vieval_plugin.backends.metrics.batcher import Measuring
+from vieval_plugin.backends.metrics.opening import Scorers
 from vieval_plugin.config import ToolOptions
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import probabilities, tools

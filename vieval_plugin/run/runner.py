@@ -12,18 +12,18 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from vieval_plugin.backends.scoring import Scorers
-from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.metrics.opening import Scorers
 from vieval_plugin.config import ToolOptions
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import is_there, name_of
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Ask, Reply
-from vieval_plugin.run.cautions import caution
 from vieval_plugin.run.jobs import Apart, Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
 from vieval_plugin.run.scheduler import Outcome, run_concurrently, run_in_waves
+from vieval_plugin.run.warnings import caution
 
 
 def judge_in_waves(

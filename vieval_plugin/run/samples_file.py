@@ -9,7 +9,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.data.reading.sample_rows import (
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import examine
+from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
+from vieval_plugin.judges.spec import JudgeSpec, lacking
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.readers.sample_rows import (
     BadLine,
     address_among,
     addresses_among,
@@ -18,17 +23,12 @@ from vieval_plugin.data.reading.sample_rows import (
     row_of_line,
     samples_of_row,
 )
-from vieval_plugin.data.reading.sample_table import NumberedRow, is_table, kind_of, rows_of_table
-from vieval_plugin.errors import VievalError
-from vieval_plugin.files import write_whole
-from vieval_plugin.images import examine
-from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
-from vieval_plugin.judges.spec import JudgeSpec, lacking
+from vieval_plugin.readers.sample_table import NumberedRow, is_table, kind_of, rows_of_table
 from vieval_plugin.records import SCHEMA, Provenance, fingerprint, verdict_document
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.run.prepare import unjudged
 from vieval_plugin.run.runner import absent_image
-from vieval_plugin.untrusted import overlong
+from vieval_plugin.text.untrusted import overlong
 
 
 @dataclass

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from vieval_plugin.backends.together import together
+from vieval_plugin.backends.concurrency import together
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Ask, Measurement, Probabilities, Program, Reply, Status, Step, Text, Verdict
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 
-from vieval_plugin.backends.scoring import Scorers
-from vieval_plugin.backends.store import Store
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.metrics.opening import Scorers
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status, Verdict
 from vieval_plugin.run.backbones import JUDGE, Backbones
-from vieval_plugin.run.counting import Counted, count_of
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import PreparedJudge, unjudged
 from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.question_count import Counted, count_of
 from vieval_plugin.run.router import Router
 from vieval_plugin.run.runner import absent_image, judge_with, opened
 from vieval_plugin.run.scheduler import Outcome

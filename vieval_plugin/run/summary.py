@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vieval_plugin.judges.protocol import Sample, Status, Verdict
-from vieval_plugin.text_table import text_table
+from vieval_plugin.text.tables import text_table
 
 LACKING = "not applicable"
 

@@ -16,9 +16,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from vieval_plugin.files import write_whole
 from vieval_plugin.judges.conversation import TrainingExample
 from vieval_plugin.judges.protocol import Image, Message
+from vieval_plugin.media.files import write_whole
 
 Trainer: TypeAlias = Literal["trl", "ms-swift", "llama-factory"]
 _MARK = "<image>"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.records import lines_of
-from vieval_plugin.untrusted import isfile
-from vieval_plugin.yaml_json import read_json
+from vieval_plugin.text.untrusted import isfile
+from vieval_plugin.text.yaml_json import read_json
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.backends.weights import library, line_of
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
-from vieval_plugin.files import write_whole
-from vieval_plugin.training.card import write_card
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.text.yaml_json import read_json
 from vieval_plugin.training.conversations_file import LearntTurn
+from vieval_plugin.training.training_record import write_card
 from vieval_plugin.training.tuning import Tuning, enough_memory, load_base
-from vieval_plugin.yaml_json import read_json
 
 _CHECKPOINTS, _OPTIONS = "checkpoints", "options.json"
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)

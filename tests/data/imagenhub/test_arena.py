@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from vieval_plugin.data.benchmark import Preparing
-from vieval_plugin.data.imagenhub import arena
-from vieval_plugin.data.imagenhub.tasks import task_info
+from vieval_plugin.benchmarks.benchmark import Preparing
+from vieval_plugin.benchmarks.imagenhub import arena
+from vieval_plugin.benchmarks.imagenhub.tasks import task_info
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges import registry as judge_registry

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from tests.imagenhub_site import REDUCED, TIE, Site, drawn, serving
-from vieval_plugin.data import imagenhub
-from vieval_plugin.data.benchmark import Prepared, Preparing
-from vieval_plugin.data.imagenhub import conditions, filling
-from vieval_plugin.data.imagenhub.conditions import HUB
-from vieval_plugin.data.imagenhub.fetched import Fetched, Hosts
-from vieval_plugin.data.imagenhub.filling import Filled, fill, summary_lines
+from vieval_plugin.benchmarks import imagenhub
+from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
+from vieval_plugin.benchmarks.imagenhub import conditions, filling
+from vieval_plugin.benchmarks.imagenhub.conditions import HUB
+from vieval_plugin.benchmarks.imagenhub.fetched import Fetched, Hosts
+from vieval_plugin.benchmarks.imagenhub.filling import Filled, fill, summary_lines
 from vieval_plugin.errors import VievalError
-from vieval_plugin.files import write_whole
+from vieval_plugin.media.files import write_whole
 
 
 @pytest.fixture

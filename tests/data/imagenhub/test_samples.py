@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from vieval_plugin.data import imagenhub
-from vieval_plugin.data.imagenhub.samples import _texts
+from vieval_plugin.benchmarks import imagenhub
+from vieval_plugin.benchmarks.imagenhub.samples import _texts
 from vieval_plugin.errors import VievalError
 
 RATER_2 = "imagenhub/human_ratings/ImagenHub_Control-Guided_IG/Control-Guided_IG_rater2.tsv"

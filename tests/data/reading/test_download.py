@@ -25,9 +25,9 @@ from aiohttp import web
 
 from tests.imagenhub_site import Site, serving
 from tests.work import until
-from vieval_plugin.data.reading import download
-from vieval_plugin.data.reading.download import Download, fetch_all
 from vieval_plugin.errors import VievalError
+from vieval_plugin.readers import download
+from vieval_plugin.readers.download import Download, fetch_all
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ class TestFetchAll:
         (job,) = jobs(1)
         kill = (
             "import os, pathlib, signal, sys\n"
-            "from vieval_plugin.files import write_whole\n"
+            "from vieval_plugin.media.files import write_whole\n"
             "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
             "write_whole(pathlib.Path(sys.argv[1]), b'whole')\n"
         )

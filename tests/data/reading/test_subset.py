@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from vieval_plugin.data.imagenhub import BENCHMARK
-from vieval_plugin.data.reading.subset import chosen
+from vieval_plugin.benchmarks.imagenhub import BENCHMARK
+from vieval_plugin.benchmarks.loading.subset import chosen
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId
 

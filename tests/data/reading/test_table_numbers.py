@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from vieval_plugin.data import agiqa3k, imagenhub
-from vieval_plugin.data.imagenhub.ratings import read_ratings as read_imagenhub
-from vieval_plugin.data.imagenhub.tasks import ratings_folder
-from vieval_plugin.data.reading.ratings import COLUMNS, read_ratings
-from vieval_plugin.data.reading.rows import Row, decimal, rating, read_table
+from vieval_plugin.benchmarks import agiqa3k, imagenhub
+from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings as read_imagenhub
+from vieval_plugin.benchmarks.imagenhub.tasks import ratings_folder
+from vieval_plugin.benchmarks.loading.ratings import COLUMNS, read_ratings
 from vieval_plugin.errors import VievalError
-from vieval_plugin.generators.made_elsewhere import MadeElsewhere
+from vieval_plugin.generation.precomputed_images import MadeElsewhere
+from vieval_plugin.readers.rows import Row, decimal, rating, read_table
 from vieval_plugin.report.expect import compare
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.run.samples_file import read_samples

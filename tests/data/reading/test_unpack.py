@@ -7,8 +7,8 @@ import tarfile
 
 import pytest
 
-from vieval_plugin.data.reading.unpack import Limits, unpack
 from vieval_plugin.errors import VievalError
+from vieval_plugin.readers.unpack import Limits, unpack
 
 MIB = 2**20
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vieval_plugin.data.benchmark import Preparing
-from vieval_plugin.data.reading import video_frames
-from vieval_plugin.data.reading.video_frames import chosen, extract, extract_all
-from vieval_plugin.data.t2vscore import BENCHMARK
+from vieval_plugin.benchmarks.benchmark import Preparing
+from vieval_plugin.benchmarks.t2vscore import BENCHMARK
 from vieval_plugin.errors import VievalError
+from vieval_plugin.readers import video_frames
+from vieval_plugin.readers.video_frames import chosen, extract, extract_all
 
 av = pytest.importorskip("av", reason='needs PyAV: pip install "vieval[video]"')
 STEP = 12  # grey levels between frames, wide enough for lossy codecs

@@ -8,17 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
-from vieval_plugin.judges.protocol import (
-    Chat,
-    Judge,
-    Message,
-    Program,
-    Sample,
-    SampleId,
-    Status,
-    Step,
-    Verdict,
-)
+from vieval_plugin.judges.protocol import Chat, Judge, Message, Program, Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import Asked, Read, ScoreAsk, ask_all, ask_scores, reply_schema
 from vieval_plugin.judges.wording import Wording

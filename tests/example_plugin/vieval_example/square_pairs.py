@@ -6,7 +6,7 @@ from itertools import combinations
 from pathlib import Path
 
 from vieval_example import squares
-from vieval_plugin.data.benchmark import Benchmark, known_part
+from vieval_plugin.benchmarks.benchmark import Benchmark, known_part
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Votes
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.votes import ByVotes

@@ -6,7 +6,7 @@ import struct
 import zlib
 from pathlib import Path
 
-from vieval_plugin.data.benchmark import Benchmark, known_part
+from vieval_plugin.benchmarks.benchmark import Benchmark, known_part
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vieval_plugin import tasks
-from vieval_plugin.data import registry as benchmark_registry
-from vieval_plugin.data import vieval_demo
+from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.vlmevalkit import guard, names, tables
 from vieval_plugin.hosts.vlmevalkit.identity import identity_of

@@ -45,8 +45,8 @@ def add(actions: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.files import require_writable
-    from vieval_plugin.harmless import say
+    from vieval_plugin.media.files import require_writable
+    from vieval_plugin.text.escaping import say
     from vieval_plugin.training.adiee import dataset, labels
 
     if not options.folders and not options.outputs:
@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _of_sequences(options: argparse.Namespace) -> tuple[list[LabelledEdit], list[Terms]]:
-    from vieval_plugin.data.sequences import read_sequences
+    from vieval_plugin.benchmarks.sequences import read_sequences
     from vieval_plugin.errors import VievalError
     from vieval_plugin.training.adiee.dataset import Terms
     from vieval_plugin.training.adiee.labels import from_sequence
@@ -87,7 +87,7 @@ def _of_sequences(options: argparse.Namespace) -> tuple[list[LabelledEdit], list
 
 def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]:
     from vieval_plugin.backends import weights
-    from vieval_plugin.backends.networks.clip import load as load_clip
+    from vieval_plugin.backends.metrics.networks.clip import load as load_clip
     from vieval_plugin.errors import VievalError
     from vieval_plugin.run.samples_file import read_samples
     from vieval_plugin.run.summary import failures

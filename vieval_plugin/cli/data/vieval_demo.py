@@ -21,11 +21,11 @@ def add(actions: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.data.sequences.plain import FILE
-    from vieval_plugin.data.vieval_demo.sequences import write_drawn
+    from vieval_plugin.benchmarks.sequences.plain import FILE
+    from vieval_plugin.benchmarks.vieval_demo.sequences import write_drawn
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.files import require_writable
-    from vieval_plugin.harmless import say
+    from vieval_plugin.media.files import require_writable
+    from vieval_plugin.text.escaping import say
 
     if options.count < 1:
         raise VievalError(f"--count {options.count}: draw one sequence or more")

@@ -33,9 +33,9 @@ def add(actions: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.files import require_writable
-    from vieval_plugin.harmless import say
-    from vieval_plugin.results.cards import CARD
+    from vieval_plugin.media.files import require_writable
+    from vieval_plugin.results.training_records import CARD
+    from vieval_plugin.text.escaping import say
     from vieval_plugin.training.adiee import dataset, folder, loop
     from vieval_plugin.training.adiee.held_out import figures
     from vieval_plugin.training.adiee.recipe import Recipe

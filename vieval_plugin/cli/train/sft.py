@@ -23,9 +23,9 @@ def add(actions: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.files import require_writable
-    from vieval_plugin.harmless import say
-    from vieval_plugin.results.cards import CARD
+    from vieval_plugin.media.files import require_writable
+    from vieval_plugin.results.training_records import CARD
+    from vieval_plugin.text.escaping import say
     from vieval_plugin.training.conversations_file import read
     from vieval_plugin.training.sft import tune
     from vieval_plugin.training.tuning import split

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from vieval_plugin import config, tasks
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Scorer
-from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
-from vieval_plugin.harmless import say
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.prompts.descriptions import is_one
 from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.tasks import Task
+from vieval_plugin.text.escaping import say
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.harmless import say
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.records import fingerprint, response_json
-from vieval_plugin.run.announcement import announced
+from vieval_plugin.run.banner import announced
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.runner import require_images
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.escaping import say
 
 
 def is_padding(instance: Instance) -> bool:

@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.harmless import say
-from vieval_plugin.hosts.ending import error_line
+from vieval_plugin.hosts.shutdown import error_line
+from vieval_plugin.text.escaping import say
 
 
 def install() -> None:

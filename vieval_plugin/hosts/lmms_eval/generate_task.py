@@ -13,14 +13,13 @@ from typing import Any
 from lmms_eval.api.instance import Instance
 
 from vieval_plugin import config
-from vieval_plugin.harmless import say
-from vieval_plugin.hosts.ending import tell, vieval_errors
 from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.lmms_eval.answering import is_padding
 from vieval_plugin.hosts.lmms_eval.planning import refuse_plan
 from vieval_plugin.hosts.lmms_eval.task import UNCACHED, JudgeTask
 from vieval_plugin.hosts.output_folders import output_folders
 from vieval_plugin.hosts.requests import GenerateRequest, JudgeRequest
+from vieval_plugin.hosts.shutdown import tell, vieval_errors
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.meta_evaluation.generator_means import by_prompt, with_place
@@ -49,6 +48,7 @@ from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.summary import failures
+from vieval_plugin.text.escaping import say
 
 GENERATE = "vieval_generate"
 MADE = "made_count"

@@ -13,20 +13,20 @@ from lmms_eval.api.instance import Instance
 from lmms_eval.api.model import lmms
 
 from vieval_plugin import config
-from vieval_plugin.backends.server import Usage, server_options
+from vieval_plugin.backends.http.server import Usage, server_options
 from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
-from vieval_plugin.generators import diffusion, image_api
-from vieval_plugin.generators.diffusion import Diffusion
-from vieval_plugin.generators.image_api import ImageApi
-from vieval_plugin.generators.made_elsewhere import MadeElsewhere
-from vieval_plugin.generators.wanted import Wanted
+from vieval_plugin.generation import diffusion, image_api
+from vieval_plugin.generation.diffusion import Diffusion
+from vieval_plugin.generation.image_api import ImageApi
+from vieval_plugin.generation.precomputed_images import MadeElsewhere
+from vieval_plugin.generation.requests import Wanted
 from vieval_plugin.hosts.backbone import given_backbone
-from vieval_plugin.hosts.ending import tell_usage, vieval_errors
 from vieval_plugin.hosts.lmms_eval.answering import is_padding
 from vieval_plugin.hosts.lmms_eval.generate_task import finish
 from vieval_plugin.hosts.lmms_eval.models import HOST
-from vieval_plugin.untrusted import exists, path_of
+from vieval_plugin.hosts.shutdown import tell_usage, vieval_errors
+from vieval_plugin.text.untrusted import exists, path_of
 
 
 class _Generating(lmms):  # type: ignore[misc]

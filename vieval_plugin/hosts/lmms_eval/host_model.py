@@ -15,22 +15,22 @@ from typing import Any
 from lmms_eval.api.instance import GenerationResult, Instance, unwrap_generation_output
 
 from vieval_plugin import config
-from vieval_plugin.backends.batch import answer_in_batches, apart
-from vieval_plugin.backends.server import Usage
-from vieval_plugin.backends.store import Store, key_of, question
+from vieval_plugin.backends.cache.store import Store, key_of, question
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.local.batch import answer_in_batches, apart
 from vieval_plugin.errors import VievalError
-from vieval_plugin.harmless import say
-from vieval_plugin.hosts.ending import tell, vieval_errors
 from vieval_plugin.hosts.lmms_eval.answering import jobs, requests_of, results
 from vieval_plugin.hosts.lmms_eval.likelihood import probabilities, require_known
 from vieval_plugin.hosts.lmms_eval.planning import or_plan
 from vieval_plugin.hosts.requests import JudgeRequest
+from vieval_plugin.hosts.shutdown import tell, vieval_errors
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
-from vieval_plugin.redaction import redacted
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question
 from vieval_plugin.run.runner import judge_in_waves, opened
+from vieval_plugin.text.escaping import say
+from vieval_plugin.text.redaction import redacted
 
 TASK, SPLIT = "vieval_asks", "asks"
 # what hosts write in place of an answer; the last is `async_openai` on a message without content

@@ -13,7 +13,7 @@ from typing import Any
 
 from lmms_eval.api.instance import Instance
 
-from vieval_plugin.backends.checks import log_probability
+from vieval_plugin.backends.reply_checks import log_probability
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Failure, Likelihood, Probabilities, Reply, Status
 

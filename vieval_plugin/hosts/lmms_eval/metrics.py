@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from vieval_plugin.harmless import console
 from vieval_plugin.meta_evaluation.metrics import combine, value
 from vieval_plugin.meta_evaluation.observations import Summary
+from vieval_plugin.text.escaping import console
 
 Value = float | str | None
 Aggregation = Callable[[Sequence[Any]], Value]

@@ -15,16 +15,14 @@ from lmms_eval.api.model import lmms
 from tqdm import tqdm
 
 from vieval_plugin import config
-from vieval_plugin.backends.huggingface import TransformersBackend
-from vieval_plugin.backends.openai import Sampling
-from vieval_plugin.backends.scoring import Scorers
-from vieval_plugin.backends.store import Store
-from vieval_plugin.backends.vllm import VLLMBackend
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.openai import Sampling
+from vieval_plugin.backends.local.huggingface import TransformersBackend
+from vieval_plugin.backends.local.vllm import VLLMBackend
+from vieval_plugin.backends.metrics.opening import Scorers
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
-from vieval_plugin.harmless import say
 from vieval_plugin.hosts.backbone import ForeignHost, given_backbone
-from vieval_plugin.hosts.ending import tell, vieval_errors
 from vieval_plugin.hosts.lmms_eval.answerable import Why, answering, by_scorers
 from vieval_plugin.hosts.lmms_eval.answering import (
     generation_of,
@@ -37,6 +35,7 @@ from vieval_plugin.hosts.lmms_eval.answering import (
 from vieval_plugin.hosts.lmms_eval.planning import or_plan, plan_by_server, refuse_plan
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.serving import judge_by_server
+from vieval_plugin.hosts.shutdown import tell, vieval_errors
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.records import response_json
 from vieval_plugin.results import replay
@@ -46,7 +45,8 @@ from vieval_plugin.run.router import without_models
 from vieval_plugin.run.runner import judge_in_waves, opened
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.tasks import Task
-from vieval_plugin.untrusted import path_of
+from vieval_plugin.text.escaping import say
+from vieval_plugin.text.untrusted import path_of
 
 HOST = ForeignHost(
     "vieval_openai", "--model_args model=...,base_url=...", "lmms-eval writes model arguments into the results"

@@ -16,7 +16,6 @@ from lmms_eval.api.instance import GenerationResult, Instance
 from vieval_plugin import config
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.harmless import say
 from vieval_plugin.hosts.lmms_eval.answering import is_padding
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
@@ -25,6 +24,7 @@ from vieval_plugin.results.documents import read_response
 from vieval_plugin.run.jobs import Apart, Job
 from vieval_plugin.run.plan import VARIABLE, Pilot, Spent, drawn, is_planned, pilot, plan, require_answered, to_ask
 from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.text.escaping import say
 
 JudgeAll: TypeAlias = Callable[[Any, list[Instance]], list[GenerationResult]]
 

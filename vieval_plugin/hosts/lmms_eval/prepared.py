@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from vieval_plugin import config
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.lmms_eval.answerable import Why, WhyNot
 from vieval_plugin.hosts.task_data import samples_of

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vieval_plugin import config
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.hosts.lmms_eval.answerable import PartOfGroup
 from vieval_plugin.hosts.task_data import rating_of
 from vieval_plugin.judges import registry as judge_registry

@@ -13,11 +13,11 @@ from lmms_eval.api.instance import Instance
 from lmms_eval.api.task import ConfigurableTask
 
 from vieval_plugin import config
-from vieval_plugin.data import registry as benchmark_registry
-from vieval_plugin.hosts.ending import vieval_errors
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.lmms_eval.model_identity import ModelIdentity
 from vieval_plugin.hosts.requests import JudgeRequest
+from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.hosts.task_data import as_rated, rating_of, samples_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.meta_evaluation.metrics import higher_is_better, names

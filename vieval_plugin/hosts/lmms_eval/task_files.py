@@ -13,10 +13,10 @@ import yaml
 
 import vieval_plugin.task_configs
 from vieval_plugin import tasks
-from vieval_plugin.data import registry as benchmark_registry
-from vieval_plugin.data.benchmark import Benchmark
-from vieval_plugin.files import write_whole
+from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.judges import registry as judge_registry
+from vieval_plugin.media.files import write_whole
 from vieval_plugin.tasks import Task, TaskGroup, TaskRow
 
 FOLDER = Path(vieval_plugin.task_configs.__path__[0])

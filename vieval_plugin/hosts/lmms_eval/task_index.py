@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin import tasks
-from vieval_plugin.data import registry as benchmark_registry
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.ending import vieval_errors
 from vieval_plugin.hosts.lmms_eval import answerable, model_identity, prepared, tables, task_files
+from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.tasks import Task, TaskGroup
 
 _ALIKE = 0.8

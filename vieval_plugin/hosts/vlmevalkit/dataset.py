@@ -12,15 +12,15 @@ from vlmeval.smp import load
 
 from vieval_plugin import config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.files import write_whole
-from vieval_plugin.harmless import csv_text
-from vieval_plugin.hosts.ending import one_line
+from vieval_plugin.hosts.shutdown import one_line
 from vieval_plugin.hosts.task_data import samples_of
 from vieval_plugin.hosts.vlmevalkit import names, tables
 from vieval_plugin.hosts.vlmevalkit.results import SheetCell, VerdictFiles, finish, read_cell
 from vieval_plugin.judges.contests import Judged
+from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import target_json
 from vieval_plugin.results.documents import read_record
+from vieval_plugin.text.escaping import csv_text
 
 LIMIT: list[int] = []
 """How many rows `vieval vlmevalkit --limit` leaves of a dataset; empty for all."""

@@ -17,12 +17,11 @@ from vlmeval.smp import load
 from vieval_plugin import config
 from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
-from vieval_plugin.files import write_whole
-from vieval_plugin.harmless import say
-from vieval_plugin.hosts.ending import one_line, tell
 from vieval_plugin.hosts.output_folders import output_folders
+from vieval_plugin.hosts.shutdown import one_line, tell
 from vieval_plugin.hosts.vlmevalkit import judging
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
+from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import lines_of
 from vieval_plugin.run.backbones import JUDGE
 from vieval_plugin.run.evaluate import OWN, evaluate, provenance_of
@@ -31,8 +30,9 @@ from vieval_plugin.run.output_files import trusted_folders
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.samples_file import write_verdicts
-from vieval_plugin.untrusted import path_of
-from vieval_plugin.yaml_json import read_json
+from vieval_plugin.text.escaping import say
+from vieval_plugin.text.untrusted import path_of
+from vieval_plugin.text.yaml_json import read_json
 
 _SUFFIX = "/chat/completions"
 _BAGEL = Path("output_image")

@@ -24,7 +24,7 @@ class Finder:
             def exec_module(module):  # type: ignore[no-untyped-def]
                 execute(module)
                 try:
-                    from vieval_plugin.hosts.ending import one_line
+                    from vieval_plugin.hosts.shutdown import one_line
                     from vieval_plugin.hosts.vlmevalkit import register
                 except ModuleNotFoundError as error:
                     print(

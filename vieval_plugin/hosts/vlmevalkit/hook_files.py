@@ -7,8 +7,8 @@ import sysconfig
 from pathlib import Path
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.files import write_whole
 from vieval_plugin.hosts.vlmevalkit import hook
+from vieval_plugin.media.files import write_whole
 
 _MODULE = "_vieval_vlmevalkit_hook"
 

@@ -15,20 +15,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.backends.batch import answer_in_batches, apart
-from vieval_plugin.backends.server import Usage
-from vieval_plugin.backends.store import Store, key_of, question
+from vieval_plugin.backends.cache.store import Store, key_of, question
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.local.batch import answer_in_batches, apart
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.harmless import say
 from vieval_plugin.hosts.vlmevalkit.messages import interleaved
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
-from vieval_plugin.redaction import redacted
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question
 from vieval_plugin.run.runner import judge_each, opened
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.escaping import say
+from vieval_plugin.text.redaction import redacted
 
 _FAILURE = "Failed to obtain answer"
 _IN_A_ROW = 3

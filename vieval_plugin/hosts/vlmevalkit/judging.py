@@ -19,7 +19,7 @@ from vlmeval.smp import LMUDataRoot, get_rank_and_world_size
 
 from vieval_plugin import config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.ending import one_line, tell
+from vieval_plugin.hosts.shutdown import one_line, tell
 from vieval_plugin.hosts.vlmevalkit import leftovers, names
 from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
 from vieval_plugin.hosts.vlmevalkit.host_model import HostModel

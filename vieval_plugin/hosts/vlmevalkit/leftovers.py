@@ -9,8 +9,8 @@ from typing import Any
 
 from vlmeval.smp import load
 
-from vieval_plugin.harmless import say
 from vieval_plugin.hosts.vlmevalkit.results import VerdictFiles, read_cell
+from vieval_plugin.text.escaping import say
 
 _SHEETS = (".xlsx", ".tsv", ".json")
 _PICKLES = ("_PREV.pkl", "_checkpoint.pkl", "_supp.pkl")

@@ -7,10 +7,10 @@ import hashlib
 import re
 from pathlib import Path
 
-from vieval_plugin.backends.encoding import encode
-from vieval_plugin.files import write_whole
+from vieval_plugin.backends.http.image_encoding import encode
 from vieval_plugin.judges.protocol import Chat, Image, Message
-from vieval_plugin.untrusted import exists
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.text.untrusted import exists
 
 _SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg"}
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from vieval_plugin import config
-from vieval_plugin.backends.huggingface import TransformersBackend
-from vieval_plugin.backends.openai import Sampling
-from vieval_plugin.backends.scoring import Scorers
-from vieval_plugin.backends.store import Store
-from vieval_plugin.backends.vllm import VLLMBackend
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.openai import Sampling
+from vieval_plugin.backends.local.huggingface import TransformersBackend
+from vieval_plugin.backends.local.vllm import VLLMBackend
+from vieval_plugin.backends.metrics.opening import Scorers
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.backbone import ForeignHost, given_backbone
-from vieval_plugin.hosts.ending import one_line
 from vieval_plugin.hosts.serving import judge_by_server
+from vieval_plugin.hosts.shutdown import one_line
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import without_models

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.files import write_whole
 from vieval_plugin.judges.protocol import Status, Verdict
-from vieval_plugin.yaml_json import read_json
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.text.yaml_json import read_json
 
 FAILED = "Failed to obtain answer via API."
 """What the host counts as a failed call, and asks again with --reuse."""

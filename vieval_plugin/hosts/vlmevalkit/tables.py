@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
-from vieval_plugin.data import registry as benchmark_registry
 from vieval_plugin.hosts.task_data import as_rated, rating_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Status

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vieval_plugin.records import Run
-from vieval_plugin.yaml_json import read_json
+from vieval_plugin.text.yaml_json import read_json
 
 
 def durations(runs: Sequence[Run]) -> dict[tuple[str, str], str]:

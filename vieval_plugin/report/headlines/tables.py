@@ -6,7 +6,7 @@ import math
 
 from vieval_plugin.meta_evaluation.headline import HeadlineNumber
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.report.headlines.boards import Board, BoardRow
+from vieval_plugin.report.headlines.leaderboards import Board, BoardRow
 from vieval_plugin.report.headlines.words import shown
 
 

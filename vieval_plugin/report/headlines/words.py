@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from vieval_plugin.meta_evaluation.headline import HeadlineNumber
-from vieval_plugin.report.headlines.boards import Board, BoardRow
+from vieval_plugin.report.headlines.leaderboards import Board, BoardRow
 
 _NAMED = 3
 """So many rows are named in a sentence, and of more their number is said."""

@@ -16,22 +16,22 @@ from typing import Any
 from markupsafe import Markup
 from tqdm import tqdm
 
-from vieval_plugin.data.benchmark import Benchmark
+from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.meta_evaluation.headline import Breakdown, HeadlineNumber
 from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.tables import Table, Tables
-from vieval_plugin.offline_page import policy, template
 from vieval_plugin.records import Run
-from vieval_plugin.report.headlines.boards import Board
+from vieval_plugin.report.headlines.leaderboards import Board
 from vieval_plugin.report.headlines.tables import headline_table
 from vieval_plugin.report.headlines.words import sentences
-from vieval_plugin.report.page.cards import Card, Samples, ShownVerdict, card_of
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
 from vieval_plugin.report.page.gallery import SAMPLED, chosen, order
 from vieval_plugin.report.page.glossary import GLOSSARY
 from vieval_plugin.report.page.scatters import ScatterRow, scatter_rows
 from vieval_plugin.report.page.thumbnails import Thumbnails
+from vieval_plugin.report.page.tiles import Card, Samples, ShownVerdict, card_of
+from vieval_plugin.text.html_page import policy, template
 
 MOST_ROWS = 10_000
 """Of the samples without a card, how many a page lists."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from vieval_plugin.harmless import html
 from vieval_plugin.meta_evaluation.headline import HeadlineNumber
+from vieval_plugin.text.escaping import html
 
 _LINE, _NAMES, _WIDTH = 26, 230, 640
 _PANEL, _EDGE = 168, 26

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.records import Record, Run
-from vieval_plugin.report.headlines.boards import Board
+from vieval_plugin.report.headlines.leaderboards import Board
 from vieval_plugin.report.page.charts import Point, scatter
 
 MOST_JUDGES = 6

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.yaml_json import read_json
+from vieval_plugin.text.yaml_json import read_json
 
 
 def read_rows(path: Path) -> dict[str, Any]:

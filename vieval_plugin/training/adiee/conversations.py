@@ -10,7 +10,7 @@ from typing import Any
 
 import PIL.Image
 
-from vieval_plugin.backends.networks.value_head import beside
+from vieval_plugin.backends.metrics.networks.value_head import beside
 from vieval_plugin.backends.weights import library
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from vieval_plugin.backends.weights import identity, library
-from vieval_plugin.files import write_whole
 from vieval_plugin.judges.adiee.question import answer_text, form_of, question_text
+from vieval_plugin.media.files import write_whole
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.descriptions import FILE
 from vieval_plugin.training.adiee.held_out import Figures
@@ -20,7 +20,7 @@ from vieval_plugin.training.adiee.labels import LabelledEdit
 from vieval_plugin.training.adiee.loop import Curve
 from vieval_plugin.training.adiee.network import TOKEN, Trained, merged
 from vieval_plugin.training.adiee.recipe import Recipe
-from vieval_plugin.training.card import write_card
+from vieval_plugin.training.training_record import write_card
 
 HEAD = "head.safetensors"
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vieval_plugin.data.sequences import EditingSequence, label, triples
+from vieval_plugin.benchmarks.sequences import EditingSequence, label, triples
 
 _HALFWAY = 0.5  # the label of a strong editor's output that may not be right
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from vieval_plugin.backends.towers import Tower
+from vieval_plugin.backends.metrics.encoders import Tower
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image, Sample

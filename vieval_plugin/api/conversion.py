@@ -1,0 +1,253 @@
+"""Images and samples as people have them in Python -> those of the protocol."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sized
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import numpy as np
+import PIL.Image
+from numpy.typing import NDArray
+
+from vieval_plugin import images
+from vieval_plugin.backends.daemon_pool import DaemonPool
+from vieval_plugin.backends.image_tools.highlight import as_jpeg
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import MAX_PIXELS
+from vieval_plugin.judges.arguments import described, require_several
+from vieval_plugin.judges.contests import Contest, Judged
+from vieval_plugin.judges.protocol import Image, Sample
+from vieval_plugin.media import png
+from vieval_plugin.readers.sample_rows import BadLine, samples_of_row
+from vieval_plugin.run.evaluate import OWN
+from vieval_plugin.text.redaction import redacted
+
+T = TypeVar("T")
+Format: TypeAlias = Literal["png", "jpeg"]
+GivenImage: TypeAlias = "Image | str | os.PathLike[str] | bytes | PIL.Image.Image | NDArray[Any]"
+"""A path, a file's bytes, a picture of Pillow, or an array of pixels, which may be a tensor in main memory."""
+
+_BATCH_AXES = 4
+_END = object()
+_WORTH_THREADS = 4  # to start them takes as long as to write an image
+_IMAGES = "a path, the bytes of a file, a PIL image, or an array (height, width, 3) of 0 to 255 as uint8 or of 0 to 1 as floats"
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def image(value: Any, form: Format = "png") -> Image:
+    """An image of the protocol.
+
+    Files and bytes are taken as they are and read later. Pictures and arrays become files here: PNG, which loses nothing,
+    or with `form` "jpeg" JPEG of quality 95 with all colours, which is quicker and a third of the size.
+
+    Raises:
+        VievalError: it is none of what can be taken, in a line that says what can.
+
+    >>> image(np.zeros((2, 2, 3), np.uint8))
+    Image(72 bytes)
+    """
+    _require_image(value)
+    if isinstance(value, Image):
+        return value
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return Image(bytes(value))
+    if isinstance(value, (str, os.PathLike)):
+        return Image(Path(os.fsdecode(value)))
+    if isinstance(value, PIL.Image.Image):
+        return _of_picture(value, form)
+    return _of_picture(PIL.Image.fromarray(_pixels(value)), form)
+
+
+def _require_image(value: Any) -> None:
+    """VievalError for what is no image, as far as that is seen before anything is read, copied or converted."""
+    if isinstance(value, str) and _ADDRESS.match(value) and not os.path.exists(value):
+        address = redacted(value).partition("?")[0][:100]
+        raise VievalError(f"an image is an address, not a file here: {address}; download it and pass its path")
+    if isinstance(value, PIL.Image.Image):
+        _require_area(value.height, value.width)
+    elif not isinstance(value, (Image, bytes, bytearray, memoryview, str, os.PathLike)):
+        if not hasattr(value, "__array__"):
+            raise VievalError(f"{described(value)} is no image; pass {_IMAGES}")
+        _require_layout(value)
+
+
+def _require_layout(array: Any) -> None:
+    """VievalError for an array whose shape or type is not that of an image; one that tells neither is looked at later."""
+    if isinstance(shape := getattr(array, "shape", None), tuple):
+        _require_shape(shape)
+    _require_dtype(array)
+
+
+def _require_shape(shape: tuple[int, ...]) -> None:
+    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[-1] not in (1, 3, 4)):
+        turned = "; turn it by transpose(1, 2, 0) (of a tensor: permute)" if shape[:1] in ((3,), (1,)) else ""
+        raise VievalError(f"an array of shape {tuple(shape)} is no image; pass (height, width, 3){turned}")
+    _require_area(*shape[:2])
+
+
+def _require_dtype(array: Any) -> None:
+    dtype = getattr(array, "dtype", None)  # of a tensor it is none of numpy's
+    if isinstance(dtype, np.dtype) and dtype != np.uint8 and dtype.kind not in "bf":
+        raise VievalError(f"an array of {dtype} is no image; pass uint8 of 0 to 255 or floats of 0 to 1")
+
+
+def _require_area(height: int, width: int) -> None:
+    if height * width > MAX_PIXELS:
+        raise VievalError(f"an image has {width}x{height} pixels, more than 100 megapixels")
+    if not height or not width:
+        raise VievalError("an image has no pixels")
+
+
+def _of_picture(picture: PIL.Image.Image, form: Format) -> Image:
+    try:
+        shown = images.as_shown(picture)
+    except VievalError:
+        raise
+    except Exception as error:  # a picture of a file is only read now
+        raise VievalError(f"an image of PIL cannot be read: {' '.join(str(error).split())[:200]}") from None
+    pixels = np.asarray(shown)
+    return images.vouch(as_jpeg(pixels) if form == "jpeg" else Image(png.written(pixels)))
+
+
+def _pixels(value: Any) -> NDArray[np.uint8]:
+    """Pixels of any array as (height, width, 3 or 4), or (height, width) for grey, of 8 bits."""
+    try:
+        array = np.asarray(value)
+    except Exception:
+        raise VievalError(f"{described(value)} cannot be made an array; of a tensor pass .detach().cpu()") from None
+    _require_layout(array)
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise VievalError("an array has pixels that are masked; say what they show by filled(...)")
+    if array.ndim == 3 and array.shape[-1] == 1:
+        array = array[..., 0]
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype == bool:
+        return array.astype(np.uint8) * 255
+    if not (array.min() >= 0 and array.max() <= 1):
+        raise VievalError(
+            "an array of floats with values that are not from 0 to 1 is no image; pass (images / 2 + 0.5).clip(0, 1) "
+            "for values from -1 to 1, or uint8 for values from 0 to 255"
+        )
+    pixels: NDArray[np.uint8] = (array * 255).round().astype(np.uint8)
+    return pixels
+
+
+def columns(several: Mapping[str, Any], prompts: Any, form: Format = "png") -> tuple[list[list[Image]], list[str]]:
+    """Images and their prompts, as many of each.
+
+    They are read in step, so that one without an end is read no further than the shortest, and all are looked at
+    before the first is converted.
+
+    Args:
+        several: by the name that messages call them, sequences of images or batches (number, height, width, 3).
+        prompts: as many texts, or one text for all.
+        form: as for `image`.
+
+    Raises:
+        VievalError: they are not as many, or one is no image or no text.
+    """
+    for name, values in several.items():
+        _require_batch(values, name)
+    named = dict(several)
+    if not isinstance(prompts, str):
+        require_several(prompts, "prompts", "a list of texts, or one text for all")
+        named["prompts"] = prompts
+    listed = dict(zip(named, _in_step(named), strict=True))
+    texts = listed.pop("prompts", None)
+    texts = [prompts] * len(next(iter(listed.values()))) if texts is None else texts
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        raise VievalError(f"prompts hold {described(wrong[0])}; pass texts")
+    for name, values in listed.items():
+        for number, value in enumerate(values):
+            _at(name, number, _require_image, value)
+    return [_converted(name, values, form) for name, values in listed.items()], texts
+
+
+def _require_batch(values: Any, name: str) -> None:
+    """VievalError for what is not several images: for a batch, by its shape and type."""
+    if isinstance(values, (os.PathLike, PIL.Image.Image, Image)):
+        raise VievalError(f"{name} is {described(values)}; pass a list of images")
+    if isinstance(shape := getattr(values, "shape", None), tuple):
+        if len(shape) != _BATCH_AXES:
+            raise VievalError(
+                f"{name} is an array of shape {tuple(shape)}; pass a list of images, or (number, height, width, 3)"
+            )
+        _require_shape(shape[1:])
+        _require_dtype(values)
+    require_several(values, name, "a list of images")
+
+
+def _in_step(named: Mapping[str, Any]) -> list[list[Any]]:
+    """The values of iterables of equal length; VievalError where one ends before another."""
+    rows: list[tuple[Any, ...]] = []
+    for row in zip_longest(*named.values(), fillvalue=_END):
+        if any(value is _END for value in row):
+            ended = {name for name, value in zip(named, row, strict=True) if value is _END}
+            counts = [_count(name, values, len(rows) if name in ended else None) for name, values in named.items()]
+            raise VievalError(f"{' and '.join(counts)}; pass as many of each, or one text for all prompts")
+        rows.append(row)
+    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in named]
+
+
+def _count(name: str, values: Any, read: int | None) -> str:
+    if read is None and isinstance(values, Sized):
+        read = len(values)
+    return f"{'more' if read is None else read} {name}"
+
+
+def _converted(name: str, values: list[Any], form: Format) -> list[Image]:
+    def convert(number: int) -> Image:
+        return _at(name, number, image, values[number], form)
+
+    if len(values) < _WORTH_THREADS:
+        return list(map(convert, range(len(values))))
+    with DaemonPool(name="write") as pool:
+        return list(pool.map(convert, range(len(values))))
+
+
+def _at(name: str, number: int, call: Callable[..., T], *arguments: Any) -> T:
+    """The result of a call about one of several; a VievalError says about which."""
+    try:
+        return call(*arguments)
+    except VievalError as error:
+        raise VievalError(f"{name}[{number}]: {error}") from None
+
+
+def samples(values: Any, kind: str | None = None, form: Format = "png") -> list[Judged]:
+    """Samples and contests as they are, and samples from mappings with the keys of a samples file.
+
+    Args:
+        values: `Sample`, `Contest`, or mappings such as `{"images": {"output": ...}, "texts": {"prompt": ...}}`.
+        kind: that of mappings which name none.
+
+    Raises:
+        VievalError: names the first that is none of these, by its number from 0.
+    """
+    require_several(values, "samples", "a list of samples")
+    return [one for number, value in enumerate(values) for one in _samples(number, value, kind, form)]
+
+
+def _samples(number: int, value: Any, kind: str | None, form: Format) -> Iterator[Judged]:
+    if isinstance(value, (Sample, Contest)):
+        yield value
+        return
+    if not isinstance(value, Mapping):
+        raise VievalError(
+            f'sample {number}: {described(value)} is no sample; pass {{"kind": "tig", "images": {{"output": ...}}, '
+            '"texts": {"prompt": ...}} or a vieval_plugin.Sample'
+        )
+    held = value.get("images", {})
+    if not isinstance(held, Mapping):
+        raise VievalError(f'sample {number}: images must map roles to images, as {{"output": ...}}')
+    try:
+        shown = {str(role): image(one, form) for role, one in held.items()}
+        for sample, _ in samples_of_row(Path(), number, {**value, "images": {}}, kind, OWN):
+            yield replace(sample, images=shown)
+    except (BadLine, VievalError) as error:
+        raise VievalError(f"sample {number}: {error}") from None

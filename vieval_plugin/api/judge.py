@@ -1,0 +1,287 @@
+"""A judge that stays open: connections, store and networks are there for one image or a million."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vieval_plugin.api import conversion
+from vieval_plugin.api.backbone import with_backbone
+from vieval_plugin.api.conversion import Format, GivenImage
+from vieval_plugin.api.resources import Opened
+from vieval_plugin.api.verdicts import Verdicts, main_aspect, no_aspect
+from vieval_plugin.config import Config
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.arguments import named_arguments, require
+from vieval_plugin.judges.contests import Contest
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
+from vieval_plugin.run.evaluate import OWN
+from vieval_plugin.run.loop import CLOSED
+from vieval_plugin.run.prepare import prepare, unjudged
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.scheduler import Outcome
+
+INTERRUPTED = "the run was interrupted before it was judged"
+_TIG = "tig"
+
+
+class Judge:
+    """A judge of images, with its model and its store open until it is closed.
+
+    It is used from a script, a notebook, a thread or a training loop alike; each method has a form whose name ends in
+    `_async`, for `await`. One judge may be asked from several threads at once. `with` closes it, and so does the end of
+    the program.
+
+    Args:
+        name: the judge; `vieval tasks` lists them.
+        model: its backbone, as the server knows it (default: `backbones.judge` of the options; judges that measure need none).
+        base_url: the address of that server, or several, each ending in /v1.
+        setting: one of the judge's settings, such as "1shot" (default: its plain one).
+        scorer: weights of a judge that measures with a network: a name, a folder or a file (default: its own).
+        options: what an options file says, as a mapping or a `Config` (default: the file that VIEVAL_CONFIG names).
+        fresh: ask anew at each call whatever the store holds, for a model that is being trained under one name.
+        image_format: how pictures and arrays are written for a server: "png", which loses nothing, or "jpeg" of quality 95.
+        bar: whether calls show a progress bar.
+        backbone: further fields of the backbone, such as `num_concurrent=64`, `temperature=0.0`, `api_key_env="NAME"`.
+
+    Raises:
+        VievalError: an unknown judge, setting or option, with the nearest that there is.
+
+    >>> judge = Judge("sharpness", options={"store": {"use": False}})
+    >>> noise = np.random.RandomState(0).random_sample((2, 64, 64, 3))
+    >>> judge.score(noise, "grains of sand").round(2).tolist()
+    [0.88, 0.88]
+    >>> judge.close()
+    """
+
+    @named_arguments
+    def __init__(
+        self,
+        name: str = "viescore",
+        *,
+        model: str | None = None,
+        base_url: str | Sequence[str] | None = None,
+        setting: str | None = None,
+        scorer: str | None = None,
+        options: Config | Mapping[str, Any] | None = None,
+        fresh: bool = False,
+        image_format: Format = "png",
+        bar: bool = False,
+        **backbone: Any,
+    ) -> None:
+        require(name, str, "Judge(name)", "the name of a judge; `vieval tasks` lists them")
+        for argument, text in (("model", model), ("setting", setting), ("scorer", scorer)):
+            require(text, (str, type(None)), f"Judge({argument})", "a text")
+        for argument, switch in (("fresh", fresh), ("bar", bar)):
+            require(switch, bool, f"Judge({argument})", "True or False")
+        if image_format not in ("png", "jpeg"):
+            raise VievalError(f'image_format is "png" or "jpeg", not {image_format!r}')
+        named = {"model": model, "base_url": base_url, **backbone}
+        arguments = [argument for argument in inspect.signature(Judge).parameters if argument != "backbone"]
+        self.options = with_backbone(options, named, arguments)
+        if scorer is not None:
+            self.options = self.options.scored_by({"model": scorer})
+        self._prepared = prepare(name, setting, self.options)
+        if scorer is not None and not (self._prepared.spec.scored or self._prepared.spec.by_scorer):
+            raise VievalError(f"{name} measures with no network, so there is nothing that Judge(scorer) could replace")
+        self.aspects = self._prepared.spec.aspects
+        self.progress = Progress()
+        self.last = Verdicts((), (), self.aspects)
+        self._fresh, self._format, self._bar = fresh, image_format, bar
+        self._open: Opened | None = None
+        self._opening = threading.Lock()
+
+    def __repr__(self) -> str:
+        spec, backbone = self._prepared.spec, self.options.backbones.get("judge")
+        return f"<Judge {spec.name}{f' by {backbone.model}' if backbone and not spec.scored else ''}>"
+
+    def __reduce__(self) -> tuple[Callable[[], Judge], tuple[()]]:
+        """Open again where a copy is used, or in the process that it is sent to; keys stay in the environment."""
+        judge, setting = self._prepared.spec.name, self._prepared.setting
+        again = partial(type(self), judge, setting=setting, options=self.options, fresh=self._fresh, bar=self._bar)
+        return partial(again, image_format=self._format), ()
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Judge:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        """Let go of connections and store; the next call opens them again."""
+        with self._opening:
+            opened, self._open = self._open, None
+        if opened is not None:
+            self._ending.detach()
+            opened.close()
+
+    def __call__(self, samples: Iterable[Any], *, kind: str | None = None) -> Verdicts:
+        """Judge samples.
+
+        Args:
+            samples: each a `Sample`, a `Contest`, or a mapping such as
+                `{"kind": "tie", "images": {"source": ..., "output": ...}, "texts": {"instruction": ...}}` with the keys of a
+                samples file. An image is a path, the bytes of a file, a PIL image, or an array (height, width, 3).
+            kind: that of mappings which name none.
+
+        Returns:
+            A verdict a sample, in order; a failed call is a verdict with a status.
+
+        Raises:
+            VievalError: what is given is no samples, or the run cannot go on at all.
+            KeyboardInterrupt: it was interrupted; `last` has the verdicts so far, `missing` for the others.
+        """
+        return self._waited(conversion.samples(samples, kind, self._format))
+
+    async def judge_async(self, samples: Iterable[Any], *, kind: str | None = None) -> Verdicts:
+        """`judge(samples)` for a running event loop."""
+        return await self._awaited(await asyncio.to_thread(conversion.samples, samples, kind, self._format))
+
+    @named_arguments
+    def score(
+        self, images: Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
+    ) -> NDArray[np.float64]:
+        """How good each image is for its prompt.
+
+        Args:
+            images: a sequence of images, or a batch (number, height, width, 3).
+            prompts: as many texts, or one for all.
+            aspect: which score (default: O where the judge rates it, else its first).
+
+        Returns:
+            Scores in [0, 1], those of a reward model on its own scale, shape (number,); NaN where a call failed.
+
+        Raises:
+            VievalError: what is given are no images and texts, the judge rates no such images, or its server is away.
+        """
+        self._require_aspect(aspect or main_aspect(self.aspects))
+        return self._waited(self._pairs(images, prompts)).scores(aspect)
+
+    async def score_async(
+        self, images: Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
+    ) -> NDArray[np.float64]:
+        """`score` for a running event loop."""
+        self._require_aspect(aspect or main_aspect(self.aspects))
+        pairs = await asyncio.to_thread(self._pairs, images, prompts)
+        return (await self._awaited(pairs)).scores(aspect)
+
+    @named_arguments
+    def compare(
+        self, a: Iterable[GivenImage], b: Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
+    ) -> NDArray[np.float64]:
+        """Which of two images is better for its prompt.
+
+        Args:
+            a: a sequence of images, or a batch (number, height, width, 3).
+            b: as many.
+            prompts: as many texts, or one for all.
+            aspect: which score is compared, of judges that score (default: O where the judge rates it, else its first).
+
+        Returns:
+            How far `a` is preferred to `b`, in [-1, 1], shape (number,): above 0 where it is better, 0 for a tie, NaN where a
+            call failed. Of a judge of pairs it is the mean over both orders, of one that scores the difference of scores.
+        """
+        if aspect:
+            self._require_aspect(aspect)
+        return self._waited(self._contests(a, b, prompts)).preferences(aspect)
+
+    async def compare_async(
+        self, a: Iterable[GivenImage], b: Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
+    ) -> NDArray[np.float64]:
+        """`compare` for a running event loop."""
+        if aspect:
+            self._require_aspect(aspect)
+        contests = await asyncio.to_thread(self._contests, a, b, prompts)
+        return (await self._awaited(contests)).preferences(aspect)
+
+    def _require_aspect(self, aspect: str) -> None:
+        if aspect not in self.aspects:
+            raise no_aspect(aspect, self.aspects)
+
+    def _pairs(self, images: Any, prompts: Any) -> list[Sample]:
+        self._require_prompted()
+        [outputs], texts = conversion.columns({"images": images}, prompts, self._format)
+        return [_sample("", number, *pair) for number, pair in enumerate(zip(outputs, texts, strict=True))]
+
+    def _contests(self, a: Any, b: Any, prompts: Any) -> list[Contest]:
+        self._require_prompted()
+        [first, second], texts = conversion.columns({"images a": a, "images b": b}, prompts, self._format)
+        return [
+            Contest(
+                SampleId(OWN, _TIG, "", str(number)),
+                (_sample("a", number, image_a, prompt), _sample("b", number, image_b, prompt)),
+            )
+            for number, (image_a, image_b, prompt) in enumerate(zip(first, second, texts, strict=True))
+        ]
+
+    def _require_prompted(self) -> None:
+        """VievalError for a judge that rates no images made from a prompt alone."""
+        spec = self._prepared.spec
+        if spec.rates == "sample" and not spec.kinds([_TIG]):
+            raise VievalError(
+                f"{spec.name} judges no images made from a prompt alone ({_TIG}), but {', '.join(spec.needs)}; "
+                "call the judge with samples of these kinds"
+            )
+
+    async def _judged(self, opened: Opened, samples: Sequence[Sample | Contest]) -> Verdicts:
+        """In the judge's own loop; `last` has what is there, however it ends."""
+        outcomes: dict[int, Outcome] = {}
+        ending = ""
+        opened.runs += 1
+        try:
+            session = await opened.session()
+            if self._fresh:
+                session.ask_anew()
+            await session.judge(samples, self._prepared, outcomes, self._bar)
+        except BaseException as error:
+            ending = str(error) if isinstance(error, VievalError) else INTERRUPTED
+            if opened.loop.closing:
+                raise VievalError(CLOSED) from error
+            if opened.runs == 1:  # what was asked and not awaited any more must not go on
+                await opened.shut()
+            raise
+        finally:
+            opened.runs -= 1
+            absent = Outcome(unjudged(Status.MISSING, ending))
+            verdicts = [outcomes.get(number, absent).verdict for number in range(len(samples))]
+            self.last = Verdicts(samples, verdicts, self.aspects)
+        return self.last
+
+    def _opened(self) -> Opened:
+        with self._opening:
+            if self._open is None or self._open.process != os.getpid():  # a loop does not outlive a fork
+                self._open = Opened(self.options, self.progress)
+                self._ending = weakref.finalize(self, self._open.close)
+            return self._open
+
+    def _waited(self, samples: Sequence[Sample | Contest]) -> Verdicts:
+        opened = self._opened()
+        return opened.loop.call(self._judged(opened, samples))
+
+    async def _awaited(self, samples: Sequence[Sample | Contest]) -> Verdicts:
+        opened = self._opened()
+        return await asyncio.wrap_future(opened.loop.begin(self._judged(opened, samples)))
+
+
+def _sample(image_model: str, number: int, image: Image, prompt: str) -> Sample:
+    return Sample(SampleId(OWN, _TIG, image_model, str(number)), {"output": image}, {"prompt": prompt})

@@ -1,0 +1,178 @@
+"""Verdicts in order, as arrays, as a table of pandas, and as a table with pictures where a notebook shows them."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, Judged, candidates_of
+from vieval_plugin.judges.protocol import Sample, Verdict
+from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
+from vieval_plugin.text.escaping import console
+
+SHOWN = 50
+"""Rows of a notebook's table; the others are only counted."""
+_LONGEST = 300
+_VOTES = {"first": 1.0, "second": -1.0, "tie": 0.0, "both_good": 0.0, "both_bad": 0.0, "1>2": 1.0, "2>1": -1.0}
+
+
+class Verdicts(Sequence[Verdict]):
+    """What a judge said of samples or contests, in their order.
+
+    - `samples` are what was judged, `aspects` the aspects that the judge rates;
+    - `scores("SC")` are its scores as an array, `preferences()` which candidates it prefers;
+    - `to_pandas()` is a table with a row a sample; a notebook shows the first with their pictures.
+    """
+
+    def __init__(self, samples: Sequence[Judged], verdicts: Sequence[Verdict], aspects: Sequence[str]) -> None:
+        self.samples, self.aspects = tuple(samples), tuple(aspects)
+        self._verdicts = tuple(verdicts)
+
+    def __len__(self) -> int:
+        return len(self._verdicts)
+
+    @overload
+    def __getitem__(self, place: int) -> Verdict: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Verdicts: ...
+
+    def __getitem__(self, place: int | slice) -> Verdict | Verdicts:
+        if isinstance(place, slice):
+            return Verdicts(self.samples[place], self._verdicts[place], self.aspects)
+        return self._verdicts[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list
+
+    def __repr__(self) -> str:
+        counted = ", ".join(f"{status} {n}" for status, n in Counter(str(one.status) for one in self).most_common())
+        means = ", ".join(
+            f"{aspect} {np.nanmean(scores):.3f}"
+            for aspect in self.aspects
+            if not np.isnan(scores := self.scores(aspect)).all()
+        )
+        return f"<{len(self)} verdicts: {counted or 'none'}{'; mean ' if means else ''}{means}>"
+
+    def scores(self, aspect: str = "") -> NDArray[np.float64]:
+        """The scores of an aspect (default: O where the judge rates it), in [0, 1], shape (number,); NaN where there is none.
+
+        Raises:
+            VievalError: the judge rates no such aspect.
+        """
+        aspect = aspect or main_aspect(self.aspects)
+        if aspect not in self.aspects:
+            raise no_aspect(aspect, self.aspects)
+        return np.array([one.scores.get(aspect, math.nan) for one in self], dtype=float)
+
+    def preferences(self, aspect: str = "") -> NDArray[np.float64]:
+        """Of contests of two: how far the first candidate is preferred, in [-1, 1], shape (number,); NaN where none is.
+
+        Of a judge that votes it is 1, 0 for a tie, or -1, and the mean over both orders; of one that prefers, the mean of
+        its preferences; of one that scores, the difference of the scores of an aspect (default: O where it rates it).
+
+        Raises:
+            VievalError: the judge rates no such aspect, or what it judged are samples and no contests.
+        """
+        if aspect and aspect not in self.aspects:
+            raise no_aspect(aspect, self.aspects)
+        if self.samples and not any(isinstance(judged, Contest) for judged in self.samples):
+            raise VievalError("preferences are between candidates, and these are verdicts on samples: use scores")
+        return np.array([_preference(one, aspect or main_aspect(self.aspects)) for one in self], dtype=float)
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame` with a row a sample: uid, image_model, kind, texts, scores or votes, status, reason, findings.
+
+        Raises:
+            VievalError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise VievalError("to_pandas needs pandas; run: pip install pandas") from None
+        rows = []
+        for judged, verdict in zip(self.samples, self, strict=True):
+            about = {"uid": judged.id.uid, "image_model": judged.id.image_model, "draw": judged.id.draw}
+            scores = {aspect: verdict.scores.get(aspect, math.nan) for aspect in self.aspects}
+            votes = verdict.choice.votes if verdict.choice else {}
+            preferred = (
+                {**votes, "preference": _preference(verdict, main_aspect(self.aspects))} if verdict.choice else {}
+            )
+            ends = {"status": str(verdict.status), "reason": verdict.reason, "rationale": verdict.rationale}
+            ends["findings"] = ", ".join(verdict.findings)
+            rows.append({**about, "kind": judged.kind, **candidates_of(judged)[0].texts, **scores, **preferred, **ends})
+        return pandas.DataFrame(rows)
+
+    def _repr_html_(self) -> str:
+        """A table with pictures, without scripts; whatever others wrote in it is shown as text, dollars too."""
+        pictures = Thumbnails()
+        header = "".join(f"<th>{one}</th>" for one in ("", "images", "texts", *self.aspects, "status"))
+        rows = (
+            _row(number, judged, verdict, self.aspects, pictures)
+            for number, (judged, verdict) in enumerate(zip(self.samples[:SHOWN], self, strict=False))
+        )
+        more = f"<p>and {len(self) - SHOWN} more</p>" if len(self) > SHOWN else ""
+        as_it_is = 'class="tex2jax_ignore mathjax_ignore"'  # dollars begin no formula
+        return f"<p>{html.escape(repr(self))}</p><table {as_it_is}><tr>{header}</tr>{''.join(rows)}</table>{more}"
+
+
+def main_aspect(aspects: Sequence[str]) -> str:
+    """The aspect that stands for a judge: O where it rates it, else its first; empty for one that rates none.
+
+    >>> main_aspect(("SC", "PQ", "O")), main_aspect(("PQ",)), main_aspect(())
+    ('O', 'PQ', '')
+    """
+    return "O" if "O" in aspects else next(iter(aspects), "")
+
+
+def no_aspect(aspect: str, known: Sequence[str]) -> VievalError:
+    """What is said of an aspect that a judge does not rate."""
+    if not known:
+        return VievalError("the judge votes between images and scores none: use compare")
+    return VievalError(f"no aspect {aspect!r}; the judge rates {', '.join(known)}")
+
+
+def _preference(verdict: Verdict, aspect: str) -> float:
+    choice = verdict.choice
+    if choice is None:
+        return math.nan
+    if choice.scores:
+        first, second = (one.get(aspect, math.nan) for one in choice.scores[:2])
+        return first - second
+    given = choice.preferences or {order: _VOTES.get(vote, math.nan) for order, vote in choice.votes.items()}
+    found = [given[order] for order in (FORWARD, REVERSE) if order in given]
+    return math.fsum(found) / len(found) if found else math.nan
+
+
+def _row(number: int, judged: Judged, verdict: Verdict, aspects: Sequence[str], pictures: Thumbnails) -> str:
+    shown = "".join(_pictures(one, pictures) for one in candidates_of(judged))
+    texts = "<br>".join(f"{_text(name)}: {_text(text)}" for name, text in candidates_of(judged)[0].texts.items())
+    scores = [f"{verdict.scores[aspect]:.3f}" if aspect in verdict.scores else "" for aspect in aspects]
+    votes = verdict.choice.votes if verdict.choice else {}
+    voted = ", ".join(f"{order}: {vote}" for order, vote in votes.items())
+    said = [verdict.reason or verdict.rationale, voted, ", ".join(verdict.findings)]
+    status = "<br>".join([f"<b>{verdict.status}</b>", *(_text(one) for one in said if one)])
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in (str(number), shown, texts, *scores, status)) + "</tr>"
+
+
+def _pictures(sample: Sample, pictures: Thumbnails) -> str:
+    return "".join(_picture(role, pictures.of(image)) for role, image in sample.images.items())
+
+
+def _picture(role: str, made: Thumbnail | str) -> str:
+    if isinstance(made, str):
+        return f"<div>{_text(role)}: {_text(made)}</div>"
+    return f'<img src="{made.address}" width="{made.width // 2}" height="{made.height // 2}" alt="{_text(role)}" title="{_text(role)}">'
+
+
+def _text(value: str) -> str:
+    return html.escape(console(value[:_LONGEST]))

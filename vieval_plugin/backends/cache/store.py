@@ -1,0 +1,318 @@
+"""Replies kept on disk as they arrive, so that nothing already answered is asked again.
+
+SQLite in WAL mode: a process may be killed at any moment, and several may share a file. Only answers are kept, never
+failures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import secrets
+import socket
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from vieval_plugin.backends.cache import store_file
+from vieval_plugin.backends.cache.store_file import checksum, is_locked, locked
+from vieval_plugin.backends.cache.store_spool import Spool, left_behind
+from vieval_plugin.backends.reply_checks import Answer, fault
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Chat, Image, Likelihood, Measurement, Probabilities, Text
+from vieval_plugin.text.untrusted import real
+
+LEASE = 15.0
+"""Seconds that a process may ask a question before it has to claim it again; one that was killed holds others up so long."""
+REST = 4.0
+"""Seconds until a store that was found locked is written to again."""
+
+# a clock says how old a reply is, and no more: what is asked anew goes by run numbers. A reply of the future has no age
+_COUNTS = "run >= :since AND (:max_age IS NULL OR stored BETWEEN :now - :max_age AND :now)"
+_PUT = (
+    "INSERT INTO replies VALUES (:key, :model, :reply, :stored, :checksum, :run) ON CONFLICT (key) DO UPDATE SET "
+    "model = excluded.model, reply = excluded.reply, stored = excluded.stored, checksum = excluded.checksum, "
+    f"run = excluded.run WHERE NOT ({_COUNTS})"
+)
+# twice, because who waits for its turn to write has looked at the clock before
+_VOID = "until NOT BETWEEN :now AND :now + 2 * :lease"
+
+_KINDS: Mapping[str, Callable[..., Answer]] = {kind.__name__: kind for kind in (Text, Probabilities, Measurement)}
+
+
+def key_of(parts: Mapping[str, Any]) -> str:
+    """The key of a question: a hash of everything its answer depends on (model, parameters, messages, image digests)."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def question(ask: Chat | Likelihood, digest: Callable[[Image], str]) -> dict[str, Any]:
+    """What a question asks, for its key: messages with images by `digest`, and the schema or the continuations."""
+    messages = [[m.role, [{"image": digest(p)} if isinstance(p, Image) else p for p in m.parts]] for m in ask.messages]
+    if isinstance(ask, Chat):
+        return {"messages": messages, "schema": ask.schema}
+    return {"messages": messages, "continuations": ask.continuations, "definition": ask.definition}
+
+
+def to_stored(reply: Answer) -> str:
+    """An answer as JSON; ValueError for one with values that none can have."""
+    if wrong := fault(reply):
+        raise ValueError(wrong)
+    # notes are of what was shown this time, and `by` says what it was called
+    values = {name: value for name, value in asdict(reply).items() if name not in ("notes", "by")}
+    return json.dumps({"kind": type(reply).__name__, **values}, allow_nan=False)
+
+
+def from_stored(text: str) -> Answer:
+    """The inverse of `to_stored`; ValueError for what it never writes."""
+    try:
+        document = json.loads(text)
+        kind = _KINDS[document.pop("kind")]
+        reply = kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in document.items()})
+    except (AttributeError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"no reply: {error}") from None
+    if wrong := fault(reply):
+        raise ValueError(wrong)
+    return reply
+
+
+class Store:
+    """A file of replies by key; the model is kept beside each to list and clear by.
+
+    With `refresh`, what was stored before it was opened is as if absent, and replaced; with `max_age`, what is older
+    than so many seconds, or of the future. While another process has the file locked, replies go into a file beside it.
+    """
+
+    def __init__(self, path: Path, refresh: bool = False, max_age: float | None = None) -> None:
+        """Open or create the file. VievalError if it is no store, of another version, or cannot be written."""
+        self.path = path
+        self._database = store_file.connect(path)
+        self._since, self._max_age = 0, max_age
+        self._owner = f"{socket.gethostname()} {os.getpid()} {secrets.token_hex(4)}"
+        self._spool = Spool(real(path))
+        self._locked_until = -math.inf
+        self._damage_announced = self._lock_announced = False
+        for file in left_behind(real(path)):
+            self._spool.take(file)
+        self._drop_dead_claims()
+        if refresh:
+            self.ask_anew()
+            self._forget()
+
+    def get(self, key: str) -> Answer | None:
+        """The reply stored under a key, or None."""
+        rows = self._rows(
+            f"SELECT model, reply, checksum FROM replies WHERE key = :key AND {_COUNTS}", {"key": key, **self._bounds()}
+        )
+        if rows:
+            return self._read(key, *rows[0])
+        row = self._spool.rows.get(key)
+        return from_stored(row["reply"]) if row and row["run"] >= self._since else None
+
+    def put(self, key: str, model: str, reply: Answer) -> Answer:
+        """Store a reply and return the one to use: the first under a key stays, so that two processes have the same.
+
+        ValueError for a reply with values that none can have.
+        """
+        text = to_stored(reply)
+        row = {"key": key, "model": model, "reply": text, "stored": time.time(), "run": self._run()}
+        row["checksum"] = checksum(key, model, text)
+        for _ in range(2):
+            changed = self._write_unless_locked(_PUT, {**row, **self._bounds()})
+            if changed:
+                return reply
+            if (kept := self.get(key)) is not None:
+                return kept
+            if changed is None:
+                self._spool_row(row)
+                return reply
+            # it was damaged, and is gone now that it was looked at
+        return reply
+
+    def ask_anew(self) -> None:
+        """From now on, what was stored before this moment is as if absent."""
+        self._write("UPDATE about SET value = value + 1 WHERE name = 'run'")
+        self._since = self._run()
+
+    def claim(self, key: str) -> bool:
+        """Whether a question is this process's to ask until its lease ends; else another is asking it."""
+        lease = {"key": key, "owner": self._owner, **_lease()}
+        claimed = self._write_unless_locked(
+            "INSERT INTO claims VALUES (:key, :owner, :now + :lease) "
+            f"ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE {_VOID}",
+            lease,
+        )
+        if claimed is None:
+            return not self._rows(f"SELECT 1 FROM claims WHERE key = :key AND NOT ({_VOID})", lease)
+        return bool(claimed)
+
+    def renew_claims(self) -> None:
+        """Begin the leases of this process again."""
+        owned = {"owner": self._owner, **_lease()}
+        self._write_unless_locked("UPDATE claims SET until = :now + :lease WHERE owner = :owner", owned)
+
+    def release(self, keys: Iterable[str]) -> None:
+        """Give up claims: what is stored needs none, and what failed may be asked by another."""
+        owned = [{"key": key, "owner": self._owner} for key in keys]
+        self._write_unless_locked("DELETE FROM claims WHERE key = :key AND owner = :owner", *owned)
+
+    def remembered(self, name: str) -> str | None:
+        """A fact noted about a server or the store."""
+        rows = self._rows("SELECT value FROM about WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
+
+    def remember(self, name: str, value: str) -> None:
+        """Note a fact, such as whether a server enforces schemas."""
+        self._write_unless_locked("INSERT OR REPLACE INTO about VALUES (:name, :value)", {"name": name, "value": value})
+
+    def info(self) -> list[tuple[str, int, float, float]]:
+        """Per model: its name, number of replies, time of the first and of the last."""
+        return list(
+            self._rows("SELECT model, COUNT(*), MIN(stored), MAX(stored) FROM replies GROUP BY model ORDER BY model")
+        )
+
+    def export(self) -> Iterator[dict[str, Any]]:
+        """All replies, by key."""
+        keys = [key for (key,) in self._rows("SELECT key FROM replies ORDER BY key")]
+        for key in keys:
+            for model, reply, stored, check in self._rows(
+                "SELECT model, reply, stored, checksum FROM replies WHERE key = ?", (key,)
+            ):
+                if self._read(key, model, reply, check) is not None:
+                    yield {"key": key, "model": model, "reply": json.loads(reply), "stored": stored}
+
+    def clear(self, model: str | None = None) -> int:
+        """Delete the replies of a model, or all; how many there were."""
+        self._forget()
+        deleted = self._write("DELETE FROM replies WHERE :model IS NULL OR model = :model", {"model": model})
+        self._write("VACUUM")
+        return deleted
+
+    def close(self) -> None:
+        try:
+            self._locked_until = -math.inf
+            self._write_unless_locked("DELETE FROM claims WHERE owner = :owner", {"owner": self._owner})
+            if self._spool.rows:
+                message = f"{len(self._spool.rows)} replies are in {self._spool.path}, where the next run finds them"
+                tqdm.write(f"vieval: {locked(self.path)} still; {message}", file=sys.stderr)
+        finally:
+            self._database.close()
+
+    def _run(self) -> int:
+        """The number of the run that last asked anew."""
+        return int(self.remembered("run") or 0)
+
+    def _bounds(self) -> dict[str, float | None]:
+        """The values of `_COUNTS`."""
+        return {"since": self._since, "max_age": self._max_age, "now": time.time()}
+
+    def _forget(self) -> None:
+        """What was found out about servers may be out of date too, and costs one call."""
+        self._write("DELETE FROM about WHERE name NOT IN ('schema', 'run')")
+
+    def _read(self, key: str, model: str, text: str, check: str) -> Answer | None:
+        """A row's reply; one that is not what was stored is said once, and gone."""
+        try:
+            if checksum(key, model, text) == check:
+                return from_stored(text)
+        except (AttributeError, TypeError, ValueError):
+            pass
+        if not self._damage_announced:
+            self._damage_announced = True
+            message = "a stored reply is damaged and counts as absent, and so does any other that is"
+            tqdm.write(f"vieval: {self.path}: {message}", file=sys.stderr)
+        damaged = {"key": key, "checksum": check}
+        self._write_unless_locked("DELETE FROM replies WHERE key = :key AND checksum = :checksum", damaged)
+        return None
+
+    def _drop_dead_claims(self) -> None:
+        """Give up what processes claimed that were killed, as far as can be told: those of this machine."""
+        self._write_unless_locked(f"DELETE FROM claims WHERE {_VOID}", _lease())
+        owners = [str(owner) for (owner,) in self._rows("SELECT DISTINCT owner FROM claims")]
+        dead = [{"owner": owner} for owner in owners if _is_dead(owner)]
+        self._write_unless_locked("DELETE FROM claims WHERE owner = :owner", *dead)
+
+    def _spool_row(self, row: Mapping[str, Any]) -> None:
+        """Keep a reply beside the store until the store is free."""
+        try:
+            self._spool.add(row)
+        except OSError as error:
+            raise self._failed(error) from None
+        if not self._lock_announced:
+            self._lock_announced = True
+            message = f"replies go into {self._spool.path} until it is free"
+            tqdm.write(f"vieval: {locked(self.path)}; {message}", file=sys.stderr)
+
+    def _write_unless_locked(self, statement: str, *values: Mapping[str, Any]) -> int | None:
+        """Run a statement for each of some values; how many rows it changed, None while another has the store locked."""
+        if not values or time.monotonic() < self._locked_until:
+            return None if values else 0
+        try:
+            if self._spool.rows:
+                # what is of an earlier run is replaced, as it would have been then
+                rows = self._spool.rows.values()
+                self._in_one([(_PUT, {**self._bounds(), "since": row["run"], **row}) for row in rows])
+                self._spool.clear()
+            if len(values) == 1:
+                return self._database.execute(statement, values[0]).rowcount
+            return self._in_one([(statement, row) for row in values])
+        except sqlite3.Error as error:
+            if not is_locked(error):
+                raise self._failed(error) from None
+        self._locked_until = time.monotonic() + REST
+        return None
+
+    def _in_one(self, statements: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
+        """Run statements in one transaction; how many rows they changed."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            changed = sum(self._database.execute(statement, values).rowcount for statement, values in statements)
+            self._database.execute("COMMIT")
+        except BaseException:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            raise
+        return changed
+
+    def _write(self, statement: str, values: Mapping[str, Any] | None = None) -> int:
+        """Run a statement as soon as no other process has the store locked; how many rows it changed."""
+        try:
+            return store_file.in_turn(self.path, lambda: self._database.execute(statement, values or {}).rowcount)
+        except sqlite3.Error as error:
+            raise self._failed(error) from None
+
+    def _rows(self, statement: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> list[Any]:
+        try:
+            return store_file.in_turn(self.path, lambda: self._database.execute(statement, values).fetchall())
+        except sqlite3.Error as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: Exception) -> VievalError:
+        remedy = "free the disk or set store.path elsewhere"
+        return VievalError(f"{self.path}: the store of replies failed ({error}); {remedy}")
+
+
+def _lease() -> dict[str, float]:
+    return {"now": time.time(), "lease": LEASE}
+
+
+def _is_dead(owner: str) -> bool:
+    """Whether the process that made a claim is known to be gone."""
+    host, _, rest = owner.partition(" ")
+    number = rest.partition(" ")[0]
+    if os.name != "posix" or host != socket.gethostname() or not number.isdecimal():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:
+        pass
+    return False

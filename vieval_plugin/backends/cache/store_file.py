@@ -1,0 +1,155 @@
+"""The file that replies are kept in: private to the user, and never somebody else's."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TypeVar
+
+from tqdm import tqdm
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.text.untrusted import real
+
+SCHEMA = 3
+TURN = 1.0  # seconds that SQLite waits for another process's turn, and with it all of this process
+PATIENCE = 60.0  # seconds to wait for it where nothing else can be done
+_SILENT = 3.0
+_MAGIC, _WAL = b"SQLite format 3\0", 2
+_TABLES = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, stored REAL NOT NULL, "
+    "checksum TEXT NOT NULL, run INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) WITHOUT ROWID",
+    f"INSERT INTO about VALUES ('schema', '{SCHEMA}'), ('run', '0')",
+)
+
+_Result = TypeVar("_Result")
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the file, or make it; what is there already and is no store is not touched.
+
+    Raises:
+        VievalError: the file is something else, of another version, stays locked, or cannot be used.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path = real(path)  # SQLite puts its files beside what a link leads to
+        return in_turn(path, lambda: _opened(path))
+    except (sqlite3.Error, OSError) as error:
+        raise _unusable(path, str(error)) from None
+
+
+def in_turn(path: Path, act: Callable[[], _Result]) -> _Result:
+    """The result of `act`, tried until no other process has the store locked; VievalError if that does not happen."""
+    begun, announced = time.monotonic(), False
+    while True:
+        try:
+            return act()
+        except sqlite3.OperationalError as error:
+            if not is_locked(error):
+                raise
+        waited = time.monotonic() - begun
+        if waited > PATIENCE:
+            raise VievalError(f"{locked(path)} and stays so; end that process, or set store.path elsewhere")
+        if not announced and waited > _SILENT:
+            announced = True
+            tqdm.write(f"vieval: {locked(path)}; waiting for it, {PATIENCE:g} s at most", file=sys.stderr)
+        time.sleep(0.02)
+
+
+def locked(path: Path) -> str:
+    """The words for a store that another process is writing."""
+    return f"{path}: locked by another process"
+
+
+def is_locked(error: sqlite3.Error) -> bool:
+    """Whether an error says that another process has its turn."""
+    return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    _refuse_others(path)
+    # SQLite gives the files beside it (-wal, -shm) the mode of this one
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    database = sqlite3.connect(path, timeout=TURN, isolation_level=None, check_same_thread=False)
+    # what cannot be decoded is for the checksum to find
+    database.text_factory = lambda data: data.decode("utf-8", "replace")
+    try:
+        database.execute("PRAGMA journal_mode=WAL")
+        # a killed process loses nothing under NORMAL; a machine that loses power may lose the last replies
+        database.execute("PRAGMA synchronous=NORMAL")
+        _make(database, path)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def checksum(key: str | bytes, model: str | bytes, reply: str | bytes) -> str:
+    """What stands beside a reply to tell whether it is still what was stored."""
+    parts = [part.encode("utf-8", "replace") if isinstance(part, str) else part for part in (key, model, reply)]
+    return hashlib.blake2b(b"\n".join(parts), digest_size=8).hexdigest()
+
+
+def _unusable(path: Path, reason: str) -> VievalError:
+    return VievalError(f"{path}: cannot be used as a store of replies ({reason}); set store.path elsewhere")
+
+
+def _refuse_others(path: Path) -> None:
+    """VievalError for a file that is no store of a version we know, looked at without writing anything."""
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise _unusable(path, "it is no file")
+    with path.open("rb") as file:
+        head = file.read(20)
+    if not head:
+        return
+    if not head.startswith(_MAGIC):
+        raise _unusable(path, "it is a file of something else")
+    # in WAL mode to read would make files beside it, unless they are there or it is said that nobody writes
+    idle = head[18] == _WAL and not path.with_name(f"{path.name}-wal").exists()
+    address = f"{path.as_uri()}?mode=ro{'&immutable=1' if idle else ''}"
+    with closing(sqlite3.connect(address, uri=True, timeout=TURN)) as database:
+        _has_tables(database, path)
+
+
+def _has_tables(database: sqlite3.Connection, path: Path) -> bool:
+    """Whether a database is a store of this version, or nothing yet; VievalError for any other."""
+    names = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")}
+    if not names:
+        return False
+    try:
+        row = database.execute("SELECT value FROM about WHERE name = 'schema'").fetchone()
+    except sqlite3.OperationalError as error:
+        if "no such" not in str(error):
+            raise
+        row = None
+    if row is None or "replies" not in names:
+        raise _unusable(path, "it is a database of something else")
+    if row[0] != str(SCHEMA):
+        raise VievalError(f"{path}: a store of schema {row[0]}, this version of VIEval has {SCHEMA}; use another file")
+    return True
+
+
+def _make(database: sqlite3.Connection, path: Path) -> None:
+    """Make the tables where there are none, all or nothing."""
+    if _has_tables(database, path):
+        return
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        if not _has_tables(database, path):  # another process may have been first
+            for statement in _TABLES:
+                database.execute(statement)
+        database.execute("COMMIT")
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise

@@ -1,0 +1,139 @@
+"""Images as a server takes them: the file's own pixels where it can, encoded anew where it must, in bounded memory.
+
+Every image is decoded whole before it is sent. What a file says beside its picture (place, time, comments) never leaves
+this machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import io
+import json
+import math
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import PIL.Image
+
+from vieval_plugin.backends.http.metadata_removal import colour_chunks, without_metadata
+from vieval_plugin.images import MAX_PIXELS, examine, read_bytes, size, upright
+from vieval_plugin.judges.protocol import Image, Probabilities, Reply, Text
+
+TURNED, SHRUNK = "image re-encoded: orientation", "image re-encoded: size"
+"""What verdicts take note of when a model was shown other pixels than those of the file."""
+MOST_TO_SHRINK = 170_000_000
+"""Pixels of the largest image that is decoded where larger ones are to be made smaller; Pillow refuses little more."""
+
+_SIGNATURES = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png"}
+_HEADER = 33  # bytes of a PNG up to the end of its first chunk
+_MARK = secrets.token_hex(16)  # stands for an image while a body is written, and in no text
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """An image ready to be sent: a data URL, the digest of the bytes in it, and what a verdict is to take note of."""
+
+    url: str
+    digest: str
+    notes: tuple[str, ...] = ()
+
+
+class ImageEncoder:
+    """Encodes images off the main thread and keeps the most recent, up to `memory` bytes in all.
+
+    The pixels of JPEG and PNG files pass through as they are coded. Other formats, images of more than `max_pixels` and
+    those that a camera's note turns are encoded as PNG, which loses nothing that a judge might look for.
+    """
+
+    def __init__(self, max_pixels: int | None = None, memory: int = 48 << 20) -> None:
+        self._max_pixels, self._memory = max_pixels, memory
+        self._under_way: dict[Image, asyncio.Task[Encoded]] = {}
+        self._kept: OrderedDict[Image, Encoded] = OrderedDict()
+        self._held = 0
+
+    async def encode(self, image: Image) -> Encoded:
+        """The encoded image; VievalError if it cannot be read."""
+        if image in self._kept:
+            self._kept.move_to_end(image)
+            return self._kept[image]
+        task = self._under_way.get(image)
+        if task is None:
+            task = asyncio.ensure_future(asyncio.to_thread(encode, image, self._max_pixels))
+            self._under_way[image] = task
+            task.add_done_callback(lambda done: self._ended(image, done))
+        return await asyncio.shield(task)
+
+    def _ended(self, image: Image, done: asyncio.Task[Encoded]) -> None:
+        del self._under_way[image]
+        if done.cancelled() or done.exception():
+            return
+        self._kept[image] = done.result()
+        self._held += len(done.result().url)
+        while self._held > self._memory and len(self._kept) > 1:
+            self._held -= len(self._kept.popitem(last=False)[1].url)
+
+
+_one_at_a_time = threading.Lock()
+
+
+def encode(image: Image, max_pixels: int | None = None) -> Encoded:
+    """Encode one image now; VievalError if it cannot be read or decoded."""
+    data = read_bytes(image)  # once: what is sent must be what was decoded
+    media = next((kind for start, kind in _SIGNATURES.items() if data.startswith(start)), None)
+    too_large = max_pixels is not None and math.prod(size(image, data, MOST_TO_SHRINK)) > max_pixels
+    sent = None if media is None or too_large or examine(image, data).turned else without_metadata(data)
+    if sent is not None:
+        return _encoded(sent, media)
+    pixels = math.prod(size(image, data, MOST_TO_SHRINK if too_large else MAX_PIXELS))
+    with _one_at_a_time if pixels > MAX_PIXELS else nullcontext():  # each may take a gigabyte
+        picture, turned = upright(image, data, MOST_TO_SHRINK if too_large else MAX_PIXELS)
+        sent = _as_png(picture, max_pixels if too_large else None, colour_chunks(data))
+    return _encoded(sent, "image/png", ((TURNED,) if turned else ()) + ((SHRUNK,) if too_large else ()))
+
+
+def _encoded(data: bytes, media: str | None, notes: tuple[str, ...] = ()) -> Encoded:
+    url = f"data:{media};base64,{base64.b64encode(data).decode()}"
+    return Encoded(url, hashlib.sha256(data).hexdigest(), notes)
+
+
+def noted(reply: Reply, notes: Iterable[str]) -> Reply:
+    """The reply with what is to be noted of the images that were shown; after it was stored, for any reply has them."""
+    once = tuple(dict.fromkeys(notes))
+    return replace(reply, notes=once) if once and isinstance(reply, (Text, Probabilities)) else reply
+
+
+def as_json(body: Mapping[str, Any]) -> bytes:
+    """A request body as JSON, in which an `Encoded` stands for its URL.
+
+    URLs are put in as they are. Looking through each for characters to escape, of which they have none, would cost more
+    than all else that is done for a call.
+    """
+    urls: list[str] = []
+
+    def mark(value: Any) -> str:
+        if not isinstance(value, Encoded):
+            raise TypeError(f"{type(value).__name__} has no place in a request body")
+        urls.append(value.url)
+        return _MARK
+
+    first, *rest = json.dumps(body, default=mark).split(_MARK)
+    return "".join([first, *chain.from_iterable(zip(urls, rest, strict=True))]).encode()
+
+
+def _as_png(picture: PIL.Image.Image, max_pixels: int | None, colours: bytes) -> bytes:
+    if max_pixels is not None:
+        scale = math.sqrt(max_pixels / (picture.width * picture.height))
+        width, height = (max(1, min(int(side * scale), max_pixels)) for side in picture.size)
+        picture = picture.resize((width, height))
+    file = io.BytesIO()
+    picture.save(file, "PNG", compress_level=3)
+    made = file.getvalue()
+    return made[:_HEADER] + colours + made[_HEADER:]

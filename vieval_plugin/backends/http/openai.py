@@ -1,0 +1,303 @@
+"""Chats and likelihoods through an OpenAI-compatible server: vLLM, SGLang or a hosted API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from types import TracebackType
+from typing import Any
+
+from vieval_plugin.backends.cache.leases import Claims
+from vieval_plugin.backends.cache.store import Store, key_of, question
+from vieval_plugin.backends.http.exact_probabilities import TokenIds, closed
+from vieval_plugin.backends.http.image_encoding import Encoded, ImageEncoder, noted
+from vieval_plugin.backends.http.response_parsing import ended, first_token, reply_of, text_of, tokens_of, unusable
+from vieval_plugin.backends.http.responses import Refused
+from vieval_plugin.backends.http.schemas import response_format, without_lengths
+from vieval_plugin.backends.http.server import CHAT, Server, ServerOptions, Usage
+from vieval_plugin.backends.local.prefixes import beginnings
+from vieval_plugin.backends.reply_checks import Answer, checked, final, probabilities
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Reply, Status
+from vieval_plugin.text.redaction import redacted
+
+_LISTED = 20  # what OpenAI and vLLM list at most, unless told otherwise
+_PROBE = {
+    "type": "object",
+    "properties": {"probe": {"const": "vieval"}},
+    "required": ["probe"],
+    "additionalProperties": False,
+}
+# vLLM's own (others take no notice, or refuse it): six turns of the same 2 to 64 tokens
+_REPETITION = {"min_pattern_size": 2, "max_pattern_size": 64, "min_count": 6}
+_SCHEMA_REFUSED = ("HTTP 400", "HTTP 422")
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a model samples; `extra` goes into the request as it is."""
+
+    temperature: float = 0.0
+    max_tokens: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class OpenAIBackend:
+    """Answers chats and likelihoods; use as `async with`. One question asked twice at once is sent once."""
+
+    def __init__(
+        self,
+        model: str,
+        server: ServerOptions,
+        *,
+        usage: Usage,
+        sampling: Sampling = Sampling(),
+        store: Store | None = None,
+        max_pixels: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.model, self.sampling, self.usage = model, sampling, usage
+        self._server = Server(server, usage, seed)
+        self._store = store
+        self._claims = Claims(store, server.longest_question) if store else None
+        self._images = ImageEncoder(max_pixels)
+        self._asked: dict[str, asyncio.Task[Reply]] = {}
+        self._schemas: asyncio.Task[bool] | None = None
+        self._refused_schemas: list[Mapping[str, Any]] = []
+        self._refused_repetition = False
+        self._lengths = True
+        self._limit = "max_tokens"
+        self._ids = TokenIds(model, self._server.post)
+
+    async def __aenter__(self) -> OpenAIBackend:
+        await self._server.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # a run that was ended must leave nothing behind that asks and stores on
+        under_way = [*self._asked.values(), *([self._schemas] if self._schemas else [])]
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        await self._ids.close()
+        await self._server.__aexit__(kind, error, trace)
+        if self._claims:
+            await self._claims.close()
+
+    async def answer(self, ask: Chat | Likelihood, repeat: int = 0) -> Reply:
+        """The reply to a `Chat` or `Likelihood`; a failed call is a `Failure`, a server down for good a VievalError.
+
+        `repeat` numbers the times the same question is meant to be answered anew.
+        """
+        try:
+            images = {p: await self._images.encode(p) for m in ask.messages for p in m.parts if isinstance(p, Image)}
+        except VievalError as error:
+            return self._failed(Failure(Status.TOOL_ERROR, str(error)), "unreadable image")
+        return noted(
+            await self._kept_or_asked(ask, images, repeat), (note for one in images.values() for note in one.notes)
+        )
+
+    async def look_up(self, ask: Chat | Likelihood) -> tuple[str, Answer | None] | None:
+        """The key of a question and the reply that the store holds, if any; None where an image cannot be read.
+
+        Nothing is asked.
+        """
+        try:
+            images = {p: await self._images.encode(p) for m in ask.messages for p in m.parts if isinstance(p, Image)}
+        except VievalError:
+            return None
+        key = self._key(ask, images, 0)
+        return key, self._store.get(key) if self._store else None
+
+    async def _kept_or_asked(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> Reply:
+        key = self._key(ask, images, repeat)
+        if key not in self._asked:
+            if self._store and (stored := self._store.get(key)) is not None:
+                return self._cached(stored)
+            self._asked[key] = asyncio.ensure_future(self._ask(ask, images, key))
+            self._asked[key].add_done_callback(lambda done: self._ended(key, done))
+        return await asyncio.shield(self._asked[key])
+
+    def _ended(self, key: str, done: asyncio.Task[Reply]) -> None:
+        self._asked.pop(key, None)
+        if not done.cancelled():
+            done.exception()  # whoever waited may have been cancelled first, and an error nobody looked at is printed
+
+    def _cached(self, stored: Answer) -> Answer:
+        self.usage.cached += 1
+        return stored
+
+    async def _ask(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], key: str) -> Reply:
+        """The reply to a question that is not in the store; one that another process is asking is waited for."""
+        if self._store is None or self._claims is None:
+            return await self._reply(ask, images)
+        kept = False
+        try:
+            if kept := (stored := await self._claims.reply_or_turn(key)) is not None:
+                return self._cached(stored)
+            reply = await self._reply(ask, images)
+            if final(reply):
+                reply, kept = self._store.put(key, self.model, reply), True
+            return reply
+        finally:
+            self._claims.done(key, kept)
+
+    async def _reply(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded]) -> Reply:
+        """A reply without keys and with possible numbers only."""
+        kind = "refusal"
+        reply: Reply
+        try:
+            if isinstance(ask, Chat):
+                reply = reply_of(await self._chat(ask, images))
+            else:
+                reply, kind = await self._likelihood(ask, images), "no probabilities"
+        except Refused as refused:
+            reply, kind = Failure(refused.status, refused.reason), refused.kind
+        reply = checked(reply)
+        return self._failed(reply, kind) if isinstance(reply, Failure) else reply
+
+    def _failed(self, failure: Failure, kind: str) -> Failure:
+        self.usage.failures[kind] += 1
+        return failure
+
+    async def _chat(self, ask: Chat, images: Mapping[Image, Encoded]) -> dict[str, Any]:
+        body = self._body(ask.messages, self._tokens(ask), images)
+        schema = ask.schema if self._lengths or ask.schema is None else without_lengths(ask.schema)
+        if schema is None or schema in self._refused_schemas or not await self.takes_schemas():
+            return self._counted(await self._free_text(body, ask.stop_repeating))
+        return self._counted(await self._with_schema(body, schema))
+
+    async def _with_schema(self, body: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Post a chat whose answer a schema bounds; servers differ in the keywords they enforce.
+
+        One that refuses the lengths of texts is asked without them from then on, one that refuses the rest without this
+        schema.
+        """
+        try:
+            return await self._post(body | {"response_format": response_format(schema)})
+        except Refused as refused:
+            if refused.kind not in _SCHEMA_REFUSED:
+                raise
+        loose = without_lengths(schema)
+        if loose == schema:
+            answer = await self._post(body)
+            self._refused_schemas.append(schema)
+            return answer
+        answer = await self._with_schema(body, loose)
+        self._lengths = False
+        return answer
+
+    async def _free_text(self, body: dict[str, Any], stop_repeating: bool) -> dict[str, Any]:
+        """Post a chat whose answer no schema bounds; vLLM ends one that goes round in circles, if asked."""
+        if not stop_repeating or self._refused_repetition:
+            return await self._post(body)
+        try:
+            return await self._post(body | {"repetition_detection": _REPETITION})
+        except Refused as refused:
+            if refused.kind not in _SCHEMA_REFUSED:
+                raise
+            answer = await self._post(body)
+            self._refused_repetition = True
+            return answer
+
+    async def _likelihood(self, ask: Likelihood, images: Mapping[Image, Encoded]) -> Reply:
+        if ask.definition == "sequence_mean":
+            reason = f"a server cannot tell {ask.definition}; use the transformers backend (vieval_transformers)"
+            return Failure(Status.API_ERROR, reason)
+        body = self._body(ask.messages, self._tokens(ask), images) | {"logprobs": True, "top_logprobs": _LISTED}
+        answer = self._counted(await self._post(body))
+        try:
+            listed = first_token(answer)
+        except ValueError as error:
+            return Failure(Status.API_ERROR, f"the server sent {error}")
+        if not listed:
+            return Failure(Status.API_ERROR, "the server sent no log-probabilities")
+        if ask.definition == "beginning":
+            return await beginnings(answer, listed, ask.continuations, self._ids, body, self._server.post)
+        bounds = probabilities(listed, ask.continuations)
+        if isinstance(bounds, Failure):
+            return bounds
+        return await closed(bounds, ask.continuations, self._ids, body, self._server.post)
+
+    def _counted(self, answer: dict[str, Any]) -> dict[str, Any]:
+        given, made = tokens_of(answer)
+        self.usage.input_tokens += given or 0
+        self.usage.output_tokens += made or 0
+        return answer
+
+    async def _post(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Post a chat; models that want the token limit by its newer name get it from then on."""
+        limit = {self._limit: body["max_tokens"]}
+        rest = {k: v for k, v in body.items() if k != "max_tokens"}
+        try:
+            return await self._server.post(CHAT, rest | limit, unusable)
+        except Refused as refused:
+            if refused.code != 400 or "max_completion_tokens" not in refused.reason or "max_tokens" not in limit:
+                raise
+            self._limit = "max_completion_tokens"
+            return await self._post(body)
+
+    def _tokens(self, ask: Chat | Likelihood) -> int:
+        return self.sampling.max_tokens or ask.max_tokens if isinstance(ask, Chat) else 1
+
+    def _body(self, messages: Sequence[Message], tokens: int, images: Mapping[Image, Encoded]) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "messages": [{"role": m.role, "content": _content(m, images)} for m in messages],
+            "max_tokens": tokens,
+            "temperature": self.sampling.temperature,
+            **self.sampling.extra,
+        }
+
+    def _key(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> str:
+        """The key of a question in the store: everything its answer depends on, images by digest."""
+        sampling = {k: v for k, v in asdict(self.sampling).items() if k != "max_tokens"}
+        fixed = {"model": self.model, "sampling": sampling, "max_tokens": self._tokens(ask), "repeat": repeat}
+        return key_of({**fixed, **question(ask, lambda image: images[image].digest)})
+
+    async def takes_schemas(self) -> bool:
+        """Whether the server enforces JSON schemas: probed once, then remembered in the store."""
+        if self._schemas is None:
+            self._schemas = asyncio.ensure_future(self._probe_schemas())
+        return await asyncio.shield(self._schemas)
+
+    async def _probe_schemas(self) -> bool:
+        name = f"schemas {self.model} {' '.join(map(redacted, self._server.options.urls))}"
+        if self._store and (known := self._store.remembered(name)):
+            return known == "enforced"
+        body = self._body([Message("user", ("Say hello.",))], 64, {}) | {"response_format": response_format(_PROBE)}
+        try:
+            answer = await self._post(body)
+        except Refused as refused:
+            if refused.kind not in _SCHEMA_REFUSED:  # a fault says nothing about schemas: find out again next time
+                return False
+            enforced, told = False, True
+        else:
+            text = text_of(answer)
+            enforced = _is_probe(text)
+            told = enforced or (ended(answer) == "stop" and bool(text.strip()))  # nor does an answer that was cut
+        if self._store and told:
+            self._store.remember(name, "enforced" if enforced else "not enforced")
+        return enforced
+
+
+def _is_probe(text: str) -> bool:
+    try:
+        return bool(json.loads(text) == {"probe": "vieval"})
+    except (ValueError, RecursionError):
+        return False
+
+
+def _content(message: Message, images: Mapping[Image, Encoded]) -> str | list[dict[str, Any]]:
+    if not any(isinstance(part, Image) for part in message.parts):
+        return "\n\n".join(str(part) for part in message.parts)
+    return [
+        {"type": "image_url", "image_url": {"url": images[part]}}
+        if isinstance(part, Image)
+        else {"type": "text", "text": part}
+        for part in message.parts
+    ]

@@ -1,0 +1,362 @@
+"""Calls to OpenAI-compatible servers: load spread, retries with backoff, and a stop when a server is down for good."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tqdm import tqdm
+
+from vieval_plugin.backends.http.connections import connector
+from vieval_plugin.backends.http.pacing import AVOIDED, Address, Attempts
+from vieval_plugin.backends.http.request_bodies import encoded
+from vieval_plugin.backends.http.responses import Again, Denied, Refused, answer_of, failure_of
+from vieval_plugin.config import Backbone
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.text.redaction import redacted, remember, user_of
+from vieval_plugin.text.untrusted import address_of
+
+if TYPE_CHECKING:
+    import aiohttp
+
+Check: TypeAlias = Callable[[dict[str, Any]], str | None]  # what makes an answer unusable, None if nothing does
+
+CHAT = "chat/completions"
+_MOST_BYTES = 32 << 20
+_CONNECT = 30.0
+_NO_FILE = "a file cannot be had"
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """Where and how to call.
+
+    `urls` are base addresses that end in /v1; `key` is sent as a bearer token and shown nowhere. `concurrent` bounds
+    requests in flight, `timeout` the seconds without a byte, `deadline` those of a try in all (default: twice
+    `timeout`), `retries` how often a call is tried again while the server answers others; when nothing at all was
+    answered for `patience` seconds, the run stops. `path` is what every such server has, and `hello` the shortest of
+    requests to it.
+    """
+
+    urls: tuple[str, ...]
+    key: str = field(default="", repr=False)
+    concurrent: int = 32
+    timeout: float = 600.0
+    retries: int = 5
+    patience: float = 120.0
+    deadline: float | None = None
+    path: str = CHAT
+    hello: Mapping[str, Any] = field(
+        default_factory=lambda: {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8}
+    )
+
+    @property
+    def longest_try(self) -> float:
+        return self.deadline or 2 * self.timeout
+
+    @property
+    def longest_question(self) -> float:
+        """Seconds that a question may take with all its tries, each of which may count as half of one."""
+        return 2 * (self.retries + 1) * self.longest_try + self.patience
+
+
+@dataclass
+class Usage:
+    """What a run cost so far; `seconds` are those of all calls together, which go on side by side."""
+
+    calls: int = 0
+    cached: int = 0
+    measured: int = 0
+    seconds: float = 0.0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    retries: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+
+
+class Server:
+    """A connection to one or several servers of the same model; use as `async with`. `chats` is false for image models."""
+
+    def __init__(self, options: ServerOptions, usage: Usage, seed: int = 0, chats: bool = True) -> None:
+        self._chats = chats
+        self.options, self.usage, self._key = options, usage, options.key.strip()
+        remember(self._key, options.urls)
+        self._addresses = [Address(url.rstrip("/")) for url in options.urls]
+        self._told = False
+        self._jitter = random.Random(seed)
+        self._session: aiohttp.ClientSession | None = None
+        self._slots = asyncio.Semaphore(options.concurrent)
+        self._probe: asyncio.Future[bool] | None = None
+        self._last_answer = time.monotonic()
+        self._silent_since: float | None = None  # when the first request began that failed after the last answer
+
+    async def __aenter__(self) -> Server:
+        try:
+            import aiohttp
+        except ImportError:
+            raise VievalError('calling a server needs aiohttp; run: pip install "vieval[http]"') from None
+        if not self._key.isprintable():
+            raise VievalError("the key of a server has a line break or control character in it; set its variable anew")
+        if self._key and (both := next((a.url for a in self._addresses if user_of(a.url)), None)):
+            raise VievalError(
+                f"{redacted(both)}: a user and password in an address and a key cannot be sent both; "
+                "leave out one of the two (OPENAI_API_KEY is the key where no other variable is named)"
+            )
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        longest = self.options.longest_try
+        timeout = aiohttp.ClientTimeout(total=longest, sock_connect=_CONNECT, sock_read=self.options.timeout)
+        self._session = aiohttp.ClientSession(headers=headers, timeout=timeout, connector=connector())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def post(self, path: str, body: dict[str, Any], check: Check = lambda answer: None) -> dict[str, Any]:
+        """The JSON object a server answers with; one that `check` finds unusable is asked for again.
+
+        Raises `Refused` when this request cannot be answered, VievalError when no request can: a wrong key or model,
+        or a server that has answered nothing for `patience` seconds.
+        """
+        request, address = Attempts(self.options.retries), None
+        while True:
+            async with self._slots:
+                address = await self._choose(address)
+                begun = time.monotonic()
+                try:
+                    return await self._try(request, address, path, body, check)
+                except Again as again:
+                    problem = again
+            self._tell(address, problem)
+            silent = self._failed(address, problem, begun)
+            # what was sent before a rest began says nothing of what comes after it
+            late = silent > self.options.patience + address.rest_left(time.monotonic())
+            rests = self._rests(request, address, problem)
+            request.failed(problem.limited, with_most=rests)
+            if request.spent or late:
+                await self._give_up_or_go_on(request, address, problem, begun, silent if late else None, body)
+            self.usage.retries[problem.kind] += 1
+            await asyncio.sleep(self._wait(request, problem, rests, self.options.patience - silent))
+
+    async def _give_up_or_go_on(
+        self,
+        request: Attempts,
+        address: Address,
+        problem: Again,
+        begun: float,
+        late: float | None,
+        body: Mapping[str, Any],
+    ) -> None:
+        """Raise `Refused` for a request that has had its tries, VievalError for a server that has had its time.
+
+        `begun` is when the last try was; `late` for how many seconds nothing was answered, None if patience allows it.
+        """
+        refused = Refused(Status.API_ERROR, problem.kind, f"{problem.reason}, {request.made} times")
+        if request.spent and self._last_answer > begun:
+            raise refused
+        # nothing else was answered meanwhile: is it this request, or the server?
+        if await self._alive(body.get("model")):
+            if request.server_is_well():
+                raise refused
+        elif late is not None:
+            raise VievalError(
+                f"{redacted(address.url)} has answered nothing for {late:.0f} s (last: {problem.reason}); "
+                "see to the server and run the same command again: what was answered is kept"
+            )
+        elif request.server_is_away(time.monotonic(), self._last_answer):
+            raise refused
+
+    def _tell(self, address: Address, problem: Again) -> None:
+        """Say once that a server cannot be reached, long before it is given up."""
+        if problem.kind == "connection" and not self._told:
+            self._told = True
+            trying = f"trying for {self.options.patience:g} s"
+            tqdm.write(f"vieval: {redacted(address.url)}: {problem.reason}; {trying}", file=sys.stderr)
+
+    async def _choose(self, last: Address | None) -> Address:
+        """The least busy address, rather not the one that failed `last`; waits if all asked to be left alone."""
+        while True:
+            now = time.monotonic()
+            address = min(
+                self._addresses,
+                key=lambda a: (max(a.resting_until, now), a.doubtful(now), a is last, a.in_flight),
+            )
+            if address.resting_until <= now:
+                return address
+            await asyncio.sleep(address.rest_left(now) + 0.1 * self._jitter.random())
+
+    def _failed(self, address: Address, problem: Again, begun: float) -> float:
+        """Note a failed try; the seconds for which nothing has been answered."""
+        now = time.monotonic()
+        if not problem.limited:
+            address.suspect_until = now + AVOIDED
+        if self._silent_since is None:
+            self._silent_since = max(begun, self._last_answer)
+        return now - self._silent_since
+
+    def _rests(self, request: Attempts, address: Address, problem: Again) -> bool:
+        """Whether the address asks most requests to wait, so that it rests for all now."""
+        if not problem.asks_to_wait or not address.asks_most_to_wait(request):
+            return False
+        address.rest(problem.wait or 0.0, time.monotonic(), self._jitter)
+        return True
+
+    def _wait(self, request: Attempts, problem: Again, rests: bool, left: float) -> float:
+        """Seconds to wait before the next try; a rest of the address is waited out by whoever chooses it.
+
+        The wait ends with the patience `left`, so that a server is tried once more before it is given up.
+        """
+        if rests:
+            return 0.1 * self._jitter.random()
+        if problem.wait is not None:
+            return request.asked_wait(problem.wait, self._jitter)
+        backoff = request.backoff(self._jitter)
+        return backoff if problem.limited else min(backoff, max(left, 0.05))
+
+    async def _alive(self, model: Any) -> bool:
+        """Whether a server answers the shortest of questions; whoever asks meanwhile is told the same."""
+        if self._probe is None:
+            self._probe = asyncio.ensure_future(self._answers_hello(model))
+            self._probe.add_done_callback(self._probed)
+        return await asyncio.shield(self._probe)
+
+    def _probed(self, probe: asyncio.Future[bool]) -> None:
+        self._probe = None
+        if not probe.cancelled():
+            probe.exception()  # whoever waited may have been cancelled, and an error nobody looked at is printed
+
+    async def _answers_hello(self, model: Any) -> bool:
+        """Asked at once and beside all others: requests that wait for a rest to end would hold it up for ever."""
+        body = {**self.options.hello, "model": model}
+        address = min(self._addresses, key=lambda one: (one.resting_until, one.in_flight))
+        try:
+            await self._try(Attempts(0), address, self.options.path, body, lambda answer: None)
+        except Again:
+            return False
+        except Refused:
+            pass
+        return True
+
+    async def _try(
+        self, request: Attempts, address: Address, path: str, body: dict[str, Any], check: Check
+    ) -> dict[str, Any]:
+        """Send a request once; an answer, a refusal too, shows that the address is well."""
+        address.in_flight += 1
+        address.sent(request)
+        begun = time.monotonic()
+        try:
+            answer = await self._send(address.url, path, body)
+            if wrong := check(answer):
+                raise Again("malformed answer", wrong)
+        except Denied as denied:
+            # other paths are what not every server has
+            if (path == self.options.path) is self._chats and address.denies():
+                raise VievalError(denied.ending) from None
+            self._heard()
+            raise
+        except Refused:
+            self._heard()
+            address.heard()
+            raise
+        finally:
+            address.in_flight -= 1
+            self.usage.seconds += time.monotonic() - begun
+        self._heard()
+        address.heard()
+        return answer
+
+    def _heard(self) -> None:
+        self._last_answer, self._silent_since = time.monotonic(), None
+        self.usage.calls += 1
+
+    async def _send(self, url: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        # only now, so that images are held as request bodies by the requests in flight and no others
+        data, headers = encoded(body)
+        received = await self._exchange("POST", f"{url}/{path}", url, _MOST_BYTES, data=data, headers=headers)
+        return answer_of(received)
+
+    async def _exchange(self, method: str, address: str, base: str, most: int, **request: Any) -> bytes | bytearray:
+        """The body of an answer, of at most so many bytes; `base` is what messages call the server."""
+        import aiohttp
+
+        assert self._session is not None
+        received = bytearray()
+        try:
+            async with self._session.request(method, address, allow_redirects=False, **request) as response:
+                async for chunk in response.content.iter_any():
+                    received += chunk
+                    if len(received) > most:
+                        break
+                code, told = response.status, response.headers
+        except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
+            raise VievalError(f"{redacted(base)}: not an address; base_url is like http://127.0.0.1:8000/v1") from None
+        except aiohttp.ConnectionTimeoutError:
+            raise Again("connection", f"no connection within {_CONNECT:g} s") from None
+        except aiohttp.SocketTimeoutError:
+            raise Again("timeout", f"no byte within {self.options.timeout:g} s") from None
+        except TimeoutError:
+            raise Again("timeout", f"no whole answer within {self.options.longest_try:g} s") from None
+        except aiohttp.ClientPayloadError:
+            raise Again("cut answer", "the answer broke off") from None
+        except Exception as error:  # whatever a server can make the client raise is no end of the run
+            raise Again("connection", f"no connection ({type(error).__name__})") from None
+        if len(received) > most:
+            raise Refused(Status.API_ERROR, "malformed answer", f"an answer of more than {most >> 20} MiB")
+        if code != 200:
+            raise failure_of(code, received, told, base)
+        return received
+
+    async def fetch(self, address: str, most: int = _MOST_BYTES) -> bytes:
+        """A file that an answer names, asked for again like any answer.
+
+        Raises `Refused` for a file on another host, and for one that cannot be had whole.
+        """
+        base = next((one.url for one in self._addresses if _same_server(one.url, address)), None)
+        if base is None:
+            shown = redacted(address)[:200]
+            raise Refused(Status.API_ERROR, "another host", f"the server names a file on another host: {shown}")
+        request = Attempts(self.options.retries)
+        while True:
+            try:
+                async with self._slots:
+                    data = await self._exchange("GET", address, base, most)
+                if data:
+                    return bytes(data)
+                problem = Again("no file", "an empty answer")
+            except Again as again:
+                problem = again
+            except Refused as refused:
+                raise Refused(refused.status, refused.kind, f"{_NO_FILE}: {refused.reason}", refused.code) from None
+            except VievalError:
+                raise Refused(Status.API_ERROR, "no file", f"{_NO_FILE}: its address is none") from None
+            request.failed(problem.limited, with_most=False)
+            if request.spent:
+                reason = f"{_NO_FILE}: {problem.reason}, {request.made} times"
+                raise Refused(Status.API_ERROR, problem.kind, reason)
+            self.usage.retries[problem.kind] += 1
+            await asyncio.sleep(self._wait(request, problem, False, self.options.patience))
+
+
+def _same_server(url: str, address: str) -> bool:
+    own, named = address_of(url), address_of(address)
+    return own is not None and named is not None and own.origin == named.origin
+
+
+def server_options(name: str, backbone: Backbone) -> ServerOptions:
+    """How to call a backbone's servers; VievalError if the variable that should hold its key is not set."""
+    return ServerOptions(
+        backbone.base_url,
+        backbone.key(name),
+        backbone.num_concurrent,
+        backbone.timeout,
+        backbone.retries,
+        backbone.patience,
+        backbone.deadline,
+    )

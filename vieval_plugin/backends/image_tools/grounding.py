@@ -1,0 +1,229 @@
+"""GroundingDINO through transformers: the best box for each phrase, in batches, for the tool of the same name.
+
+Source: Liu et al., Grounding DINO (ECCV 2024), used as by Wang et al., A Unified Agentic Framework for Evaluating
+Conditional Image Generation (2025): box and text thresholds 0.2, the best box a phrase.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, TypeAlias
+
+from vieval_plugin import images
+from vieval_plugin.backends.image_tools.decoded_images import Decode
+from vieval_plugin.judges.protocol import Box, Image, ToolResult
+from vieval_plugin.judges.tools import ToolMissing
+from vieval_plugin.judges.tools._pixels import Pixels
+
+BOX_THRESHOLD = TEXT_THRESHOLD = 0.2
+BATCH = 8
+_KEPT = 100_000
+_LONGEST_TEXT = 256
+
+
+@dataclass(frozen=True)
+class Detection:
+    """The best box for a phrase, and how sure the detector is of it, in [0, 1]."""
+
+    score: float
+    box: Box
+
+
+Detect: TypeAlias = Callable[[Sequence[tuple[Pixels, str]]], Sequence[Detection | None]]
+
+
+class Grounder:
+    """Finds phrases in images with a detector that takes batches; safe to call from many threads.
+
+    Whoever's turn it is takes along what others wait for, up to a batch. What was found is kept by image and phrase.
+    `by` names the detector and its version.
+    """
+
+    def __init__(self, detect: Detect, batch: int = BATCH, by: str = "") -> None:
+        self._detect, self._batch, self.by = detect, batch, by
+        self._turn, self._change = threading.Lock(), threading.Lock()
+        self._waiting: OrderedDict[tuple[str, str], Callable[[], Pixels]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], Future[Detection | None]] = OrderedDict()
+
+    def boxes(self, image: Image, phrases: Sequence[str], pixels: Decode = images.pixels) -> list[Box]:
+        """The best box of each phrase that is found, surest first, less those that enclose a smaller one.
+
+        `pixels` decodes the image. VievalError if it cannot be read.
+        """
+        name, shown = images.digest(image), partial(pixels, image)
+        found = [self._future(name, phrase, shown) for phrase in dict.fromkeys(phrases)]
+        while not all(one.done() for one in found):
+            with self._turn:
+                if not all(one.done() for one in found):
+                    self._run_batch()
+        return without_enclosing([one for future in found if (one := future.result()) is not None])
+
+    def _future(self, name: str, phrase: str, shown: Callable[[], Pixels]) -> Future[Detection | None]:
+        key = name, phrase
+        with self._change:
+            if key not in self._known:
+                self._known[key], self._waiting[key] = Future(), shown
+                while len(self._known) > _KEPT and next(iter(self._known.values())).done():
+                    self._known.popitem(last=False)
+            return self._known[key]
+
+    def _run_batch(self) -> None:
+        with self._change:
+            taken = [self._waiting.popitem(last=False) for _ in range(min(self._batch, len(self._waiting)))]
+            futures = [self._known[key] for key, _ in taken]
+        rows, asked = [], []
+        for ((_, phrase), shown), future in zip(taken, futures, strict=True):
+            try:
+                rows.append((shown(), phrase))
+                asked.append(future)
+            except Exception as error:
+                future.set_exception(error)
+        try:
+            for future, detection in zip(asked, self._detect(rows) if rows else [], strict=True):
+                future.set_result(detection)
+        except BaseException as error:
+            self._fail(asked, error)
+            if not isinstance(error, Exception):
+                raise
+
+    def _fail(self, futures: Sequence[Future[Detection | None]], error: BaseException) -> None:
+        """Tell those who wait; a detector that ran out of memory may manage the next time, so nothing of it is kept."""
+        with self._change:
+            for key in [key for key, future in self._known.items() if any(future is one for one in futures)]:
+                del self._known[key]
+        for future in futures:
+            if not future.done():
+                future.set_exception(error)
+
+
+def without_enclosing(found: Sequence[Detection]) -> list[Box]:
+    """The boxes, surest first, less those that enclose a smaller kept one (or equal one)."""
+    kept: list[Detection] = []
+    for one in sorted(found, key=lambda d: (_area(d.box), -d.score)):
+        if not any(_encloses(one.box, smaller.box) for smaller in kept):
+            kept.append(one)
+    return [one.box for one in sorted(kept, key=lambda d: -d.score)]
+
+
+def load(name: str, revision: str | None = None) -> tuple[Detect, str]:
+    """A GroundingDINO by its name or folder, on a GPU where there is one, and its name with the commit that was loaded.
+
+    ToolMissing if it cannot be loaded.
+    """
+    try:
+        import torch
+        from transformers import AutoModelForZeroShotObjectDetection, AutoProcessor
+    except ImportError as error:
+        raise ToolMissing(
+            f'the tool grounding needs torch and transformers ({error}): pip install "vieval[tools]"'
+        ) from None
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        processor: Any = AutoProcessor.from_pretrained(name, revision=revision)  # type: ignore[no-untyped-call]
+        model = AutoModelForZeroShotObjectDetection.from_pretrained(name, revision=revision).to(device).eval()
+    except (OSError, ValueError) as error:
+        raise ToolMissing(
+            f"the tool grounding cannot load {name} ({str(error).splitlines()[0]}); set the judge's option "
+            "`detector` to a folder that holds it, or `revision` to one that there is, or do without the tool "
+            "(setting no_grounding)"
+        ) from None
+
+    def together(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
+        sizes = [image.shape[:2] for image, _ in rows]
+        inputs = processor(
+            images=[image.copy() for image, _ in rows],  # torch warns of arrays that cannot be written to
+            text=[as_query(phrase) for _, phrase in rows],
+            padding=True,
+            truncation=True,
+            max_length=_LONGEST_TEXT,
+            return_tensors="pt",
+        ).to(device)
+        with torch.inference_mode():
+            outputs = model(**inputs)
+        found = processor.post_process_grounded_object_detection(
+            outputs, inputs["input_ids"], threshold=BOX_THRESHOLD, text_threshold=TEXT_THRESHOLD, target_sizes=sizes
+        )
+        return [_best(one["scores"], one["boxes"], *size) for one, size in zip(found, sizes, strict=True)]
+
+    def detect(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
+        # padding an image to its neighbour's size would move boxes: results must not depend on who else was waiting
+        places: dict[tuple[int, ...], list[int]] = {}
+        for place, (image, _) in enumerate(rows):
+            places.setdefault(image.shape, []).append(place)
+        found: dict[int, Detection | None] = {}
+        for same in places.values():
+            found |= zip(same, together([rows[place] for place in same]), strict=True)
+        return [found[place] for place in range(len(rows))]
+
+    commit = getattr(model.config, "_commit_hash", None)  # a folder has none
+    return detect, f"{name}@{commit}" if commit else name
+
+
+def as_query(phrase: str) -> str:
+    """A phrase as GroundingDINO wants it: lower case, with a full stop at its end and none within, which would split it.
+
+    >>> as_query("Make it red. Keep the cat?")
+    'make it red, keep the cat.'
+    """
+    words = " ".join(phrase.lower().split()).strip(" .?!")
+    return words.replace(".", ",").replace("?", ",") + "."
+
+
+def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
+    """The boxes of `phrases` in `image`, found by the model `detector` in its `revision`."""
+    found = grounder(arguments["detector"], arguments.get("revision"))
+    return ToolResult(tuple(found.boxes(arguments["image"], arguments["phrases"], pixels)), by=found.by)
+
+
+@cache
+def _grounder(name: str, revision: str | None) -> Grounder:
+    detect, by = load(name, revision)
+    return Grounder(detect, by=by)
+
+
+_loading = threading.Lock()
+_refused: dict[tuple[str, str | None], ToolMissing] = {}
+
+
+def grounder(name: str, revision: str | None = None) -> Grounder:
+    """The grounder of a model in a revision, loaded once a process."""
+    with _loading:
+        if (name, revision) not in _refused:
+            try:
+                return _grounder(name, revision)
+            except ToolMissing as error:  # a download that failed takes minutes, and others are waiting
+                _refused[name, revision] = error
+        raise _refused[name, revision]
+
+
+def _best(scores: Any, boxes: Any, height: int, width: int) -> Detection | None:
+    """The surest box, in whole pixels within the image."""
+    if not len(scores):
+        return None
+    best = int(scores.argmax())
+    left, top, right, bottom = (float(value) for value in boxes[best])
+    if not all(map(math.isfinite, (left, top, right, bottom))):
+        return None
+    box = Box(
+        max(0, math.floor(left)), max(0, math.floor(top)), min(width, math.ceil(right)), min(height, math.ceil(bottom))
+    )
+    return Detection(float(scores[best]), box) if box.left < box.right and box.top < box.bottom else None
+
+
+def _encloses(outer: Box, inner: Box) -> bool:
+    return (
+        outer.left <= inner.left
+        and outer.top <= inner.top
+        and outer.right >= inner.right
+        and outer.bottom >= inner.bottom
+    )
+
+
+def _area(box: Box) -> int:
+    return (box.right - box.left) * (box.bottom - box.top)

@@ -1,0 +1,46 @@
+"""The highlight from file to file, for the tool of the same name: what it darkens, and what its images are sent as."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import PIL.Image
+
+from vieval_plugin.backends.image_tools.decoded_images import Decode
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import is_jpeg, vouch
+from vieval_plugin.judges.protocol import Image, ToolResult
+from vieval_plugin.judges.tools._pixels import Pixels, as_png, resized
+from vieval_plugin.judges.tools.highlight import highlight
+
+QUALITY = 95
+"""Of the JPEG files made here, whose colours keep every pixel of theirs (4:4:4)."""
+_LONGEST_SIDE = 65_500  # libjpeg's own
+
+
+def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
+    """`image` with `boxes` highlighted; where `like` is given, resized to that image's size before.
+
+    `form` is what the result is encoded as: `jpeg`, `png`, or `source`, which is JPEG where the image is one and PNG
+    otherwise, and the image's own file where nothing of it changes.
+    """
+    image, boxes, form = arguments["image"], tuple(arguments["boxes"]), arguments["form"]
+    before = pixels(image)
+    shown = highlight(resized(before, pixels(arguments["like"])) if "like" in arguments else before, boxes)
+    if form == "source" and shown is before:
+        return ToolResult(boxes, image=image)
+    as_file = as_jpeg if form == "jpeg" or (form == "source" and is_jpeg(image)) else as_png
+    return ToolResult(boxes, image=vouch(as_file(shown)))
+
+
+def as_jpeg(shown: Pixels) -> Image:
+    """An array (height, width, 3) of RGB as a JPEG file in memory; VievalError where a side is too long for one."""
+    if max(shown.shape) > _LONGEST_SIDE:
+        raise VievalError(
+            f"no JPEG file has a side of {max(shown.shape)} pixels, at most {_LONGEST_SIDE}; have highlights sent as png"
+        )
+    file = io.BytesIO()
+    PIL.Image.fromarray(shown).save(file, "JPEG", quality=QUALITY, subsampling="4:4:4")
+    return Image(file.getvalue())

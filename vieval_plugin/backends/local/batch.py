@@ -1,0 +1,123 @@
+"""What backends that answer whole batches share: the store first, each question once, replies kept after every call.
+
+Before anything is looked up, every image of the batch is decoded whole in threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.image_encoding import noted
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.reply_checks import checked, final
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import examine
+from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Reply, Status, Text
+
+# so many asks are lost at most when a run is killed
+ASKS_A_CALL = 512
+_REASONS = 5
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What is known of an image before a model is shown it: the name of its content, and what is to be noted of it."""
+
+    digest: str
+    notes: tuple[str, ...] = ()
+
+
+def look(image: Image) -> Looked:
+    """Decode an image that a model is shown as it is; VievalError if that cannot be done."""
+    return Looked(examine(image).digest)
+
+
+def answer_in_batches(
+    asked: Sequence[tuple[int, Chat | Likelihood]],
+    *,
+    look: Callable[[Image], Looked] = look,
+    key: Callable[[int, Chat | Likelihood, Callable[[Image], str]], str],
+    generate: Callable[[list[tuple[int, Chat | Likelihood]]], list[Reply]],
+    store: Store | None,
+    model: str,
+    usage: Usage,
+) -> list[Reply]:
+    """Replies to the questions of a wave, in order.
+
+    `look` decodes an image; `key` names a question for the store, from its program's number, the ask, and who names
+    images; `generate` answers a batch, in order. Questions with the same key are asked once, one with an image that
+    cannot be decoded not at all. Failures are not stored.
+    """
+    replies: dict[int, Reply] = {}
+    places: dict[str, list[int]] = {}
+    looked = _look_at_all({image for _, ask in asked for image in _shown(ask)}, look)
+    digests = {image: found.digest for image, found in looked.items() if isinstance(found, Looked)}
+    for place, (number, ask) in enumerate(asked):
+        broken = next((found for image in _shown(ask) if isinstance(found := looked[image], VievalError)), None)
+        if broken is None:
+            places.setdefault(key(number, ask, digests.__getitem__), []).append(place)
+        else:
+            replies[place] = Failure(Status.TOOL_ERROR, str(broken))
+            usage.failures["unreadable image"] += 1
+    waiting = []
+    for name, same in places.items():
+        stored = store.get(name) if store else None
+        if stored is None:
+            waiting.append(name)
+        else:
+            replies |= dict.fromkeys(same, stored)
+            usage.cached += len(same)
+    for start in range(0, len(waiting), ASKS_A_CALL):
+        names = waiting[start : start + ASKS_A_CALL]
+        batch = [asked[places[name][0]] for name in names]
+        for name, made in zip(names, generate(batch), strict=True):
+            reply = checked(made)
+            _count(reply, usage)
+            if store and final(reply):
+                reply = store.put(name, model, reply)
+            replies |= dict.fromkeys(places[name], reply)
+    return [
+        noted(replies[place], (note for image in _shown(ask) for note in getattr(looked[image], "notes", ())))
+        for place, (_, ask) in enumerate(asked)
+    ]
+
+
+def _shown(ask: Chat | Likelihood) -> list[Image]:
+    return [part for message in ask.messages for part in message.parts if isinstance(part, Image)]
+
+
+def _look_at_all(images: Collection[Image], look: Callable[[Image], Looked]) -> dict[Image, Looked | VievalError]:
+    """What `look` finds of each image, or why it cannot be shown."""
+
+    def one(image: Image) -> Looked | VievalError:
+        try:
+            return look(image)
+        except VievalError as error:
+            return error
+
+    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="look") as pool:
+        return dict(zip(images, pool.map(one, images), strict=True))
+
+
+def apart(
+    asked: Sequence[tuple[int, Chat | Likelihood]],
+) -> tuple[list[tuple[int, int, Chat]], list[tuple[int, int, Likelihood]]]:
+    """The chats and the likelihoods among questions, each with its place and its program's number."""
+    chats = [(place, number, ask) for place, (number, ask) in enumerate(asked) if isinstance(ask, Chat)]
+    likelihoods = [(place, number, ask) for place, (number, ask) in enumerate(asked) if isinstance(ask, Likelihood)]
+    return chats, likelihoods
+
+
+def _count(reply: Reply, usage: Usage) -> None:
+    usage.calls += 1
+    if isinstance(reply, Failure):
+        # a host's words may name the request, so that no two are alike
+        kind = reply.reason[:100]
+        usage.failures[kind if kind in usage.failures or len(usage.failures) < _REASONS else "other reasons"] += 1
+    elif isinstance(reply, Text):
+        usage.input_tokens += reply.input_tokens or 0
+        usage.output_tokens += reply.output_tokens or 0

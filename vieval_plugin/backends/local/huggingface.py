@@ -1,0 +1,316 @@
+"""Exact likelihoods, and greedy chats, through transformers in this process, in padded batches.
+
+For the models that no server runs (encoder-decoders such as InstructBLIP with FlanT5), and to check those that do. Named
+after the hub, because a file called transformers.py would hide the library from anything started in this folder.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from vieval_plugin.backends.cache.store import Store, key_of, question
+from vieval_plugin.backends.http.openai import Sampling
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.local.batch import answer_in_batches
+from vieval_plugin.backends.local.prefixes import Ends, Tokens, asked_after, joined
+from vieval_plugin.backends.reply_checks import log_probability
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import decode
+from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Probabilities, Reply, Status, Text
+
+# which of the arguments also say which processor it is
+_ORIGIN = ("revision", "trust_remote_code", "cache_dir", "local_files_only")
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A conversation, the tokens that the assistant's turn begins with, and those wanted at each position from its start."""
+
+    messages: tuple[Message, ...]
+    begun: tuple[int, ...]
+    wanted: tuple[tuple[int, ...], ...]
+
+
+class TransformersBackend:
+    """An image-text model of transformers, a decoder with a chat template or an encoder-decoder.
+
+    `device` "auto" is the first GPU, else the CPU; `dtype` "auto" is float32 on a CPU, else the checkpoint's.
+    `arguments` go to `from_pretrained` as they are (`device_map="auto"` spreads a model over GPUs). Continuations are
+    compared as tokens: one that the tokenizer cannot take apart and put together again has probability 0. So has, as a
+    first token, one of several tokens; and " Yes" where the tokenizer makes of it the same token as of "Yes" (T5), so
+    that a sum over variants counts no token twice.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        usage: Usage,
+        sampling: Sampling = Sampling(),
+        store: Store | None = None,
+        device: str = "auto",
+        dtype: str = "auto",
+        batch_size: int = 8,
+        **arguments: Any,
+    ) -> None:
+        self._torch = _library("torch")
+        if device == "auto":
+            device = "cuda" if self._torch.cuda.is_available() else "cpu"
+        if dtype == "auto" and device == "cpu":
+            dtype = "float32"
+        self.model, self.usage, self.sampling, self.store = model, usage, sampling, store
+        self.batch_size, self._dtype = batch_size, dtype
+        self._origin = {name: arguments[name] for name in _ORIGIN if name in arguments}
+        self._processor, self._network = _load(model, dtype, self._origin, arguments)
+        if "device_map" not in arguments:
+            self._network.to(device)
+        self._tokenizer = self._processor.tokenizer
+        self._start = _decoder_start(self._network.config, self._network.generation_config, self._tokenizer)
+        self._prepare_tokenizer()
+        self._end = self._end_of_turn()
+
+    def _prepare_tokenizer(self) -> None:
+        if self._start is None and not getattr(self._processor, "chat_template", None):
+            raise VievalError(f"{self.model} has no chat template, so there is no telling how to ask it a question")
+        # what comes next is read at the end of the prompt; a decoder of its own starts at no prompt's end
+        self._tokenizer.padding_side = "left" if self._start is None else "right"
+        if self._tokenizer.pad_token is None:
+            self._tokenizer.pad_token = self._tokenizer.eos_token
+
+    def _end_of_turn(self) -> int:
+        """The special token a chat template puts after an assistant's turn, else the tokenizer's end of sequence."""
+        after = ""
+        if self._start is None:
+            turns = [_turn("user", ["?"]), _turn("assistant", ["vieval"])]
+            after = self._processor.apply_chat_template(turns, tokenize=False).rpartition("vieval")[2]
+        special = {token for token, added in self._tokenizer.added_tokens_decoder.items() if added.special}
+        ids = self._tokenizer(after, add_special_tokens=False).input_ids
+        return int(next((token for token in ids if token in special), self._tokenizer.eos_token_id))
+
+    def answer(self, asked: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]) -> list[Reply]:
+        """Replies to asks, in order. Nothing is drawn at random: a question asked again has the same answer."""
+        if self.sampling.temperature > 0 and any(isinstance(ask, Chat) for _, ask in asked):
+            raise VievalError("the transformers backend answers greedily; set temperature to 0")
+        return answer_in_batches(
+            asked,
+            key=lambda _, ask, digest: self._key(ask, digest),
+            generate=lambda batch: self._answers([ask for _, ask in batch]),
+            store=self.store,
+            model=self.model,
+            usage=self.usage,
+        )
+
+    def _key(self, ask: Chat | Likelihood, digest: Callable[[Image], str]) -> str:
+        engine = {"engine": "transformers", "model": self.model, "dtype": self._dtype, "origin": self._origin}
+        kind = {"limit": self._limit(ask)} if isinstance(ask, Chat) else {"definition": ask.definition}
+        return key_of({**engine, **kind, **question(ask, digest)})
+
+    def _limit(self, ask: Chat) -> int:
+        return self.sampling.max_tokens or ask.max_tokens
+
+    def _answers(self, asks: Sequence[Chat | Likelihood]) -> list[Reply]:
+        texts = iter(self._in_batches([ask for ask in asks if isinstance(ask, Chat)], self._texts))
+        rows = [self._rows(ask) if isinstance(ask, Likelihood) else [] for ask in asks]
+        values = iter(self._in_batches([row for own in rows for row in own], self._log_probabilities))
+        replies: list[Reply] = []
+        for ask, own in zip(asks, rows, strict=True):
+            if isinstance(ask, Chat):
+                replies.append(next(texts))
+            else:
+                found = [next(values) for _ in own]
+                failed = next((value for value in found if isinstance(value, Failure)), None)
+                replies.append(failed or self._read(ask, found))
+        return replies
+
+    def _in_batches(
+        self, items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Result]]
+    ) -> list[Result | Failure]:
+        """What `run` makes of the items; one that it cannot take fails alone: halves are tried until it is by itself."""
+        starts = range(0, len(items), self.batch_size)
+        return [result for start in starts for result in _tried(items[start : start + self.batch_size], run)]
+
+    def _rows(self, ask: Likelihood) -> list[_Row]:
+        tokens = [self._tokens(text) for text in ask.continuations]
+        if ask.definition == "first_token":
+            return [_Row(ask.messages, (), (tuple(t[0] for t in tokens if t is not None and len(t) == 1),))]
+        if ask.definition == "beginning":
+            return _rows_of_beginnings(ask.messages, asked_after(filter(None, tokens)))
+        return [_Row(ask.messages, t, tuple((n,) for n in (*t, self._end))) for t in tokens if t is not None]
+
+    def _read(self, ask: Likelihood, values: Sequence[Any]) -> Probabilities | Failure:
+        """Probabilities from the rows' log-probabilities; every continuation without one has probability 0."""
+        tokens = [self._tokens(text) for text in ask.continuations]
+        try:
+            if ask.definition == "first_token":
+                [[first]] = values
+                one = [t[0] if t is not None and len(t) == 1 else None for t in tokens]
+                found = [0.0 if token is None else math.exp(log_probability(first[token])) for token in one]
+            elif ask.definition == "beginning":
+                return joined(tokens, _known(self._rows(ask), values))
+            else:
+                rest = iter(values)
+                found = [0.0 if t is None else _geometric_mean(next(rest), (*t, self._end)) for t in tokens]
+        except ValueError as error:
+            return Failure(Status.API_ERROR, f"the model told {error}")
+        return Probabilities(tuple(found), tuple(found))
+
+    def _tokens(self, text: str) -> tuple[int, ...] | None:
+        """The tokens of a continuation, None where they are no other way of writing it."""
+        ids = self._tokenizer(text, add_special_tokens=False).input_ids
+        back = self._tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return tuple(ids) if back == text else None
+
+    def _log_probabilities(self, rows: Sequence[_Row]) -> list[list[dict[int, float]]]:
+        """For each row and position, the log-probabilities of the tokens wanted there."""
+        with self._torch.inference_mode():
+            inputs = self._inputs([row.messages for row in rows])
+            logged = self._logits(inputs, [row.begun for row in rows]).float().log_softmax(-1).cpu()
+        return [
+            [{token: float(logged[n, place, token]) for token in tokens} for place, tokens in enumerate(row.wanted)]
+            for n, row in enumerate(rows)
+        ]
+
+    def _logits(self, inputs: Any, begun: Sequence[tuple[int, ...]]) -> Any:
+        """Logits where each turn starts and after each token it begins with; what is past a shorter one means nothing."""
+        longest = max(map(len, begun))
+        padded = [[*tokens, *[self._tokenizer.pad_token_id] * (longest - len(tokens))] for tokens in begun]
+        made = self._torch.tensor(padded, dtype=self._torch.long, device=inputs["input_ids"].device)
+        if self._start is not None:
+            first = self._torch.full_like(inputs["input_ids"][:, :1], self._start)
+            return self._network(**inputs, decoder_input_ids=self._torch.cat([first, made], 1)).logits
+        mask = self._torch.tensor([[n < len(tokens) for n in range(longest)] for tokens in begun], device=made.device)
+        whole = self._joined(inputs, {"input_ids": made, "attention_mask": mask})
+        # of a long prompt the logits of every position would take more memory than the model
+        last = "logits_to_keep" in inspect.signature(self._network.forward).parameters
+        kept = {"logits_to_keep": longest + 1} if last else {}
+        return self._network(**whole, **kept, use_cache=False).logits[:, -longest - 1 :]
+
+    def _joined(self, inputs: Any, added: Mapping[str, Any]) -> dict[str, Any]:
+        """Inputs with tokens added at the end; whatever else there is per token says 0 of them, that is: text."""
+        shape = inputs["input_ids"].shape
+        whole = dict(inputs)
+        for name, value in inputs.items():
+            if getattr(value, "shape", None) == shape:
+                end = added.get(name, self._torch.zeros_like(added["input_ids"]))
+                whole[name] = self._torch.cat([value, end.to(value.dtype)], 1)
+        return whole
+
+    def _texts(self, asks: Sequence[Chat]) -> list[Text]:
+        inputs = self._inputs([ask.messages for ask in asks])
+        limits = [self._limit(ask) for ask in asks]
+        greedy = {"do_sample": False, "num_beams": 1, "pad_token_id": self._tokenizer.pad_token_id}
+        made = self._network.generate(**inputs, **greedy, max_new_tokens=max(limits))
+        skipped = inputs["input_ids"].shape[1] if self._start is None else 1
+        asked = inputs["attention_mask"].sum(1).tolist()
+        return [
+            self._text(row[skipped : skipped + limit].tolist(), given)
+            for row, limit, given in zip(made, limits, asked, strict=True)
+        ]
+
+    def _text(self, tokens: list[int], given: int) -> Text:
+        ends = self._network.generation_config.eos_token_id
+        ends = {self._end, *(ends if isinstance(ends, list) else [ends])}
+        end = next((n for n, token in enumerate(tokens, 1) if token in ends), None)
+        length = len(tokens) if end is None else end
+        return Text(self._tokenizer.decode(tokens[:length], skip_special_tokens=True), given, length, end is None)
+
+    def _inputs(self, conversations: Sequence[Sequence[Message]]) -> Any:
+        """A batch for the model. VievalError for an image that cannot be read."""
+        images = [[decode(part) for m in c for part in m.parts if isinstance(part, Image)] for c in conversations]
+        if self._start is not None and any(len(own) != 1 for own in images):
+            raise ValueError("an encoder-decoder is asked about exactly one image")
+        prompts = [self._prompt(conversation) for conversation in conversations]
+        begin = self._tokenizer.bos_token
+        batch = self._processor(
+            text=prompts,
+            images=images if any(images) else None,
+            padding=True,
+            return_tensors="pt",
+            add_special_tokens=not (begin and prompts[0].startswith(begin)),
+        )
+        return batch.to(self._network.device, self._network.dtype)
+
+    def _prompt(self, conversation: Sequence[Message]) -> str:
+        """A conversation up to the assistant's turn; for an encoder-decoder its bare texts."""
+        if self._start is not None:
+            return "\n\n".join(part for message in conversation for part in message.parts if isinstance(part, str))
+        turns = [_turn(message.role, message.parts) for message in conversation]
+        return str(self._processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        needed = "pip install torch torchvision transformers"
+        raise VievalError(f"{name} cannot be imported ({error}); run: {needed}") from None
+
+
+def _load(model: str, dtype: str, origin: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The processor and the network of a model."""
+    transformers = _library("transformers")
+    try:
+        processor = transformers.AutoProcessor.from_pretrained(model, **origin)
+        network = transformers.AutoModelForImageTextToText.from_pretrained(model, dtype=dtype, **arguments)
+    except (OSError, ValueError, KeyError, ImportError, TypeError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise VievalError(f"{model} cannot be loaded as an image-text model of transformers: {reason}") from None
+    return processor, network.eval()
+
+
+def _decoder_start(config: Any, generation: Any, tokenizer: Any) -> int | None:
+    """The token an encoder-decoder's answer starts with (T5's is the padding), None for a decoder."""
+    configs = [config, getattr(config, "text_config", None)]
+    if not any(getattr(one, "is_encoder_decoder", False) for one in configs):
+        return None
+    named = [getattr(one, "decoder_start_token_id", None) for one in (generation, *configs)]
+    return int(next((token for token in named if token is not None), tokenizer.pad_token_id))
+
+
+def _tried(items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Result]]) -> list[Result | Failure]:
+    try:
+        return list(run(items))
+    except Exception as error:  # what processors and models raise for a bad input, or for too large a batch
+        status = Status.TOOL_ERROR if isinstance(error, VievalError) else Status.API_ERROR
+        failure = Failure(status, " ".join(str(error).split())[:300] or type(error).__name__)
+    if len(items) == 1:
+        return [failure]
+    half = len(items) // 2
+    return _tried(items[:half], run) + _tried(items[half:], run)
+
+
+def _geometric_mean(values: Sequence[Mapping[int, float]], tokens: Sequence[int]) -> float:
+    told = [log_probability(value[token]) for value, token in zip(values, tokens, strict=True)]
+    return math.exp(math.fsum(told) / len(tokens))
+
+
+def _rows_of_beginnings(messages: tuple[Message, ...], after: Mapping[Tokens, tuple[int, ...]]) -> list[_Row]:
+    """A row for each beginning that no longer one begins with: on its way the model passes through the shorter ones."""
+    longest = [one for one in after if not any(len(other) > len(one) and other[: len(one)] == one for other in after)]
+    return [_Row(messages, one, tuple(after[one[:length]] for length in range(len(one) + 1))) for one in longest]
+
+
+def _known(rows: Sequence[_Row], values: Sequence[Sequence[Mapping[int, float]]]) -> dict[Tokens, dict[int, Ends]]:
+    """The probabilities of single tokens after each beginning that rows pass through."""
+    known: dict[Tokens, dict[int, Ends]] = {}
+    for row, of_row in zip(rows, values, strict=True):
+        for length, logged in enumerate(of_row):
+            told = {token: math.exp(log_probability(value)) for token, value in logged.items()}
+            known.setdefault(row.begun[:length], {token: (value, value) for token, value in told.items()})
+    return known
+
+
+def _turn(role: str, parts: Sequence[str | Image]) -> dict[str, Any]:
+    """A message as chat templates take it."""
+    if not any(isinstance(part, Image) for part in parts):
+        parts = ["\n\n".join(map(str, parts))]
+    content = [{"type": "image"} if isinstance(part, Image) else {"type": "text", "text": part} for part in parts]
+    return {"role": role, "content": content}

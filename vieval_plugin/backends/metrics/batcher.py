@@ -1,0 +1,260 @@
+"""Answers `Measure` asks in batches, through the store; each measurement is made once.
+
+What measures is an `Instrument`: this machine's processors for metrics of pixels, a network for those of a scorer. Asks
+are looked at in threads, and those that wait together go to their instrument together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import json
+import os
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from concurrent.futures import Executor, wait
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any, Protocol, TypeVar
+
+from tqdm import tqdm
+
+from vieval_plugin.backends.cache.store import Store, key_of
+from vieval_plugin.backends.concurrency import together
+from vieval_plugin.backends.daemon_pool import DaemonPool
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.metrics.pixel_metrics import measure
+from vieval_plugin.backends.reply_checks import checked, final
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import digest
+from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status
+
+T = TypeVar("T")
+_CLOSING = 5.0  # seconds; what computes on when a run ends early is not waited for
+_AHEAD = 2  # so many batches are looked at and not yet measured, at most
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An ask that was looked at: its key in the store, what is measured, and what may go into one batch with it.
+
+    `notes` are findings for the verdict.
+    """
+
+    key: str
+    content: Any
+    alike: Hashable = None
+    notes: tuple[str, ...] = ()
+
+
+class Instrument(Protocol):
+    """Something that measures; `by` names it, `batch` is how many asks it takes at once."""
+
+    @property
+    def by(self) -> str: ...
+
+    @property
+    def batch(self) -> int: ...
+
+    def look(self, ask: Measure) -> Ready:
+        """What is needed to measure, made in any thread; VievalError for an image that cannot be read."""
+
+    def compute(self, contents: Sequence[Any]) -> list[Reply]:
+        """The measurements of a batch in order, always made in the same thread."""
+
+    def close(self) -> None:
+        """Let go of connections, in that thread."""
+
+
+class OnPixels:
+    """Metrics of pixels on this machine's processors."""
+
+    by = "measurements on this machine"  # what `vieval cache info` calls them
+    batch = 64
+
+    def __init__(self, pool: Executor) -> None:
+        self._pool = pool
+
+    def look(self, ask: Measure) -> Ready:
+        return Ready(_key(ask), ask)
+
+    def compute(self, contents: Sequence[Measure]) -> list[Reply]:
+        return list(self._pool.map(measure, contents))
+
+    def close(self) -> None:
+        pass
+
+
+class Measuring:
+    """Answers asks by the instrument that each names; from the store where it has them.
+
+    `find` gives the scorer of an ask that names one.
+    """
+
+    def __init__(
+        self,
+        usage: Usage,
+        store: Store | None = None,
+        bar: bool = False,
+        find: Callable[[Measure, Usage], Instrument] | None = None,
+    ) -> None:
+        self._usage, self._store, self._bar, self._find = usage, store, bar, find
+        self._pool = DaemonPool(os.cpu_count() or 1, "measure")
+        # networks have threads of their own below each that calls them
+        self._worker = DaemonPool(1, "instrument")
+        self._on_pixels = OnPixels(self._pool)
+        self._instruments: dict[tuple[str, str], Instrument] = {}
+        self._queue: _Queue | None = None
+
+    def measure(self, asks: Sequence[Measure]) -> list[Reply]:
+        """The replies to asks, in order.
+
+        Raises:
+            VievalError: there is no such metric or scorer, or a package it needs is not installed.
+        """
+        return asyncio.run(self._all(asks)) if asks else []
+
+    async def measure_soon(self, ask: Measure) -> Reply:
+        """The reply to one ask, made together with others that wait at the same time."""
+        self._queue = self._queue or _Queue(self._kept, self._worker)
+        return await self._one(self._queue, ask)
+
+    def close(self) -> None:
+        """Begin nothing more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        closing = [self._worker.submit(one.close) for one in self._instruments.values()]
+        wait(closing, timeout=_CLOSING)
+        self._worker.shutdown(wait=False, cancel_futures=True)
+
+    async def _all(self, asks: Sequence[Measure]) -> list[Reply]:
+        queue = _Queue(self._kept, self._worker)  # of this event loop
+        with tqdm(total=len(asks), desc="Measuring", unit="image", disable=not self._bar) as shown:
+
+            async def one(ask: Measure) -> Reply:
+                reply = await self._one(queue, ask)
+                shown.update()
+                return reply
+
+            return await together(one(ask) for ask in asks)
+
+    async def _one(self, queue: _Queue, ask: Measure) -> Reply:
+        instrument = await self._instrument(ask)
+        async with queue.room(instrument):
+            try:
+                ready = await _in(self._pool, partial(instrument.look, ask))
+            except VievalError as error:
+                return Failure(Status.TOOL_ERROR, str(error))
+            reply: Reply | None = self._store.get(ready.key) if self._store else None
+            if reply is not None:
+                self._usage.cached += 1
+            else:
+                reply = await queue.measured(instrument, ready)
+                self._usage.measured += 1
+        # which weights they were is in the key, and what they were called here need not be what they were called then
+        by = instrument.by if ask.backbone else ""
+        return replace(reply, by=by, notes=ready.notes) if isinstance(reply, Measurement) else reply
+
+    async def _instrument(self, ask: Measure) -> Instrument:
+        if not ask.backbone:
+            return self._on_pixels
+        if self._find is None:
+            raise VievalError(
+                f"{ask.metric} is measured by a scorer, and this run has none: run it with --model vieval_scorer "
+                "(lmms-eval) or with vieval score"
+            )
+        name = ask.metric, ask.backbone
+        if name not in self._instruments:
+            await _in(self._worker, partial(self._open, name, ask))
+        return self._instruments[name]
+
+    def _open(self, name: tuple[str, str], ask: Measure) -> None:
+        """Done by the worker, one after another: all asks of a name share an instrument, or they would share no batch."""
+        if name not in self._instruments and self._find is not None:
+            self._instruments[name] = self._find(ask, self._usage)
+
+    def _kept(self, instrument: Instrument, batch: Sequence[Ready], made: Iterable[Reply]) -> list[Reply]:
+        """Replies as they are handed on, after they were stored; the store is used from the loop's thread alone."""
+        replies = []
+        for ready, one in zip(batch, made, strict=True):
+            reply = checked(one)
+            if self._store and final(reply):
+                reply = self._store.put(ready.key, instrument.by, reply)
+            replies.append(reply)
+        return replies
+
+
+class _Queue:
+    """What waits for instruments in one event loop; what is asked for twice at once is measured once."""
+
+    def __init__(
+        self,
+        keep: Callable[[Instrument, Sequence[Ready], Iterable[Reply]], list[Reply]],
+        worker: Executor,
+    ) -> None:
+        self._keep, self._worker = keep, worker
+        self._waiting: list[tuple[Instrument, Ready]] = []
+        self._under_way: dict[str, asyncio.Future[Reply]] = {}
+        self._rooms: dict[int, asyncio.Semaphore] = {}
+        self._working: asyncio.Task[None] | None = None
+
+    def room(self, instrument: Instrument) -> asyncio.Semaphore:
+        """What keeps the number of asks that are looked at and not yet measured within bounds, for memory."""
+        return self._rooms.setdefault(id(instrument), asyncio.Semaphore(_AHEAD * instrument.batch))
+
+    async def measured(self, instrument: Instrument, ready: Ready) -> Reply:
+        if ready.key not in self._under_way:
+            self._under_way[ready.key] = asyncio.get_running_loop().create_future()
+            self._waiting.append((instrument, ready))
+            if self._working is None or self._working.done():
+                self._working = asyncio.ensure_future(self._work())
+        return await self._under_way[ready.key]
+
+    async def _work(self) -> None:
+        await asyncio.sleep(0)
+        while self._waiting:
+            instrument, batch = self._taken()
+            answered = [self._under_way[ready.key] for ready in batch]
+            try:
+                contents = [ready.content for ready in batch]
+                made = await _in(self._worker, partial(instrument.compute, contents))
+                for future, reply in zip(answered, self._keep(instrument, batch, made), strict=True):
+                    if not future.done():
+                        future.set_result(reply)
+            except Exception as error:
+                for future in answered:
+                    if not future.done():
+                        future.set_exception(error)
+            for ready in batch:
+                del self._under_way[ready.key]
+
+    def _taken(self) -> tuple[Instrument, list[Ready]]:
+        """The first that waits, and as many as fit into one batch with it."""
+        instrument, first = self._waiting[0]
+        fitting = [
+            n for n, (other, ready) in enumerate(self._waiting) if other is instrument and ready.alike == first.alike
+        ]
+        taken = set(fitting[: instrument.batch])
+        batch = [self._waiting[n][1] for n in sorted(taken)]
+        self._waiting = [one for n, one in enumerate(self._waiting) if n not in taken]
+        return instrument, batch
+
+
+async def _in(pool: Executor, call: Callable[[], T]) -> T:
+    done: Awaitable[T] = asyncio.get_running_loop().run_in_executor(pool, call)
+    return await done
+
+
+def _key(ask: Measure) -> str:
+    """Everything a measurement depends on: the metric and the packages that compute it, images by digest, texts."""
+    images = {role: digest(image) for role, image in ask.images.items()}
+    return key_of({"metric": ask.metric, "by": _versions(), "images": images, "texts": json.dumps(dict(ask.texts))})
+
+
+@cache
+def _versions() -> str:
+    found = []
+    for package in ("vieval", "scikit-image", "numpy", "scipy", "pillow"):
+        try:
+            found.append(f"{package} {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return ", ".join(found)

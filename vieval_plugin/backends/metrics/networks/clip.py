@@ -1,0 +1,75 @@
+"""CLIP: how alike an image and a text are, or two images (Radford et al., ICML 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vieval_plugin.backends.metrics.encoders import Tower, alike, pair
+from vieval_plugin.backends.metrics.network_metrics import NetworkMetric, Picture, Shown
+from vieval_plugin.backends.weights import Origin, hub_name_or_folder, identity, library, line_of, named, pretrained
+from vieval_plugin.errors import VievalError
+
+
+def load(origin: Origin, processor: str = "") -> Tower:
+    """A CLIP of transformers with both of its towers; VievalError as `weights.pretrained`.
+
+    `processor` is where its image processor and tokenizer are, if not with the weights.
+    """
+    network, images = pretrained("CLIPModel", "clip", origin, processor)
+    beside = not processor or processor == origin.model
+    try:
+        tokenizer = library("transformers").AutoTokenizer.from_pretrained(
+            network.name_or_path if beside else hub_name_or_folder(processor),
+            revision=origin.revision if beside else None,
+            trust_remote_code=False,
+        )
+    except VievalError:
+        raise
+    except Exception as error:
+        raise VievalError(
+            f"{processor or origin.model} has no tokenizer that can be loaded: {line_of(error)[:200]}"
+        ) from None
+    preparing = images.to_json_string(), tokenizer.backend_tokenizer.to_str()
+    digest = identity(network, *preparing)
+    return Tower(
+        named(origin, network, digest),
+        digest,
+        images,
+        lambda pixels: network.visual_projection(network.vision_model(pixel_values=pixels).pooler_output),
+        network.device,
+        tokenizer,
+        network.config.text_config.max_position_embeddings,
+        lambda padded: network.text_projection(network.text_model(**padded).pooler_output),
+        float(network.logit_scale.detach().exp()),
+    )
+
+
+def clip_score(tower: Tower, batch: Mapping[str, Sequence[Any]]) -> Any:
+    """Cosine of the embeddings of `image` and `text`, in [-1, 1]; the more alike, the higher.
+
+    Hessel et al., CLIPScore (EMNLP 2021), less its scale, which no rank statistic sees. As VIEScore has it (Ku et al., ACL
+    2024) with CLIP ViT-B/32.
+    """
+    return (tower.images(batch["image"]) * tower.texts(batch["text"])).sum(-1)
+
+
+def clip_i(tower: Tower, batch: Mapping[str, Sequence[Any]]) -> Any:
+    """Cosine of CLIP's embeddings of `image` and `reference`, in [-1, 1]; the more alike, the higher.
+
+    Ruiz et al., DreamBooth (CVPR 2023).
+    """
+    return alike(tower, batch)
+
+
+def _image_and_text(tower: Tower, images: Mapping[str, Picture], texts: Mapping[str, str]) -> Shown:
+    tokens, notes = tower.tokens(texts["text"])
+    return Shown({"image": tower.pixels(images["image"]), "text": tokens}, notes)
+
+
+_WEIGHTS = "openai/clip-vit-base-patch32"
+
+METRICS = (
+    NetworkMetric("clip_score", load, _WEIGHTS, _image_and_text, clip_score),
+    NetworkMetric("clip_i", load, _WEIGHTS, pair, clip_i),
+)

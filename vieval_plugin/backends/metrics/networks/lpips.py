@@ -1,0 +1,94 @@
+"""LPIPS through torchmetrics, its trunk AlexNet given as a file and its linear weights those that torchmetrics brings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vieval_plugin.backends.metrics.network_metrics import NetworkMetric, Picture, Shown
+from vieval_plugin.backends.metrics.pixel_metrics import pair, working_pixels
+from vieval_plugin.backends.weights import Origin, device, identity, library, named, state_dict
+from vieval_plugin.errors import VievalError
+from vieval_plugin.text.untrusted import path_of
+
+# which of torchmetrics' slices each convolution of torchvision's AlexNet is in
+_SLICES = {"0": "slice1", "3": "slice2", "6": "slice3", "8": "slice4", "10": "slice5"}
+
+
+@dataclass(frozen=True)
+class PerceptualDistance:
+    """The loaded network; called with images and references, tensors (3, height, width) of 0 to 255, it gives distances."""
+
+    by: str
+    identity: str
+    network: Any
+    device: Any
+
+    def __call__(self, images: Sequence[Any], references: Sequence[Any]) -> Any:
+        shown = (library("torch").stack(list(some)).to(self.device).float() / 255 for some in (images, references))
+        return self.network(*shown, normalize=True).reshape(-1)
+
+
+def load(origin: Origin) -> PerceptualDistance:
+    """LPIPS with AlexNet.
+
+    Raises:
+        VievalError: no file of AlexNet's weights is named or there, or it holds something else.
+    """
+    if not origin.model:
+        raise VievalError(
+            "this metric needs the weights of torchvision's AlexNet as a file: name=FILE in --model_args, --scorer FILE or "
+            "scorers.NAME.model (torchvision's own is https://download.pytorch.org/models/alexnet-owt-7be5be79.pth)"
+        )
+    if origin.revision:
+        raise VievalError(f"revision {origin.revision}: {origin.model} is a file, which has none")
+    path = path_of(origin.model)
+    held = state_dict(path)
+    found = {
+        f"{place}.{layer}.{kind}": held.get(f"features.{layer}.{kind}")
+        for layer, place in _SLICES.items()
+        for kind in ("weight", "bias")
+    }
+    network = _without_download()
+    shapes = {name: tuple(tensor.shape) for name, tensor in network.net.state_dict().items()}
+    if {name: tuple(tensor.shape) for name, tensor in found.items() if tensor is not None} != shapes:
+        raise VievalError(f"{path} is of another architecture: the weights of torchvision's AlexNet are needed")
+    network.net.load_state_dict(found)
+    network = network.float().to(device(origin.device)).eval()
+    digest = identity(network)
+    return PerceptualDistance(named(origin, network, digest), digest, network, next(network.parameters()).device)
+
+
+def _without_download() -> Any:
+    """Torchmetrics' network with its linear weights and a trunk that is still random.
+
+    The public function and class download the trunk, and the class below them is the one that need not.
+    """
+    lpips = library("torchmetrics.functional.image.lpips")
+    library("torchvision")
+    return lpips._LPIPS(net="alex", pnet_rand=True)
+
+
+def show(network: PerceptualDistance, images: Mapping[str, Picture], texts: Mapping[str, str]) -> Shown:
+    """An image and its reference at the image's size, tensors (3, height, width) of 0 to 255.
+
+    An image of more than 2048 pixels at its longer side is reduced to that, as for metrics of pixels.
+    """
+    both = pair({role: working_pixels(image) for role, image in images.items()})
+    torch = library("torch")
+    tensors = (torch.from_numpy(np.array(pixels)).permute(2, 0, 1) for pixels in both)
+    return Shown(dict(zip(("image", "reference"), tensors, strict=True)))
+
+
+def lpips(network: PerceptualDistance, batch: Mapping[str, Sequence[Any]]) -> Any:
+    """How far apart AlexNet's features of `image` and `reference` are, from 0; a distance: the less, the more alike.
+
+    Zhang et al., The unreasonable effectiveness of deep features as a perceptual metric (CVPR 2018), version 0.1.
+    """
+    return network(batch["image"], batch["reference"])
+
+
+METRIC = NetworkMetric("lpips", load, "", show, lpips)

@@ -1,0 +1,155 @@
+"""Scorers behind a server: vLLM's pooling, classify and score endpoints, called as all servers are.
+
+`pooling` gives the hidden state of the last token, which a head here reads, or a vector of which one number is meant;
+`classify` the numbers of a head that the server has; `score` that of a query beside what it is compared with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from vieval_plugin.backends.cache.store import key_of
+from vieval_plugin.backends.http.image_encoding import Encoded, encode
+from vieval_plugin.backends.http.responses import Refused
+from vieval_plugin.backends.http.server import Server, Usage, server_options
+from vieval_plugin.backends.metrics.batcher import Ready
+from vieval_plugin.backends.metrics.heads import load_head
+from vieval_plugin.backends.metrics.network_metrics import ServedMetric
+from vieval_plugin.backends.reply_checks import checked
+from vieval_plugin.backends.weights import library
+from vieval_plugin.config import Backbone
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply
+from vieval_plugin.prompts import descriptions
+from vieval_plugin.prompts.descriptions import Description, Part
+
+NAME = "served"
+
+
+class ServedScorer(Part):
+    """What a description says under `network`; `server` has the options of a backbone."""
+
+    server: Backbone
+    endpoint: Literal["pooling", "classify", "score"]
+    system: str = ""
+    head: str = ""
+    prefix: str = ""
+    activation: Literal["relu", "gelu", "tanh", "silu", "none"] = "relu"
+    size: int = Field(0, ge=0)
+    output: int = Field(0, ge=0)
+    probability: bool = False
+
+    @model_validator(mode="after")
+    def _head_of_a_vector(self) -> ServedScorer:
+        if self.head and (self.endpoint != "pooling" or not self.size):
+            raise ValueError("a head reads what the endpoint pooling gives, vectors of a known size")
+        return self
+
+
+class Served:
+    """A served scorer as an instrument; its connections live in the one thread that computes."""
+
+    def __init__(self, described: Description, usage: Usage) -> None:
+        written = described.parsed(ServedScorer)
+        self._written, self._usage, self._described = written, usage, described
+        self.by = f"{described.name} on {written.server.model}"
+        self.batch = 4 * written.server.num_concurrent
+        self._head, digest = None, ""
+        if written.head:
+            file = Path(described.place(written.head))
+            self._head = load_head(file, written.prefix, written.activation, written.size)
+            digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        fields = {"endpoint", "system", "prefix", "activation", "output", "probability"}
+        said = {**written.model_dump(include=fields), "extra": dict(written.server.extra)}
+        self._identity = {"metric": NAME, "model": written.server.model, "head": digest, **said}
+        options = server_options(described.name, written.server)
+        # these endpoints stand beside /v1 and not under it
+        urls = tuple(url.rstrip("/").removesuffix("/v1") for url in options.urls)
+        hello = self._body([], "Say hello.")
+        self._options = replace(options, urls=urls, path=written.endpoint, hello=hello)
+        self._loop = asyncio.new_event_loop()
+        self._server: Server | None = None
+
+    def look(self, ask: Measure) -> Ready:
+        """The request of an ask, its images decoded once to see that they can be."""
+        images = [encode(ask.images[f"image_{n}"], self._written.server.max_pixels) for n in range(len(ask.images))]
+        key = key_of({**self._identity, "images": [one.digest for one in images], "text": ask.texts["text"]})
+        notes = tuple(dict.fromkeys(note for one in images for note in one.notes))
+        return Ready(key, self._body(images, ask.texts["text"]), notes=notes)
+
+    def compute(self, contents: Sequence[dict[str, Any]]) -> list[Reply]:
+        return self._loop.run_until_complete(self._all(contents))
+
+    def close(self) -> None:
+        """Close the connections, in the thread that computes."""
+        if self._server is not None:
+            self._loop.run_until_complete(self._server.__aexit__())
+        self._loop.close()
+
+    async def _all(self, contents: Sequence[dict[str, Any]]) -> list[Reply]:
+        if self._server is None:
+            self._server = await Server(self._options, self._usage).__aenter__()
+        tasks = [asyncio.ensure_future(self._one(self._server, body)) for body in contents]
+        try:
+            return list(await asyncio.gather(*tasks))
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _one(self, server: Server, body: dict[str, Any]) -> Reply:
+        reply: Reply
+        try:
+            reply = Measurement(self._value(await server.post(self._written.endpoint, body, self._wrong)))
+        except Refused as refused:
+            self._usage.failures[refused.kind] += 1
+            reply = Failure(refused.status, refused.reason)
+        return checked(reply)
+
+    def _wrong(self, answer: dict[str, Any]) -> str | None:
+        try:
+            self._value(answer)
+        except (LookupError, TypeError, ValueError) as error:
+            return f"an answer of another form than that of {self._written.endpoint} ({type(error).__name__})"
+        return None
+
+    def _value(self, answer: Mapping[str, Any]) -> float:
+        """The number of an answer; LookupError, TypeError or ValueError where it has none."""
+        [found] = answer["data"]
+        if self._written.endpoint == "score":
+            return float(found["score"])
+        numbers = [float(number) for number in found["data" if self._written.endpoint == "pooling" else "probs"]]
+        if self._head is None:
+            return numbers[self._written.output]
+        if len(numbers) != self._written.size:
+            raise VievalError(
+                f"{self._described.path}: network.size is {self._written.size}, and the server gives {len(numbers)} numbers"
+            )
+        with library("torch").inference_mode():
+            return float(self._head(library("torch").tensor([numbers]))[0, self._written.output])
+
+    def _body(self, images: Sequence[Encoded], words: str) -> dict[str, Any]:
+        """The request of an endpoint: images before words, and numbers as the network has them unless told otherwise."""
+        shown: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": image}} for image in images]
+        written = self._written
+        common = {**written.server.extra, "model": written.server.model, "use_activation": written.probability}
+        if written.endpoint == "score":
+            return {**common, "queries": words, "documents": {"content": shown} if shown else words}
+        turns: list[dict[str, Any]] = [{"role": "system", "content": written.system}] if written.system else []
+        turns.append({"role": "user", "content": [*shown, {"type": "text", "text": words}]})
+        task = {"task": "embed"} if written.endpoint == "pooling" else {}
+        return {**task, **common, "messages": turns, "add_generation_prompt": True}
+
+
+def open_served(model: str, usage: Usage) -> Served:
+    """The served scorer of a description; VievalError where it has an unknown key, or names a head that does not fit."""
+    return Served(descriptions.load(model), usage)
+
+
+METRIC = ServedMetric(NAME, open_served)

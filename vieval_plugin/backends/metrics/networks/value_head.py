@@ -1,0 +1,221 @@
+"""An image-text model with a value head: a few linear layers that read the hidden state at one token as a number.
+
+Reward models such as HPSv3 and EditReward are of this form, and so is ADIEE's scorer. A description (docs/scorers.md)
+says which base, which head, and where it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import PIL.Image
+from pydantic import Field, model_validator
+
+from vieval_plugin.backends.metrics.heads import load_head
+from vieval_plugin.backends.metrics.image_text import ImageTextModel
+from vieval_plugin.backends.metrics.image_text import load as load_base
+from vieval_plugin.backends.metrics.network_metrics import NetworkMetric, Picture, Shown
+from vieval_plugin.backends.weights import Origin, identity, library, named
+from vieval_plugin.errors import VievalError
+from vieval_plugin.prompts import descriptions
+from vieval_plugin.prompts.descriptions import Part
+
+
+class Position(Part):
+    """Which hidden state the head reads: at a token, one before it, which is the one that predicts it, or at the last."""
+
+    at: str = ""
+    before: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _last(cls, given: Any) -> Any:
+        return {} if given == "last" else given
+
+    @model_validator(mode="after")
+    def _one(self) -> Position:
+        if self.at and self.before:
+            raise ValueError("one of at and before is meant, or last")
+        return self
+
+    @property
+    def token(self) -> str:
+        return self.at or self.before
+
+
+class ValueHead(Part):
+    """What a description says under `network`."""
+
+    base: str
+    base_weights: str = ""
+    revision: str | None = None
+    processor: str = ""
+    min_pixels: int | None = Field(None, ge=1)
+    max_pixels: int | None = Field(None, ge=1)
+    added_tokens: tuple[str, ...] = ()
+    adapter: str = ""
+    head: str
+    prefix: str = ""
+    activation: Literal["relu", "gelu", "tanh", "silu", "none"] = "relu"
+    output: int = Field(0, ge=0)
+    position: Position = Position()
+    system: str = ""
+    answer: str = ""
+    side_by_side: bool = False
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    positions: Literal["own", "sequential"] = "own"
+
+
+@dataclass(frozen=True)
+class Valued:
+    """A loaded value head on its base."""
+
+    by: str
+    identity: str
+    written: ValueHead
+    base: ImageTextModel
+    head: Any
+    token: int | None
+
+    def place(self, tokens: Sequence[int]) -> int:
+        """Which of a prompt's tokens the head reads."""
+        position = self.written.position
+        if self.token is None:
+            return len(tokens) - 1
+        places = [place for place, token in enumerate(tokens) if token == self.token]
+        if len(places) != 1:
+            raise VievalError(
+                f"the prompt has the token {position.token} {len(places)} times, and the head reads at one"
+            )
+        place = places[0] - bool(position.before)
+        if place < 0:
+            raise VievalError("nothing stands before the token that the head looks for")
+        return place
+
+
+def load(origin: Origin) -> Valued:
+    """The value head of a description, which `origin` names.
+
+    Raises:
+        VievalError: the description has an unknown key or says what cannot be; what it names is not there, does not fit
+            together, or holds more than tensors.
+    """
+    described = descriptions.load(origin.model)
+    written = described.parsed(ValueHead)
+    base = described.place(written.base)
+    pixels = {n: v for n in ("min_pixels", "max_pixels") if (v := getattr(written, n)) is not None}
+    model = load_base(
+        base,
+        origin.revision or written.revision,
+        described.place(written.processor) or base,
+        written.added_tokens,
+        described.place(written.adapter),
+        pixels,
+        written.dtype,
+        origin.device,
+    )
+    if written.base_weights not in ("", identity(model.network)):
+        raise VievalError(
+            f"{described.path}: {base} has other weights than the base that this head was trained on; give that one "
+            "(network.base), or train a head for this one"
+        )
+    head = load_head(Path(described.place(written.head)), written.prefix, written.activation, model.size)
+    if written.output >= (outputs := head[-1].out_features):
+        raise VievalError(f"{described.path}: network.output is {written.output}, and the head has {outputs} outputs")
+    position = written.position
+    token = model.token(position.token) if position.token else None
+    # whatever else of the description changes a number
+    said = repr(
+        (
+            written.activation,
+            written.output,
+            position,
+            written.system,
+            written.answer,
+            written.side_by_side,
+            written.positions,
+        )
+    )
+    prepared = (
+        model.processor.to_json_string(),
+        str(model.processor.chat_template),
+        model.tokenizer.backend_tokenizer.to_str(),
+    )
+    digest = identity(library("torch").nn.ModuleDict({"base": model.network, "head": head}), *prepared, said)
+    valued = Valued(named(Origin(described.name), None, digest), digest, written, model, head.to(model.device), token)
+    _require_images(valued, len(described.images))
+    return valued
+
+
+def _require_images(valued: Valued, count: int) -> None:
+    """VievalError where the processor does not take as many images as are asked about."""
+    drawn = [PIL.Image.new("RGB", (112, 112), (90 * n, 80, 70)) for n in range(count)]
+    shown = [beside(drawn)] if valued.written.side_by_side else drawn
+    config = valued.base.network.config
+    token = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", None)
+    try:
+        found, one = (_inputs(valued, "?", some)["input_ids"][0].tolist() for some in (shown, shown[:1]))
+        fits = token is None or found.count(token) == len(shown) * one.count(token)
+        said = "its template or processor drops some"
+    except Exception as error:  # processors raise anything
+        fits, said = False, " ".join(str(error).split())[:200] or type(error).__name__
+    if not fits:
+        remedy = "; with side_by_side: true they are shown as one" if len(shown) > 1 else ""
+        raise VievalError(f"{valued.written.base} does not take {len(shown)} images at once ({said}){remedy}")
+
+
+def show(valued: Valued, images: Mapping[str, Picture], texts: Mapping[str, str]) -> Shown:
+    """Tensors of the conversation; what there is of each token as lists, which are made equally long in a batch."""
+    shown = [images[f"image_{number}"] for number in range(len(images))]
+    made = _inputs(valued, texts["text"], [beside(shown)] if valued.written.side_by_side else shown)
+    tokens = made["input_ids"].shape
+    tensors = {n: v[0].tolist() if getattr(v, "shape", None) == tokens else v for n, v in made.items()}
+    return Shown({**tensors, "place": valued.place(tensors["input_ids"])})
+
+
+def _inputs(valued: Valued, words: str, images: Sequence[Picture]) -> dict[str, Any]:
+    prompt = valued.base.prompt(valued.written.system, words, len(images), valued.written.answer)
+    return valued.base.inputs(prompt, images)
+
+
+def value_head(valued: Valued, batch: Mapping[str, Sequence[Any]]) -> Any:
+    """The head's number at its position, without bounds, in the network's own unit."""
+    torch = library("torch")
+    places = torch.tensor(batch["place"])
+    inputs = {
+        name: _padded(valued, name, rows) if isinstance(rows[0], list) else torch.cat(list(rows))
+        for name, rows in batch.items()
+        if name != "place"
+    }
+    hidden = valued.base.hidden(inputs, valued.written.positions == "sequential")
+    at = hidden[torch.arange(len(places)), places.to(hidden.device)]
+    return valued.head(at.float())[:, valued.written.output]
+
+
+def _padded(valued: Valued, name: str, rows: Sequence[list[int]]) -> Any:
+    """Tokens after the end, where what reads from left to right does not see them."""
+    tokenizer = valued.base.tokenizer
+    pad = 0 if name != "input_ids" else tokenizer.pad_token_id or tokenizer.eos_token_id or 0
+    longest = max(map(len, rows))
+    return library("torch").tensor([[*row, *[pad] * (longest - len(row))] for row in rows])
+
+
+def beside(images: Sequence[Picture]) -> Picture:
+    """Images side by side, first to last from the left, as high as the highest of them."""
+    high = max(image.height for image in images)
+    scaled = [
+        image.resize((max(1, round(image.width * high / image.height)), high), PIL.Image.Resampling.LANCZOS)
+        for image in images
+    ]
+    whole = PIL.Image.new("RGB", (sum(image.width for image in scaled), high))
+    left = 0
+    for image in scaled:
+        whole.paste(image, (left, 0))
+        left += image.width
+    return whole
+
+
+METRIC = NetworkMetric("value_head", load, "", show, value_head)

@@ -1,0 +1,91 @@
+"""What a reply must be to leave a backend, or to enter or leave the store: a text, or numbers that are possible."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias, TypeGuard
+
+from vieval_plugin.judges.protocol import Failure, Measurement, Probabilities, Reply, Status, Text
+from vieval_plugin.text.redaction import redacted, without
+
+Answer: TypeAlias = Text | Probabilities | Measurement
+"""What is kept, and asked for no more."""
+
+_ROUNDING = 1e-6  # so far above 0 a log-probability may come out of single precision
+_MOST_IN_ALL = 1.01  # probabilities of what one token may be; half precision rounds them up
+_MOST_TOKENS = 2**53
+
+
+def checked(reply: Reply) -> Reply:
+    """The reply less secrets of this process, or the failure that it is."""
+    if isinstance(reply, Failure):
+        return replace(reply, reason=redacted(reply.reason))
+    if wrong := fault(reply):
+        return Failure(Status.API_ERROR, wrong)
+    return replace(reply, text=without(reply.text)) if isinstance(reply, Text) else reply
+
+
+def fault(reply: Reply) -> str | None:
+    """What is wrong with a reply's values, None if nothing is: their types and, of numbers, what they can be at all."""
+    if isinstance(reply, Text):
+        fine = isinstance(reply.text, str) and all(map(_is_count, (reply.input_tokens, reply.output_tokens)))
+        fine = fine and (reply.cut is None or isinstance(reply.cut, bool))
+        return None if fine else "an answer that is no text, or a number of tokens that is none"
+    if isinstance(reply, Probabilities):
+        pairs = list(zip(reply.low, reply.high, strict=False))
+        fine = len(reply.low) == len(reply.high) and all(
+            _is_number(low) and _is_number(high) and 0 <= low <= high <= 1 for low, high in pairs
+        )
+        return None if fine else f"probabilities that are none: {_shown([*reply.low, *reply.high])}"
+    if isinstance(reply, Measurement) and not (_is_number(reply.value) and math.isfinite(reply.value)):
+        return f"a measurement that is no number: {_shown([reply.value])}"
+    return None
+
+
+def log_probability(value: Any) -> float:
+    """A log-probability as it was told, 0 at most; ValueError for what is none: text, `true`, NaN, infinite, positive."""
+    if not _is_number(value) or not math.isfinite(number := float(value)) or number > _ROUNDING:
+        raise ValueError(f"a log-probability that is none: {_shown([value])}")
+    return min(number, 0.0)
+
+
+def probabilities(listed: Mapping[str, Any], continuations: Sequence[str]) -> Probabilities | Failure:
+    """Bounds on the probability of each continuation, from the log-probabilities of the likeliest first tokens.
+
+    One that is not listed is at most as likely as the least likely listed, and as what the listed leave over. One
+    listed value that is none spoils all, as the others bound what is not listed.
+    """
+    try:
+        known = {token: math.exp(log_probability(value)) for token, value in listed.items()}
+    except ValueError as error:
+        return Failure(Status.API_ERROR, str(error))
+    if not known:
+        return Failure(Status.API_ERROR, "no log-probabilities came with the answer")
+    if (total := math.fsum(known.values())) > _MOST_IN_ALL:
+        return Failure(Status.API_ERROR, f"log-probabilities of one token that add up to a probability of {total:.3g}")
+    rest = max(0.0, min(1.0 - total, min(known.values())))
+    low = tuple(known.get(c, 0.0) for c in continuations)
+    high = tuple(known.get(c, rest) for c in continuations)
+    return Probabilities(low, high)
+
+
+def final(reply: Reply) -> TypeGuard[Answer]:
+    """Return whether a reply is kept: an empty text is asked for again by the next run, unless its token limit cut it."""
+    if isinstance(reply, Text):
+        return bool(reply.cut or reply.text.strip())
+    return isinstance(reply, (Probabilities, Measurement))
+
+
+def _is_number(value: Any) -> bool:
+    # an integer that no float can hold is a number to Python alone
+    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1e300)
+
+
+def _is_count(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS)
+
+
+def _shown(values: Sequence[Any]) -> str:
+    return ", ".join(str(value) if _is_number(value) else f"{type(value).__name__}" for value in values[:8])

@@ -1,0 +1,177 @@
+"""AURORA-Bench: edits of eight sources by five editors, rated from 0 to 2, and compared two by two.
+
+Source: Krojer et al., Learning Action and Reasoning-Centric Image Editing from Videos and Simulations (AURORA, 2024). The edits
+are in the authors' repository, their ratings behind a link of theirs. Ratings and comparisons are two benchmarks, because what
+is counted differs; the edits alone are a third, in which a generator makes the images.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.benchmarks.loading.conditions import generating
+from vieval_plugin.benchmarks.loading.folders import DataFolder
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import FIRST, SECOND, TIE, Contest
+from vieval_plugin.judges.protocol import Image, Sample, SampleId
+from vieval_plugin.meta_evaluation.labels import WithLabels
+from vieval_plugin.meta_evaluation.printed import Printed
+from vieval_plugin.meta_evaluation.votes import ByVotes
+from vieval_plugin.readers.contest_rows import ContestRows, read_contests
+from vieval_plugin.readers.rows import UNNAMED, Row, read_objects
+from vieval_plugin.text.untrusted import isfile
+
+NAME = "aurora_bench"
+POINTS, PAIRS, EDITS = "points", "pairs", "edits"
+KIND, ASPECT, SCHEME = "tie", "O", "three_way"
+LOWEST, HIGHEST = 0.0, 2.0
+POINTS_FILE, PAIRS_FILE, EDITS_FILE = "human_ratings.json", "human_ratings_pairwise.json", "test.json"
+ADVICE = (
+    "take test.json and data/ from github.com/McGill-NLP/AURORA, and human_ratings.json, human_ratings_pairwise.json and the "
+    "edited images from where its README leads"
+)
+SOURCE = "Krojer et al., AURORA (2024), arXiv 2407.03471; github.com/McGill-NLP/AURORA"
+LICENCE = "MIT (the repository); images of the eight sources on their own terms; ratings: on no stated terms"
+
+
+def read_points(folder: Path, part: str) -> list[Sample]:
+    """A sample an edited image, in the order of the file; several rows of one image are ratings of several people."""
+    rated: dict[str, tuple[Row, list[float]]] = {}
+    for row in read_objects(folder / POINTS_FILE, ADVICE):
+        made = row.file("gen")
+        first, scores = rated.setdefault(made, (row, []))
+        if any(row.text(column) != first.text(column) for column in ("input", "prompt")):
+            raise VievalError(f"{row.where}: {made} was made under other conditions in a row before; correct the file")
+        scores.append(row.rating("score", LOWEST, HIGHEST))
+    return [_point(folder, part, row, tuple(scores)) for row, scores in rated.values()]
+
+
+def _point(folder: Path, part: str, row: Row, scores: tuple[float, ...]) -> Sample:
+    model = row.text("model") if "model" in row.cells else UNNAMED
+    made = row.file("gen")
+    images = {"source": Image(folder / row.file("input")), "output": Image(folder / made)}
+    identity = SampleId(NAME, part, model, made)
+    texts = {"instruction": row.text("prompt")}
+    return Sample(identity, images, texts, {ASPECT: scores}, _tags(row), KIND, group=_edit(row))
+
+
+def read_pairs(folder: Path, part: str) -> list[Contest]:
+    """A contest a row: two edits of one image, and which editor people prefer, or that they are alike."""
+    rows = [_pair(number, row) for number, row in enumerate(read_objects(folder / PAIRS_FILE, ADVICE))]
+    return read_contests(rows, folder, ContestRows(_PAIRS_NAME, part, KIND, SCHEME))
+
+
+def _pair(number: int, row: Row) -> Row:
+    """A row of the file as one of ours."""
+    models, made = row.cells.get("models"), row.cells.get("gens")
+    named = [*models, *made] if isinstance(models, list) and isinstance(made, list) else []
+    if len(named) != 4 or len(made or []) != 2 or not all(isinstance(name, str) and name.strip() for name in named):
+        raise VievalError(f"{row.where}: models and gens are not two names each; correct the file")
+    winner = row.text("winner")
+    if winner not in (*named[:2], TIE) or named[0] == named[1]:
+        raise VievalError(f"{row.where}: winner is {winner[:40]!r}, not {TIE} or one of two models; correct the file")
+    cells: dict[str, Any] = {
+        "id": str(number),
+        "texts": {"instruction": row.text("prompt")},
+        "images": {"source": row.file("input")},
+        "candidates": [
+            {"image_model": model, "uid": file, "images": {"output": file}}
+            for model, file in zip(named[:2], named[2:], strict=True)
+        ],
+        "vote": TIE if winner == TIE else FIRST if winner == named[0] else SECOND,
+        "group": _edit(row),
+        "tags": list(_tags(row)),
+    }
+    return Row(row.where, cells)
+
+
+def load_edits(root: Path, part: str) -> list[Sample]:
+    """The edits that editors were given, from `test.json`; its own outputs are left out."""
+    folder = root / NAME
+    return [
+        Sample(
+            SampleId(NAME, part, "", str(number)),
+            {"source": Image(folder / row.file("input"))},
+            {"instruction": row.text("prompt")},
+            tags=_tags(row),
+            kind=KIND,
+            group=_edit(row),
+        )
+        for number, row in enumerate(read_objects(folder / EDITS_FILE, ADVICE))
+    ]
+
+
+def _missing_sources(root: Path, part: str) -> list[str]:
+    """That sources of edits are not there, in one line."""
+    sources = [sample.images["source"].source for sample in load_edits(root, part)]
+    absent = [file for file in dict.fromkeys(sources) if isinstance(file, Path) and not isfile(file)]
+    return [f"{len(absent)} of {len(sources)} sources are not there, first {absent[0]}; {ADVICE}"] if absent else []
+
+
+def _tags(row: Row) -> tuple[str, ...]:
+    """Which of the eight sources an edit is of, where the file says it."""
+    return (row.text("task"),) if "task" in row.cells else ()
+
+
+def _edit(row: Row) -> str:
+    """What the edits by all editors have in common, and is drawn together."""
+    return f"{row.text('input')} | {row.text('prompt')}"
+
+
+_PRINTED = Printed(
+    PAIRS,
+    ("accuracy",),
+    {
+        "random": (33.43,),
+        "GPT-4o": (50.81,),
+        "GPT-5": (47.27,),
+        "Gemini-2.0-Flash": (44.31,),
+        "Gemini-2.5-Flash": (47.63,),
+        "Qwen2.5-VL-3B-Instruct": (30.69,),
+        "Qwen2.5-VL-7B-Instruct": (38.62,),
+        "Qwen2.5-VL-32B-Instruct": (37.06,),
+        "MiMo-VL-7B-SFT-2508": (30.43,),
+        "ADIEE": (55.56,),
+        "EditReward (Qwen2.5-VL-7B)": (59.50,),
+        "EditReward (MiMo-VL-7B)": (63.62,),
+    },
+    "% in the README of github.com/TIGER-AI-Lab/EditReward, whose ties of scores are chosen on the test set itself",
+)
+
+_PAIRS_NAME = f"{NAME}_{PAIRS}"
+_POINTS_FOLDER = DataFolder(NAME, {POINTS: 2000}, read_points, ADVICE)
+# the pairs are of the same folder
+_PAIRS_FOLDER = DataFolder(NAME, {PAIRS: 1600}, read_pairs, ADVICE)
+
+BENCHMARK = Benchmark(
+    NAME,
+    _POINTS_FOLDER.parts,
+    _POINTS_FOLDER.load,
+    _POINTS_FOLDER.missing,
+    WithLabels(("spearman", "pearson", "kendall"), (ASPECT,)),
+    title="AURORA-Bench",
+    source=SOURCE,
+    licence=LICENCE,
+    trainable=False,
+    prepare=_POINTS_FOLDER.prepare,
+)
+
+BENCHMARKS = (
+    BENCHMARK,
+    Benchmark(
+        _PAIRS_NAME,
+        _PAIRS_FOLDER.parts,
+        _PAIRS_FOLDER.load,
+        _PAIRS_FOLDER.missing,
+        ByVotes(SCHEME),
+        title="AURORA-Bench-Pairs",
+        source=SOURCE,
+        licence=LICENCE,
+        trainable=False,
+        prepare=_PAIRS_FOLDER.prepare,
+        printed=(_PRINTED,),
+    ),
+    generating(BENCHMARK, {EDITS: 400}, load_edits, _missing_sources),
+)

@@ -1,0 +1,154 @@
+"""EditReward-Bench of TIGER-Lab: two, three or four edits of one image, ranked by people.
+
+Source: Wu et al., EditReward (2025), in the hub's `TIGER-Lab/EditReward-Bench`, which has a row for each two edits of a group.
+It is another benchmark than that of Luo et al. with the same name (`editscore_bench`). A group is right only if all its pairs
+are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, from_hub
+from vieval_plugin.benchmarks.loading.folders import DataFolder
+from vieval_plugin.judges.contests import RANKING, Contest
+from vieval_plugin.meta_evaluation.printed import Printed
+from vieval_plugin.meta_evaluation.votes import ByVotes
+from vieval_plugin.readers.contest_rows import CONTESTS, ContestRows, read_contests
+from vieval_plugin.readers.rows import read_lines
+
+NAME = "editreward_bench_tiger"
+PART, KIND = "all", "tie"
+DATASET, SPLIT = "TIGER-Lab/EditReward-Bench", "train"
+ADVICE = f"run `vieval prepare {NAME}`"
+SOURCE = f"Wu et al., EditReward (2025), arXiv 2509.26346; the hub's {DATASET}"
+LICENCE = "Apache-2.0 (the hub's card)"
+
+_LETTERS = "ABCD"
+
+
+def read(folder: Path, part: str) -> list[Contest]:
+    """The groups, from `all/contests.jsonl`."""
+    home = folder / part
+    return read_contests(read_lines(home / CONTESTS, ADVICE), home, ContestRows(NAME, part, KIND, RANKING))
+
+
+def _pair(number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
+    """A row of the hub: the edits of a group that it shows, by letter, and which of them people put before which."""
+    name, compared = str(row["id"]), row.get("comparison_type")
+    of = row.get("num_candidates") or int(str(row.get("dataset", ""))[:1] or len(_LETTERS))
+    shown = [k for k in range(1, len(_LETTERS) + 1) if row.get(f"candidate_{k}") is not None]
+    letters = compared.split("vs") if compared else list(_LETTERS[: len(shown)])
+    if len(letters) != len(shown) or not set(letters) <= set(_LETTERS):
+        raise ValueError(f"comparison_type {compared!r} with {len(shown)} candidates")
+    return {
+        # of three and four, the rows of a group have its name before their own
+        "id": f"{of}-{name.split('_')[0] if compared and of > 2 else name}",
+        "of": of if compared else len(shown),
+        "instruction": row["instruction"],
+        "source": keep(row["source_image"]),
+        "candidates": {
+            letter: {"image_model": row.get(f"model_{k}"), "images": {"output": keep(row[f"candidate_{k}"])}}
+            for letter, k in zip(letters, shown, strict=True)
+        },
+        "places": _places(row["ranking"], letters),
+    }
+
+
+def _places(ranking: str, letters: Sequence[str]) -> dict[str, int]:
+    """The place of each letter, such as in `B>A=C` or `A=B=Good`, from 0; ties share one."""
+    placed, place = {}, 0
+    for sign, word in re.findall(r"(^|[>=])\s*([^>=\s]+)", str(ranking).strip()):
+        place += sign == ">"
+        if word not in ("Good", "Bad"):
+            placed[word] = place
+    if sorted(placed) != sorted(letters):
+        raise ValueError(f"ranking {ranking!r} of {', '.join(letters)}")
+    return placed
+
+
+def _groups(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A contest a group, in the order of their first rows."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for pair in pairs:
+        groups.setdefault(pair["id"], []).append(pair)
+    return [_group(name, rows) for name, rows in groups.items()]
+
+
+def _group(name: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    candidates = {letter: candidate for row in rows for letter, candidate in row["candidates"].items()}
+    letters = sorted(candidates)
+    if len(letters) != rows[0]["of"] or len(rows) > len(list(combinations(letters, 2))):
+        raise ValueError(f"group {name} of {rows[0]['of']} has {len(letters)} candidates in {len(rows)} rows")
+    return {
+        "id": name,
+        "texts": {"instruction": rows[0]["instruction"]},
+        "images": {"source": rows[0]["source"]},
+        "candidates": [candidates[letter] for letter in letters],
+        "vote": _ranking(letters, [row["places"] for row in rows]),
+    }
+
+
+def _ranking(letters: Sequence[str], places: Sequence[Mapping[str, int]]) -> str:
+    """The ranking that says the same of each two as people did; empty where none does, or where two were not compared."""
+    before = {
+        (one, other): given[one] - given[other] for given in places for one in given for other in given if one != other
+    }
+    beaten = {one: sum(before.get((one, other), 0) < 0 for other in letters) for one in letters}
+    ordered = sorted(letters, key=lambda letter: -beaten[letter])
+    signs = ["=" if beaten[one] == beaten[other] else ">" for one, other in pairwise(ordered)]
+    fits = all(
+        both in before and (before[both] > 0) - (before[both] < 0) == _sign(beaten, *both)
+        for both in combinations(letters, 2)
+    )
+    numbers = [str(letters.index(letter) + 1) for letter in ordered]
+    return "".join(word for both in zip(numbers, [*signs, ""], strict=True) for word in both) if fits else ""
+
+
+def _sign(beaten: Mapping[str, int], one: str, other: str) -> int:
+    """1 where the other is better, -1 where the one is."""
+    return (beaten[other] > beaten[one]) - (beaten[other] < beaten[one])
+
+
+_FOLDER = DataFolder(NAME, {PART: 484}, read, ADVICE)
+_HUB = {PART: HubRows(DATASET, "", SPLIT, _pair, _groups)}
+
+
+_PRINTED = Printed(
+    PART,
+    ("2 candidates", "3 candidates", "4 candidates", "overall"),
+    {
+        "random": (25.81, 11.33, 1.35, 13.84),
+        "GPT-4o": (45.69, 27.33, 7.31, 28.31),
+        "GPT-5": (57.53, 38.51, 12.84, 37.81),
+        "Gemini-2.0-Flash": (52.43, 33.33, 13.51, 33.47),
+        "Gemini-2.5-Flash": (58.61, 39.86, 12.16, 38.02),
+        "Qwen2.5-VL-3B-Instruct": (51.07, 20.27, 2.71, 26.86),
+        "Qwen2.5-VL-7B-Instruct": (52.69, 24.67, 3.38, 29.75),
+        "Qwen2.5-VL-32B-Instruct": (50.54, 25.27, 4.05, 28.72),
+        "MiMo-VL-7B-SFT-2508": (49.46, 30.41, 9.46, 31.19),
+        "EditReward (Qwen2.5-VL-7B)": (56.99, 36.00, 10.81, 36.78),
+        "EditReward (MiMo-VL-7B)": (56.45, 42.67, 11.49, 38.42),
+    },
+    "% of groups all of whose pairs are right, in the README of github.com/TIGER-AI-Lab/EditReward. Judges that vote were asked "
+    "pair by pair; of those that score, the difference up to which two of two candidates tie is the best on the test set itself",
+)
+
+BENCHMARK = Benchmark(
+    NAME,
+    _FOLDER.parts,
+    _FOLDER.load,
+    _FOLDER.missing,
+    ByVotes(RANKING),
+    title="EditReward-Bench-TIGER",
+    source=SOURCE,
+    licence=LICENCE,
+    trainable=False,
+    prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
+    printed=(_PRINTED,),
+)

@@ -1,0 +1,78 @@
+"""The EditReward-Bench of EditScore: pairs of edits of which people prefer one in a dimension.
+
+Source: Luo et al., EditScore (2025), in the hub's `EditScore/EditReward-Bench`. It is another benchmark than that of Wu et al.
+with the same name (`editreward_bench_tiger`). There are no ties: a judge's tie is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, from_hub
+from vieval_plugin.benchmarks.loading.folders import DataFolder
+from vieval_plugin.judges.contests import FIRST, SECOND, Contest
+from vieval_plugin.meta_evaluation.votes import ByVotes
+from vieval_plugin.readers.contest_rows import CONTESTS, ContestRows, read_contests
+from vieval_plugin.readers.rows import read_lines
+
+NAME = "editscore_bench"
+KIND, SCHEME = "tie", "two_way"
+PARTS = {"prompt_following": 944, "consistency": 890, "overall": 1238}
+DATASET, SPLIT = "EditScore/EditReward-Bench", "train"
+ADVICE = f"run `vieval prepare {NAME}`"
+SOURCE = f"Luo et al., EditScore (2025), arXiv 2509.23909; the hub's {DATASET}"
+LICENCE = "Apache-2.0 (the hub's card)"
+
+
+def read(folder: Path, part: str) -> list[Contest]:
+    """The pairs of a dimension, from `<part>/contests.jsonl`."""
+    home = folder / part
+    return read_contests(read_lines(home / CONTESTS, ADVICE), home, ContestRows(NAME, part, KIND, SCHEME))
+
+
+def _from_hub(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
+    """A row of the hub as one of ours, the preferred edit first as it is there; empty for another dimension."""
+    if row["dimension"] not in PARTS:
+        raise ValueError(f"dimension {row['dimension']!r}")
+    if row["dimension"] != part:
+        return {}
+    first, second = row["output_images"]
+    return {
+        "id": str(number),
+        "texts": {"instruction": row["instruction"]},
+        "images": {"source": keep(row["input_image"])},
+        "candidates": [{"images": {"output": keep(stored)}} for stored in (first, second)],
+        "vote": FIRST,
+        "group": row["instruction"],
+        "tags": [row["task_type"]],
+    }
+
+
+def _by_turns(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of the dimension, the preferred edit first and second by turns: who always names the first has one half."""
+    return [
+        {**row, "candidates": row["candidates"][::-1], "vote": SECOND} if number % 2 else row
+        for number, row in enumerate(row for row in rows if row)
+    ]
+
+
+_FOLDER = DataFolder(NAME, PARTS, read, ADVICE)
+_HUB = {part: HubRows(DATASET, "", SPLIT, partial(_from_hub, part), _by_turns) for part in PARTS}
+
+
+BENCHMARK = Benchmark(
+    NAME,
+    _FOLDER.parts,
+    _FOLDER.load,
+    _FOLDER.missing,
+    ByVotes(SCHEME),
+    title="EditReward-Bench-EditScore",
+    source=SOURCE,
+    licence=LICENCE,
+    trainable=False,
+    prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
+)

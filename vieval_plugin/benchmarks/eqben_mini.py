@@ -1,0 +1,98 @@
+"""EqBen-Mini: two images and two captions an example, in the subset of 140 that the VQAScore authors chose.
+
+Source: Wang et al., Equivariant Similarity for Vision-Language Foundation Models (2023).
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from vieval_plugin.benchmarks.benchmark import Benchmark, Preparing
+from vieval_plugin.benchmarks.loading.folders import DataFolder
+from vieval_plugin.benchmarks.loading.two_by_two import STATISTICS, read_two_by_two
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.meta_evaluation.labels import WithLabels
+from vieval_plugin.readers.rows import Row, read_json, read_lines
+
+NAME = "eqben_mini"
+ADVICE = (
+    f"put all_select.json and images/ of the VQAScore authors' eqben_vllm.zip there and run `vieval prepare {NAME}`"
+)
+
+_ALL, _SELECTION = "all", "all_select.json"
+
+
+def read(folder: Path, part: str) -> list[Sample]:
+    """Four samples an example, from `examples.jsonl` or from the authors' `all_select.json`.
+
+    In the latter, an example's id is its position and its tag the folder of its first image. An image that is there as a
+    NumPy array (`.npy`) is named as the PNG that `convert_arrays` makes of it.
+    """
+    listed = folder / "examples.jsonl"
+    if not (folder / _SELECTION).exists() or listed.exists():
+        return read_two_by_two(folder, NAME, part, read_lines(listed, ADVICE))
+    return read_two_by_two(folder, NAME, part, _selection(folder / _SELECTION))
+
+
+def convert_arrays(folder: Path, preparing: Preparing = Preparing()) -> list[str]:
+    """Makes the PNG files that the samples name out of `.npy` arrays (blue first, as OpenCV has it).
+
+    What is there is kept. Returns a line for each array that cannot be converted.
+    """
+    import numpy as np
+    import PIL.Image
+
+    problems = []
+    named = (image.source for sample in read(folder, _ALL) for image in sample.images.values())
+    for path in dict.fromkeys(path for path in named if isinstance(path, Path)):
+        array = path.with_suffix(".npy")
+        if path.exists() or not array.exists():
+            continue
+        try:
+            pixels = np.load(array, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            problems.append(f"{array}: not readable as a NumPy array ({error}); unpack it again")
+            continue
+        if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3:
+            problems.append(f"{array}: {pixels.dtype} of shape {pixels.shape} is no image; unpack it again")
+            continue
+        body = io.BytesIO()
+        PIL.Image.fromarray(np.ascontiguousarray(pixels[:, :, ::-1])).save(body, "PNG")
+        write_whole(path, body.getvalue(), "folder")
+    return problems
+
+
+def _selection(path: Path) -> list[Row]:
+    listed = read_json(path, ADVICE)
+    if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
+        raise VievalError(f"{path}: holds no list of examples; {ADVICE}")
+    rows = []
+    for number, item in enumerate(listed):
+        row = Row(f"{path}: example {number}", item)
+        images = {f"image_{i}": row.file(f"image{i}") for i in (0, 1)}
+        captions = {f"caption_{t}": row.text(f"caption{t}") for t in (0, 1)}
+        cells = {"id": number, **images, **captions, "tag": images["image_0"].split("/")[0]}
+        rows.append(Row(row.where, cells))
+    return rows
+
+
+_FOLDER = DataFolder(NAME, {_ALL: 560}, read, ADVICE, convert_arrays)
+
+BENCHMARK = Benchmark(
+    NAME,
+    _FOLDER.parts,
+    _FOLDER.load,
+    _FOLDER.missing,
+    WithLabels(STATISTICS),
+    title="EqBen-Mini",
+    source=(
+        "Wang et al., Equivariant Similarity for Vision-Language Foundation Models (2023), arXiv 2303.14465; the VQAScore "
+        "authors' eqben_vllm.zip (link in dataset.py of github.com/linzhiqiu/t2v_metrics)"
+    ),
+    licence="unknown: ask its authors",
+    trainable=False,
+    prepare=_FOLDER.prepare,
+)

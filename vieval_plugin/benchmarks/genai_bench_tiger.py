@@ -1,0 +1,129 @@
+"""GenAI-Bench of TIGER-Lab: pairs of edits, images and videos, and which of the two a visitor of an arena preferred.
+
+Source: Jiang et al., GenAI Arena (2024), in the hub's `TIGER-Lab/GenAI-Bench`. It is another benchmark than GenAI-Bench of
+Li et al. (`genai_bench_t2i`). A vote is the left, the right, both good (`tievote`) or both bad.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.benchmarks.benchmark import Benchmark, Preparing
+from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, from_hub
+from vieval_plugin.benchmarks.loading.folders import DataFolder
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, Contest
+from vieval_plugin.meta_evaluation.votes import ByVotes
+from vieval_plugin.readers.contest_rows import CONTESTS, ContestRows, read_contests
+from vieval_plugin.readers.rows import Row, read_count, read_lines, read_objects
+
+NAME = "genai_bench_tiger"
+EDIT, GENERATION, VIDEO = "edit", "generation", "video"
+CONFIGS = {"image_edition": EDIT, "image_generation": GENERATION, "video_generation": VIDEO}
+KINDS = {EDIT: "tie", GENERATION: "tig", VIDEO: "tig"}
+VOTES = {"leftvote": FIRST, "rightvote": SECOND, "tievote": BOTH_GOOD, "bothbad_vote": BOTH_BAD}
+FRAMES, FRAMES_FILE = 4, "frames.json"
+DATASET, SPLIT = "TIGER-Lab/GenAI-Bench", "test_v1"
+ADVICE = f"run `vieval prepare {NAME}`"
+SOURCE = f"Jiang et al., GenAI Arena (2024), arXiv 2406.04485; the hub's {DATASET}, split {SPLIT}"
+LICENCE = "CC BY 4.0 (the hub's card)"
+
+_PROMPTS = {
+    EDIT: {"instruct_prompt": "instruction", "source_prompt": "source_prompt", "target_prompt": "target_prompt"}
+}
+_PROMPT = {"prompt": "prompt"}
+_RESTORE = "restore the log from where it came"
+_SIDES = ("left", "right")
+
+
+def read(folder: Path, part: str) -> list[Contest]:
+    """The pairs of a part from `<part>/contests.jsonl` or, where that is not there, the votes alone from a judge's log.
+
+    A log has the votes and mostly the prompts: enough to compare recorded answers with.
+    """
+    common = ContestRows(NAME, part, KINDS[part], "four_way", read_count(folder / FRAMES_FILE, FRAMES))
+    home = folder / part
+    if (home / CONTESTS).exists():
+        return read_contests(read_lines(home / CONTESTS, ADVICE), home, common)
+    config = next(config for config, of in CONFIGS.items() if of == part)
+    logs = sorted((folder / config).glob("*/*.json"))
+    if not logs:
+        raise VievalError(f"{home / CONTESTS}: no such file, nor a judge's log below {folder / config}; {ADVICE}")
+    return read_contests(_logged(logs, part), home, common)
+
+
+def _logged(logs: Sequence[Path], part: str) -> list[Row]:
+    """The pairs of the first log that has prompts, else of the first."""
+    first: list[Row] = []
+    for path in logs:
+        rows = read_objects(path, _RESTORE)
+        if rows and all(_texts(row.cells, part) for row in rows):
+            first = rows
+            break
+        first = first or rows
+    return [Row(row.where, _cells(row.uid("idx"), row.cells, part, row.text("human_vote"), [{}, {}])) for row in first]
+
+
+def _from_hub(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
+    """A row of the hub as one of ours."""
+    candidates = [
+        {"image_model": row.get(f"{side}_model"), **(_video(row, side) if part == VIDEO else _image(row, side, keep))}
+        for side in _SIDES
+    ]
+    cells = _cells(str(number), row, part, row["vote_type"], candidates)
+    return {**cells, "images": {"source": keep(row["source_image"])}} if part == EDIT else cells
+
+
+def _image(row: Mapping[str, Any], side: str, keep: Keep) -> dict[str, Any]:
+    return {"images": {"output": keep(row[f"{side}_output_image"])}}
+
+
+def _video(row: Mapping[str, Any], side: str) -> dict[str, Any]:
+    url = row[f"{side}_video"]
+    return {"video": f"videos/{hashlib.sha256(url.encode()).hexdigest()[:16]}.mp4", "url": url} if url else {}
+
+
+def _cells(uid: str, row: Mapping[str, Any], part: str, vote: str, candidates: list[dict[str, Any]]) -> dict[str, Any]:
+    texts = _texts(row, part)
+    # edits of the same instruction on the same source, or outputs of the same prompt, are drawn together
+    names = ("source_prompt", "instruction") if part == EDIT else ("prompt",)
+    group = " | ".join(texts[name] for name in names if name in texts)
+    return {"id": uid, "texts": texts, "candidates": candidates, "vote": VOTES.get(vote, vote), "group": group}
+
+
+def _texts(row: Mapping[str, Any], part: str) -> dict[str, str]:
+    """The prompts of a row, by our names."""
+    named = _PROMPTS.get(part, _PROMPT)
+    return {name: row[column] for column, name in named.items() if isinstance(row.get(column), str) and row[column]}
+
+
+def _make(folder: Path, preparing: Preparing) -> list[str]:
+    """Fetches the videos and makes their frames."""
+    from vieval_plugin.benchmarks.loading.contest_videos import make_frames
+
+    if VIDEO not in (preparing.parts or CONFIGS.values()) or not (folder / VIDEO / CONTESTS).exists():
+        return []
+    return make_frames(folder / VIDEO, read_count(folder / FRAMES_FILE, FRAMES), preparing)
+
+
+_FOLDER = DataFolder(NAME, {EDIT: 919, GENERATION: 1735, VIDEO: 1069}, read, ADVICE, _make, FRAMES_FILE)
+_HUB = {part: HubRows(DATASET, config, SPLIT, partial(_from_hub, part)) for config, part in CONFIGS.items()}
+
+
+BENCHMARK = Benchmark(
+    NAME,
+    _FOLDER.parts,
+    _FOLDER.load,
+    _FOLDER.missing,
+    ByVotes("four_way"),
+    title="GenAI-Bench-TIGER",
+    source=SOURCE,
+    licence=LICENCE,
+    trainable=False,
+    prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
+    folders=CONFIGS,
+)

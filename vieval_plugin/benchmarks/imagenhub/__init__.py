@@ -1,0 +1,65 @@
+"""ImagenHub: seven tasks, 29 image models, three raters.
+
+A data folder holds `imagenhub/human_ratings/<folder>/<stem>_rater{1,2,3}.tsv` and, for live judging, the museum's own
+layout: `imagenhub/museum/<folder>/<image model | input | token | mask>/<uid>` with `dataset_lookup.json` beside them.
+`vieval prepare imagenhub` fetches all of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vieval_plugin.benchmarks.benchmark import Benchmark, Prepared, Preparing
+from vieval_plugin.benchmarks.imagenhub import arena
+from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings
+from vieval_plugin.benchmarks.imagenhub.samples import conditions, load, missing, missing_conditions
+from vieval_plugin.benchmarks.imagenhub.tasks import NAME, RATERS, TASKS, TaskInfo, task_info
+from vieval_plugin.benchmarks.loading.conditions import generating
+from vieval_plugin.meta_evaluation.image_models import ByImageModel
+
+__all__ = [
+    "BENCHMARK",
+    "BENCHMARKS",
+    "NAME",
+    "RATERS",
+    "TASKS",
+    "TaskInfo",
+    "load",
+    "missing",
+    "read_ratings",
+    "task_info",
+]
+
+
+def _prepare(root: Path, preparing: Preparing) -> Prepared:
+    from vieval_plugin.benchmarks.imagenhub.filling import prepare  # needs aiohttp
+
+    return prepare(root, preparing)
+
+
+BENCHMARK = Benchmark(
+    NAME,
+    {task: info.instructions * len(info.image_models) for task, info in TASKS.items()},
+    load,
+    missing,
+    ByImageModel({task: info.added_last for task, info in TASKS.items()}),
+    title="ImagenHub",
+    source=(
+        "Ku et al., ImagenHub (2024), arXiv 2310.01596; ratings of github.com/TIGER-AI-Lab/VIEScore, conditions of the "
+        "hub's ImagenHub data sets, images of chromaica.github.io/Museum"
+    ),
+    licence=(
+        "ratings: MIT (the VIEScore repository), which CIGEval's authors train on; conditions: CC BY 4.0 where the hub's "
+        "cards name a licence; images: made by the image models from these"
+    ),
+    trainable=True,
+    prepare=_prepare,
+    hosts={"ratings": "human ratings", "hub": "the hub's rows API", "museum": "images"},
+    folders={info.folder: task for task, info in TASKS.items()},
+)
+
+BENCHMARKS = (
+    BENCHMARK,
+    generating(BENCHMARK, {task: info.instructions for task, info in TASKS.items()}, conditions, missing_conditions),
+    arena.BENCHMARK,
+)

@@ -1,0 +1,113 @@
+"""Votes of an arena on pairs of ImagenHub's own edits: outputs that people have both rated and compared.
+
+Source: the edits of GenAI-Bench (Jiang et al., 2024) on which visitors preferred one, with the names of the editors, as Wu et
+al. (EditReward, 2025) publish them. An instruction there is one of ImagenHub's, so that a vote is about two outputs of which
+ratings and recorded verdicts are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.benchmarks.imagenhub.samples import load as load_rated
+from vieval_plugin.benchmarks.imagenhub.tasks import task_info
+from vieval_plugin.benchmarks.loading.folders import DataFolder
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Votes
+from vieval_plugin.judges.protocol import Sample, SampleId
+from vieval_plugin.meta_evaluation.votes import ByVotes
+from vieval_plugin.readers.rows import read_object, read_objects
+
+NAME = "imagenhub_arena"
+PART = "tie"
+VOTES = "valid_dataset_1.json"
+ADVICE = (
+    f"put {VOTES} of github.com/TIGER-AI-Lab/EditReward there, and run `vieval prepare imagenhub --part {PART}` "
+    "(`--no-images` for a replay)"
+)
+SOURCE = (
+    "Jiang et al., GenAI Arena (2024), arXiv 2406.04485, with the editors' names in Wu et al., EditReward (2025), arXiv "
+    "2509.26346 (github.com/TIGER-AI-Lab/EditReward); ratings and images of ImagenHub"
+)
+LICENCE = "votes: MIT (the EditReward repository), CC BY 4.0 (the hub's card of GenAI-Bench); ratings: MIT"
+
+_ASKED = "Editing instruction:"
+
+
+def read(folder: Path, part: str) -> list[Contest]:
+    """The votes on pairs of which ImagenHub has both outputs; the candidates are its own samples, rated.
+
+    A contest's uid is the number of its row. The file has the winner first in all rows; here it is first and second by
+    turns, so that a judge which always names the first has one half.
+    """
+    path = folder / VOTES
+    rows = read_objects(path, ADVICE)
+    samples = {(one.id.image_model, one.id.uid): one for one in load_rated(folder.parent, part)}
+    uids = _uids(folder, part, samples.values())
+    contests: list[Contest] = []
+    for number, row in enumerate(rows):
+        uid = uids.get(_plain(row.text("prompt")), "")
+        editors = row.text("model1"), row.text("model2")
+        if editors[0] == editors[1]:
+            raise VievalError(f"{row.where}: both editors are {editors[0]}; correct the file")
+        if all((editor, uid) in samples for editor in editors):
+            winner, loser = (samples[editor, uid] for editor in editors)
+            turned = len(contests) % 2 == 1
+            contests.append(
+                Contest(
+                    SampleId(NAME, part, "", str(number)),
+                    (loser, winner) if turned else (winner, loser),
+                    Votes("two_way", SECOND if turned else FIRST),
+                    uid,
+                )
+            )
+    if not contests:
+        raise VievalError(f"{path}: no row has an instruction and two editors of ImagenHub; {ADVICE}")
+    return contests
+
+
+def _uids(folder: Path, part: str, samples: Iterable[Sample]) -> Mapping[str, str]:
+    """ImagenHub's uid of each instruction; of several with one instruction the first in sorted order."""
+    known = {one.id.uid: one.texts["instruction"] for one in samples if "instruction" in one.texts}
+    instructions = known or dict(_logged(folder, part))
+    if not instructions:
+        raise VievalError(
+            f"{folder}: no instructions of ImagenHub, neither in its own folder nor in logs below this one; {ADVICE}"
+        )
+    found: dict[str, str] = {}
+    for uid in sorted(instructions):
+        found.setdefault(_plain(instructions[uid]), uid)
+    return found
+
+
+def _logged(folder: Path, part: str) -> Iterator[tuple[str, str]]:
+    """Uid and instruction from the questions in logs of VIEScore's authors."""
+    for path in sorted(folder.glob(f"*/{task_info(part).folder}/*/SC.json")):
+        for uid, row in read_object(path, "restore the log from where it came").items():
+            asked = row.get("prompt_input") if isinstance(row, dict) else None
+            lines: Sequence[str] = asked.splitlines() if isinstance(asked, str) else ()
+            yield from ((uid, line.removeprefix(_ASKED)) for line in lines if line.startswith(_ASKED))
+
+
+def _plain(instruction: str) -> str:
+    """An instruction as it is compared: arena and ImagenHub differ in case and full stops."""
+    return instruction.strip().lower().removesuffix(".").strip()
+
+
+_FOLDER = DataFolder(NAME, {PART: 199}, read, ADVICE)
+
+BENCHMARK = Benchmark(
+    NAME,
+    _FOLDER.parts,
+    _FOLDER.load,
+    _FOLDER.missing,
+    ByVotes("two_way", rated=True),
+    title="ImagenHub-Arena",
+    source=SOURCE,
+    licence=LICENCE,
+    trainable=False,
+    prepare=_FOLDER.prepare,
+    note="Votes of an arena on pairs of ImagenHub's edits. People's ratings of the same edits stand beside the judges.",
+)

@@ -1,0 +1,152 @@
+"""The texts of ImagenHub's instructions: from the hub's rows or, where the hub fails, from the museum."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from vieval_plugin.benchmarks.imagenhub.fetched import Fetch, Fetched, Hosts, address
+from vieval_plugin.benchmarks.imagenhub.samples import LOOKUP
+from vieval_plugin.benchmarks.imagenhub.tasks import museum_folder
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.readers.download import Download, Failed
+from vieval_plugin.text.redaction import redacted
+
+PAGE, MAX_ROWS = 100, 10_000  # rows; the dataset viewer gives no larger page
+
+
+@dataclass(frozen=True)
+class HubSplit:
+    """Where a task's conditions are on the hub, what the museum calls its rows, and which text columns are kept."""
+
+    dataset: str
+    split: str
+    uid: str
+    columns: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"dataset {self.dataset}, split {self.split}"
+
+
+_PLAIN, _EDIT = "sample_{uid}.jpg", "sample_{img_id}_{turn_index}.jpg"
+_CONTROL = "sample_{img_id}_control_{control_type}.jpg"
+_CAPTIONS = ("source_global_caption", "target_global_caption")
+_CONCEPTS = ("prompt", "concept1", "concept2")
+
+HUB: dict[str, HubSplit] = {
+    "tig": HubSplit("ImagenHub/Text_to_Image", "eval", _PLAIN, ("prompt",)),
+    "mie": HubSplit("ImagenHub/Mask_Guided_Image_Editing", "filtered", _EDIT, ("instruction",), _CAPTIONS),
+    "tie": HubSplit("ImagenHub/Text_Guided_Image_Editing", "filtered", _EDIT, ("instruction",), _CAPTIONS),
+    "sdig": HubSplit("ImagenHub/Subject_Driven_Image_Generation", "eval", _PLAIN, ("prompt", "subject")),
+    "sdie": HubSplit("ImagenHub/Subject_Driven_Image_Editing", "eval", _PLAIN, ("subject",), ("prompt",)),
+    "mcic": HubSplit("ImagenHub/Multi_Subject_Driven_Image_Generation", "train", _PLAIN, _CONCEPTS),
+    "cig": HubSplit("ImagenHub/Control_Guided_Image_Generation", "eval", _CONTROL, ("text", "control_type")),
+}
+
+
+async def fetch_conditions(root: Path, hosts: Hosts, task: str, uids: Collection[str], fetch: Fetch) -> Fetched:
+    """The texts of a task's rated uids in the data folder `root`.
+
+    Rows of the hub that lack a rated uid are an error all the same: they would be those of another version.
+    """
+    kind, split = "conditions", HUB[task]
+    path = museum_folder(root, task) / LOOKUP
+    check = partial(_check_lookup, uids, split.columns)
+    museum = Download(address(hosts.museum, path.parent.name, LOOKUP), path, check, accept=partial(_passes, check))
+    if museum.is_there():
+        return Fetched(task, kind, there=1)
+    try:
+        rows = await _hub_rows(hosts.hub, split, fetch)
+        lookup = _lookup(split, rows)
+    except ValueError as error:
+        if failed := await fetch([museum]):
+            reason = f"{failed[0].reason}; before it the hub failed: {error}"
+            return Fetched(task, kind, failed=(Failed(museum.url, path, reason),))
+        return Fetched(task, kind, fetched=1, note=f"{kind} are the museum's, as the hub failed: {error}")
+    body = json.dumps(lookup, indent=4, ensure_ascii=False).encode()
+    try:
+        check(body)
+    except ValueError as error:
+        return Fetched(task, kind, failed=(Failed(rows_url(hosts.hub, split, 0), path, f"{split}: {error}"),))
+    write_whole(path, body, "folder")
+    return Fetched(task, kind, fetched=1)
+
+
+def _check_lookup(uids: Collection[str], columns: Collection[str], body: bytes) -> None:
+    lookup = _json_object(body)
+    if absent := [uid for uid in uids if uid not in lookup]:
+        raise ValueError(f"no row for {len(absent)} of {len(uids)} rated uids, first {absent[0]}")
+    for uid in uids:
+        for column in columns:
+            if not isinstance(lookup[uid], dict) or not isinstance(lookup[uid].get(column), str):
+                raise ValueError(f"no text in {column} of {uid}")
+
+
+def _passes(check: Callable[[bytes], None], path: Path) -> bool:
+    try:
+        check(path.read_bytes())
+    except ValueError:
+        return False
+    return True
+
+
+async def _hub_rows(hub: str, split: HubSplit, fetch: Fetch) -> list[dict[str, Any]]:
+    """All rows of a split; ValueError says how the hub failed."""
+    with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
+
+        async def pages(offsets: Iterable[int]) -> list[dict[str, Any]]:
+            jobs = [Download(rows_url(hub, split, at), Path(folder) / f"{at}.json", _check_page) for at in offsets]
+            if failed := await fetch(jobs):
+                raise ValueError(f"{redacted(failed[0].url)}: {failed[0].reason}")
+            return [_json_object(job.path.read_bytes()) for job in jobs]
+
+        first = await pages([0])
+        rest = await pages(range(PAGE, first[0]["num_rows_total"], PAGE))
+    return [entry["row"] for page in first + rest for entry in page["rows"]]
+
+
+def rows_url(hub: str, split: HubSplit, offset: int) -> str:
+    """The address of a page of a split's rows."""
+    asked = {"dataset": split.dataset, "config": "default", "split": split.split, "offset": offset, "length": PAGE}
+    return f"{hub.rstrip('/')}/rows?{urlencode(asked, safe='/')}"
+
+
+def _check_page(body: bytes) -> None:
+    page = _json_object(body)
+    rows, total = page.get("rows"), page.get("num_rows_total")
+    if not isinstance(rows, list) or not all(isinstance(r, dict) and isinstance(r.get("row"), dict) for r in rows):
+        raise ValueError("not a page of rows")
+    if not isinstance(total, int) or not 0 <= total <= MAX_ROWS:
+        raise ValueError(f"not a page of rows, as num_rows_total is {total!r}")
+
+
+def _lookup(split: HubSplit, rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Rows as the museum lists them, by uid; ValueError where a column is missing."""
+    lookup = {}
+    for row in rows:
+        try:
+            uid = split.uid.format_map(row)
+        except KeyError as error:
+            raise ValueError(f"{split}: no column {error}") from None
+        texts = {column: row[column] for column in split.columns + split.optional if isinstance(row.get(column), str)}
+        if absent := [column for column in split.columns if column not in texts]:
+            raise ValueError(f"{split}: no text in {absent[0]} of {uid}")
+        lookup[uid] = texts
+    return lookup
+
+
+def _json_object(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    return value

@@ -1,0 +1,133 @@
+"""ImagenHub's seven tasks: their files, image models, conditions.
+
+Source of all constants: Ku et al., ImagenHub (2024), and the files the authors published.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from vieval_plugin.benchmarks.benchmark import known_part
+
+NAME = "imagenhub"
+RATERS = 3
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    """One ImagenHub task, which is a part of the benchmark and a kind of its own.
+
+    `instructions` is the number of them. `added_last` is the rater (from 0) whose O the published code adds last:
+    floating-point ties of the human O, and so the fourth decimal of printed correlations, depend on it.
+    `images` maps a sample's image role to the museum's folder, `texts` a sample's text to the column of the lookup.
+    """
+
+    folder: str
+    ratings_stem: str
+    image_models: tuple[str, ...]
+    instructions: int
+    added_last: int
+    images: tuple[tuple[str, str], ...]
+    texts: tuple[tuple[str, str], ...]
+
+    @property
+    def ratings_files(self) -> tuple[str, ...]:
+        """The names of the raters' files, in order."""
+        return tuple(f"{self.ratings_stem}_rater{number}.tsv" for number in range(1, RATERS + 1))
+
+    @property
+    def museum_folders(self) -> tuple[str, ...]:
+        """The museum's folders of images: conditions, then outputs."""
+        return (*(folder for _, folder in self.images), *self.image_models)
+
+
+TASKS: dict[str, TaskInfo] = {
+    "tig": TaskInfo(
+        "ImagenHub_Text-Guided_IG",
+        "Text-To-Image",
+        ("SD", "SDXL", "DALLE2", "DeepFloydIF", "OpenJourney"),
+        197,
+        0,
+        (),
+        (("prompt", "prompt"),),
+    ),
+    "mie": TaskInfo(
+        "ImagenHub_Mask-Guided_IE",
+        "Mask-Guided_IE",
+        ("SDInpaint", "SDXLInpaint", "Glide", "BlendedDiffusion"),
+        179,
+        2,
+        (("source", "input"), ("mask", "mask")),
+        (("instruction", "instruction"),),
+    ),
+    "tie": TaskInfo(
+        "ImagenHub_Text-Guided_IE",
+        "Text-Guided_IE",
+        (
+            "MagicBrush",
+            "InstructPix2Pix",
+            "Prompt2prompt",
+            "CycleDiffusion",
+            "SDEdit",
+            "Text2Live",
+            "DiffEdit",
+            "Pix2PixZero",
+        ),
+        179,
+        2,
+        (("source", "input"),),
+        (("instruction", "instruction"),),
+    ),
+    "sdig": TaskInfo(
+        "ImagenHub_Subject-Driven_IG",
+        "Subject-Driven_IG",
+        ("DreamBooth", "DreamBoothLora", "BLIPDiffusion_Gen", "TextualInversion"),
+        150,
+        1,
+        (("subject", "input"),),
+        (("prompt", "prompt"), ("subject", "subject")),
+    ),
+    "sdie": TaskInfo(
+        "ImagenHub_Subject-Driven_IE",
+        "Subject-Driven_IE",
+        ("PhotoSwap", "DreamEdit", "BLIPDiffusion_Edit"),
+        154,
+        2,
+        (("source", "input"), ("subject", "token")),
+        (("subject", "subject"),),
+    ),
+    "mcic": TaskInfo(
+        "ImagenHub_Multi-Concept_IC",
+        "Multi-Subject_IG",
+        ("CustomDiffusion", "DreamBooth", "TextualInversion"),
+        102,
+        2,
+        (("concepts", "input"),),
+        (("prompt", "prompt"), ("concept_1", "concept1"), ("concept_2", "concept2")),
+    ),
+    "cig": TaskInfo(
+        "ImagenHub_Control-Guided_IG",
+        "Control-Guided_IG",
+        ("ControlNet", "UniControl"),
+        150,
+        0,
+        (("control", "input"),),
+        (("prompt", "text"), ("control_type", "control_type")),
+    ),
+}
+
+
+def task_info(task: str) -> TaskInfo:
+    """The facts of a task by its code; VievalError naming the seven for an unknown one."""
+    return TASKS[known_part(NAME, TASKS, task)]
+
+
+def ratings_folder(root: Path, task: str) -> Path:
+    """Where the data folder `root` has a task's human ratings."""
+    return root / NAME / "human_ratings" / task_info(task).folder
+
+
+def museum_folder(root: Path, task: str) -> Path:
+    """Where the data folder `root` has a task's images and conditions."""
+    return root / NAME / "museum" / task_info(task).folder

@@ -1,0 +1,85 @@
+"""What a generator is given: the conditions of a benchmark's samples, each once, without what was made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.protocol import Sample, SampleId
+from vieval_plugin.meta_evaluation.generators import OfGenerators
+
+GIVEN = ("source", "mask", "subject", "control", "concepts")
+"""The images of a sample that its generator was given, in the order in which a generator is shown them."""
+
+
+def generating(
+    rated: Benchmark,
+    parts: Mapping[str, int | None],
+    load: Callable[[Path, str], Sequence[Judged]],
+    missing: Callable[[Path, str], list[str]] | None = None,
+) -> Benchmark:
+    """The benchmark on which generators are judged under the conditions of one that people rated.
+
+    Args:
+        rated: where the conditions come from.
+        parts: those that are generated from, with the number of conditions in each.
+        load: gives a part's samples or conditions; what was made of them, and how people rated it, is left out.
+        missing: what a run would lack; without it, `load` is tried.
+    """
+    name = f"generate_{rated.name}"
+
+    def conditions(root: Path, part: str) -> list[Sample]:
+        return conditions_of(load(root, part), name)
+
+    def lacking(root: Path, part: str) -> list[str]:
+        try:
+            if missing:
+                return missing(root, part)
+            conditions(root, part)
+        except VievalError as error:
+            return [str(error)]
+        return []
+
+    return Benchmark(
+        name,
+        parts,
+        conditions,
+        lacking,
+        OfGenerators(),
+        source=rated.source,
+        licence=rated.licence,
+        trainable=rated.trainable,
+        prepare=rated.prepare,
+        note=f"A generator makes the images, under the conditions of {rated.name}.",
+        generates=True,
+        conditions_of=rated.name,
+    )
+
+
+def conditions_of(samples: Sequence[Judged], benchmark: str) -> list[Sample]:
+    """The conditions of samples, one for each uid, in the order of the samples.
+
+    >>> from vieval_plugin.judges.protocol import Image
+    >>> made = [Sample(SampleId("b", "tie", model, "1"), {"source": Image(b""), "output": Image(b"")}) for model in "xy"]
+    >>> [(str(one.id), list(one.images)) for one in conditions_of(made, "generate_b")]
+    [('generate_b/tie/1', ['source'])]
+    """
+    first: dict[str, Sample] = {}
+    for sample in samples:
+        assert isinstance(sample, Sample)
+        first.setdefault(sample.id.uid, sample)
+    return [
+        replace(
+            sample,
+            id=SampleId(benchmark, sample.id.part, "", sample.id.uid),
+            images={role: sample.images[role] for role in GIVEN if role in sample.images},
+            ratings={},
+            annotations={},
+            place=(),
+        )
+        for sample in first.values()
+    ]

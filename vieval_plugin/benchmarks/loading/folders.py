@@ -1,0 +1,137 @@
+"""A benchmark in a folder of its own that a user fills by hand: what is there, what is missing, what is to be made."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vieval_plugin.benchmarks.benchmark import Prepared, Preparing, known_part
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Contest, Judged, candidates_of
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.text.untrusted import isfile
+
+
+def without_network(name: str, root: Path, why: str) -> tuple[str, str]:
+    """What is said where nothing can be fetched: why, and what to fetch elsewhere and where to put it.
+
+    >>> print(*without_network("mine", Path("/data"), "hub.example does not answer"), sep="\\n")
+    mine: nothing can be fetched from here: hub.example does not answer
+    where there is a network, run `vieval prepare mine --root FOLDER`; then copy FOLDER/mine to /data/mine
+    """
+    return (
+        f"{name}: nothing can be fetched from here: {why}",
+        f"where there is a network, run `vieval prepare {name} --root FOLDER`; then copy FOLDER/{name} to {root / name}",
+    )
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """The folder `name` below the data folder; its methods are what a `Benchmark` asks for.
+
+    - `parts` is that of the benchmark, `read(folder, part)` gives the samples or contests of one;
+    - `advice` says how to get what is missing;
+    - `make(folder, preparing)` makes of what is there what the samples name, keeps what is made already, and gives a
+      line for each thing that cannot be made;
+    - `count_file` keeps how many frames or views stand for a sample; empty where it is one image.
+    """
+
+    name: str
+    parts: Mapping[str, int | None]
+    read: Callable[[Path, str], Sequence[Judged]]
+    advice: str
+    make: Callable[[Path, Preparing], list[str]] | None = None
+    count_file: str = ""
+
+    def load(self, root: Path, part: str) -> Sequence[Judged]:
+        """The samples or contests of a part; images are named and not opened.
+
+        Raises:
+            VievalError: in one line, an unknown part, and a file that is absent or malformed.
+        """
+        return self.read(root / self.name, known_part(self.name, self.parts, part))
+
+    def missing(self, root: Path, part: str) -> list[str]:
+        """What a live run on a part would lack, a line each with what to do; empty when all is there."""
+        return self._lacking(root, part, images=True)
+
+    def _lacking(self, root: Path, part: str, images: bool) -> list[str]:
+        try:
+            samples = self.load(root, part)
+        except VievalError as error:
+            return [str(error)]
+        if not samples:
+            return [f"{root / self.name}: no sample of part {part}; {self.advice}"]
+        return missing_images(samples, self.advice) if images else []
+
+    def prepare(self, root: Path, preparing: Preparing) -> Prepared:
+        """Checks the folder, and makes what is to be made of what is there.
+
+        A count of frames or views is written down beside them; without one, what was written down before holds. Without
+        images, nothing is made and no image is looked for.
+
+        Raises:
+            VievalError: an unknown part, a count that the benchmark has no use for, and where something is to be made and
+                cannot, for want of a package or of room. What is absent or malformed is in what is returned.
+        """
+        asked = self.parts if preparing.parts is None else preparing.parts
+        chosen = [known_part(self.name, self.parts, part) for part in dict.fromkeys(asked)]
+        if preparing.count is not None:
+            self._keep_count(root, preparing.count)
+        lines = []
+        if self.make and preparing.images and any(self._readable(root, part) for part in chosen):
+            lines = self.make(root / self.name, preparing)
+        complete = not lines
+        for part in chosen:
+            lacking = self._lacking(root, part, preparing.images)
+            complete = complete and not lacking
+            lines += [f"{self.name}/{part}: {line}" for line in lacking] or [self._ready(root, part)]
+        return Prepared(tuple(lines), complete)
+
+    def _readable(self, root: Path, part: str) -> bool:
+        try:
+            self.load(root, part)
+        except VievalError:  # `missing` tells it
+            return False
+        return True
+
+    def _ready(self, root: Path, part: str) -> str:
+        found, published = self.load(root, part), self.parts[part]
+        other = "" if published in (None, len(found)) else f" (the published set has {published})"
+        what = "contests" if isinstance(found[0], Contest) else "samples"
+        return f"{self.name}/{part}: ready, {len(found)} {what}{other}"
+
+    def _keep_count(self, root: Path, count: int) -> None:
+        if not self.count_file:
+            raise no_count(self.name)
+        if count < 1:
+            raise VievalError(f"{count} frames or views cannot stand for a sample; ask for 1 or more")
+        write_whole(root / self.name / self.count_file, json.dumps({"count": count}).encode(), "folder")
+
+
+def no_count(name: str) -> VievalError:
+    """The error for a count of frames or views where there are none."""
+    return VievalError(f"{name} has one image a sample; leave the count of frames or views out")
+
+
+def missing_images(found: Iterable[Judged], advice: str) -> list[str]:
+    """A line an image model whose images are not all there, and one for samples of which no output is named."""
+    wanted: dict[str, dict[Path, None]] = defaultdict(dict)
+    samples = list({sample.id: sample for judged in found for sample in candidates_of(judged)}.values())
+    for sample in samples:
+        named = (image.source for image in sample.images.values() if isinstance(image.source, Path))
+        wanted[sample.id.image_model].update(dict.fromkeys(named))
+    lines = []
+    for files in wanted.values():
+        absent = [file for file in files if not isfile(file)]
+        if absent:
+            folder = Path(os.path.commonpath([file.parent for file in files]))
+            first = absent[0].relative_to(folder).as_posix()
+            lines.append(f"{folder}: {len(absent)} of {len(files)} images missing, first {first}; {advice}")
+    if unseen := [sample for sample in samples if "output" not in sample.images]:
+        lines.append(f"{len(unseen)} of {len(samples)} outputs have no image, first {unseen[0].id}; {advice}")
+    return lines

@@ -1,0 +1,85 @@
+"""Reads people's ratings and votes from CSV files in long form, a row a judgement: what a labelling page gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, TIE
+from vieval_plugin.judges.protocol import SampleId
+from vieval_plugin.meta_evaluation.ratings import VOTE, HumanRatings
+from vieval_plugin.readers.rows import Row, read_table
+
+COLUMNS = ("benchmark", "part", "uid", "generator", "draw", "rater", "aspect", "value")
+_ASPECTS = ("SC", "PQ", "O")
+_VOTES = {word.replace("_", " "): word for word in (FIRST, SECOND, TIE, BOTH_GOOD, BOTH_BAD)}
+_LARGEST = 1 << 26
+
+
+def read_ratings(paths: Sequence[Path]) -> HumanRatings:
+    """The ratings and votes of some files.
+
+    A row whose value is empty says that nothing was said. `generator` is empty for a contest, `draw` for the first image.
+
+    Args:
+        paths: CSV files in UTF-8 with `COLUMNS`; a rater may have several files, but not two judgements of one thing.
+
+    Raises:
+        VievalError: in one line, for a file that cannot be read, a row that is no judgement, one judgement twice, and no
+            judgement at all.
+    """
+    scores: dict[SampleId, dict[str, dict[str, float]]] = {}
+    votes: dict[SampleId, dict[str, str]] = {}
+    where: dict[SampleId, str] = {}
+    seen: dict[tuple[SampleId, str, str], str] = {}
+    for path in paths:
+        for row in _rows(path):
+            if not str(row.cells["value"]).strip():
+                continue
+            identity, rater, aspect = _identity(row), row.text("rater"), row.text("aspect")
+            before = seen.setdefault((identity, rater, aspect), row.where)
+            if before != row.where:
+                raise VievalError(
+                    f"{row.where}: {rater!r} said {aspect} of {identity} in {before} already; two raters need two names, "
+                    "and one judgement counts once"
+                )
+            where.setdefault(identity, row.where)
+            if aspect == VOTE:
+                votes.setdefault(identity, {})[rater] = _vote(row)
+            else:
+                scores.setdefault(identity, {}).setdefault(aspect, {})[rater] = _score(row, aspect)
+    if not where:
+        raise VievalError(f"{paths[0]}: no judgement in it; finish some of the page that it comes from")
+    return HumanRatings(scores, votes, where)
+
+
+def _rows(path: Path) -> list[Row]:
+    advice = f"its columns are {','.join(COLUMNS)}"
+    if not path.is_file():
+        raise VievalError(f"{path}: no such file; pass a CSV of ratings ({advice})")
+    if path.stat().st_size > _LARGEST:
+        raise VievalError(f"{path}: larger than {_LARGEST >> 20} MiB, no file of ratings is")
+    return read_table(path, COLUMNS, advice)
+
+
+def _identity(row: Row) -> SampleId:
+    draw = str(row.cells["draw"]).strip() or "0"
+    if not draw.isascii() or not draw.isdecimal() or len(draw) > 9:
+        raise VievalError(f"{row.where}: draw is {draw[:40]!r}, not a whole number from 0; correct the file")
+    return SampleId(row.text("benchmark"), row.text("part"), str(row.cells["generator"]), row.text("uid"), int(draw))
+
+
+def _vote(row: Row) -> str:
+    said = row.text("value").strip().replace("_", " ")
+    if said not in _VOTES:
+        raise VievalError(f"{row.where}: value is {said[:40]!r}, not a vote ({', '.join(_VOTES)}); correct the file")
+    return _VOTES[said]
+
+
+def _score(row: Row, aspect: str) -> float:
+    if aspect not in _ASPECTS:
+        raise VievalError(
+            f"{row.where}: aspect is {aspect[:40]!r}, not one of {', '.join((*_ASPECTS, VOTE))}; correct the file"
+        )
+    return row.number("value", 0, 1)

@@ -1,0 +1,63 @@
+"""Examples of two images and two captions, of which each image fits one caption: four samples an example."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Image, Sample, SampleId
+from vieval_plugin.readers.rows import ASPECT, KIND, UNNAMED, Row, image_file, read_object, tag_list
+
+STATISTICS = ("text_score", "image_score", "group_score")
+"""The statistics of a benchmark of such examples."""
+
+_TAGS = ("collapsed_tag", "tag", "secondary_tag")
+
+
+def read_two_by_two(folder: Path, benchmark: str, part: str, rows: Sequence[Row]) -> list[Sample]:
+    """Each image with each caption, SC 1 where they belong together and 0 elsewhere.
+
+    A sample's group is its example, its place the numbers of image and caption: `7#i0t1` is example 7 at (0, 1). Tags are
+    the dataset's own (its tag columns and number of main predicates) or, where `skills.json` (id -> list of skills) is
+    there, those of that file. An image that is there as a NumPy array (`.npy`) is named as the PNG to be made of it.
+
+    Raises:
+        VievalError: a row is malformed or repeats an id.
+    """
+    skills = _skills(folder / "skills.json")
+    samples, seen = [], set()
+    for row in rows:
+        uid = row.uid("id")
+        if uid in seen:
+            raise VievalError(f"{row.where} repeats id {uid}; correct the file")
+        seen.add(uid)
+        images = [_image(folder / "images", row.file(f"image_{i}")) for i in (0, 1)]
+        captions = [row.text(f"caption_{t}") for t in (0, 1)]
+        tags = _tags(row) if skills is None else skills.get(uid, ())
+        for i, image in enumerate(images):
+            for t, caption in enumerate(captions):
+                sample_id = SampleId(benchmark, part, UNNAMED, f"{uid}#i{i}t{t}")
+                fits = {ASPECT: (float(i == t),)}
+                samples.append(Sample(sample_id, {"output": image}, {"prompt": caption}, fits, tags, KIND, uid, (i, t)))
+    return samples
+
+
+def _image(folder: Path, name: str) -> Image:
+    image = image_file(folder, name)
+    path = image.source
+    return Image(path.with_suffix(".png")) if isinstance(path, Path) and path.suffix.lower() == ".npy" else image
+
+
+def _tags(row: Row) -> tuple[str, ...]:
+    values = [row.text(column) for column in _TAGS if row.cells.get(column)]
+    if predicates := row.cells.get("num_main_preds"):
+        values.append(f"{predicates} Main Pred")
+    return tuple(dict.fromkeys(values))
+
+
+def _skills(path: Path) -> Mapping[str, tuple[str, ...]] | None:
+    if not path.exists():
+        return None
+    listed = read_object(path, "it maps an id to a list of skills")
+    return {uid: tag_list(tags, f"{path}: id {uid}") for uid, tags in listed.items()}

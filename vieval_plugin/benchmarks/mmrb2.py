@@ -1,0 +1,137 @@
+"""Multimodal RewardBench 2, text-to-image and editing: pairs of outputs of which three annotators preferred one.
+
+Source: Hu et al., Multimodal RewardBench 2 (2025), in github.com/facebookresearch/MMRB2; with images in the hub's
+`rl-research/multimodal-rewardbench-2`. An annotation is 1 (the second is much better) to 6 (the first is); what counts is
+what most of the three prefer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, from_hub
+from vieval_plugin.benchmarks.loading.folders import DataFolder
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import FIRST, SECOND, Contest
+from vieval_plugin.meta_evaluation.votes import ByVotes
+from vieval_plugin.readers.contest_rows import CONTESTS, ContestRows, read_contests
+from vieval_plugin.readers.rows import Row, rating, read_lines, read_object
+
+NAME = "mmrb2"
+T2I, EDIT = "t2i", "edit"
+KINDS = {T2I: "tig", EDIT: "tie"}
+TEXTS = {T2I: "prompt", EDIT: "instruction"}
+LETTERS = {"A": FIRST, "B": SECOND}
+FIRST_FROM, LOWEST, HIGHEST = 4, 1, 6
+DATASET, SPLIT = "rl-research/multimodal-rewardbench-2", "test"
+ADVICE = f"run `vieval prepare {NAME}`"
+SOURCE = (
+    "Hu et al., Multimodal RewardBench 2 (2025), arXiv 2512.16899; votes of github.com/facebookresearch/MMRB2, images of "
+    f"the hub's {DATASET}"
+)
+LICENCE = "CC BY-NC 4.0, for evaluation only; prompts and source images are on the terms of where they come from"
+
+
+def read(folder: Path, part: str) -> list[Contest]:
+    """The pairs of a part from `<part>/contests.jsonl` or, where that is not there, `<part>_response_only.json`.
+
+    The latter is the authors' file of votes, without prompts: enough to compare recorded answers with.
+    """
+    home = folder / part
+    common = ContestRows(NAME, part, KINDS[part], "two_way")
+    if (home / CONTESTS).exists():
+        return read_contests(read_lines(home / CONTESTS, ADVICE), home, common)
+    path = folder / f"{part}_response_only.json"
+    if not path.exists():
+        raise VievalError(f"{home / CONTESTS}: no such file, nor {path.name} beside it; {ADVICE}")
+    pairs = read_object(path, ADVICE).get("pairs")
+    if not isinstance(pairs, list) or not all(isinstance(pair, dict) for pair in pairs):
+        raise VievalError(f"{path}: holds no list of objects under pairs; {ADVICE}")
+    return read_contests((_voted(Row(f"{path}: row {n}", pair)) for n, pair in enumerate(pairs)), home, common)
+
+
+def _voted(row: Row) -> Row:
+    """A row of the authors' file as one of ours; what was answered is named by its first file."""
+    responses = [row.cells[side] for side in ("response_a", "response_b") if side in row.cells]
+    try:
+        candidates = [
+            {
+                "image_model": one["model_name"],
+                "uid": next(Path(f).stem for kind, f in one["response_content"] if kind == "image"),
+            }
+            for one in responses
+        ]
+    except (KeyError, TypeError, ValueError, StopIteration):
+        raise VievalError(
+            f"{row.where}: a response is no model_name with response_content that names an image; correct the file"
+        ) from None
+    return Row(row.where, {**_votes(row), "id": row.uid("id"), "candidates": candidates})
+
+
+def _votes(row: Row) -> dict[str, Any]:
+    """Votes, group and tags: pairs of one prompt are drawn together, and told apart by where it comes from."""
+    chosen, source = row.text("chosen").upper(), row.text("prompt_source")
+    about = row.cells.get("prompt_metadata")
+    given = row.cells.get("human_annotations")
+    if not isinstance(about, dict) or not isinstance(given, list):
+        raise VievalError(f"{row.where}: prompt_metadata is no object, or human_annotations no list; correct the file")
+    values = [rating(one, LOWEST, HIGHEST, f"{row.where}: annotation {n}") for n, one in enumerate(given, start=1)]
+    return {
+        "vote": LETTERS.get(chosen, chosen),
+        "annotators": [FIRST if value >= FIRST_FROM else SECOND for value in values],
+        "group": "/".join([source, *(str(about[name]) for name in ("category", "id") if name in about)]),
+        "tags": [source],
+    }
+
+
+def _from_hub(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
+    """A row of the hub as one of ours; its annotations and metadata are texts of JSON."""
+    parsed = {**row, **{name: json.loads(row[name]) for name in ("human_annotations", "prompt_metadata")}}
+    sources = row.get("prompt_images") or []
+    # a judge that is shown one of several sources would judge something else: it gets none that is called the source
+    named = ["source"] if len(sources) == 1 else [f"source_{k}" for k in range(len(sources))]
+    return {
+        **_votes(Row(f"{DATASET}: row {number}", parsed)),
+        "id": row["pair_id"],
+        "texts": {TEXTS[part]: _text(row["prompt_text"], len(sources))},
+        "images": {role: keep(stored) for role, stored in zip(named, sources, strict=True)},
+        "candidates": [
+            {"image_model": row[f"response_{side}_model"], "images": _outputs(row[f"response_{side}_images"], keep)}
+            for side in "ab"
+        ],
+    }
+
+
+def _outputs(stored: Sequence[Any] | None, keep: Keep) -> dict[str, str | None]:
+    """Nearly all responses are one image; the first of several is what judges of one see."""
+    return {"output" if k == 0 else f"output_{k}": keep(image) for k, image in enumerate(stored or [])}
+
+
+def _text(text: str, images: int) -> str:
+    """A prompt without the mark of where its one image stands; of several, the marks say which is meant."""
+    return text if images > 1 else re.sub(r"\s*<image_\d+>\s*", " ", text).strip()
+
+
+_FOLDER = DataFolder(NAME, {T2I: 1000, EDIT: 1000}, read, ADVICE)
+_HUB = {part: HubRows(DATASET, part, SPLIT, partial(_from_hub, part)) for part in KINDS}
+
+
+BENCHMARK = Benchmark(
+    NAME,
+    _FOLDER.parts,
+    _FOLDER.load,
+    _FOLDER.missing,
+    ByVotes("two_way"),
+    title="MMRB2",
+    source=SOURCE,
+    licence=LICENCE,
+    trainable=False,
+    prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
+    folders={"task1_image": T2I, "task2_edit": EDIT},
+)

@@ -1,0 +1,55 @@
+"""StanfordT23D: 3D objects of six models, rated by three people from 1 to 5 and judged by rendered views.
+
+Source: Wu et al., GPT-4V(ision) is a Human-Aligned Evaluator for Text-to-3D Generation (2024), in the file of the VQAScore
+authors' repository.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.benchmarks.loading.folders import DataFolder
+from vieval_plugin.judges.protocol import Image, Sample
+from vieval_plugin.meta_evaluation.labels import WithLabels
+from vieval_plugin.readers.rated_models import read_rated, several
+from vieval_plugin.readers.rows import GRADED, numbered, read_count, read_object
+
+NAME = "stanfordt23d"
+VIEWS, VIEWS_FILE = 9, "views.json"
+MODELS = ("dreamfusion", "instant3d", "latent-nerf", "magic3d", "mvdream", "shap-e")
+ADVICE = "put stanfordt23d.json of linzhiqiu/t2v_metrics and the rendered views/ there"
+
+
+def read(folder: Path, part: str) -> list[Sample]:
+    """Objects as rendered views `views/<image model>/<id>/<k>`, in the roles `view_<k>`; `output` is the first.
+
+    There are as many views as `views.json` says, else 9.
+    """
+    count = read_count(folder / VIEWS_FILE, VIEWS)
+    path = folder / "stanfordt23d.json"
+
+    def images(model: str, uid: str) -> Mapping[str, Image]:
+        return several("view", numbered(folder / "views" / model / uid, count, (".png", ".jpg")))
+
+    return read_rated(path, read_object(path, ADVICE), NAME, part, MODELS, images)
+
+
+_FOLDER = DataFolder(NAME, {"all": 360}, read, ADVICE, count_file=VIEWS_FILE)
+
+BENCHMARK = Benchmark(
+    NAME,
+    _FOLDER.parts,
+    _FOLDER.load,
+    _FOLDER.missing,
+    WithLabels(GRADED),
+    title="StanfordT23D",
+    source=(
+        "Wu et al., GPT-4V(ision) is a Human-Aligned Evaluator for Text-to-3D Generation (2024), arXiv 2401.04092; ratings "
+        "of github.com/linzhiqiu/t2v_metrics, renderings of the hub's zhiqiulin/vqascore_ablation"
+    ),
+    licence="renderings: MIT says the hub's card of the VQAScore authors; objects and ratings: unknown, ask their authors",
+    trainable=False,
+    prepare=_FOLDER.prepare,
+)

@@ -1,0 +1,228 @@
+"""T2I-Eval-Bench: pairs of prompt and image that three annotators rated, overall and in three dimensions, 0 to 10.
+
+Source: Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), in the files of the hub's
+`DataHammer/T2I-Eval-Bench`. The shapes inside them are read tolerantly; docs/benchmarks.md says which are known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from vieval_plugin.benchmarks.benchmark import Benchmark, Preparing
+from vieval_plugin.benchmarks.loading.conditions import generating
+from vieval_plugin.benchmarks.loading.folders import DataFolder
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Image, Sample, SampleId
+from vieval_plugin.meta_evaluation.annotators import WithAnnotators
+from vieval_plugin.readers.rows import KIND, UNNAMED, Row, rating, read_json
+from vieval_plugin.text.untrusted import isfile
+
+NAME = "t2i_eval_bench"
+PART = "tig"
+DIMENSIONS = ("appearance", "intrinsic", "relationship")
+OVERALL = "O"
+RATERS = 3
+LOWEST, HIGHEST = 0.0, 10.0
+ARCHIVE, IMAGES = "images.tar.gz", "images"
+ADVICE = (
+    f"put t2i-eval-bench.json, scores.json and {ARCHIVE} of the hub's DataHammer/T2I-Eval-Bench there "
+    f"and run `vieval prepare {NAME}`"
+)
+
+_MISSING = (None, "N/A")
+
+
+def read(folder: Path, part: str) -> list[Sample]:
+    """A sample a pair, with ratings O, appearance, intrinsic and relationship of each annotator, NaN where one gave none.
+
+    Images: `output`, and `reference` where there is one. Annotations, where the files have any: the dataset's own
+    `extraction` (structured_info, <dimension>_questions), and the annotators' `reference_explanations` by overall,
+    dimension or question.
+    """
+    path = folder / "t2i-eval-bench.json"
+    rows = [Row(f"{path}: row {number}", item) for number, item in enumerate(_objects(path))]
+    scores = _scores(folder / "scores.json")
+    uids = [row.uid("id") for row in rows]
+    # the authors' own evaluation names pairs by their position
+    keys = uids if any(uid in scores for uid in uids) else list(map(str, range(len(rows))))
+    samples, seen = [], set()
+    for row, uid, key in zip(rows, uids, keys, strict=True):
+        if uid in seen:
+            raise VievalError(f"{row.where} repeats id {uid}; correct the file")
+        if key not in scores:
+            raise VievalError(f"{row.where}: id {uid} has no row in scores.json; correct the files")
+        seen.add(uid)
+        samples.append(_sample(folder, SampleId(NAME, part, UNNAMED, uid), row, scores[key]))
+    return samples
+
+
+def unpack_images(folder: Path, preparing: Preparing = Preparing()) -> list[str]:
+    """Unpacks the archive where an image that the samples name is not there; a line for an archive that cannot be used."""
+    from vieval_plugin.readers.unpack import unpack
+
+    named = (image.source for sample in read(folder, PART) for image in sample.images.values())
+    archive = folder / ARCHIVE
+    if not archive.is_file() or all(isfile(path) for path in named if isinstance(path, Path)):
+        return []
+    try:
+        unpack(archive, folder / IMAGES)
+    except VievalError as error:
+        return [str(error)]
+    return []
+
+
+def _sample(folder: Path, sample_id: SampleId, row: Row, scores: Row) -> Sample:
+    images = {"output": _image(folder, row.file("gt_image"))}
+    if row.cells.get("ref_image"):
+        images["reference"] = _image(folder, row.file("ref_image"))
+    aspects = _aspects(scores)
+    noted: dict[str, Mapping[str, Any]] = {
+        "extraction": _extraction(row),
+        "reference_explanations": _explanations(row, scores, aspects),
+    }
+    ratings = {aspect: _ratings(Row(f"{scores.where}, {key}", cell)) for aspect, (key, cell) in aspects.items()}
+    return Sample(
+        sample_id,
+        images,
+        {"prompt": row.text("image_caption")},
+        ratings,
+        kind=KIND,
+        annotations={name: value for name, value in noted.items() if any(value.values())},
+    )
+
+
+def _image(folder: Path, name: str) -> Image:
+    within = PurePosixPath(name).parts[0] == IMAGES
+    return Image(folder / name if within else folder / IMAGES / name)
+
+
+def _extraction(row: Row) -> dict[str, Any]:
+    structure = row.cells.get("structured_info_str")
+    if structure is not None and not isinstance(structure, str):
+        raise VievalError(f"{row.where}: structured_info_str is no text; correct the file")
+    asked = {f"{kind}_questions": [_told(*q) for q in _questions(row, f"{kind}_questions")] for kind in DIMENSIONS}
+    return {"structured_info": structure or "", **asked}
+
+
+def _told(question: str, entity: str, _: Mapping[str, Any]) -> str | dict[str, str]:
+    return {"entity": entity, "question": question} if entity else question
+
+
+def _questions(row: Row, column: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Text, entity (empty where not said) and all cells of each question of a list, or of an entity's list in an object."""
+    value = row.cells.get(column) or []
+    groups = value.items() if isinstance(value, dict) else [("", value)]
+    for group, listed in groups:
+        if not isinstance(listed, list):
+            raise VievalError(f"{row.where}: {column} holds no list of questions; correct the file")
+        for item in listed:
+            cells = {"question": item} if isinstance(item, str) else item
+            if not isinstance(cells, dict):
+                raise VievalError(
+                    f"{row.where}: {column} holds {type(item).__name__}, not a text or an object with question; "
+                    "correct the file"
+                )
+            entity = cells.get("entity")
+            yield (
+                Row(f"{row.where}, {column}", cells).text("question"),
+                entity if isinstance(entity, str) else group,
+                cells,
+            )
+
+
+def _explanations(row: Row, scores: Row, aspects: Mapping[str, tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
+    """What the annotators wrote, by `overall`, dimension or question."""
+    found = {"overall" if aspect == OVERALL else aspect: _explanation(cell) for aspect, (_, cell) in aspects.items()}
+    for dimension in DIMENSIONS:
+        rated = scores.cells.get(dimension)
+        asked = [cells for _, _, cells in _questions(row, f"{dimension}_questions")]
+        for cells in (*asked, *(rated if isinstance(rated, list) else ())):
+            if isinstance(cells, dict) and isinstance(question := cells.get("question"), str):
+                found[question] = _explanation(cells) or found.get(question, "")
+    return {name: text for name, text in found.items() if text}
+
+
+def _explanation(cells: Mapping[str, Any]) -> str:
+    """A text, or several, that says it is people's: a plain `explanation` stands beside a model's score."""
+    value = cells.get("manual_explanation", cells.get("reference_explanation"))
+    texts = value if isinstance(value, list) else [value]
+    return "\n".join(text.strip() for text in texts if isinstance(text, str) and text.strip())
+
+
+def _aspects(scores: Row) -> dict[str, tuple[str, Mapping[str, Any]]]:
+    """The name and cell of each aspect under `overall`; O is always among them."""
+    overall = scores.cells.get("overall")
+    if not isinstance(overall, dict):
+        raise VievalError(f"{scores.where}: no object under overall; correct the file")
+    found: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    for key, cell in overall.items():
+        named = next((d for d in DIMENSIONS if d in key.lower()), OVERALL if "overall" in key.lower() else "")
+        if not named:
+            continue
+        if named in found:
+            raise VievalError(f"{scores.where}: {found[named][0]} and {key} both name an aspect; correct the file")
+        if cell is not None and not isinstance(cell, dict):
+            raise VievalError(f"{scores.where}: {key} is no object with manual_score; correct the file")
+        found[named] = (key, cell or {})
+    if OVERALL not in found:
+        raise VievalError(f"{scores.where}: no overall among {', '.join(overall) or 'nothing'}; correct the file")
+    return found
+
+
+def _ratings(aspect: Row) -> tuple[float, ...]:
+    given = aspect.cells.get("manual_score")
+    if given is None:
+        return (math.nan,) * RATERS
+    if not isinstance(given, list) or len(given) not in (RATERS, RATERS + 1):
+        raise VievalError(
+            f"{aspect.where}: manual_score is not a list of {RATERS} annotators' scores and their mean; correct the file"
+        )
+    return tuple(
+        math.nan if score in _MISSING else rating(score, LOWEST, HIGHEST, f"{aspect.where}: score {number}")
+        for number, score in enumerate(given[:RATERS], start=1)
+    )
+
+
+def _scores(path: Path) -> dict[str, Row]:
+    """Rows of scores by id, from a list of rows that have one or from an object."""
+    document = read_json(path, ADVICE)
+    if isinstance(document, dict) and all(isinstance(cells, dict) for cells in document.values()):
+        return {uid: Row(f"{path}: id {uid}", cells) for uid, cells in document.items()}
+    found: dict[str, Row] = {}
+    for number, cells in enumerate(_objects(path)):
+        uid = Row(f"{path}: row {number}", cells).uid("id")
+        if uid in found:
+            raise VievalError(f"{path}: row {number} repeats id {uid}; correct the file")
+        found[uid] = Row(f"{path}: id {uid}", cells)
+    return found
+
+
+def _objects(path: Path) -> list[dict[str, Any]]:
+    listed = read_json(path, ADVICE)
+    if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
+        raise VievalError(f"{path}: holds no list of rows; {ADVICE}")
+    return listed
+
+
+_FOLDER = DataFolder(NAME, {PART: 301}, read, ADVICE, unpack_images)
+
+BENCHMARK = Benchmark(
+    NAME,
+    _FOLDER.parts,
+    _FOLDER.load,
+    _FOLDER.missing,
+    WithAnnotators(DIMENSIONS, OVERALL, RATERS),
+    title="T2I-Eval-Bench",
+    source=(
+        "Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), arXiv 2411.15488; the hub's "
+        "DataHammer/T2I-Eval-Bench"
+    ),
+    licence="MIT (the hub's card); made to evaluate on: what is trained on it must not be reported on it",
+    trainable=True,
+    prepare=_FOLDER.prepare,
+)
+
+BENCHMARKS = (BENCHMARK, generating(BENCHMARK, _FOLDER.parts, _FOLDER.load))

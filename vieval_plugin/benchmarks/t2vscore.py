@@ -1,0 +1,92 @@
+"""T2VScore: videos of five models of text-to-video generation, rated by people from 1 to 5 (Wu et al., 2024).
+
+The ratings are in the file of the VQAScore authors' repository, the videos are EvalCrafter's. A video is judged by frames
+of it, which `vieval prepare` makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from vieval_plugin.benchmarks.benchmark import Benchmark, Preparing
+from vieval_plugin.benchmarks.loading.folders import DataFolder
+from vieval_plugin.judges.protocol import Image, Sample
+from vieval_plugin.meta_evaluation.labels import WithLabels
+from vieval_plugin.readers.rated_models import Images, read_rated, several
+from vieval_plugin.readers.rows import GRADED, numbered, read_count, read_object
+from vieval_plugin.readers.video_frames import SUFFIXES, extract_all
+
+NAME = "t2vscore"
+FRAMES, FRAMES_FILE = 4, "frames.json"
+MODELS = ("floor33", "gen2", "pika", "modelscope", "zeroscope")
+ADVICE = f"put t2vscore_alignment_score.json of linzhiqiu/t2v_metrics and videos/ there and run `vieval prepare {NAME}`"
+
+_ALL = "all"
+
+
+def read(folder: Path, part: str) -> list[Sample]:
+    """Videos as frames `frames<N>/<image model>/<id>/<k>`, in the roles `frame_<k>`; `output` is the first.
+
+    N is what `frames.json` says, else 4.
+    """
+    count = read_count(folder / FRAMES_FILE, FRAMES)
+
+    def images(model: str, uid: str) -> Mapping[str, Image]:
+        return several("frame", numbered(folder / f"frames{count}" / model / uid, count, SUFFIXES))
+
+    return _rated(folder, part, images)
+
+
+def videos(folder: Path, count: int) -> list[tuple[Path, Path]]:
+    """Each rated video with the folder of its frames, `count` of them.
+
+    A video is `videos/<image model>/<id>.mp4`, or has its id in four digits, as EvalCrafter's archives do.
+    """
+    pairs = []
+    for sample in _rated(folder, _ALL, lambda _model, _uid: {}):
+        model, uid = sample.id.image_model, sample.id.uid
+        video = folder / "videos" / model / f"{uid}.mp4"
+        padded = video.with_name(f"{uid:0>4}.mp4")
+        frames = folder / f"frames{count}" / model / uid
+        pairs.append((padded if padded.exists() and not video.exists() else video, frames))
+    return pairs
+
+
+def make_frames(folder: Path, preparing: Preparing) -> list[str]:
+    """Extracts the frames that are not there, four videos at once by default; a line a reason for videos that gave none."""
+    count = read_count(folder / FRAMES_FILE, FRAMES)
+    found = videos(folder, count)
+    failed = extract_all(found, count, preparing.workers or 4, progress=preparing.progress)
+    lines = []
+    for reason in dict.fromkeys(failure.reason for failure in failed):
+        alike = [failure.video for failure in failed if failure.reason == reason]
+        lines.append(
+            f"{NAME}: {len(alike)} of {len(found)} videos without frames, first {alike[0]} ({reason}); "
+            "fetch them again and run the command again"
+        )
+    return lines
+
+
+def _rated(folder: Path, part: str, images: Images) -> list[Sample]:
+    path = folder / "t2vscore_alignment_score.json"
+    return read_rated(path, read_object(path, ADVICE), NAME, part, MODELS, images)
+
+
+_FOLDER = DataFolder(NAME, {_ALL: 2543}, read, ADVICE, make_frames, FRAMES_FILE)
+
+BENCHMARK = Benchmark(
+    NAME,
+    _FOLDER.parts,
+    _FOLDER.load,
+    _FOLDER.missing,
+    WithLabels(GRADED),
+    title="T2VScore",
+    source=(
+        "Wu et al., Towards A Better Metric for Text-to-Video Generation (2024), arXiv 2401.07781; ratings of "
+        "github.com/linzhiqiu/t2v_metrics, videos of the hub's RaphaelLiu/EvalCrafter_T2V_Dataset"
+    ),
+    licence="videos: Apache-2.0 (the hub's card); ratings: unknown, ask their authors",
+    trainable=False,
+    prepare=_FOLDER.prepare,
+)

@@ -1,0 +1,89 @@
+"""TIFA160: five image models on 160 texts, from the files of the VQAScore authors' repository.
+
+Hu et al., TIFA (2023), rated anew by Cho et al., Davidsonian Scene Graph (2024).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.benchmarks.loading.folders import DataFolder
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Sample, SampleId
+from vieval_plugin.meta_evaluation.labels import WithLabels
+from vieval_plugin.readers.rows import ASPECT, GRADED, KIND, Row, image_file, read_object, read_table
+
+NAME = "tifa160"
+ADVICE = "put tifa160.json and dsg_tifa160_anns.csv of linzhiqiu/t2v_metrics there, and the images in images/"
+MODEL_NAMES = {
+    "mini-dalle": "mini_dalle",
+    "sd1dot1": "stable_diffusion_v1_1",
+    "sd1dot5": "stable_diffusion_v1_5",
+    "sd2dot1": "stable_diffusion_v2_1",
+    "vq-diffusion": "vq_diffusion",
+}
+"""The image models as the ratings call them, and as the images do."""
+
+
+def read(folder: Path, part: str) -> list[Sample]:
+    """Each image with the answers of three to five workers, from 1 to 5.
+
+    The key of an image in `tifa160.json` is the ratings' `source_id` and, after a `_`, its image model. Workers differ
+    from image to image and come in the file's order.
+    """
+    path = folder / "tifa160.json"
+    listed = read_object(path, ADVICE)
+    answers = _answers(folder / "dsg_tifa160_anns.csv", listed)
+    samples = []
+    for key, cells in listed.items():
+        row = Row(f"{path}: {key}", cells if isinstance(cells, dict) else {})
+        uid, text, image = row.uid("text_id"), row.text("text"), row.file("image_path")
+        model = key.removeprefix(f"{uid}_")
+        if model not in MODEL_NAMES.values():
+            raise VievalError(f"{row.where} is not text_id and a known image model; {ADVICE}")
+        if key not in answers:
+            raise VievalError(f"{row.where} has no answer in dsg_tifa160_anns.csv; {ADVICE}")
+        images = {"output": image_file(folder / "images", image)}
+        rated = {ASPECT: tuple(answers[key].values())}
+        samples.append(Sample(SampleId(NAME, part, model, uid), images, {"prompt": text}, rated, kind=KIND))
+    return samples
+
+
+def _answers(path: Path, listed: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Answers by image and worker."""
+    found: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in read_table(path, ("model_type", "source_id", "worker_id", "answer"), ADVICE):
+        model, worker, answer = row.text("model_type"), row.text("worker_id"), row.text("answer")
+        if model not in MODEL_NAMES:
+            raise VievalError(f"{row.where}: unknown model_type {model!r}; known: {', '.join(MODEL_NAMES)}")
+        key = f"{row.text('source_id')}_{MODEL_NAMES[model]}"
+        if key not in listed:
+            raise VievalError(f"{row.where}: {key} is not in tifa160.json; {ADVICE}")
+        if answer not in {"1", "2", "3", "4", "5"}:
+            raise VievalError(f"{row.where}: answer {answer!r} is not 1 to 5; correct the line")
+        if worker in found[key]:
+            raise VievalError(f"{row.where}: worker {worker} rates {key} a second time; remove one of the lines")
+        found[key][worker] = float(answer)
+    return found
+
+
+_FOLDER = DataFolder(NAME, {"all": 800}, read, ADVICE)
+
+BENCHMARK = Benchmark(
+    NAME,
+    _FOLDER.parts,
+    _FOLDER.load,
+    _FOLDER.missing,
+    WithLabels(GRADED),
+    title="TIFA160",
+    source=(
+        "Hu et al., TIFA (2023), arXiv 2303.11897, with the ratings of Cho et al., Davidsonian Scene Graph (2024), arXiv "
+        "2310.18235; files of github.com/linzhiqiu/t2v_metrics"
+    ),
+    licence="unknown: ask its authors",
+    trainable=False,
+    prepare=_FOLDER.prepare,
+)

@@ -1,0 +1,82 @@
+"""vieval_demo_contests: the drawn images of vieval_demo two by two, with votes that nobody gave.
+
+The votes follow from the known defects, so that every way to judge contests can be tried without downloads. They say
+nothing about any image model.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+from vieval_plugin.benchmarks.benchmark import Benchmark, known_part
+from vieval_plugin.benchmarks.vieval_demo.drawn import load
+from vieval_plugin.benchmarks.vieval_demo.plan import INSTRUCTIONS, LICENCE, TASKS
+from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND, Contest, Votes
+from vieval_plugin.judges.protocol import Sample, SampleId
+from vieval_plugin.meta_evaluation.votes import ByVotes
+
+NAME = "vieval_demo_contests"
+_GOOD = 0.5  # two outputs rated alike are both good from here on, and else both bad
+
+
+def contests(part: str) -> list[Contest]:
+    """The 48 contests of a part: the outputs of three image models two by two, for 16 instructions.
+
+    Args:
+        part: one of the seven codes in `TASKS`.
+
+    Returns:
+        Contests with a four-way vote: for the output whose overall rating is higher, and where they are rated alike that
+        both are good (from 0.5 on) or bad. The better output comes first
+        about as often as second, drawn by a fixed seed.
+
+    Raises:
+        VievalError: there is no such part, or scikit-image (for its photographs) is not installed.
+    """
+    known_part(NAME, TASKS, part)
+    return list(_drawn(part))
+
+
+@cache
+def _drawn(part: str) -> tuple[Contest, ...]:
+    by_uid: dict[str, list[Sample]] = {}
+    for sample in load(Path(), part):
+        by_uid.setdefault(sample.id.uid, []).append(sample)
+    pairs = [(uid, pair) for uid, outputs in by_uid.items() for pair in combinations(outputs, 2)]
+    turns = [turn % 2 for turn in range(len(pairs))]
+    random.Random(f"{NAME}/{part}").shuffle(turns)
+    found = []
+    for (uid, pair), turn in zip(pairs, turns, strict=True):
+        better, worse = sorted(pair, key=_rated, reverse=True)
+        first, second = (better, worse) if turn else (worse, better)
+        name = f"{uid}#{pair[0].id.image_model}-{pair[1].id.image_model}"
+        votes = Votes("four_way", _vote(_rated(first), _rated(second)))
+        found.append(Contest(SampleId(NAME, part, "", name), (first, second), votes, group=uid))
+    return tuple(found)
+
+
+def _rated(sample: Sample) -> float:
+    return sample.ratings["O"][0]
+
+
+def _vote(first: float, second: float) -> str:
+    if first != second:
+        return FIRST if first > second else SECOND
+    return BOTH_GOOD if first >= _GOOD else BOTH_BAD
+
+
+CONTESTS = Benchmark(
+    NAME,
+    dict.fromkeys(TASKS, INSTRUCTIONS * 3),
+    lambda root, part: contests(part),
+    lambda root, part: [],
+    ByVotes("four_way"),
+    source="drawn by VIEval",
+    licence=LICENCE,
+    trainable=True,
+    drawn=True,
+    note="Synthetic: images drawn by VIEval with known defects, votes that follow from them. No human voted on these.",
+)

@@ -1,0 +1,238 @@
+"""The instructions of the synthetic benchmark: for each task, what is asked for and how an output of it is drawn.
+
+A `Case` draws its output with one content defect of a given strength: 0 is what the instruction asks for, 1 is as wrong
+as that defect gets. What can only be wrong in whole things (a count, a missing thing, a feature of a subject) goes by
+quarters of the strength.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import PIL.Image
+import PIL.ImageDraw
+
+from vieval_plugin.benchmarks.synthetic.drawing import (
+    COLOURS,
+    HUES,
+    SIZE,
+    THINGS,
+    Picture,
+    Rgb,
+    blend,
+    draw_thing,
+    place,
+)
+from vieval_plugin.benchmarks.synthetic.spoiling import bend, line_drawing, over_edit
+from vieval_plugin.benchmarks.synthetic.strength import quarters
+from vieval_plugin.benchmarks.synthetic.toys import altered, draw_toy, portrait, toy_number
+from vieval_plugin.benchmarks.vieval_demo.backgrounds import PHOTOGRAPHS, PLACES, backdrop, photograph
+
+_WORDS = ("no", "one", "two", "three", "four", "five")
+_CORNERS = {"upper left": (48, 48), "upper right": (208, 48), "lower right": (208, 208), "lower left": (48, 208)}
+_FOUR = ((66, 92), (190, 92), (66, 192), (190, 192))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One instruction: its texts, its condition images by role, and how its output is drawn.
+
+    `draw(kind, strength)` gives the output with a content defect, one of `plan.content_defects`, at a strength in [0, 1].
+    """
+
+    texts: Mapping[str, str]
+    conditions: Mapping[str, Picture]
+    draw: Callable[[str, float], Picture]
+
+
+def _tig(index: int) -> Case:
+    where = _pick(tuple(PLACES), index)
+    return _counting(index // 2, where) if index % 2 == 0 else _four_things(index // 2, where)
+
+
+def _counting(index: int, where: str) -> Case:
+    thing, colour, count = THINGS[index], HUES[index % 7], 3 + index % 3
+    things = thing if thing == "fish" else f"{thing}s"
+    prompt = f"{_WORDS[count]} {colour} {things} {PLACES[where]}"
+
+    def draw(kind: str, strength: float) -> Picture:
+        more = 1 if count == 3 or index % 2 else -1
+        shown = count + more * quarters(strength) if kind == "wrong_count" else count
+        ink = _wrong(colour, strength if kind == "wrong_colour" else 0)
+        picture = backdrop(where)
+        for number in range(shown):
+            centre = (46 + 82 * (number % 3), 52 + 76 * (number // 3))
+            picture = place(picture, draw_thing(thing, ink, 72), centre)
+        return picture
+
+    return Case({"prompt": prompt}, {}, draw)
+
+
+def _four_things(index: int, where: str) -> Case:
+    things, names = _things(index)
+    prompt = f"{', '.join(names[:3])} and {names[3]} {PLACES[where]}"
+
+    def draw(kind: str, strength: float) -> Picture:
+        missing = quarters(strength) if kind == "missing_object" else 0
+        return _arranged(where, things[missing:], _FOUR[missing:], strength if kind == "wrong_colour" else 0)
+
+    return Case({"prompt": prompt}, {}, draw)
+
+
+def _tie(index: int) -> Case:
+    return _recolouring(index // 2) if index % 2 else _adding(index // 2)
+
+
+def _adding(index: int) -> Case:
+    thing, colour = THINGS[(index * 3 + 1) % 8], HUES[(index * 2) % 7]
+    corner = _pick(tuple(_CORNERS), index)
+    instruction = f"Add {_a(colour)} {thing} in the {corner} corner."
+    source = photograph(_pick(tuple(PHOTOGRAPHS), index), mirrored=index >= 5)
+    return _inserting(instruction, {"source": source}, draw_thing(thing, COLOURS[colour], 90), _CORNERS[corner])
+
+
+def _mie(index: int) -> Case:
+    thing, colour = THINGS[index % 8], HUES[(index * 3) % 7]
+    centre = ((70, 70), (186, 70), (186, 186), (70, 186), (128, 128))[index % 5]
+    instruction = f"Put {_a(colour)} {thing} in the masked area."
+    source = photograph(_pick(tuple(PHOTOGRAPHS), index * 2 + index // 5), mirrored=index % 2 == 1)
+    mask = PIL.Image.new("L", (SIZE, SIZE))
+    box = (centre[0] - 56, centre[1] - 56, centre[0] + 56, centre[1] + 56)
+    PIL.ImageDraw.Draw(mask).rounded_rectangle(box, radius=18, fill=255)
+    sprite = draw_thing(thing, COLOURS[colour], 104)
+    return _inserting(instruction, {"source": source, "mask": mask}, sprite, centre)
+
+
+def _inserting(instruction: str, conditions: Mapping[str, Picture], sprite: Picture, centre: tuple[int, int]) -> Case:
+    """An edit that puts something into the source; half done, it is half transparent."""
+
+    def draw(kind: str, strength: float) -> Picture:
+        background = conditions["source"]
+        if kind == "over_edited":
+            return place(over_edit(background, strength), sprite, centre)
+        return place(background, sprite, centre, opacity=1 - strength)
+
+    return Case({"instruction": instruction}, conditions, draw)
+
+
+def _recolouring(index: int) -> Case:
+    where = _pick(tuple(PLACES), index)
+    things, _ = _things(index)
+    (thing, colour), target = things[0], HUES[(HUES.index(things[0][1]) + 3) % 7]
+    instruction = f"Make the {colour} {thing} {target}."
+    source = _arranged(where, things, _FOUR)
+
+    def draw(kind: str, strength: float) -> Picture:
+        undone, overdone = (strength, 0.0) if kind == "edit_not_done" else (0.0, strength)
+        surroundings = over_edit(_arranged(where, things[1:], _FOUR[1:]), overdone)
+        ink = blend(COLOURS[target], COLOURS[colour], undone)
+        return place(surroundings, draw_thing(thing, ink, 110), _FOUR[0])
+
+    return Case({"instruction": instruction}, {"source": source}, draw)
+
+
+def _cig(index: int) -> Case:
+    if index < 10:
+        caption = _pick(tuple(PHOTOGRAPHS), index)
+        prompt, picture = f"a photograph of {caption}", photograph(caption, mirrored=index >= 5)
+    else:
+        where = _pick(tuple(PLACES), index)
+        things, names = _things(index)
+        prompt, picture = f"{', '.join(names[:3])} and {names[3]} {PLACES[where]}", _arranged(where, things, _FOUR)
+
+    def draw(kind: str, strength: float) -> Picture:
+        return bend(picture, strength)
+
+    return Case({"prompt": prompt}, {"control": line_drawing(picture)}, draw)
+
+
+def _sdig(index: int) -> Case:
+    where, toy = _pick(tuple(PLACES), index + index // 4), toy_number(index)
+    texts = {"prompt": f"a toy {toy.animal} {PLACES[where]}", "subject": f"toy {toy.animal}"}
+
+    def draw(kind: str, strength: float) -> Picture:
+        shown = altered(toy, toy_number(index + 5), kind, strength)
+        return place(backdrop(where), draw_toy(shown, 200), (128, 140))
+
+    return Case(texts, {"subject": portrait(toy)}, draw)
+
+
+def _sdie(index: int) -> Case:
+    scene = photograph(_pick(tuple(PHOTOGRAPHS), index), mirrored=index % 3 == 1)
+    toy, replaced = toy_number(index + 3), toy_number(index + 8)
+    centre = (92 + 72 * (index % 2), 146)
+
+    def draw(kind: str, strength: float) -> Picture:
+        shown = altered(toy, replaced, kind, strength)
+        return place(over_edit(scene, strength if kind == "over_edited" else 0), draw_toy(shown, 180), centre)
+
+    conditions = {"source": place(scene, draw_toy(replaced, 180), centre), "subject": portrait(toy)}
+    return Case({"subject": f"toy {toy.animal}"}, conditions, draw)
+
+
+def _mcic(index: int) -> Case:
+    where, first, second = _pick(tuple(PLACES), index), toy_number(index), toy_number(index + 5)
+    names = (f"toy {first.animal}", f"toy {second.animal}")
+    texts = {
+        "prompt": f"a {names[0]} next to a {names[1]} {PLACES[where]}",
+        "concept_1": names[0],
+        "concept_2": names[1],
+    }
+    portraits = portrait(first), portrait(second)
+    both = PIL.Image.new("RGB", (2 * SIZE, SIZE))
+    both.paste(portraits[0], (0, 0))
+    both.paste(portraits[1], (SIZE, 0))
+
+    def draw(kind: str, strength: float) -> Picture:
+        shown = altered(first, toy_number(index + 10), kind, strength)
+        picture = place(backdrop(where), draw_toy(shown, 140), (68, 160))
+        beside = altered(second, toy_number(index + 15), kind, strength)
+        return place(picture, draw_toy(beside, 140), (188, 160), 1 - strength if kind == "missing_object" else 1)
+
+    conditions = {"concepts": both, "concept_1": portraits[0], "concept_2": portraits[1]}
+    return Case(texts, conditions, draw)
+
+
+def _things(index: int) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Four different things with four different colours, and what they are called."""
+    things = tuple((THINGS[(index + step) % 8], HUES[(index * 2 + step * 2) % 7]) for step in range(4))
+    return things, tuple(f"{_a(colour)} {thing}" for thing, colour in things)
+
+
+def _arranged(
+    where: str, things: tuple[tuple[str, str], ...], centres: tuple[tuple[int, int], ...], wrong: float = 0
+) -> Picture:
+    picture = backdrop(where)
+    for (thing, colour), centre in zip(things, centres, strict=True):
+        picture = place(picture, draw_thing(thing, _wrong(colour, wrong), 110), centre)
+    return picture
+
+
+def _wrong(colour: str, strength: float) -> Rgb:
+    """A colour on its way to another one, three further on in the list of names."""
+    return blend(COLOURS[colour], COLOURS[HUES[(HUES.index(colour) + 3) % 7]], strength)
+
+
+def _pick(names: tuple[str, ...], index: int) -> str:
+    return names[index % len(names)]
+
+
+def _a(colour: str) -> str:
+    return f"an {colour}" if colour == "orange" else f"a {colour}"
+
+
+_CASES: dict[str, Callable[[int], Case]] = {
+    "tig": _tig,
+    "mie": _mie,
+    "tie": _tie,
+    "sdig": _sdig,
+    "sdie": _sdie,
+    "mcic": _mcic,
+    "cig": _cig,
+}
+
+
+def case(task: str, index: int) -> Case:
+    """The instruction of a task with that number, from 0."""
+    return _CASES[task](index)

@@ -1,0 +1,117 @@
+"""Drawn editing sequences: a scene and several edits one after the other, each of which changes one thing.
+
+They are what labels are made from without people: how far an instruction was carried out is known exactly. Nothing here
+is part of the synthetic benchmark.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import PIL.Image
+from tqdm import tqdm
+
+from vieval_plugin.benchmarks.sequences import EditingSequence, SequenceFolder
+from vieval_plugin.benchmarks.sequences.plain import write
+from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES, THINGS, Picture, draw_thing
+from vieval_plugin.benchmarks.vieval_demo.backgrounds import PLACES, backdrop
+from vieval_plugin.benchmarks.vieval_demo.outputs import png
+from vieval_plugin.media.files import write_whole
+
+SIDE = 96
+"""Width and height of a drawn scene in pixels."""
+
+_ROWS, _COLUMNS = ("top", "middle", "bottom"), ("left", "centre", "right")
+_CELLS = tuple((row, column) for row in range(3) for column in range(3))
+Things: TypeAlias = Mapping[tuple[int, int], tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class DrawnSequence:
+    """Scenes before the first edit and after each, and what each edit was asked for: one instruction less than scenes."""
+
+    uid: str
+    scenes: tuple[Picture, ...]
+    instructions: tuple[str, ...]
+
+
+def draw_sequence(number: int, seed: int, turns: Sequence[int] = (2, 3, 4)) -> DrawnSequence:
+    """A sequence of edits of a scene of 96 x 96 pixels; the same for the same number and seed.
+
+    Args:
+        number: which sequence, from 0 on.
+        seed: of all of them.
+        turns: how many edits it may have, of which one number is drawn; 6 at most.
+
+    >>> [round(number) for number in map(len, (draw_sequence(0, 0).scenes, draw_sequence(0, 0).instructions))]
+    [4, 3]
+    """
+    rng = random.Random(f"sequence/{seed}/{number}")
+    place, cells = rng.choice(tuple(PLACES)), rng.sample(_CELLS, len(_CELLS))
+    things: Things = {cell: _thing(rng) for cell in cells[:3]}
+    drawn, instructions = [_scene(place, things)], []
+    # an edit leaves alone what an earlier one changed, so that each is there to be seen until the end
+    for cell in rng.sample([*cells[:3], *cells[5:]], rng.choice(turns)):
+        things, instruction = _edited(rng, things, cell)
+        drawn.append(_scene(place, things))
+        instructions.append(instruction)
+    return DrawnSequence(f"{seed}_{number:05d}", tuple(drawn), tuple(instructions))
+
+
+def write_drawn(folder: Path, count: int, seed: int) -> None:
+    """Write so many drawn sequences as a folder of turns; VievalError where it cannot be written.
+
+    Args:
+        folder: where; made if it is not there.
+        count: how many sequences.
+        seed: the same numbers of the same seed are the same sequences.
+    """
+    write(folder, SequenceFolder("drawn by VIEval", "Apache-2.0", True, ()), _drawn(folder, count, seed))
+
+
+def _drawn(folder: Path, count: int, seed: int) -> Iterator[EditingSequence]:
+    for number in tqdm(range(count), desc="Drawing", unit="sequence", disable=None):
+        drawn = draw_sequence(number, seed)
+        files = [folder / "images" / f"{drawn.uid}_{turn}.png" for turn in range(len(drawn.scenes))]
+        for file, scene in zip(files, drawn.scenes, strict=True):
+            source = png(scene).source
+            write_whole(file, source if isinstance(source, bytes) else source.read_bytes())
+        yield EditingSequence(uid_of(drawn), tuple(files), drawn.instructions)
+
+
+def uid_of(drawn: DrawnSequence) -> str:
+    """What a drawn sequence is called wherever it is used."""
+    return f"drawn/{drawn.uid}"
+
+
+def _edited(rng: random.Random, things: Things, cell: tuple[int, int]) -> tuple[Things, str]:
+    where = f"at the {_ROWS[cell[0]]} {_COLUMNS[cell[1]]}"
+    if cell not in things:
+        thing, colour = _thing(rng)
+        return {**things, cell: (thing, colour)}, f"Add {_a(colour)} {thing} {where}."
+    thing, colour = things[cell]
+    if rng.random() < 0.5:
+        return {other: held for other, held in things.items() if other != cell}, f"Remove the {thing} {where}."
+    other = HUES[(HUES.index(colour) + 3) % len(HUES)]
+    return {**things, cell: (thing, other)}, f"Make the {thing} {where} {other}."
+
+
+def _a(colour: str) -> str:
+    return f"an {colour}" if colour == "orange" else f"a {colour}"
+
+
+def _thing(rng: random.Random) -> tuple[str, str]:
+    return rng.choice(THINGS), rng.choice(HUES)
+
+
+def _scene(place: str, things: Things) -> Picture:
+    picture = backdrop(place).resize((SIDE, SIDE), PIL.Image.Resampling.BOX)
+    cell = SIDE // 3
+    for (row, column), (thing, colour) in things.items():
+        sprite = draw_thing(thing, COLOURS[colour], cell - 2)
+        picture.paste(sprite.convert("RGB"), (column * cell + 1, row * cell + 1), sprite.getchannel("A"))
+    return picture

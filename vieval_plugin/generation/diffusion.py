@@ -1,0 +1,202 @@
+"""Images from a diffusers pipeline in this process: from text, from image and text, inpainting, ControlNet."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+from tqdm import tqdm
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.generation.image_files import as_png
+from vieval_plugin.generation.requests import Wanted, answer_json, file_for
+from vieval_plugin.images import decode
+from vieval_plugin.judges.protocol import Sample, Status
+from vieval_plugin.media.files import write_whole
+
+_ROLES: Mapping[str, tuple[str, ...]] = {
+    "image": ("source", "control", "subject", "concepts"),
+    "mask_image": ("mask",),
+    "control_image": ("control",),
+    "ip_adapter_image": ("subject",),
+}
+"""Which of a sample's images an argument of a pipeline is given: the first that there is."""
+
+
+@dataclass(frozen=True)
+class Diffusion:
+    """A pipeline that is loaded, and how it is called.
+
+    `name` tells its weights from others in the names of files, `call` are further arguments of the pipeline, `batch` is how
+    many images it makes at once. Each image has a generator of its own, seeded by `seed`, its prompt and its number, so that
+    neither the batch nor the order changes an image.
+    """
+
+    pipeline: Any
+    name: str
+    folder: Path
+    call: Mapping[str, Any] = field(default_factory=dict)
+    batch: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class _Image:
+    """One image to be made: what is wanted, its number and its file."""
+
+    wanted: Wanted
+    draw: int
+    file: Path
+
+
+def load(model: str, pipeline: str, device: str, dtype: str, arguments: Mapping[str, Any]) -> Any:
+    """A pipeline of diffusers by the name or folder of its weights.
+
+    Args:
+        model: the weights.
+        pipeline: the class, such as `StableDiffusionInpaintPipeline`; empty for the one that the weights name.
+        device: `auto`, `cpu`, `cuda`, ...
+        dtype: `float32`, `float16` or `bfloat16`.
+        arguments: further ones of `from_pretrained`.
+
+    Raises:
+        VievalError: diffusers is not installed, or the weights cannot be loaded.
+    """
+    try:
+        import diffusers
+        import torch
+    except ImportError:
+        raise VievalError('vieval_diffusers needs diffusers; run: pip install "vieval[generators]"') from None
+    kind = getattr(diffusers, pipeline or "DiffusionPipeline", None)
+    if kind is None:
+        raise VievalError(f"diffusers has no pipeline {pipeline!r}; it is the name of a class of the package diffusers")
+    if not isinstance(precision := getattr(torch, dtype, None), torch.dtype):
+        raise VievalError(f"dtype {dtype!r} is none of torch; take float32, float16 or bfloat16")
+    where = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    try:
+        loaded = kind.from_pretrained(model, torch_dtype=precision, **arguments).to(where)
+    except Exception as error:
+        said = " ".join(str(error).split())[:300]
+        raise VievalError(f"{model}: the pipeline cannot be loaded ({type(error).__name__}: {said})") from None
+    loaded.set_progress_bar_config(disable=True)
+    return loaded
+
+
+def make(diffusion: Diffusion, wanted: Sequence[Wanted], bar: bool = True) -> list[str]:
+    """Answers in the form of a host, in order; an image whose file is there already is not made again.
+
+    Args:
+        diffusion: who makes them.
+        wanted: what.
+        bar: whether to show progress.
+
+    Raises:
+        VievalError: the pipeline does not know an argument of `call`.
+    """
+    known = inspect.signature(diffusion.pipeline.__call__).parameters
+    if unknown := sorted(set(diffusion.call) - set(known)):
+        raise VievalError(f"{type(diffusion.pipeline).__name__} has no argument {unknown[0]!r}")
+    reasons = [_unfit(known, one.conditions) for one in wanted]
+    images = [
+        [_Image(one, draw, _file(diffusion, one, draw)) for draw in one.draws] if not reason else []
+        for one, reason in zip(wanted, reasons, strict=True)
+    ]
+    absent = [image for several in images for image in several if not image.file.is_file()]
+    failed, seconds = dict[Path, str](), dict[Path, float]()
+    with tqdm(total=len(absent), desc="Generating", unit="image", disable=not bar) as shown:
+        for batch in _batches(absent, diffusion.batch):
+            begun = time.monotonic()
+            try:
+                _draw(diffusion, known, batch)
+            except Exception as error:  # one prompt that breaks a pipeline is no end of the run
+                if isinstance(error, VievalError):
+                    raise
+                said = f"the pipeline failed ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
+                failed |= dict.fromkeys([image.file for image in batch], said)
+            seconds |= dict.fromkeys([image.file for image in batch], (time.monotonic() - begun) / len(batch))
+            shown.update(len(batch))
+    return [_answer(several, reason, failed, seconds) for several, reason in zip(images, reasons, strict=True)]
+
+
+def _answer(images: Sequence[_Image], reason: str, failed: Mapping[Path, str], seconds: Mapping[Path, float]) -> str:
+    if reason:
+        return answer_json([], reason)
+    told = next((failed[image.file] for image in images if image.file in failed), "")
+    if told:
+        made = [image.file for image in images if image.file not in failed]
+        return answer_json(made, told, status=Status.TOOL_ERROR)
+    spent = [seconds[image.file] for image in images if image.file in seconds]
+    return answer_json([image.file for image in images], seconds=sum(spent) if len(spent) == len(images) else None)
+
+
+def _file(diffusion: Diffusion, wanted: Wanted, draw: int) -> Path:
+    how = {
+        "diffusers": diffusion.name,
+        "pipeline": type(diffusion.pipeline).__name__,
+        "call": dict(diffusion.call),
+        "seed": diffusion.seed,
+    }
+    return file_for(diffusion.folder, wanted.conditions, wanted.prompt, draw, how)
+
+
+def _unfit(known: Mapping[str, Any], conditions: Sample) -> str:
+    """Why a pipeline cannot be given conditions, in words; empty if it can."""
+    taken = set(_arguments(known, conditions).values())
+    lost = [role for role in conditions.images if role not in taken and role in ("source", "control", "mask")]
+    if lost:
+        return f"the pipeline takes no image {lost[0]}; choose another with pipeline="
+    needs = inspect.Parameter.empty
+    lacking = [
+        name for name in ("image", "mask_image", "control_image") if name in known and not _given(name, conditions)
+    ]
+    required = [name for name in lacking if known[name].default is needs or name == "image"]
+    return f"the pipeline needs an image for {required[0]}, and the conditions have none" if required else ""
+
+
+def _given(name: str, conditions: Sample) -> str:
+    return next((role for role in _ROLES[name] if role in conditions.images), "")
+
+
+def _arguments(known: Mapping[str, Any], conditions: Sample) -> dict[str, str]:
+    """The role of the image that each argument of a pipeline is given."""
+    return {name: role for name in _ROLES if name in known and (role := _given(name, conditions))}
+
+
+def _batches(images: Sequence[_Image], most: int) -> list[list[_Image]]:
+    """Images together that one call can make: their conditions have the same roles and sizes."""
+    alike: dict[object, list[_Image]] = {}
+    for image in images:
+        held = image.wanted.conditions.images
+        key = tuple((role, decode(held[role]).size) for role in sorted(held)) if most > 1 else image.file
+        alike.setdefault(key, []).append(image)
+    return [several[start : start + most] for several in alike.values() for start in range(0, len(several), most)]
+
+
+def _draw(diffusion: Diffusion, known: Mapping[str, Any], batch: Sequence[_Image]) -> None:
+    import torch
+
+    shown = {
+        name: [decode(image.wanted.conditions.images[role]) for image in batch]
+        for name, role in _arguments(known, batch[0].wanted.conditions).items()
+    }
+    given: dict[str, Any] = {**diffusion.call, **shown, "prompt": [image.wanted.prompt for image in batch]}
+    if "generator" in known:
+        given["generator"] = [torch.Generator("cpu").manual_seed(_seed(diffusion, image)) for image in batch]
+    call: Callable[..., Any] = diffusion.pipeline
+    made = call(**given).images
+    if len(made) != len(batch) or not all(isinstance(one, PIL.Image.Image) for one in made):
+        raise ValueError(f"it made {len(made)} images of {len(batch)}")
+    for image, picture in zip(batch, made, strict=True):
+        write_whole(image.file, as_png(picture), "generate.folder")
+
+
+def _seed(diffusion: Diffusion, image: _Image) -> int:
+    identity = image.wanted.conditions.id
+    named = f"{diffusion.seed}/{identity.part}/{identity.uid}/{image.wanted.prompt}/{image.draw}"
+    return zlib.crc32(named.encode())

@@ -1,0 +1,149 @@
+"""Images from a server that speaks the OpenAI protocol: `images/generations`, and `images/edits` where images are given."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from vieval_plugin.backends.concurrency import together
+from vieval_plugin.backends.http.request_bodies import File, FormBody
+from vieval_plugin.backends.http.responses import Refused
+from vieval_plugin.backends.http.server import Server, ServerOptions, Usage
+from vieval_plugin.benchmarks.loading.conditions import GIVEN
+from vieval_plugin.errors import VievalError
+from vieval_plugin.generation.image_files import transparent_where_white
+from vieval_plugin.generation.requests import Wanted, answer_json, file_for
+from vieval_plugin.images import examine, read_bytes
+from vieval_plugin.judges.protocol import Image, Sample, Status
+from vieval_plugin.media.files import write_whole
+
+GENERATIONS, EDITS = "images/generations", "images/edits"
+_NAMES_NONE = "an answer with neither b64_json nor url"
+
+
+@dataclass(frozen=True)
+class ImageApi:
+    """A server's image model: its name there, how to call it, further request fields, and the folder for its images."""
+
+    model: str
+    server: ServerOptions
+    folder: Path
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def make(api: ImageApi, wanted: Sequence[Wanted], usage: Usage, seed: int = 0, bar: bool = True) -> list[str]:
+    """Answers in the form of a host, in order; an image that is in the folder already is not asked for again.
+
+    Args:
+        api: who makes them.
+        wanted: what.
+        usage: counts calls and failures.
+        seed: of the waits between tries.
+        bar: whether to show progress.
+
+    Raises:
+        VievalError: no request can be answered: a wrong key, or a server that is down for good.
+    """
+    return asyncio.run(_make(api, wanted, usage, seed, bar))
+
+
+async def _make(api: ImageApi, wanted: Sequence[Wanted], usage: Usage, seed: int, bar: bool) -> list[str]:
+    shown = tqdm(total=len(wanted), desc="Generating", unit="prompt", disable=not bar)
+    async with Server(api.server, usage, seed, chats=False) as server:
+
+        async def one(asked: Wanted) -> str:
+            try:
+                return await _answer(api, server, asked, usage)
+            finally:
+                shown.update()
+
+        with shown:
+            return await together(one(asked) for asked in wanted)
+
+
+async def _answer(api: ImageApi, server: Server, wanted: Wanted, usage: Usage) -> str:
+    how = {"api": api.model, "extra": dict(api.extra)}
+    files = [file_for(api.folder, wanted.conditions, wanted.prompt, draw, how) for draw in wanted.draws]
+    if all(path.is_file() for path in files):
+        usage.cached += 1
+        return answer_json(files)
+    begun, failed = time.monotonic(), list[Refused]()
+    try:
+        path, body = _request(api, wanted)
+        answer = await server.post(path, body, lambda given: _unusable(given, len(files)))
+        for file, item in zip(files, answer["data"], strict=False):
+            if not file.is_file():  # kept from an answer whose other images failed
+                failed += await _kept(server, item, file)
+    except Refused as refused:
+        failed.append(refused)
+    made = [file for file in files if file.is_file()]
+    if not failed:
+        return answer_json(made, seconds=time.monotonic() - begun)
+    usage.failures.update(refused.kind for refused in failed)
+    return answer_json(made, failed[0].reason, status=failed[0].status)
+
+
+async def _kept(server: Server, item: Any, file: Path) -> list[Refused]:
+    """Write an image of an answer to its file; why that failed, if it did."""
+    try:
+        write_whole(file, await _image(server, item), "generate.folder")
+    except Refused as refused:
+        return [refused]
+    return []
+
+
+def _request(api: ImageApi, wanted: Wanted) -> tuple[str, dict[str, Any]]:
+    asked = {"model": api.model, "prompt": wanted.prompt, "n": wanted.images, **api.extra}
+    given = [role for role in GIVEN if role in wanted.conditions.images and role != "mask"]
+    if not given:
+        return GENERATIONS, asked
+    files = [_file(wanted.conditions, role) for role in given]
+    form = FormBody({**asked, "image[]" if len(files) > 1 else "image": files})
+    if "mask" in wanted.conditions.images:
+        form["mask"] = File("mask.png", transparent_where_white(wanted.conditions.images["mask"]))
+    return EDITS, form
+
+
+def _file(conditions: Sample, role: str) -> File:
+    data = read_bytes(conditions.images[role])
+    return File(f"{role}.jpg", data, "image/jpeg") if data.startswith(b"\xff\xd8") else File(f"{role}.png", data)
+
+
+def _unusable(answer: Mapping[str, Any], wanted: int) -> str | None:
+    data = answer.get("data")
+    if not isinstance(data, list) or not data:
+        return "an answer without images"
+    return None if any(map(_names_image, data[:wanted])) else _NAMES_NONE
+
+
+def _names_image(item: Any) -> bool:
+    return isinstance(item, dict) and isinstance(item.get("b64_json") or item.get("url"), str)
+
+
+async def _image(server: Server, item: Any) -> bytes:
+    data = await _data(server, item)
+    try:
+        examine(Image(data))
+    except VievalError as error:
+        said = f"the server sent no image that can be read: {error}"
+        raise Refused(Status.API_ERROR, "unreadable image", said) from None
+    return data
+
+
+async def _data(server: Server, item: Any) -> bytes:
+    if not _names_image(item):
+        raise Refused(Status.API_ERROR, "malformed answer", _NAMES_NONE)
+    if isinstance(item.get("b64_json"), str):
+        try:
+            return base64.b64decode(item["b64_json"], validate=True)
+        except (binascii.Error, ValueError):
+            raise Refused(Status.API_ERROR, "malformed answer", "b64_json that is no base64") from None
+    return await server.fetch(item["url"])

@@ -1,0 +1,79 @@
+"""How a run inside a host ends: errors in one line with a failing exit code, and what a run cost.
+
+Hosts report exceptions and exit 0.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import sys
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.errors import VievalError
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.shutdown import stopped_like_ctrl_c, unforeseen
+from vieval_plugin.text.escaping import console, say
+from vieval_plugin.text.redaction import redacted
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def vieval_errors(function: Callable[P, R]) -> Callable[P, R]:
+    """Let an error that nobody foresaw be a `VievalError`, and a signal end the process as Ctrl-C does."""
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        with stopped_like_ctrl_c() as stop:
+            try:
+                return function(*args, **kwargs)
+            except VievalError:
+                raise
+            except KeyboardInterrupt:
+                say(f"vieval: {stop.line}", file=sys.stderr)
+                raise SystemExit(stop.code) from None
+            except Exception as error:
+                raise VievalError(unforeseen(error)) from error
+
+    return wrapped
+
+
+def one_line(function: Callable[P, R]) -> Callable[P, R]:
+    """Let an error end the process with one line, and a signal as Ctrl-C does."""
+    reporting = vieval_errors(function)
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return reporting(*args, **kwargs)
+        except VievalError as error:
+            raise SystemExit(error_line(error)) from None
+
+    return wrapped
+
+
+def error_line(error: VievalError) -> str:
+    """Return the line of an error on a terminal."""
+    return f"vieval: {console(redacted(str(error)))}"
+
+
+def tell(progress: Progress) -> None:
+    """Print what a run cost; that calls failed is said again at the very end, below the host's tables."""
+    say(*(f"vieval: {line}" for line in progress.lines()), file=sys.stderr)
+    if progress.failed_calls:
+        atexit.register(_tell_failures, progress.failed_calls, progress.statuses.total())
+
+
+def tell_usage(usage: Usage, cached: str) -> None:
+    """Print what calls for anything but verdicts cost."""
+    lines = [f"calls: {usage.calls}, {cached}: {usage.cached}"]
+    lines += [f"tried again: {dict(usage.retries)}"] if usage.retries else []
+    lines += [f"FAILED CALLS: {dict(usage.failures)}"] if usage.failures else []
+    say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
+
+
+def _tell_failures(failed: int, total: int) -> None:
+    say(f"vieval: {failed} of {total} verdicts lack a score because calls FAILED (see above)", file=sys.stderr)

@@ -1,0 +1,164 @@
+"""Builds a user's prompt pack from the CIGEval authors' wording: texts in their Python sources, which are never executed.
+
+Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025), whose released code
+(HITsz-TMG/Agentic-CIGEval) has them in three files, with places in braces that it fills one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.importers import python_texts
+from vieval_plugin.importers.importing import raw, write_pack
+from vieval_plugin.prompts.packs import built_in, load
+from vieval_plugin.text.escaping import say
+
+_PROMPTS, _NOTES, _GRAPH = (
+    Path("agent") / "prompt_agent.py",
+    Path("evaluate.py"),
+    Path("tools") / "scene_graph.py",
+)
+_PASS = "a checkout of the authors' repository"
+_PLAN, _SCENE_GRAPH, _FUNCTION = "Tool_Decide", "sgPrompt", "get_tool_text"
+_ONE_IMAGE = "_llava"
+
+_TASKS = {
+    "tig": "Text_Guided_IG",
+    "tie": "Text_Guided_IE",
+    "mie": "Mask_Guided_IE",
+    "cig": "Control_Guided_IG",
+    "sdig": "Subject_Driven_IG",
+    "sdie": "Subject_Driven_IE",
+    "mcic": "Multi_Concept_IC",
+}
+# Which of our sub-questions their tasks 1 and 2 are; both concepts are asked about in the same words.
+_FIRST = ("edit", "control", "subject", "concept_1", "concept_2")
+_TOOLS = {"Highlight": "grounding", "SceneGraph": "scene_graph", "MaskFocus": "difference"}
+
+_PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")
+_TEXTS = {"text": "{{ prompt }}", "instruction": "{{ instruction }}", "subject": "{{ subject }}"}
+_OF_KIND = {
+    **dict.fromkeys(("tig", "cig", "mcic"), ("text",)),
+    **dict.fromkeys(("tie", "mie"), ("instruction",)),
+    "sdig": ("text", "subject"),
+    "sdie": ("subject",),
+}
+_TOOL_TEXT = "tool_text"
+_HEAD = f'{{% set {_TOOL_TEXT} %}}{{% include "{_TOOL_TEXT}.jinja" %}}{{% endset %}}'
+_GRAPHS = {"scene_graph": "{{ told[0] }}", "scene_graph_1": "{{ told[0] }}", "scene_graph_2": "{{ told[1] }}"}
+_REMINDER = (
+    "That answer could not be used: {{ reason }}. "
+    "Please answer again in the JSON format asked for above, with nothing around it."
+)
+
+
+def import_wording(source: Path, to: Path, context: str | None = None) -> list[Path]:
+    """Write a pack of the authors' wording below `to` and return its folder, for the form with a plan.
+
+    `source` is a checkout of their repository. Answers are in the authors' JSON, which no schema of ours is enforced on,
+    and the plan calls tools by the authors' names. Texts for backbones that take one image (`..._llava`) are left out,
+    which is printed. Raises VievalError naming the file and the text that is missing or is not as it was; nothing
+    half-written is left.
+    """
+    if context is not None:
+        raise VievalError("this wording has no context file; leave --context out")
+    if not source.is_dir():
+        raise VievalError(f"{source}: no such folder; pass {_PASS}")
+    path = source / _PROMPTS
+    module = python_texts.read(path, _PASS)
+    ours = load(built_in("cigeval")[-1]).questions
+    rated = {key: _name(*key.split("/")) for key in ours if key.partition("/")[0] in _TASKS}
+    planned = {kind: _of_plan(kind, list(rated.values())) for kind in _TASKS}
+    wanted = dict.fromkeys([_PLAN, *(name for parts in planned.values() for name in parts), *rated.values()])
+    found = python_texts.constants(path, module, list(wanted))
+
+    texts = {
+        "reminder": _REMINDER,
+        _TOOL_TEXT: _tool_text(source / _NOTES),
+        "scene_graph": _scene_graph(source / _GRAPH),
+    }
+    for kind, parts in planned.items():
+        task = "".join(_as_jinja(path, part, found[part], _places(kind)) for part in parts)
+        texts[f"plan_{kind}"] = _as_jinja(path, _PLAN, found[_PLAN], {"task": task}, once="task")
+    for key, name in rated.items():
+        places = {**_places(*key.split("/")), _TOOL_TEXT: f"{{{{ {_TOOL_TEXT} }}}}"}
+        texts[key.replace("/", "_")] = _HEAD + _as_jinja(path, name, found[name], places, once=_TOOL_TEXT)
+    questions = {
+        key: {"template": f"{file}.jinja", "images": list(ours[key].images), "scores": list(ours[key].scores)}
+        for key in ours
+        if (file := key.replace("/", "_")) in texts
+    }
+    questions["plan/mcic"]["images"] = ["concepts", "output"]  # the authors plan on the concepts side by side
+    manifest = {
+        "judge": "cigeval",
+        "name": "cigeval/authors",
+        "settings": ["paper"],
+        "replies": "free_json",
+        "tools": _TOOLS,
+        "questions": questions,
+    }
+    folder = write_pack(to / "authors", manifest, texts)
+    if left_out := [name for name in python_texts.names(module) if name.endswith(_ONE_IMAGE)]:
+        say(f"left out, as they are for backbones that take one image: {', '.join(left_out)}")
+    return [folder]
+
+
+def _name(kind: str, question: str) -> str:
+    """What the authors call the text that rates a sub-question of ours."""
+    number = 1 if question in _FIRST or kind == "tig" else 2
+    return f"{_TASKS[kind]}_Task_{number}_evaluation"
+
+
+def _of_plan(kind: str, rated: list[str]) -> list[str]:
+    """The texts that say in a plan what a task is, in the order in which the authors join them."""
+    tasks = [f"{_TASKS[kind]}_Task_{number}" for number in (1, 2)]
+    return [f"{_TASKS[kind]}_Rule", *(task for task in tasks if f"{task}_evaluation" in rated)]
+
+
+def _places(kind: str, question: str = "") -> dict[str, str]:
+    """What a text of a kind may have a place for; of several concepts, only what asks about one has its name."""
+    named = ("subject",) if question.startswith("concept") else ()
+    return {name: _TEXTS[name] for name in (*_OF_KIND[kind], *named)}
+
+
+def _as_jinja(path: Path, name: str, text: str, places: Mapping[str, str], once: str = "") -> str:
+    """A text as a Jinja template, each place filled by what is given for it; there is exactly one of `once`."""
+    pieces = _PLACE.split(text)
+    if unknown := [place for place in pieces[1::2] if place not in places]:
+        raise python_texts.unexpected(path, f"{name} has a place {{{unknown[0][:40]}}}, which is not known here")
+    if once and pieces[1::2].count(once) != 1:
+        raise python_texts.unexpected(path, f"{name} has {pieces[1::2].count(once)} places {{{once}}} and not one")
+    return "".join(places[piece] if n % 2 else raw(piece) for n, piece in enumerate(pieces))
+
+
+def _scene_graph(path: Path) -> str:
+    found = python_texts.constants(path, python_texts.read(path, _PASS), [_SCENE_GRAPH])
+    return _as_jinja(path, _SCENE_GRAPH, found[_SCENE_GRAPH], {})
+
+
+def _tool_text(path: Path) -> str:
+    """What a rating is told of a tool: one text of what is highlighted, and one of the scene graphs of one image or two."""
+    told: dict[frozenset[str], str] = {}
+    for text in python_texts.given(path, python_texts.read(path, _PASS), _FUNCTION):
+        places = frozenset(_PLACE.findall(text))
+        if places in told:
+            raise python_texts.unexpected(path, f"{_FUNCTION} has two texts with {_said(places)}")
+        told[places] = _as_jinja(path, f"a text of {_FUNCTION}", text.strip(), _GRAPHS)
+    kinds = [frozenset(), frozenset(("scene_graph_1", "scene_graph_2")), frozenset(("scene_graph",))]
+    for places in [*kinds, *told]:
+        if places not in told or places not in kinds:
+            lacks = "has no literal text" if places not in told else "has a text that is not known here,"
+            raise python_texts.unexpected(path, f"{_FUNCTION} {lacks} with {_said(places)}")
+    highlighted, two, one = (told[places] for places in kinds)
+    return (
+        f'{{% if tool in ("grounding", "difference") %}}{highlighted}'
+        f'{{% elif tool == "scene_graph" and told | length == 2 %}}{two}'
+        f'{{% elif tool == "scene_graph" %}}{one}{{% endif %}}'
+    )
+
+
+def _said(places: frozenset[str]) -> str:
+    return " and ".join(f"{{{place}}}" for place in sorted(places)) or "no place"

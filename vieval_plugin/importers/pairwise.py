@@ -1,0 +1,75 @@
+"""Builds a user's prompt pack from the wording of GenAI-Bench's authors (TIGER-Lab): a text file for each of its configs.
+
+Their files have the places of texts and pictures in angle brackets, and ask for one of four labels such as `[[A>B]]`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.importers.importing import raw, write_pack
+
+_TEMPLATES = Path("genaibench") / "templates"
+_EDIT, _IMAGE, _VIDEO = "image_edition", "image_generation", "video_generation"
+_TEXTS = {
+    "prompt": "prompt",
+    "source_prompt": "source_prompt",
+    "target_prompt": "target_prompt",
+    "instruct_prompt": "instruction",
+}
+_LEFT, _RIGHT, _SOURCE = "candidates[0].place", "candidates[1].place", "places.source"
+_PICTURES = {
+    **dict.fromkeys(("left_image", "left_output_image", "left_video"), _LEFT),
+    **dict.fromkeys(("right_image", "right_output_image", "right_video"), _RIGHT),
+    "source_image": _SOURCE,
+}
+_PLACE = re.compile(r"<([a-z]+(?:_[a-z]+)*)>")
+
+
+def import_wording(source: Path, to: Path, context: str | None = None) -> list[Path]:
+    """Write a pack of the authors' wording below `to` and return its folder: for edits, images and videos of prompts.
+
+    `source` is a checkout of their repository. The pack is answered with the authors' labels; of a contest's texts it
+    shows `prompt`, and of an edit's `instruction`, `source_prompt` and `target_prompt`, as far as their files do. Raises
+    VievalError naming the file that is missing or is not as it was; nothing half-written is left.
+    """
+    if context is not None:
+        raise VievalError("this wording has no context file; leave --context out")
+    if not source.is_dir():
+        raise VievalError(f"{source}: no such folder; pass a checkout of the authors' repository")
+    edit = _template(source / _TEMPLATES / _EDIT / "pairwise.txt", {_LEFT, _RIGHT, _SOURCE})
+    image, video = (
+        _template(source / _TEMPLATES / config / "pairwise.txt", {_LEFT, _RIGHT}) for config in (_IMAGE, _VIDEO)
+    )
+    texts = {"tie": edit, "tig": f'{{% if medium == "video" %}}{video}{{% else %}}{image}{{% endif %}}'}
+    shown = {"tie": ["source"], "tig": []}
+    manifest = {
+        "judge": "pairwise",
+        "name": "pairwise/authors",
+        "replies": "labels",
+        "questions": {
+            kind: {"template": f"{kind}.jinja", "images": shown[kind], "scores": []} for kind in ("tie", "tig")
+        },
+    }
+    return [write_pack(to / "authors", manifest, texts)]
+
+
+def _template(path: Path, pictures: set[str]) -> str:
+    """A file as a Jinja template, in which each of these pictures has one place."""
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise VievalError(f"{path}: cannot be read ({error}); pass a checkout of the authors' repository") from None
+    pieces = _PLACE.split(text)
+    names = pieces[1::2]
+    if unknown := [name for name in names if name not in (_TEXTS | _PICTURES)]:
+        raise VievalError(f"{path}: has a place <{unknown[0]}>, which is not known here; was the repository changed?")
+    if sorted(_PICTURES[name] for name in names if name in _PICTURES) != sorted(pictures):
+        raise VievalError(
+            f"{path}: has places {', '.join(f'<{name}>' for name in names) or 'for nothing'}, and each picture must have "
+            "one; was the repository changed?"
+        )
+    known = _TEXTS | _PICTURES
+    return "".join(f"{{{{ {known[piece]} }}}}" if n % 2 else raw(piece) for n, piece in enumerate(pieces))

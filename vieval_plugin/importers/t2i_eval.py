@@ -1,0 +1,133 @@
+"""Builds a user's prompt pack from the T2I-Eval authors' wording: the constants of their Python sources, never executed.
+
+Their fine-tuned models answer in Markdown and were trained with the image in every prompt that scores; the pack says so.
+"""
+
+from __future__ import annotations
+
+import ast
+import string
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.importers.importing import raw, write_pack
+
+# Which constant words which question; those on looks come with and without a reference image.
+_CONSTANTS = {
+    "extraction_with_captions": "EXTRACT_TEMPLATE",
+    "appearance_explanation": "{}_APPEARANCE_ANSWER_TEMPLATE_STAGE_1",
+    "appearance_score": "{}_APPEARANCE_ANSWER_TEMPLATE_STAGE_2",
+    "intrinsic_answer": "INTRINSIC_ANSWER_TEMPLATE",
+    "intrinsic_explanation": "INTRINSIC_EVAL_TEMPLATE_STAGE_1",
+    "intrinsic_score": "INTRINSIC_EVAL_TEMPLATE_STAGE_2",
+    "relationship_answer": "RELATIONSHIP_ANSWER_TEMPLATE",
+    "relationship_explanation": "RELATIONSHIP_EVAL_TEMPLATE_STAGE_1",
+    "relationship_score": "RELATIONSHIP_EVAL_TEMPLATE_STAGE_2",
+    "appearance_summary": "APPEARANCE_SUMMARIZE_TEMPLATE_STAGE_1",
+    "appearance_summary_score": "APPEARANCE_SUMMARIZE_TEMPLATE_STAGE_2",
+    "intrinsic_summary": "INTRINSIC_SUMMARIZE_TEMPLATE_STAGE_1",
+    "intrinsic_summary_score": "INTRINSIC_SUMMARIZE_TEMPLATE_STAGE_2",
+    "relationship_summary": "RELATIONSHIP_SUMMARIZE_TEMPLATE_STAGE_1",
+    "relationship_summary_score": "RELATIONSHIP_SUMMARIZE_TEMPLATE_STAGE_2",
+    "overall": "MERGE_SUMMARIZE_TEMPLATE_STAGE_1",
+    "overall_score": "MERGE_SUMMARIZE_TEMPLATE_STAGE_2",
+}
+_REFERENCES = ("REF_BASED", "REF_FREE")
+_FIELDS = {
+    "text_prompt": "{{ prompt }}",
+    "question": "- question: {{ question }}",
+    "answer": "- question: {{ question }}\n- answer: {{ answer }}",
+    "question_and_exp": "- question: {{ question }}\n- explanation: {{ explanation }}",
+    "answer_and_exp": "- question: {{ question }}\n- answer: {{ answer }}\n- explanation: {{ explanation }}",
+    "structure_info": "{{ structure_info }}",
+    "eval_result": "{{ results }}{% if summaries is defined %}\n# Overall Evaluation\n{{ summaries }}{% endif %}",
+}
+_FIELDS["eval_result_and_exp"] = f"{_FIELDS['eval_result']}\n# Overall Evaluation\n- explanation: {{{{ explanation }}}}"
+_PLACEHOLDER = "<ImagePlaceholder>"
+
+
+def import_wording(source: Path, to: Path, context: str | None = None) -> list[Path]:
+    """Write a pack of the authors' wording below `to` and return its folder, for individual mode without ablations.
+
+    `source` is a checkout of their repository. Raises VievalError naming the constant that is missing or cannot be read;
+    nothing half-written is left.
+    """
+    if context is not None:
+        raise VievalError("this wording has no context file; leave --context out")
+    found = _constants(source)
+    wanted = {
+        name for pattern in _CONSTANTS.values() for name in (pattern.format(reference) for reference in _REFERENCES)
+    }
+    if absent := sorted(wanted - set(found)):
+        raise VievalError(f"{source}: {', '.join(absent)} not found in its Python files; pass a checkout of T2I-Eval")
+    texts = {key: _template(found, pattern) for key, pattern in _CONSTANTS.items()}
+    questions = {key: _question(key, found[pattern.format("REF_BASED")]) for key, pattern in _CONSTANTS.items()}
+    manifest = {
+        "judge": "t2i_eval",
+        "name": "t2i_eval/authors",
+        "settings": ["full"],
+        "replies": "markdown",
+        "questions": questions,
+    }
+    return [write_pack(to / "authors", manifest, texts)]
+
+
+def _question(key: str, wording: str) -> dict[str, Any]:
+    """How a question of the pack is asked; the image is shown where the wording has a place for one."""
+    shown = ["output"] if _PLACEHOLDER in wording or key.endswith("_answer") else []
+    shown += ["reference"] if shown and key.startswith("appearance") and "summary" not in key else []
+    return {"template": f"{key}.jinja", "images": shown, "scores": ["score"] if key.endswith("score") else []}
+
+
+def _template(found: Mapping[str, str], pattern: str) -> str:
+    based, free = (_as_jinja(found[pattern.format(reference)], pattern) for reference in _REFERENCES)
+    return free if based == free else f"{{% if with_reference %}}{based}{{% else %}}{free}{{% endif %}}"
+
+
+def _as_jinja(text: str, name: str) -> str:
+    """A text for str.format as a Jinja template; the places of images go, they are shown before the text."""
+    pieces = []
+    for literal, field, _, _ in string.Formatter().parse(text.replace(_PLACEHOLDER, "")):
+        pieces.append(raw(literal))
+        if field is not None:
+            if field not in _FIELDS:
+                raise VievalError(
+                    f"{name} has a place for {field!r}, which is not known here; was the repository changed?"
+                )
+            pieces.append(_FIELDS[field])
+    return "".join(pieces).strip()
+
+
+def _constants(source: Path) -> dict[str, str]:
+    """Every constant text of the Python files below a folder, by name."""
+    if not source.is_dir():
+        raise VievalError(f"{source}: no such folder; pass a checkout of the authors' repository")
+    found: dict[str, str] = {}
+    for file in sorted(source.rglob("*.py")):
+        try:
+            module = ast.parse(file.read_text(encoding="utf-8"))
+        except (SyntaxError, ValueError, OSError):
+            continue
+        for statement in module.body:
+            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+                value = _text(statement.value, found)
+                if value is not None:
+                    found[statement.targets[0].id] = value
+    return found
+
+
+def _text(node: ast.expr, known: Mapping[str, str]) -> str | None:
+    """The text an expression stands for: a literal, a sum of texts, another constant, or one of them stripped."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.Name):
+        return known.get(node.id)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = _text(node.left, known), _text(node.right, known)
+        return None if left is None or right is None else left + right
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "strip":
+        value = None if node.args else _text(node.func.value, known)
+        return None if value is None else value.strip()
+    return None

@@ -1,0 +1,146 @@
+"""Writing files whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.text.untrusted import exists, isdir, isfile
+
+LIST = "files.json"
+"""What `write_folder` calls the list of what it wrote."""
+
+_TRIAL = 1 << 20
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(md|csv|json|html)")
+_LONGEST = 200  # bytes of a file's name that its unfinished one repeats; file systems take 255
+
+
+def write_whole(path: Path, content: bytes | Iterable[str], option: str = "--out") -> None:
+    """Write a file and the folders above it; what was there stays until all of it is written.
+
+    Args:
+        path: where; a file that is there is replaced. Its mode is what the user's umask leaves.
+        content: its bytes, or pieces of its text, which is encoded in UTF-8.
+        option: what the message of an error tells the user to choose another of.
+
+    Raises:
+        VievalError: the file cannot be written there.
+    """
+    with _told(path, option):
+        unfinished = _beside(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with unfinished.open("xb") as file:
+                for piece in (content,) if isinstance(content, bytes) else content:
+                    # half a character cannot be kept in a file
+                    file.write(piece if isinstance(piece, bytes) else piece.encode(errors="replace"))
+            os.replace(unfinished, path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+def write_folder(folder: Path, files: Mapping[str, str]) -> None:
+    """Write files to a folder, and remove what an earlier call wrote there and this one does not.
+
+    What is removed is known from the list that each call leaves there, `files.json`: nothing else in the folder is touched.
+
+    Args:
+        folder: made where it is not there.
+        files: texts by the names of their files, none with a folder in it.
+
+    Raises:
+        VievalError: a file cannot be written there.
+    """
+    before = _listed(folder / LIST)
+    for name, text in files.items():
+        write_whole(folder / name, [text])
+    write_whole(folder / LIST, [json.dumps(sorted(files), indent=1)])
+    for name in before - set(files) - {LIST}:
+        with contextlib.suppress(OSError):
+            (folder / name).unlink(missing_ok=True)
+
+
+def _listed(path: Path) -> set[str]:
+    """The names in a list that `write_folder` left: of plain files in its folder, whatever somebody wrote into it."""
+    try:
+        names = json.loads(path.read_bytes()[:_TRIAL])
+    except (OSError, ValueError, RecursionError):
+        return set()
+    held = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return {name for name in held if _PLAIN.fullmatch(name) and (path.parent / name).is_file()}
+
+
+def require_writable(path: Path, option: str = "--out", reads: Iterable[Path] = ()) -> None:
+    """Find out whether a file could be written, before anything is paid for that it is to hold; leaves nothing behind.
+
+    Args:
+        path: the file; a mebibyte is written beside it and removed.
+        option: as for `write_whole`.
+        reads: files that it is made from, none of which it may be.
+
+    Raises:
+        VievalError: the file cannot be written there, or is one of those.
+    """
+    if os.path.exists(path) and any(os.path.samefile(path, one) for one in reads if os.path.exists(one)):
+        raise VievalError(f"{path} is read for this, and writing would replace it; choose another {option}")
+    made = [folder for folder in path.parents if not os.path.lexists(folder)]
+    with _told(path, option):
+        trial = _beside(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with trial.open("xb") as file:
+                file.write(bytes(_TRIAL))
+                os.fsync(file)
+        finally:
+            with contextlib.suppress(OSError):
+                trial.unlink(missing_ok=True)
+                for folder in made:
+                    folder.rmdir()
+
+
+@contextlib.contextmanager
+def _told(path: Path, option: str) -> Iterator[None]:
+    """Turns what the system refuses into a line for the user. Of what is there, only a plain file is replaced."""
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            mode = os.stat(path).st_mode
+            if stat.S_ISDIR(mode):
+                raise IsADirectoryError(errno.EISDIR, "Is a directory")
+            if not stat.S_ISREG(mode):
+                raise OSError(errno.EINVAL, "Not a plain file")
+        yield
+    except OSError as error:
+        raise VievalError(
+            f"{path}: cannot be written ({error.strerror}); make room or choose another {option}"
+        ) from None
+
+
+def require_plain(path: Path) -> None:
+    """VievalError for a pipe or a device, which may never end, and gives what it has only once."""
+    if exists(path) and not isfile(path) and not isdir(path):
+        raise VievalError(f"{path}: not a plain file; write what it gives to a file, and name that")
+
+
+def remove_unfinished(paths: Iterable[Path]) -> None:
+    """Remove what `write_whole` left of these files when a process was killed, and nothing else that ends in .part."""
+    wanted = {(path.parent, _stem(path)) for path in paths}
+    for folder in {folder for folder, _ in wanted}:
+        for part in folder.glob("*.part"):
+            if (folder, part.name.rsplit(".", 2)[0]) in wanted:
+                part.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{_stem(path)}.{secrets.token_hex(4)}.part")
+
+
+def _stem(path: Path) -> str:
+    return path.name.encode(errors="surrogateescape")[:_LONGEST].decode(errors="ignore")

@@ -1,0 +1,181 @@
+"""Contests in this package's own form, a JSON object each: what is judged, what people voted, and nothing else.
+
+`{"id": ..., "texts": {name: text}, "images": {role: file}, "candidates": [...], "vote": ..., "annotators": [...],
+"group": ..., "tags": [...]}`, where `texts` and `images` are the conditions that all candidates share. A candidate is
+`{"image_model": ..., "uid": ..., "images": {role: file}}`, or has `video` in place of the images; files lie below the
+folder of the rows. Only `id` and `candidates` must be there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Contest, Votes, fault
+from vieval_plugin.judges.protocol import Image, Sample, SampleId
+from vieval_plugin.readers.rated_models import several
+from vieval_plugin.readers.rows import UNNAMED, Row, numbered, tag_list
+from vieval_plugin.readers.video_frames import SUFFIXES
+
+CONTESTS = "contests.jsonl"
+"""The file of a part's contests."""
+
+# in bytes; of a path the folder before it takes some
+_LONGEST_NAME, _LONGEST_PATH = 255, 3000
+
+
+@dataclass(frozen=True)
+class ContestRows:
+    """What the contests of a part have in common.
+
+    `kind` is that of the candidates, `scheme` that of the votes; `frames` of each video stand for it.
+    """
+
+    benchmark: str
+    part: str
+    kind: str
+    scheme: str
+    frames: int = 4
+
+
+def read_contests(rows: Iterable[Row], folder: Path, common: ContestRows) -> list[Contest]:
+    """The contests of some rows, in their order.
+
+    A candidate that is in several contests, under one image model and uid, is the same object in each. One of which no
+    image is named is kept without it: what needs to see it will say so.
+
+    Args:
+        rows: in the form that is described above.
+        folder: where the files lie that they name; none is opened.
+        common: what holds for all of them.
+
+    Raises:
+        VievalError: in one line with file and row, for a row that is malformed, repeats an id, or is no contest (see
+            `judges.contests.fault`), for one output that is said to be two, and for two videos whose frames would lie in
+            one folder.
+    """
+    reading = _Reading(folder, common)
+    return [reading.contest(row) for row in rows]
+
+
+def frames_folder(folder: Path, video: str, count: int) -> Path:
+    """Where the frames of a video lie, `count` of them."""
+    return folder / f"frames{count}" / Path(video).stem
+
+
+@dataclass
+class _Reading:
+    """What was read so far, so that it is shared."""
+
+    folder: Path
+    common: ContestRows
+    candidates: dict[SampleId, Sample] = field(default_factory=dict)
+    images: dict[str, Image] = field(default_factory=dict)
+    videos: dict[Path, str] = field(default_factory=dict)
+    ids: set[str] = field(default_factory=set)
+
+    def contest(self, row: Row) -> Contest:
+        _require_whole(row)
+        uid = row.uid("id")
+        if uid in self.ids:
+            raise VievalError(f"{row.where} repeats id {uid}; correct the file")
+        self.ids.add(uid)
+        texts, shared = _texts(row), self._named(row)
+        group = row.text("group") if _given(row, "group") else uid
+        listed = row.cells.get("candidates")
+        if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+            raise VievalError(f"{row.where}: candidates is no list of objects; correct the file")
+        found = tuple(
+            self._candidate(Row(f"{row.where}, candidate {number}", cells), f"{uid}#{number}", texts, shared, group)
+            for number, cells in enumerate(listed, start=1)
+        )
+        tags = tag_list(row.cells["tags"], f"{row.where}: tags") if _given(row, "tags") else ()
+        identity = SampleId(self.common.benchmark, self.common.part, "", uid)
+        contest = Contest(identity, found, _votes(row, self.common.scheme), group, tags)
+        if wrong := fault(contest):
+            raise VievalError(f"{row.where}: {wrong}; correct the file")
+        return contest
+
+    def _candidate(
+        self, row: Row, unnamed: str, texts: Mapping[str, str], shared: Mapping[str, Image], group: str
+    ) -> Sample:
+        model = row.text("image_model") if _given(row, "image_model") else UNNAMED
+        uid = row.text("uid") if _given(row, "uid") else unnamed
+        images = {**shared, **(self._frames(row) if _given(row, "video") else self._named(row))}
+        identity = SampleId(self.common.benchmark, self.common.part, model, uid)
+        known = self.candidates.setdefault(
+            identity, Sample(identity, images, texts, kind=self.common.kind, group=group)
+        )
+        if (known.images, known.texts) != (images, texts):
+            raise VievalError(
+                f"{row.where}: uid {uid} of {model} was another output, or of other conditions, in a row before; "
+                "correct the file"
+            )
+        return known
+
+    def _named(self, row: Row) -> dict[str, Image]:
+        """The images of a row by role, less those of which no file is named."""
+        named = row.cells["images"] if _given(row, "images") else {}
+        if not isinstance(named, dict):
+            raise VievalError(f"{row.where}: images is no object of role -> file; correct the file")
+        files = Row(f"{row.where}, images", named)
+        return {role: self._image(_file(files, role)) for role in named if _given(files, role)}
+
+    def _frames(self, row: Row) -> dict[str, Image]:
+        count = self.common.frames
+        video = _file(row, "video")
+        frames = frames_folder(self.folder, video, count)
+        if (other := self.videos.setdefault(frames, video)) != video:
+            raise VievalError(
+                f"{row.where}: the frames of {video} and of {other} have the same folder; rename one video"
+            )
+        return several("frame", numbered(frames, count, SUFFIXES))
+
+    def _image(self, name: str) -> Image:
+        return self.images.setdefault(name, Image(self.folder / name))
+
+
+def _given(row: Row, column: str) -> bool:
+    """Whether a row has anything there: null and an empty text are nothing, and 0 is a mistake."""
+    return row.cells.get(column) not in (None, "")
+
+
+def _file(row: Row, column: str) -> str:
+    """The name of a file that a file system can have."""
+    name = row.file(column)
+    parts = [len(part.encode()) for part in PurePosixPath(name).parts]
+    if max(parts, default=0) > _LONGEST_NAME or sum(parts) + len(parts) > _LONGEST_PATH:
+        raise VievalError(
+            f"{row.where}: {column} is a name of {len(name)} characters, too long for a file; correct the file"
+        )
+    return name
+
+
+def _require_whole(row: Row) -> None:
+    """VievalError for a text with half of a character: it can be written nowhere."""
+    try:
+        json.dumps(row.cells, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        raise VievalError(
+            f"{row.where}: a text in it has half of a character (a lone surrogate), or it is nested too deeply; correct "
+            "the file"
+        ) from None
+
+
+def _texts(row: Row) -> Mapping[str, str]:
+    texts = row.cells["texts"] if _given(row, "texts") else {}
+    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
+        raise VievalError(f"{row.where}: texts is no object of name -> text; correct the file")
+    return texts
+
+
+def _votes(row: Row, scheme: str) -> Votes:
+    vote: Any = row.cells["vote"] if _given(row, "vote") else ""
+    annotators: Any = row.cells["annotators"] if _given(row, "annotators") else []
+    if not isinstance(annotators, list) or not all(isinstance(one, str) for one in (vote, *annotators)):
+        raise VievalError(f"{row.where}: vote is no text, or annotators no list of texts; correct the file")
+    return Votes(scheme, vote, tuple(annotators))

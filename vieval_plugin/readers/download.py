@@ -1,0 +1,265 @@
+"""Fetches many files over HTTP so that a broken network never leaves a broken file.
+
+A file that is there is not fetched again, so an interrupted run is resumed by running it again. A body appears under
+its name only when it is whole and its content has been checked; what cannot be had is told, and the caller decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.client import responses as PHRASES
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from tqdm import tqdm
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.media.files import remove_unfinished, write_whole
+from vieval_plugin.readers.public_hosts import NoPublicAddress, public_connector
+from vieval_plugin.text.retry_after import asked_wait
+from vieval_plugin.text.untrusted import PORTS, address_of
+
+if TYPE_CHECKING:
+    import aiohttp
+
+MAX_BODY = 64 * 2**20  # bytes
+FIRST_WAIT, LONGEST_WAIT, LONGEST_ASKED_WAIT = 0.5, 30.0, 300.0  # seconds
+SILENT_JOBS = 8
+REDIRECTS = 5
+DEADLINE = 20  # times the timeout, for a file as a whole
+
+
+def not_empty(path: Path) -> bool:
+    """Whether a file holds anything: enough where files only ever arrive whole."""
+    return path.stat().st_size > 0
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file to fetch.
+
+    `check` is given the body, in another thread, and raises ValueError with the reason where it is not what was asked
+    for. `accept` is the cheap check that spares a file that is already at `path` from being fetched again.
+    """
+
+    url: str
+    path: Path
+    check: Callable[[bytes], None]
+    accept: Callable[[Path], bool] = not_empty
+
+    def is_there(self) -> bool:
+        """Whether the file need not be fetched."""
+        return self.path.is_file() and self.accept(self.path)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A file that could not be had; `reason` is one line, `answered` whether anybody answered at all."""
+
+    url: str
+    path: Path
+    reason: str
+    answered: bool = True
+
+    @property
+    def host(self) -> str:
+        return _host(self.url)
+
+
+class _Failure(Exception):
+    """Why there is no body.
+
+    `again`: another attempt may help, after the `wait` in seconds that the server asks for; `answered`: the host lives.
+    """
+
+    def __init__(self, reason: str, *, again: bool = False, answered: bool = True, wait: float | None = None) -> None:
+        super().__init__(" ".join(reason.split()))
+        self.again, self.answered, self.wait = again, answered, wait
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One call of `fetch_all`; `silent` counts, a host, the jobs in a row that got no answer from it."""
+
+    session: aiohttp.ClientSession
+    retries: int
+    timeout: float
+    hosts: frozenset[str]
+    silent: Counter[str] = field(default_factory=Counter)
+
+
+async def fetch_all(
+    jobs: Sequence[Download],
+    *,
+    concurrency: int = 8,
+    retries: int = 4,
+    timeout: float = 60,
+    progress: bool = True,
+    label: str = "fetching",
+    hosts: Collection[str] = (),
+    public: bool = False,
+) -> list[Failed]:
+    """Fetches the files that are not there yet and returns those that could not be had, in the order of `jobs`.
+
+    Connection errors, timeouts, cut bodies, 429 and 5xx are tried again up to `retries` times, after a wait that
+    doubles each time, or the one the server asks for (at most 300 s); any other answer is final, and so is a body over
+    64 MiB. `concurrency` is the number of requests in flight, `timeout` the seconds without a byte after which an
+    attempt is given up, twenty times that what one may take in all. Once eight jobs in a row got no answer at all from a
+    host, its other files are not tried. A redirect is followed to the hosts of the jobs and of the addresses in `hosts`,
+    and to no others; with `public`, a host's name must lead to a public address. Raises VievalError without aiohttp and where a file cannot be written, ValueError where two jobs share a path.
+    """
+    if len({job.path for job in jobs}) != len(jobs):
+        raise ValueError("two downloads have the same path")
+    remove_unfinished(job.path for job in jobs)
+    todo = [job for job in jobs if not job.is_there()]
+    if not todo:
+        return []
+    try:
+        import aiohttp
+    except ImportError:
+        raise VievalError('downloads need aiohttp; run `pip install "vieval[http]"`') from None
+
+    limits = aiohttp.ClientTimeout(total=DEADLINE * timeout, sock_connect=timeout, sock_read=timeout)
+    known = frozenset(map(_host, [*(job.url for job in jobs), *hosts])) - {""}
+    # A compressed body has a Content-Length of its own, which says nothing of the file's.
+    headers = {"User-Agent": "vieval", "Accept-Encoding": "identity"}
+    connector = public_connector() if public else None
+    async with aiohttp.ClientSession(timeout=limits, headers=headers, trust_env=True, connector=connector) as session:
+        with tqdm(total=len(todo), desc=label, unit="file", disable=None if progress else True) as bar:
+            failed = await _fetch_side_by_side(_Run(session, retries, timeout, known), todo, concurrency, bar)
+    return [failed[job.path] for job in todo if job.path in failed]
+
+
+async def _fetch_side_by_side(
+    run: _Run, jobs: Sequence[Download], concurrency: int, bar: tqdm[NoReturn]
+) -> dict[Path, Failed]:
+    failed: dict[Path, Failed] = {}
+    queue = iter(jobs)
+
+    async def work() -> None:
+        for job in queue:
+            try:
+                await _fetch(run, job)
+            except _Failure as failure:
+                failed[job.path] = Failed(job.url, job.path, str(failure), failure.answered)
+                bar.set_postfix(failed=len(failed))
+            bar.update()
+
+    workers = [asyncio.create_task(work()) for _ in range(min(concurrency, len(jobs)))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+    return failed
+
+
+async def _fetch(run: _Run, job: Download) -> None:
+    host = _host(job.url)
+    if run.silent[host] >= SILENT_JOBS:
+        raise _Failure(f"not tried, as {host} does not answer", answered=False)
+    try:
+        body = await _persist(run, job.url)
+        run.silent[host] = 0
+    except _Failure as failure:
+        run.silent[host] = 0 if failure.answered else run.silent[host] + 1
+        raise
+    # A check may decode an image: in a thread it does not hold up the other downloads.
+    await asyncio.to_thread(_keep, job, body)
+
+
+def _keep(job: Download, body: bytes) -> None:
+    try:
+        job.check(body)
+    except ValueError as error:
+        raise _Failure(str(error)) from None
+    write_whole(job.path, body, "folder")
+
+
+async def _persist(run: _Run, url: str) -> bytes:
+    """The body of a URL after as many attempts as it takes."""
+    for attempt in range(run.retries):
+        try:
+            return await _attempt(run, url)
+        except _Failure as failure:
+            if not failure.again:
+                raise
+            wait = failure.wait
+        shortest = min(FIRST_WAIT * 2**attempt, LONGEST_WAIT) * random.uniform(0.75, 1.25)
+        await asyncio.sleep(max(wait or 0.0, shortest))
+    return await _attempt(run, url)
+
+
+async def _attempt(run: _Run, url: str) -> bytes:
+    import aiohttp
+
+    try:
+        for _ in range(REDIRECTS + 1):
+            async with run.session.get(url, allow_redirects=False) as response:
+                if response.status == HTTPStatus.OK:
+                    return await _body(response)
+                if not (HTTPStatus.MULTIPLE_CHOICES <= response.status < HTTPStatus.BAD_REQUEST):
+                    raise _refusal(response.status, response.headers.get("Retry-After"))
+                url = _redirected(run, url, response.status, response.headers.get("Location", ""))
+        raise _Failure(f"more than {REDIRECTS} redirects")
+    except NoPublicAddress as error:
+        raise _Failure(str(error)) from None
+    except aiohttp.InvalidURL as error:
+        raise _Failure(f"not a usable address ({type(error).__name__})") from None
+    except (aiohttp.ConnectionTimeoutError, aiohttp.SocketTimeoutError):
+        raise _Failure(f"timed out, no byte for {run.timeout:g} s", again=True, answered=False) from None
+    except TimeoutError:
+        raise _Failure(f"timed out, not whole within {DEADLINE * run.timeout:g} s", again=True) from None
+    except aiohttp.ClientPayloadError:
+        raise _Failure("cut, the connection closed before the end", again=True) from None
+    except (aiohttp.ClientError, OSError) as error:
+        raise _Failure(f"no connection, {str(error) or type(error).__name__}", again=True, answered=False) from None
+
+
+def _redirected(run: _Run, url: str, status: int, location: str) -> str:
+    """Where a redirect leads, if that is a host that was named; what it asks for there is in no message."""
+    target = address_of(location, url)
+    if not location or target is None or target.scheme not in (("https",) if url.startswith("https:") else PORTS):
+        raise _Failure(f"{status} redirect to no usable address")
+    host = target.server
+    if host not in run.hosts:
+        shown = host[:200] if host.isprintable() else "..."
+        raise _Failure(f"{status} redirect to another host ({shown}), which is not followed")
+    return target.url
+
+
+def _host(url: str) -> str:
+    """The host and port of an address, without user and password; empty where it has none."""
+    address = address_of(url)
+    return address.server if address else ""
+
+
+def _refusal(status: int, retry_after: str | None) -> _Failure:
+    reason = f"{status} {PHRASES.get(status, 'unknown status').lower()}"
+    if status != HTTPStatus.TOO_MANY_REQUESTS and status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return _Failure(reason)
+    wait = asked_wait(retry_after)
+    if wait is not None and wait > LONGEST_ASKED_WAIT:
+        return _Failure(f"{reason}, not before {wait:.0f} s have passed")
+    return _Failure(reason, again=True, wait=wait)
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    expected = response.content_length
+    too_large = _Failure(f"larger than {MAX_BODY // 2**20} MiB")
+    if expected is not None and expected > MAX_BODY:
+        raise too_large
+    body = bytearray()
+    async for chunk in response.content.iter_chunked(2**16):
+        body += chunk
+        if len(body) > MAX_BODY:
+            raise too_large
+    if expected not in (None, len(body)) and "Content-Encoding" not in response.headers:
+        raise _Failure(f"cut at {len(body)} of {expected} bytes", again=True)
+    return bytes(body)

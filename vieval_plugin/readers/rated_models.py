@@ -1,0 +1,70 @@
+"""Files that say, prompt by prompt, how people rated what each image model made of it.
+
+All have the form `{id: {"prompt": ..., "models": {image model: [ratings]}}}` with ratings from 1 to 5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Image, Sample, SampleId
+from vieval_plugin.readers.rows import ASPECT, KIND, Row, rating
+
+Images: TypeAlias = Callable[[str, str], Mapping[str, Image]]
+"""The images of a sample by role, from its image model and its prompt's id."""
+
+
+def read_rated(
+    path: Path,
+    prompts: Mapping[str, Any],
+    benchmark: str,
+    part: str,
+    models: Sequence[str],
+    images: Images,
+    tags: Mapping[str, tuple[str, ...]] | None = None,
+) -> list[Sample]:
+    """Samples by prompt and then image model, so that a limit does not pick one model.
+
+    Args:
+        path: the file that `prompts` comes from, for errors.
+        benchmark, part: whose samples they are.
+        models: the image models there are, in order.
+        images: the images of a sample.
+        tags: skill tags by prompt id.
+
+    Raises:
+        VievalError: a prompt is malformed or names an image model that there is not.
+    """
+    samples = []
+    for uid, cells in prompts.items():
+        where = f"{path}: prompt {uid}"
+        if not re.fullmatch(r"\w[\w.-]*", uid):  # it becomes a file name and must stay below its folder
+            raise VievalError(f"{where}: not an id that can name a file; correct the file")
+        if not isinstance(cells, dict) or not isinstance(cells.get("models"), dict):
+            raise VievalError(f"{where}: no object of models; correct the file")
+        texts = {"prompt": Row(where, cells).text("prompt")}
+        for model in cells["models"]:
+            if model not in models:
+                raise VievalError(f"{where}: unknown image model {model!r}; known: {', '.join(models)}")
+        for model in models:
+            if model in cells["models"]:
+                rated = {ASPECT: _ratings(cells["models"][model], f"{where}, {model}")}
+                sample_id = SampleId(benchmark, part, model, uid)
+                skills = (tags or {}).get(uid, ())
+                samples.append(Sample(sample_id, images(model, uid), texts, rated, skills, KIND))
+    return samples
+
+
+def several(role: str, files: Sequence[Path]) -> dict[str, Image]:
+    """Frames or views as the roles `<role>_0`, `<role>_1`, ...; `output` is the first."""
+    return {**{f"{role}_{k}": Image(file) for k, file in enumerate(files)}, "output": Image(files[0])}
+
+
+def _ratings(values: Any, where: str) -> tuple[float, ...]:
+    if not isinstance(values, list) or not values:
+        raise VievalError(f"{where}: no list of ratings; correct the file")
+    return tuple(rating(value, 1, 5, f"{where}: rating {n}") for n, value in enumerate(values, start=1))

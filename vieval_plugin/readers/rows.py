@@ -1,0 +1,212 @@
+"""Reads files of rows; what is wrong in them is told in one line that names file and row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Image
+from vieval_plugin.text.untrusted import exists, isfile
+
+ASPECT = "SC"
+"""What ratings of how well an image fits its text are ratings of."""
+KIND = "tig"
+"""The kind of a sample that was made from a text alone, or is looked at as if it were: images, videos and 3D objects."""
+GRADED = ("pearson", "kendall", "pairwise_accuracy")
+"""The statistics of a benchmark with ratings on a scale."""
+UNNAMED = "unnamed"
+"""The image model of a benchmark that does not say who made which image."""
+
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".npy")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a file: `where` is how an error names it, `cells` what it holds."""
+
+    where: str
+    cells: Mapping[str, Any]
+
+    def text(self, column: str) -> str:
+        """A text that is not blank."""
+        value = self._cell(column)
+        if not isinstance(value, str) or not value.strip():
+            raise VievalError(f"{self.where}: {column} is {_shown(value)}, not a text; correct the file")
+        return value
+
+    def uid(self, column: str) -> str:
+        """What names a row: a whole number or a text, without the `#` that stands between it and a number in some uids."""
+        value = self._cell(column)
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, str))
+            or not re.fullmatch(r"[^#\n]{1,1000}", str(value))
+        ):
+            raise VievalError(f"{self.where}: {column} is {_shown(value)}, not a name without #; correct the file")
+        return str(value)
+
+    def file(self, column: str) -> str:
+        """The name of a file below the benchmark's folder, with / between its parts."""
+        name = self.text(column)
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or "\0" in name:
+            raise VievalError(
+                f"{self.where}: {column} is {_shown(name)}, not a file below the folder; correct the file"
+            )
+        return name
+
+    def rating(self, column: str, low: float, high: float) -> float:
+        """A number of a rating scale."""
+        return rating(self._cell(column), low, high, f"{self.where}: {column}")
+
+    def number(self, column: str, low: float, high: float) -> float:
+        """A number of a rating scale where cells are texts, as in a table."""
+        text = self.text(column).strip()
+        value = decimal(text)
+        return rating(value if math.isfinite(value) else text, low, high, f"{self.where}: {column}")
+
+    def _cell(self, column: str) -> Any:
+        if column not in self.cells:
+            raise VievalError(f"{self.where}: no {column} (found: {', '.join(self.cells) or 'none'}); correct the file")
+        return self.cells[column]
+
+
+def rating(value: Any, low: float, high: float, where: str) -> float:
+    """A number of a rating scale from `low` to `high`; VievalError where it is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+        raise VievalError(f"{where} is {_shown(value)}, not a rating from {low:g} to {high:g}; correct the file")
+    return value + 0.0  # which takes the sign off a zero
+
+
+def decimal(text: str) -> float:
+    """The number that plain digits spell, NaN for any other text: `float` reads `0_1`, other scripts' digits and `inf`.
+
+    >>> decimal("0.5"), decimal("0_5")
+    (0.5, nan)
+    """
+    return float(text) if _DECIMAL.fullmatch(text.strip()) else math.nan
+
+
+def require_once(path: Path, header: Sequence[str], columns: Iterable[str]) -> None:
+    """VievalError for a column that a table has twice, because nobody can say which of them is meant."""
+    for column in columns:
+        if header.count(column) > 1:
+            raise VievalError(f"{path}: two columns are called {column!r}; remove one")
+
+
+def read_object(path: Path, advice: str) -> dict[str, Any]:
+    """A JSON file that holds an object; `advice` says what to do where the file is missing."""
+    value = read_json(path, advice)
+    if not isinstance(value, dict):
+        raise VievalError(f"{path}: holds no JSON object; {advice}")
+    return value
+
+
+def read_json(path: Path, advice: str) -> Any:
+    """What a JSON file holds."""
+    try:
+        return json.loads(_read(path, advice))
+    except (ValueError, RecursionError) as error:
+        raise VievalError(f"{path}: not readable as JSON ({error}); {advice}") from None
+
+
+def read_objects(path: Path, advice: str) -> list[Row]:
+    """The rows of a JSON file that is a list of objects."""
+    held = read_json(path, advice)
+    if not isinstance(held, list) or not all(isinstance(cells, dict) for cells in held):
+        raise VievalError(f"{path}: holds no list of objects; {advice}")
+    return [Row(f"{path}: row {number}", cells) for number, cells in enumerate(held)]
+
+
+def read_lines(path: Path, advice: str) -> list[Row]:
+    """The rows of a JSONL file; blank lines are passed over."""
+    rows = []
+    for number, line in enumerate(_read(path, advice).split("\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"{path}: line {number}"
+        try:
+            cells = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise VievalError(f"{where} is not readable as JSON ({error}); correct the line") from None
+        if not isinstance(cells, dict):
+            raise VievalError(f"{where} holds no JSON object; correct the line")
+        rows.append(Row(where, cells))
+    return rows
+
+
+def read_table(path: Path, columns: Sequence[str], advice: str) -> list[Row]:
+    """The rows of a CSV file that has these columns."""
+    reader = csv.reader(io.StringIO(_read(path, advice), newline=""))
+    rows: list[Row] = []
+    try:
+        header = next(reader, [])
+        for column in columns:
+            if column not in header:
+                raise VievalError(
+                    f"{path}: column {column!r} is missing (found: {', '.join(header) or 'none'}); {advice}"
+                )
+        require_once(path, header, columns)
+        for cells in reader:
+            where = f"{path}: line {reader.line_num}"
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                raise VievalError(
+                    f"{where} has {len(cells)} cells where the header has {len(header)}; correct the line"
+                )
+            rows.append(Row(where, dict(zip(header, cells, strict=True))))
+    except csv.Error as error:
+        raise VievalError(f"{path}: line {reader.line_num} is not readable as CSV ({error}); {advice}") from None
+    return rows
+
+
+def read_count(path: Path, default: int) -> int:
+    """How many images stand for one sample: `count` of a small JSON file, `default` without that file."""
+    if not exists(path):
+        return default
+    count = read_object(path, "remove it to have the default").get("count")
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise VievalError(f"{path}: count is {_shown(count)}, not a whole number from 1; correct or remove the file")
+    return count
+
+
+def tag_list(value: Any, where: str) -> tuple[str, ...]:
+    """A JSON list of tags."""
+    if not isinstance(value, list) or not all(isinstance(tag, str) and tag.strip() for tag in value):
+        raise VievalError(f"{where} is {_shown(value)}, not a list of tags; correct the file")
+    return tuple(dict.fromkeys(value))
+
+
+def numbered(folder: Path, count: int, suffixes: Sequence[str]) -> list[Path]:
+    """The files `0`, `1`, ... of a folder, with the first suffix that its `0` has, else the first of all."""
+    there = [suffix for suffix in suffixes if isfile(folder / f"0{suffix}")]
+    return [folder / f"{number}{(there or suffixes)[0]}" for number in range(count)]
+
+
+def image_file(folder: Path, name: str) -> Image:
+    """An image by its name in a file; names without a suffix are PNG, as the hub's loader has it."""
+    return Image(folder / (name if PurePosixPath(name).suffix.lower() in _SUFFIXES else f"{name}.png"))
+
+
+def _read(path: Path, advice: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        raise VievalError(f"{path}: no such file; {advice}, or set VIEVAL_DATA to the folder that has it") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise VievalError(f"{path}: cannot be read ({error}); {advice}") from None
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=True)
+    return text if len(text) <= 60 else f"{text[:57]}..."

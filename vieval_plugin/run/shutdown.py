@@ -1,0 +1,109 @@
+"""How a command or a run ends before its time: by a signal, or by an error that nobody foresaw."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import platformdirs
+
+from vieval_plugin.text.escaping import console
+from vieval_plugin.text.redaction import redacted
+
+
+@dataclass
+class Stop:
+    """By which signal a run was stopped, as far as it was."""
+
+    number: int = int(signal.SIGINT)
+
+    @property
+    def code(self) -> int:
+        """The exit code that shells know for it."""
+        return 128 + self.number
+
+    @property
+    def line(self) -> str:
+        """What is said of it."""
+        return f"interrupted ({signal.Signals(self.number).name}); what was answered is kept"
+
+
+@contextlib.contextmanager
+def stopped_like_ctrl_c() -> Iterator[Stop]:
+    """Within, SIGTERM and SIGHUP raise KeyboardInterrupt as Ctrl-C does, which ends a run in order.
+
+    A signal that somebody ignores or handles already stays theirs: `nohup` must keep a run alive.
+    """
+    stop = Stop()
+
+    def stopped(number: int, frame: FrameType | None) -> None:
+        stop.number = number
+        interrupt = signal.getsignal(signal.SIGINT)
+        if not callable(interrupt):
+            raise KeyboardInterrupt
+        interrupt(signal.SIGINT, frame)  # Python's, or that of an event loop, which ends it tidily
+
+    taken = []
+    if threading.current_thread() is threading.main_thread():
+        named = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+        taken = [one for one in named if one is not None and signal.getsignal(one) is signal.SIG_DFL]
+    for one in taken:
+        signal.signal(one, stopped)
+    try:
+        with _ctrl_c_known() if taken else contextlib.nullcontext():
+            yield stop
+    finally:
+        for one in taken:
+            if signal.getsignal(one) is stopped:
+                signal.signal(one, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _ctrl_c_known() -> Iterator[None]:
+    """Within, there is a handler of Ctrl-C, which event loops build upon, even where Ctrl-C itself is ignored.
+
+    So it is in a script's background, and there it stays without effect.
+    """
+    if callable(signal.getsignal(signal.SIGINT)) or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+
+def unforeseen(error: BaseException) -> str:
+    """One line for an error that nobody foresaw, and its traceback in a file that the line names."""
+    told = " ".join(redacted(f"{type(error).__name__}: {error}").split())[:300]
+    lines = [" ".join(sys.argv), *"".join(traceback.format_exception(error)).split("\n")]
+    file = _kept(redacted("\n".join(map(console, lines))))
+    where = f"its traceback is in {file}" if file else "its traceback could not be written"
+    return f"an unforeseen error ({told}); {where}; please report it"
+
+
+def _kept(text: str) -> Path | None:
+    """A file of the user's own with this text, in the user's cache folder or else in that for temporary files."""
+    name = f"error-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    for folder in (Path(platformdirs.user_cache_dir("vieval")) / "errors", Path(tempfile.gettempdir())):
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            descriptor, path = tempfile.mkstemp(".txt", f"{name}-", folder)  # which nobody else may read
+            with open(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            return Path(path)
+    return None
