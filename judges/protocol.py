@@ -53,6 +53,10 @@ def worst(statuses: Sequence[Status]) -> Status:
 _FROM_BEST = {status: place for place, status in enumerate(Status)}
 
 
+CONDITION_ROLES = ("source", "mask", "subject", "control", "concepts")
+"""Images that a generator is given, in the order in which it is shown them."""
+
+
 @named_arguments
 @dataclass(frozen=True)
 class Image:

@@ -67,7 +67,7 @@ class JudgeSpec:
     - `against_all` says that it gives one value, of one aspect, which is compared with every aspect that people rated;
       `table` is the table whose name its correlations by image model have, that of the paper which prints them;
     - `scored` says that it measures with a network, by the scorer of its own name;
-    - `drawings_only` says that it knows nothing but our drawings, which is said wherever it judges something else;
+    - `training_benchmarks` is the prefix of the benchmarks that its training data are like: a run on others warns;
     - `described`, where that scorer is one that users describe, gives from the description what each kind must have;
     - `by_scorer(options, description)`, of a judge that asks a model or else such a scorer, gives the options in force
       with the scorer of its name, None where none is named; VievalError where the two do not go together;
@@ -94,7 +94,7 @@ class JudgeSpec:
     against_all: bool = False
     table: str = ""
     scored: bool = False
-    drawings_only: bool = False
+    training_benchmarks: str = ""
     described: Callable[[Any], Mapping[str, Needs]] | None = None
     by_scorer: Callable[[Any, Any], Any] | None = None
     uses_tools: Callable[[Any, str], bool] = lambda options, setting: False

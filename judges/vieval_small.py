@@ -75,5 +75,5 @@ SPEC = JudgeSpec(
     build=lambda options, pack, setting: judge(),
     told=lambda options, setting: (TRAINED_ON,),
     scored=True,
-    drawings_only=True,
+    training_benchmarks="vieval_demo",
 )

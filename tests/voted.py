@@ -4,11 +4,12 @@ import numpy as np
 
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
-from vieval_plugin.meta_evaluation.observations import Contested, Observation, StatisticsOptions
+from vieval_plugin.meta_evaluation.observations import Contested, Observation
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.stats import thresholds
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import BOTH_BAD, BOTH_GOOD, FIRST, SECOND
 
 OPTIONS = StatisticsOptions(draws=100)

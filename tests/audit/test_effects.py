@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vieval_plugin.audit.effects import adjusted, effect
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
+from vieval_plugin.stats.options import StatisticsOptions
 
 N = 60
 GROUPS = [str(number) for number in range(N)]

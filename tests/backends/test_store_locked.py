@@ -81,7 +81,7 @@ def test_a_run_that_ends_while_the_store_is_locked_leaves_its_replies_to_the_nex
 
 
 def test_so_does_one_that_is_killed(path, locked):
-    code = "import os, sys; from pathlib import Path; from vieval_plugin.backends import store_file\n"
+    code = "import os, sys; from pathlib import Path; from vieval_plugin.backends.cache import store_file\n"
     code += "from vieval_plugin.backends.cache.store import Store; from vieval_plugin.judges.protocol import Text\n"
     code += "store_file.TURN = 0.05; store = Store(Path(sys.argv[1])); print('open', flush=True); input()\n"
     code += "store.put('k', 'm', Text('x')); store.put('l', 'm', Text('y')); os.kill(os.getpid(), 9)"

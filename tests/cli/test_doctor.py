@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vieval_plugin.cli import checks, main
+from vieval_plugin.cli.doctor import checks, main
 
 KEY = "sk-distinctive-0123456789"
 
@@ -22,7 +22,7 @@ def test_doctor_finds_what_is_wrong_and_shows_no_key(tmp_path, server, monkeypat
     options.write_text(json.dumps({"backbones": backbones, "store": {"path": "r.sqlite"}, "data": str(tmp_path)}))
     monkeypatch.setenv("VIEVAL_CONFIG", str(options))
     monkeypatch.setenv("GOOD_KEY", KEY)
-    monkeypatch.setattr("vieval_plugin.cli.checks._SECONDS", 4.0)
+    monkeypatch.setattr("vieval_plugin.cli.doctor.checks._SECONDS", 4.0)
     assert main(["doctor"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert any(
@@ -59,7 +59,7 @@ def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, capsys):
     ],
 )
 def test_an_address_without_a_model_is_one_line(server, monkeypatch, capsys, given, told):
-    monkeypatch.setattr("vieval_plugin.cli.checks._SECONDS", 2.0)
+    monkeypatch.setattr("vieval_plugin.cli.doctor.checks._SECONDS", 2.0)
     assert main(["doctor", *(one.replace("{url}", server.url) for one in given)]) == 1
     [line] = capsys.readouterr().err.splitlines()
     assert told in line
@@ -69,7 +69,7 @@ def test_several_models_are_named(monkeypatch, capsys):
     async def two(url):
         return json.dumps({"data": [{"id": "a"}, {"id": "b"}]}).encode()
 
-    monkeypatch.setattr("vieval_plugin.cli.checks._fetched", two)
+    monkeypatch.setattr("vieval_plugin.cli.doctor.checks._fetched", two)
     assert main(["doctor", "--base-url", "http://127.0.0.1:9/v1"]) == 1
     assert "lists 2 models (a, b); name one with --model" in capsys.readouterr().err
 

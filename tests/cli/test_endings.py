@@ -256,7 +256,7 @@ def test_without_a_cache_the_traceback_goes_to_the_temporary_files(broken, monke
 
 
 def test_a_slip_while_commands_are_gathered_is_one_line_too(broken, monkeypatch, capsys):
-    monkeypatch.setattr("vieval_plugin.judges.registry.benchmarks", lambda: 1 / 0)
+    monkeypatch.setattr("vieval_plugin.benchmarks.registry.benchmarks", lambda: 1 / 0)
     assert main(["tasks"]) == 1
     assert capsys.readouterr().err.startswith("vieval: an unforeseen error (ZeroDivisionError")
 

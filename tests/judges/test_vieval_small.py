@@ -40,7 +40,7 @@ def test_every_verdict_says_what_the_judge_was_trained_on() -> None:
     assert TRAINED_ON in verdict.rationale
     assert all(TRAINED_ON in step.reason for step in verdict.trace)
     assert SPEC.told(NoOptions(), "") == (TRAINED_ON,)
-    assert SPEC.drawings_only
+    assert SPEC.training_benchmarks
 
 
 @pytest.mark.parametrize("reply", [Failure(Status.TOOL_ERROR, "damaged"), Measurement(float("nan"))])

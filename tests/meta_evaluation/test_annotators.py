@@ -22,8 +22,9 @@ from vieval_plugin.meta_evaluation.annotator_agreement import (
     comparisons,
 )
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, fill
+from vieval_plugin.meta_evaluation.observations import Observation, fill
 from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.stats.options import StatisticsOptions
 
 NAN = math.nan
 OPTIONS = StatisticsOptions(draws=50)

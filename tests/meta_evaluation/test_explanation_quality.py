@@ -7,9 +7,10 @@ import pytest
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation import metrics
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions, observe
+from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 OVERALL, QUESTIONS = "explanation_quality_overall", "explanation_quality_questions"
 REPORT = WithAnnotators(("appearance", "intrinsic", "relationship"), "O", 3)

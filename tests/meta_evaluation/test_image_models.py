@@ -11,10 +11,11 @@ from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.image_model_agreement import compare, human_agreement
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.metrics import combine
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, fill
+from vieval_plugin.meta_evaluation.observations import Observation, fill
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 ASPECTS = ("SC", "PQ", "O")
 OPTIONS = StatisticsOptions()

@@ -18,9 +18,10 @@ from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.judge_comparison import JudgeComparison, compare_judges
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.metrics import combine
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions, observe
+from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.reports import Rating, Report
 from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 
 ASPECTS = ("SC", "PQ", "O")

@@ -15,10 +15,11 @@ from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation import metrics
 from vieval_plugin.meta_evaluation.label_statistics import label_statistics_by_tag
 from vieval_plugin.meta_evaluation.labels import WithLabels
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions
+from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=200)
 

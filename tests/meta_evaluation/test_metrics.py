@@ -20,8 +20,9 @@ from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.label_statistics import STATISTICS
 from vieval_plugin.meta_evaluation.labels import WithLabels
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions
+from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.stats.options import StatisticsOptions
 
 DIMENSIONS = ("appearance", "intrinsic", "relationship")
 REPORTS = {

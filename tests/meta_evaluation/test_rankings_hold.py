@@ -10,8 +10,8 @@ from vieval_plugin.meta_evaluation.generator_ranking import rank_generators
 from vieval_plugin.meta_evaluation.image_model_comparison import PairedTable
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedJudge, ComparedStatistic, JudgeComparison
 from vieval_plugin.meta_evaluation.judge_leaderboard import judge_leaderboard
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=99)
 PROMPTS, MODELS = 80, 4

@@ -6,11 +6,11 @@ import pytest
 
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rated
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.records import Provenance, Run, response_json, target_json
 from vieval_plugin.results.documents import read_record
+from vieval_plugin.stats.options import StatisticsOptions
 
 NAN = math.nan
 OPTIONS = StatisticsOptions(draws=20)

@@ -13,12 +13,12 @@ from tests.voted import OPTIONS, contest, run, scored, summarise, table, values,
 from vieval_plugin.judges.contests import RANKING
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.judge_comparison import compare_judges
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.meta_evaluation.vote_answers import VOTES
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.records import Run
 from vieval_plugin.report.expect import compare
+from vieval_plugin.stats.options import StatisticsOptions
 
 # --- tables
 

@@ -5,9 +5,9 @@ import pytest
 from tests.report.pages import BENCHMARK, row, write
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.report import write_report
 from vieval_plugin.results.runs import load_results
+from vieval_plugin.stats.options import StatisticsOptions
 
 EVIL = '<img src=x onerror="document.title=1"><script>document.title=1</script>'
 

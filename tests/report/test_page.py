@@ -12,7 +12,6 @@ from PIL import Image as Pillow
 from tests.report.pages import BENCHMARK, Page, row, write
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Step, Verdict
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import Provenance, Record, fingerprint
 from vieval_plugin.report import write_report
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer, items_of
@@ -20,6 +19,7 @@ from vieval_plugin.report.page.gallery import chosen
 from vieval_plugin.report.page.thumbnails import SIDE, Thumbnail, Thumbnails
 from vieval_plugin.report.page.tiles import card_of
 from vieval_plugin.results.runs import load_results, load_runs
+from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=200)
 EVIL = "<script>alert(1)</script>"

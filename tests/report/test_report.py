@@ -13,10 +13,10 @@ import pytest
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.report import rendering, write_report
 from vieval_plugin.results.runs import load_results
+from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=20)
 BENCHMARK = "vieval_demo"

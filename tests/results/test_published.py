@@ -7,9 +7,10 @@ import pytest
 
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.generator_means import with_place
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions, Summary
+from vieval_plugin.meta_evaluation.observations import Summary
 from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.results.published import published_scores
+from vieval_plugin.stats.options import StatisticsOptions
 
 SOURCE = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc")
 

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from vieval_plugin.audit.changes import Expected
 from vieval_plugin.meta_evaluation.judge_comparison import LEVEL
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.stats.bootstrap import Seed
 from vieval_plugin.stats.comparison import MeanDifference, compare
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 
 LEAST = 0.05

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from vieval_plugin.config import FILE_VARIABLE, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.meta_evaluation.printed import Printed
@@ -53,7 +54,7 @@ class Benchmark:
     - `prepare(root, preparing)` fetches it or checks what is there; None where nothing is to be prepared;
     - `hosts` are the sources whose address `vieval prepare` lets a user change, with what each holds;
     - `folders` maps a name that authors' logs and lists call one of its parts by, such as that of a folder, to the part;
-    - `drawn` says that its images are drawings of ours, which a judge of `drawings_only` knows;
+    - `synthetic` says that its images are drawings of ours;
     - `note` stands above its tables, `printed` are published numbers of judges that stand below them;
     - `generates` says that a generator makes the images: `load` gives conditions, which are samples without `output`, image
       model and ratings;
@@ -73,7 +74,7 @@ class Benchmark:
     prepare: Callable[[Path, Preparing], Prepared] | None = None
     hosts: Mapping[str, str] = field(default_factory=dict)
     folders: Mapping[str, str] = field(default_factory=dict)
-    drawn: bool = False
+    synthetic: bool = False
     note: str = ""
     printed: tuple[Printed, ...] = ()
     generates: bool = False
@@ -86,3 +87,14 @@ def known_part(name: str, parts: Collection[str], part: str) -> str:
     if part not in parts:
         raise VievalError(f"no {name} part {part!r}; known: {', '.join(parts)}")
     return part
+
+
+def data_root(benchmark: Benchmark, options: Config) -> Path:
+    """Return what a benchmark is loaded from: the data folder, or the user's prompts; VievalError where none are named."""
+    if benchmark.root == "data":
+        return options.data_folder()
+    if options.generate.prompts is None:
+        raise VievalError(
+            f"{benchmark.name}: name the file of prompts as generate.prompts in the options ({FILE_VARIABLE})"
+        )
+    return options.generate.prompts

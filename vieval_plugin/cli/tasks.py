@@ -181,11 +181,12 @@ def data_told() -> Callable[[Task], str]:
 def _state(name: str, part: str) -> _State:
     from vieval_plugin import config
     from vieval_plugin.benchmarks import registry as benchmark_registry
+    from vieval_plugin.benchmarks.benchmark import data_root
     from vieval_plugin.errors import VievalError
 
     benchmark, options = benchmark_registry.benchmark(name), config.current()
     try:
-        root = options.root_of(benchmark)
+        root = data_root(benchmark, options)
     except VievalError as error:
         return _State(ABSENT, str(error))
     missing = benchmark.missing(root, part)

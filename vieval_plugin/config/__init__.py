@@ -14,7 +14,6 @@ from typing import Any, get_args, get_type_hints
 import platformdirs
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.config.anchoring import anchored
 from vieval_plugin.config.backbone import Backbone
 from vieval_plugin.config.judges import Judges, Scorer
@@ -23,7 +22,7 @@ from vieval_plugin.config.section import Section, described
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import JudgeSpec
-from vieval_plugin.meta_evaluation.observations import MissingRatings, Policy, StatisticsOptions
+from vieval_plugin.stats.options import MissingRatings, Policy, StatisticsOptions
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import isfile, path_of
 from vieval_plugin.text.yaml_json import read_yaml
@@ -171,16 +170,6 @@ class Config(Section):
         if named := os.environ.get(DATA_VARIABLE):
             return path_of(named)
         return path_of(self.data) if self.data else Path(platformdirs.user_cache_dir("vieval"))
-
-    def root_of(self, benchmark: Benchmark) -> Path:
-        """What a benchmark is loaded from: the data folder, or the user's prompts; VievalError where none are named."""
-        if benchmark.root == "data":
-            return self.data_folder()
-        if self.generate.prompts is None:
-            raise VievalError(
-                f"{benchmark.name}: name the file of prompts as generate.prompts in the options ({FILE_VARIABLE})"
-            )
-        return self.generate.prompts
 
     def generated_folder(self) -> Path:
         """Where generators keep what they make."""

@@ -17,12 +17,11 @@ from vieval_plugin.backends.concurrency import together
 from vieval_plugin.backends.http.request_bodies import File, FormBody
 from vieval_plugin.backends.http.responses import Refused
 from vieval_plugin.backends.http.server import Server, ServerOptions, Usage
-from vieval_plugin.benchmarks.loading.conditions import GIVEN
 from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.image_files import transparent_where_white
 from vieval_plugin.generation.requests import Wanted, answer_json, file_for
 from vieval_plugin.images import examine, read_bytes
-from vieval_plugin.judges.protocol import Image, Sample, Status
+from vieval_plugin.judges.protocol import CONDITION_ROLES, Image, Sample, Status
 from vieval_plugin.media.files import write_whole
 
 GENERATIONS, EDITS = "images/generations", "images/edits"
@@ -102,7 +101,7 @@ async def _kept(server: Server, item: Any, file: Path) -> list[Refused]:
 
 def _request(api: ImageApi, wanted: Wanted) -> tuple[str, dict[str, Any]]:
     asked = {"model": api.model, "prompt": wanted.prompt, "n": wanted.images, **api.extra}
-    given = [role for role in GIVEN if role in wanted.conditions.images and role != "mask"]
+    given = [role for role in CONDITION_ROLES if role in wanted.conditions.images and role != "mask"]
     if not given:
         return GENERATIONS, asked
     files = [_file(wanted.conditions, role) for role in given]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.benchmarks.benchmark import data_root
 from vieval_plugin.benchmarks.loading.subset import chosen
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
@@ -21,7 +22,7 @@ from vieval_plugin.tasks import Task
 def samples_of(task: Task, options: Config) -> Sequence[Judged]:
     """The samples or contests of a task, less those that the options leave out; VievalError says what is missing."""
     benchmark = benchmark_registry.benchmark(task.benchmark)
-    samples = benchmark.load(options.root_of(benchmark), task.part)
+    samples = benchmark.load(data_root(benchmark, options), task.part)
     wanted = _uids(task, options)
     return samples if wanted is None else chosen(samples, wanted, benchmark.folders)
 

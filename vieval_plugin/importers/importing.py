@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
-import vieval_plugin.prompts
+import vieval_plugin.importers
 from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts.packs import MANIFEST, load
 
@@ -23,8 +23,8 @@ Importer: TypeAlias = Callable[[Path, Path, "str | None"], list[Path]]
 
 def importers() -> dict[str, Importer]:
     """Importers by judge."""
-    names = [module.name for module in pkgutil.iter_modules(vieval_plugin.prompts.__path__)]
-    modules = {name: importlib.import_module(f"{vieval_plugin.prompts.__name__}.{name}") for name in names}
+    names = [module.name for module in pkgutil.iter_modules(vieval_plugin.importers.__path__)]
+    modules = {name: importlib.import_module(f"{vieval_plugin.importers.__name__}.{name}") for name in names}
     return {name: module.import_wording for name, module in modules.items() if hasattr(module, "import_wording")}
 
 

@@ -19,9 +19,10 @@ import numpy as np
 from vieval_plugin.meta_evaluation.common_items import JudgedItem
 from vieval_plugin.meta_evaluation.estimates import Computed, Counts, correlated, estimated
 from vieval_plugin.meta_evaluation.label_statistics import ASPECT
-from vieval_plugin.meta_evaluation.observations import Estimate, Observation, StatisticsOptions, Summary, fill
+from vieval_plugin.meta_evaluation.observations import Estimate, Observation, Summary, fill
 from vieval_plugin.stats.agreement import impute_mean, mean_of_given
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.options import StatisticsOptions
 
 RankCoefficient: TypeAlias = Literal["spearman", "kendall"]
 

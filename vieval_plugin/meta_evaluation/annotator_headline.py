@@ -11,8 +11,9 @@ from vieval_plugin.meta_evaluation.common_items import compared_correlations
 from vieval_plugin.meta_evaluation.estimates import mean_over_parts
 from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import Estimate, StatisticsOptions, observe
+from vieval_plugin.meta_evaluation.observations import Estimate, observe
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 SHOWN: Final = "spearman"
 

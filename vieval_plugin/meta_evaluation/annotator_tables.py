@@ -19,9 +19,10 @@ from vieval_plugin.meta_evaluation.annotator_agreement import (
 from vieval_plugin.meta_evaluation.annotator_headline import SHOWN, annotator_headline, compared_overall
 from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import Estimate, Observation, StatisticsOptions, observe
+from vieval_plugin.meta_evaluation.observations import Estimate, Observation, observe
 from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, number, with_interval
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 WITH_ALL, WITH_OTHERS = "annotators, with the mean of all", "annotators, with the mean of the others"
 PAPER = (

@@ -17,10 +17,11 @@ from vieval_plugin.meta_evaluation.annotator_agreement import (
 from vieval_plugin.meta_evaluation.annotator_headline import compared_overall
 from vieval_plugin.meta_evaluation.annotator_tables import annotator_tables
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary
+from vieval_plugin.meta_evaluation.observations import Observation, Summary
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,14 @@ from itertools import combinations
 import numpy as np
 
 from vieval_plugin.meta_evaluation.judge_comparison import LEVEL
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions, observe
+from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.vote_answers import VOTES, orders_of, subjects_of
 from vieval_plugin.meta_evaluation.vote_codes import Pairs, judged_pairs
 from vieval_plugin.records import Run
 from vieval_plugin.stats.bootstrap import Ints, cluster_counts, interval, numbered, sign_p
 from vieval_plugin.stats.bradley_terry import Strengths, resampled_strengths, strengths, win_shares
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.orders import overall_votes
 from vieval_plugin.stats.ranking import holm, shared_ranks
 from vieval_plugin.stats.thresholds import vote_of_scores

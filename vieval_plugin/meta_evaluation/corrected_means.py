@@ -10,10 +10,11 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.generator_means import over_prompts
 from vieval_plugin.meta_evaluation.judged_images import GeneratorImages, generators_of, named_with_part
-from vieval_plugin.meta_evaluation.observations import Estimate, Observation, StatisticsOptions
+from vieval_plugin.meta_evaluation.observations import Estimate, Observation
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import mean_of_given
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.prediction_powered import CorrectedMean, corrected_mean
 
 

@@ -9,9 +9,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from vieval_plugin.meta_evaluation.observations import Estimate, StatisticsOptions
+from vieval_plugin.meta_evaluation.observations import Estimate
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.correlation import Coefficient, Floats, correlation, resampled_correlations, undefined
+from vieval_plugin.stats.options import StatisticsOptions
 
 Counts: TypeAlias = NDArray[np.int64]
 """How often each row occurs in each bootstrap draw, shape (draws, rows)."""

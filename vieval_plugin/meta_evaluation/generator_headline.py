@@ -8,7 +8,8 @@ from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_mean
 from vieval_plugin.meta_evaluation.generator_means import by_prompt, over_prompts
 from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber, preferred
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions
+from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.stats.options import StatisticsOptions
 
 
 def generator_headline(

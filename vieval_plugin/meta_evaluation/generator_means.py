@@ -12,8 +12,9 @@ from typing import TypeAlias
 import numpy as np
 
 from vieval_plugin.meta_evaluation.estimates import Computed, estimated
-from vieval_plugin.meta_evaluation.observations import Estimate, Observation, StatisticsOptions, Summary, fill
+from vieval_plugin.meta_evaluation.observations import Estimate, Observation, Summary, fill
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.options import StatisticsOptions
 
 COSTS = ("generation_seconds", "generation_tokens", "judging_tokens")
 """What an image may have cost, each a mean over the images of which it is known."""

@@ -28,8 +28,9 @@ from vieval_plugin.meta_evaluation.judged_images import (
     named_with_part,
     words_under,
 )
-from vieval_plugin.meta_evaluation.observations import Estimate, Observation, StatisticsOptions
+from vieval_plugin.meta_evaluation.observations import Estimate, Observation
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 ALL = "all"
 MEAN = "mean over prompts"

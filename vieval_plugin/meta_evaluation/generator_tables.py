@@ -18,10 +18,11 @@ from vieval_plugin.meta_evaluation.judged_images import (
     named_with_part,
     words_under,
 )
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions
+from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, with_interval
 from vieval_plugin.records import Run
 from vieval_plugin.stats.comparison import MeanDifference, compare
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 
 ALL = "all"

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from vieval_plugin.meta_evaluation.generator_means import COSTS, PLACES, means_of_generator
 from vieval_plugin.meta_evaluation.generator_tables import generator_tables
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary
+from vieval_plugin.meta_evaluation.observations import Observation, Summary
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 _NUMBERS = ("value", "ci_low", "ci_high")
 

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions, fill, observe
+from vieval_plugin.meta_evaluation.observations import fill, observe
 from vieval_plugin.meta_evaluation.tables import Key, Table, with_interval
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.correlation import Floats, undefined
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import footrule, rank_rho, rank_tau, ranks, resampled_means, resampled_rankings
 
 ORDER = "order"

@@ -16,18 +16,12 @@ from functools import lru_cache
 import numpy as np
 
 from vieval_plugin.meta_evaluation.estimates import Counts
-from vieval_plugin.meta_evaluation.observations import (
-    Agreement,
-    Observation,
-    StatisticsOptions,
-    Summary,
-    against_all,
-    fill,
-)
+from vieval_plugin.meta_evaluation.observations import Agreement, Observation, Summary, against_all, fill
 from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out, leave_one_out_resampled, rater_mean
 from vieval_plugin.stats.averaging import fisher_mean, fisher_mean_over, paper_mean
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.correlation import Floats, correlation, resampled_correlations, undefined
+from vieval_plugin.stats.options import StatisticsOptions
 
 
 @dataclass(frozen=True)

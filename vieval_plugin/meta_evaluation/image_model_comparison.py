@@ -14,11 +14,12 @@ import numpy as np
 from vieval_plugin.meta_evaluation.image_model_agreement import compare
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedJudge, ComparedStatistic, common
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, observe
+from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.meta_evaluation.tables import because
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import rater_mean
 from vieval_plugin.stats.correlation import Floats, undefined
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.paired_correlations import CorrelationDifference
 
 

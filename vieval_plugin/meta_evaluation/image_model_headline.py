@@ -11,9 +11,10 @@ from vieval_plugin.meta_evaluation.headline import WHY_PREFERRED, Headline, Head
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, HUMAN, Numbers
 from vieval_plugin.meta_evaluation.image_model_comparison import Cell, compared_on, scored_cells
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import Agreement, Observation, StatisticsOptions
+from vieval_plugin.meta_evaluation.observations import Agreement, Observation
 from vieval_plugin.meta_evaluation.tables import because
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 Scored: TypeAlias = Mapping[str, Mapping[str, Mapping[Cell, Observation]]]
 """By judge and aspect, the samples that count."""

@@ -11,11 +11,12 @@ from vieval_plugin.meta_evaluation.image_model_comparison import compared_by_ima
 from vieval_plugin.meta_evaluation.image_model_headline import image_model_headlines
 from vieval_plugin.meta_evaluation.image_model_tables import agreement_document, image_model_tables
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary
+from vieval_plugin.meta_evaluation.observations import Observation, Summary
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.same_samples import same_samples_tables
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 PAPER = (
     "Tables that are called by a number have the shape of that table in Ku et al., VIEScore: Towards Explainable Metrics for "

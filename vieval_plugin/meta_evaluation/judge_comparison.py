@@ -15,8 +15,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.stats.comparison import PairedComparison, PairedStatistic, compare
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm, shared_ranks
 
 LEVEL = 0.05

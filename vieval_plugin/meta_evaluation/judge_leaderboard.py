@@ -13,8 +13,8 @@ from vieval_plugin.meta_evaluation.judge_comparison import (
     JudgeComparison,
     compare_judges,
 )
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.stats.comparison import AveragedDifference
+from vieval_plugin.stats.options import StatisticsOptions
 
 OVER_BENCHMARKS = "all benchmarks"
 

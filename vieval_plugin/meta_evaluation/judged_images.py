@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, fill, observe
+from vieval_plugin.meta_evaluation.observations import Observation, fill, observe
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 Words = Callable[[str, Observation], Iterable[str]]
 """From an image's part and what is seen of it, the words that it stands under."""

@@ -20,9 +20,10 @@ from vieval_plugin.meta_evaluation.label_statistics import (
     scored_observations,
     scores_and_ratings,
 )
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, observe
+from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Run
 from vieval_plugin.stats import binary, compositional
+from vieval_plugin.stats.options import StatisticsOptions
 
 Points: TypeAlias = Callable[[Sequence[Observation]], dict[str, JudgedItem]]
 

@@ -10,8 +10,9 @@ from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedJudge, ComparedStatistic, impossible
 from vieval_plugin.meta_evaluation.label_comparison import compared_with_labels
 from vieval_plugin.meta_evaluation.label_statistics import ASPECT
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions, Summary
+from vieval_plugin.meta_evaluation.observations import Summary
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 UNSEEN: Mapping[str, float] = MappingProxyType(
     {

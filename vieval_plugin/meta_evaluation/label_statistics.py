@@ -16,9 +16,10 @@ from typing import TypeAlias
 import numpy as np
 
 from vieval_plugin.meta_evaluation.estimates import Computed, correlated, estimated
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary, fill
+from vieval_plugin.meta_evaluation.observations import Observation, Summary, fill
 from vieval_plugin.stats import binary, compositional, pairwise
 from vieval_plugin.stats.correlation import Coefficient, Floats
+from vieval_plugin.stats.options import StatisticsOptions
 
 ASPECT = "SC"
 """The aspect that such benchmarks rate: how well an image fits its text."""

@@ -17,10 +17,11 @@ from vieval_plugin.meta_evaluation.label_statistics import (
     label_statistics_by_tag,
     of_aspect,
 )
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary, observe
+from vieval_plugin.meta_evaluation.observations import Observation, Summary, observe
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, with_interval
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def value(summary: Summary, name: str) -> float | str | None:
     Raises:
         KeyError: for a name that the summary does not have.
 
-    >>> from vieval_plugin.meta_evaluation.observations import StatisticsOptions
+    >>> from vieval_plugin.stats.options import StatisticsOptions
     >>> half = Summary({}, {Status.OK: 1, Status.REFUSAL: 1}, StatisticsOptions(draws=10), scored=1)
     >>> value(half, "status_refusal_share"), value(half, "remarks")
     (0.5, 'failures: drop; 10 draws; seed 0')
@@ -183,7 +183,7 @@ def combine(summaries: tuple[Summary, ...]) -> Summary:
         Agreement averaged over parts both ways (see `agreement_over_parts`), a benchmark's own statistics as plain means,
         each with an interval from the parts' independent draws; statuses and counts are sums.
 
-    >>> from vieval_plugin.meta_evaluation.observations import StatisticsOptions
+    >>> from vieval_plugin.stats.options import StatisticsOptions
     >>> part = Summary({}, {Status.OK: 3}, StatisticsOptions(), scored=3)
     >>> combine((part, part)).total
     6

@@ -6,7 +6,6 @@ import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -14,29 +13,13 @@ from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Choice, Status, worst
 from vieval_plugin.records import Record
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.options import StatisticsOptions
 
 EXACT = 1e-4
 """The width up to which a score that is known to an interval counts as known."""
 
-Policy: TypeAlias = Literal["drop", "random", "worst", "as_recorded"]
-MissingRatings: TypeAlias = Literal["drop", "impute_mean"]
-
 _NEVER_FILLED = (Status.MISSING, Status.NOT_APPLICABLE)
 _NOT_GUESSED = (*_NEVER_FILLED, Status.NO_IMAGE)
-
-
-@dataclass(frozen=True)
-class StatisticsOptions:
-    """How failed verdicts and ratings that a rater did not give enter, and how intervals are drawn.
-
-    `policy` is what `fill` does with failed verdicts, `draws` the number of bootstrap draws, `missing_ratings` whether a
-    rating that was not given is left out or taken to be the mean of the item's other raters.
-    """
-
-    policy: Policy = "drop"
-    draws: int = 1000
-    seed: int = 0
-    missing_ratings: MissingRatings = "drop"
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary
+from vieval_plugin.meta_evaluation.observations import Observation, Summary
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ from vieval_plugin.meta_evaluation.image_model_agreement import (
     human_agreement,
 )
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, HUMAN
-from vieval_plugin.meta_evaluation.observations import Agreement, Observation, StatisticsOptions, observe
+from vieval_plugin.meta_evaluation.observations import Agreement, Observation, observe
 from vieval_plugin.meta_evaluation.tables import Table, because, number
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 ASPECT = "SC"
 

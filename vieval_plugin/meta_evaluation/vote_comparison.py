@@ -9,11 +9,11 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.vote_answers import COUNTED, VOTES, Answers
 from vieval_plugin.meta_evaluation.vote_entrants import Entrant, entrants_of
 from vieval_plugin.meta_evaluation.vote_statistics import Drawing
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import VoteScheme
 
 _MOST = 0.95  # a judge that answered less than this share is told of

@@ -12,10 +12,10 @@ import numpy as np
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.headline import Breakdown, Headline, HeadlineNumber, preferred
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.vote_answers import COUNTED, VOTES
 from vieval_plugin.meta_evaluation.vote_entrants import Entrant, JudgedPart
 from vieval_plugin.meta_evaluation.vote_statistics import Drawing
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import VoteScheme, ceiling_points
 
 ALL_PARTS = "all"

@@ -13,7 +13,7 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, RankedModel, ranked
 from vieval_plugin.meta_evaluation.headline import preferred
-from vieval_plugin.meta_evaluation.observations import Contested, StatisticsOptions
+from vieval_plugin.meta_evaluation.observations import Contested
 from vieval_plugin.meta_evaluation.tables import Key, Table, number, with_interval
 from vieval_plugin.meta_evaluation.vote_answers import VOTES
 from vieval_plugin.meta_evaluation.vote_codes import Pairs
@@ -23,6 +23,7 @@ from vieval_plugin.stats.agreement import mean_of_given
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import rank_tau
 from vieval_plugin.stats.thresholds import vote_of_scores
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND, points

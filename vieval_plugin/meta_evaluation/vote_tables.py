@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.tables import Key, Table, Tables
 from vieval_plugin.meta_evaluation.vote_answers import COUNTED
 from vieval_plugin.meta_evaluation.vote_breakdowns import breakdowns, in_percent
@@ -16,6 +15,7 @@ from vieval_plugin.meta_evaluation.vote_headline import vote_headlines
 from vieval_plugin.meta_evaluation.vote_ratings import beside_ratings
 from vieval_plugin.meta_evaluation.vote_statistics import Drawing, Share, has_paper, of_answers, of_orders, of_paper
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 _RULE = "% [95% interval]; a missing answer counts as wrong, under every policy for failures"
 _NOT_ABOVE = "not shown to be above the best constant"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary
+from vieval_plugin.meta_evaluation.observations import Observation, Summary
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.meta_evaluation.vote_answers import COUNTED, VOTES
@@ -14,6 +14,7 @@ from vieval_plugin.meta_evaluation.vote_comparison import compared_votes
 from vieval_plugin.meta_evaluation.vote_statistics import names_of, vote_statistics
 from vieval_plugin.meta_evaluation.vote_tables import vote_tables
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 
 @dataclass(frozen=True)

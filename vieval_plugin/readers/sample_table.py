@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from vieval_plugin.benchmarks.loading.conditions import GIVEN
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import CONDITION_ROLES
 from vieval_plugin.media.files import require_plain
 from vieval_plugin.readers.rows import require_once
 from vieval_plugin.readers.sample_rows import BadLine
@@ -19,7 +19,7 @@ NumberedRow: TypeAlias = "tuple[int, dict[str, Any] | BadLine]"
 """A row, or what is wrong with it, and the line of the file that it ends at."""
 
 _SUBJECT = "subject"
-_IMAGES = tuple(role for role in ("output", *GIVEN) if role != _SUBJECT)
+_IMAGES = tuple(role for role in ("output", *CONDITION_ROLES) if role != _SUBJECT)
 _TEXTS = ("prompt", "instruction")
 _PLAIN = ("uid", "image_model", "draw", "kind", "tags", "category")
 COLUMNS = (*_PLAIN, *_IMAGES, *_TEXTS, f"images.{_SUBJECT}", f"texts.{_SUBJECT}")

@@ -13,7 +13,6 @@ from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_folder
 from vieval_plugin.meta_evaluation.given_order import ORDER, ranking_against
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.printed import printed_tables
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Tables
@@ -32,6 +31,7 @@ from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.report.trained_on import trained_on_tables
 from vieval_plugin.results.runs import Results
 from vieval_plugin.run.evaluate import OWN
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text import escaping
 from vieval_plugin.text.tables import text_table
 

@@ -18,12 +18,12 @@ from vieval_plugin.meta_evaluation.judge_comparison import (
     Standing,
     compare_judges,
 )
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.tables import Table, with_interval
 from vieval_plugin.records import Run
 from vieval_plugin.report import known_benchmark
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.results.runs import Results
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.tables import text_table
 
 _NAMES = ("benchmark", "task", "aspect", "statistic")

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.meta_evaluation.judge_comparison import JudgeComparison
 from vieval_plugin.meta_evaluation.judge_leaderboard import JudgeLeaderboard, judge_leaderboard
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.records import Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 NOTE = (
     "Judges share a rank where the data cannot tell them apart: permutation tests on the samples that all of them scored, "

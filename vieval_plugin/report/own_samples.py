@@ -12,11 +12,12 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary
+from vieval_plugin.meta_evaluation.observations import Observation, Summary
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
 from vieval_plugin.run.evaluate import OWN
+from vieval_plugin.stats.options import StatisticsOptions
 
 _GENERATORS, _JUDGES = OfGenerators(), ByImageModel()
 

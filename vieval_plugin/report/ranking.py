@@ -13,13 +13,13 @@ from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, rank_c
 from vieval_plugin.meta_evaluation.corrected_means import CorrectedGenerator, corrected_generators
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, rank_generators
 from vieval_plugin.meta_evaluation.judge_comparison import LEVEL
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.ranking_tables import contest_tables, corrected_tables, long_tables, ranking_tables
 from vieval_plugin.report.rated import rated_runs
 from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.results.runs import Results
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.tables import text_table
 
 FILES = (

@@ -90,7 +90,7 @@ def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iter
         grouped[identity.benchmark, source][identity.part].append(judged)
     # a replay of several judges from the logs of one leaves the others wholly missing: nothing to report
     held = {key: by_part for key, by_part in grouped.items() if not _nothing_recorded(by_part)} or grouped
-    cautioned = [name for name, spec in judge_registry.judges().items() if spec.drawings_only]
+    cautioned = [name for name, spec in judge_registry.judges().items() if spec.training_benchmarks]
     labels = {
         benchmark: labels_of([source for of, source in held if of == benchmark], cautioned)
         for benchmark in dict.fromkeys(benchmark for benchmark, _ in held)

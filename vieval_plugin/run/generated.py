@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vieval_plugin.benchmarks.loading.conditions import GIVEN
 from vieval_plugin.config import Config
-from vieval_plugin.judges.protocol import Image, Sample, Status, Verdict
+from vieval_plugin.judges.protocol import CONDITION_ROLES, Image, Sample, Status, Verdict
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import Made, Provenance, Unjudged, fingerprint, made_json, response_json
 from vieval_plugin.run.evaluate import outcomes_of
@@ -210,7 +209,7 @@ def prompt_of(conditions: Sample) -> str:
 
 def given_images(conditions: Sample) -> list[Image]:
     """The images that a generator is shown, in order."""
-    return [conditions.images[role] for role in GIVEN if role in conditions.images]
+    return [conditions.images[role] for role in CONDITION_ROLES if role in conditions.images]
 
 
 def on_disk(conditions: Sample, folder: Path) -> Sample:

@@ -23,7 +23,7 @@ from vieval_plugin.run.jobs import Apart, Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
 from vieval_plugin.run.scheduler import Outcome, run_concurrently, run_in_waves
-from vieval_plugin.run.warnings import caution
+from vieval_plugin.run.warnings import warn_of_unlike_images
 
 
 def judge_in_waves(
@@ -41,7 +41,7 @@ def judge_in_waves(
 
     VievalError when the run cannot go on.
     """
-    caution(jobs)
+    warn_of_unlike_images(jobs)
     apart = Apart(jobs)
 
     def ask(asked: list[tuple[int, Ask]]) -> list[Reply]:
@@ -89,7 +89,7 @@ async def judge_with(
 ) -> None:
     """`judge_each` by a router that is open already."""
     apart = Apart(whole := tuple(jobs))
-    caution(whole)
+    warn_of_unlike_images(whole)
     programs = (job.judge.program(job.judged) for job in apart.jobs)
 
     def ended(number: int, outcome: Outcome) -> None:

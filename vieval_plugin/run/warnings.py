@@ -1,4 +1,4 @@
-"""What is said before a run whose judge knows nothing but drawings and is shown something else."""
+"""Warnings before a run."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.text.escaping import say
 
 
-def caution(jobs: Sequence[Job]) -> None:
-    """One line a judge that was trained on drawings only and is given images that are none of ours."""
-    drawn = {name for name, one in benchmark_registry.benchmarks().items() if one.drawn}
-    strange = Counter(
-        job.judge.spec.name for job in jobs if job.judge.spec.drawings_only and job.judged.id.benchmark not in drawn
+def warn_of_unlike_images(jobs: Sequence[Job]) -> None:
+    """Print a line for each judge that was trained on drawings and is given other images."""
+    unlike = Counter(
+        spec.name
+        for spec, benchmark in ((job.judge.spec, job.judged.id.benchmark) for job in jobs)
+        if spec.training_benchmarks and not benchmark.startswith(spec.training_benchmarks)
     )
-    for judge, number in strange.items():
+    for judge, number in unlike.items():
         say(
             f"vieval: {judge} was trained on drawings only: what it says of other images ({number} here) means little",
             file=sys.stderr,

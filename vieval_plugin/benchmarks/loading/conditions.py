@@ -9,11 +9,8 @@ from pathlib import Path
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.protocol import Sample, SampleId
+from vieval_plugin.judges.protocol import CONDITION_ROLES, Sample, SampleId
 from vieval_plugin.meta_evaluation.generators import OfGenerators
-
-GIVEN = ("source", "mask", "subject", "control", "concepts")
-"""The images of a sample that its generator was given, in the order in which a generator is shown them."""
 
 
 def generating(
@@ -76,7 +73,7 @@ def conditions_of(samples: Sequence[Judged], benchmark: str) -> list[Sample]:
         replace(
             sample,
             id=SampleId(benchmark, sample.id.part, "", sample.id.uid),
-            images={role: sample.images[role] for role in GIVEN if role in sample.images},
+            images={role: sample.images[role] for role in CONDITION_ROLES if role in sample.images},
             ratings={},
             annotations={},
             place=(),

@@ -31,7 +31,7 @@ BENCHMARK = Benchmark(
     source="drawn by VIEval",
     licence=LICENCE,
     trainable=True,
-    drawn=True,
+    synthetic=True,
     note="Synthetic: images drawn by VIEval with known defects, ratings that follow from them. No human rated these.",
 )
 

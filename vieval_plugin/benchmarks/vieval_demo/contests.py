@@ -77,6 +77,6 @@ CONTESTS = Benchmark(
     source="drawn by VIEval",
     licence=LICENCE,
     trainable=True,
-    drawn=True,
+    synthetic=True,
     note="Synthetic: images drawn by VIEval with known defects, votes that follow from them. No human voted on these.",
 )

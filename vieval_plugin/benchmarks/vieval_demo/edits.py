@@ -71,6 +71,6 @@ EDITS = Benchmark(
     source="drawn by VIEval",
     licence=LICENCE,
     trainable=False,
-    drawn=True,
+    synthetic=True,
     note="Synthetic: edits drawn by VIEval one after the other, rated by how many of those asked for were made.",
 )

@@ -56,6 +56,6 @@ UNSEEN = Benchmark(
     source="drawn by VIEval",
     licence="Apache-2.0; photographs of scikit-image, whose terms its file data/README.txt states",
     trainable=False,
-    drawn=True,
+    synthetic=True,
     note="Synthetic: images drawn by VIEval with defects of kinds that no judge of ours was trained on, ratings that follow from them. No human rated these.",
 )

@@ -23,7 +23,7 @@ from vieval_plugin.hosts.shutdown import tell, vieval_errors
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.meta_evaluation.generator_means import by_prompt, with_place
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary, observe
+from vieval_plugin.meta_evaluation.observations import Observation, Summary, observe
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.records import Provenance, conditions_json
 from vieval_plugin.results.documents import read_record, read_response
@@ -48,6 +48,7 @@ from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.summary import failures
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.escaping import say
 
 GENERATE = "vieval_generate"

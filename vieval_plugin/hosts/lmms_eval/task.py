@@ -21,10 +21,11 @@ from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.hosts.task_data import as_rated, rating_of, samples_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.meta_evaluation.metrics import higher_is_better, names
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, Summary, observe
+from vieval_plugin.meta_evaluation.observations import Observation, Summary, observe
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.records import target_json
 from vieval_plugin.results.documents import read_record
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.tasks import Task
 
 REQUEST_TYPE = "vieval_judge"

@@ -64,7 +64,7 @@ def plain_tasks() -> list[Task | TaskGroup]:
 def _is_plain(row: TaskRow) -> bool:
     benchmark = benchmark_registry.benchmark(row.benchmark)
     variant = row.variant or row.subset or row.setting
-    return not (variant or benchmark.generates or benchmark.drawn or judge_registry.judge(row.judge).pack is None)
+    return not (variant or benchmark.generates or benchmark.synthetic or judge_registry.judge(row.judge).pack is None)
 
 
 def _yaml(config: Mapping[str, Any]) -> str:

@@ -15,10 +15,10 @@ from vieval_plugin.meta_evaluation.judge_comparison import (
     JudgeComparison,
     compare_judges,
 )
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import Record, Run
 from vieval_plugin.report.headlines.costs import SET_APART, Cost, cost_of
 from vieval_plugin.stats.comparison import PairedComparison
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 
 MOST_RANKED = 6

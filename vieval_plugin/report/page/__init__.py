@@ -18,7 +18,6 @@ from tqdm import tqdm
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.meta_evaluation.headline import Breakdown, HeadlineNumber
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.meta_evaluation.tables import Table, Tables
 from vieval_plugin.records import Run
 from vieval_plugin.report.headlines.leaderboards import Board
@@ -31,6 +30,7 @@ from vieval_plugin.report.page.glossary import GLOSSARY
 from vieval_plugin.report.page.scatters import ScatterRow, scatter_rows
 from vieval_plugin.report.page.thumbnails import Thumbnails
 from vieval_plugin.report.page.tiles import Card, Samples, ShownVerdict, card_of
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, template
 
 MOST_ROWS = 10_000

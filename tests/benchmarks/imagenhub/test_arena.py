@@ -14,10 +14,10 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import lacking
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions
 from vieval_plugin.records import Run, response_json, target_json
 from vieval_plugin.results import replay
 from vieval_plugin.results.documents import read_record
+from vieval_plugin.stats.options import StatisticsOptions
 
 BENCHMARK = arena.BENCHMARK
 INFO = task_info("tie")

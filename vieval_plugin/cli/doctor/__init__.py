@@ -21,7 +21,7 @@ def add(commands: Commands) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.cli.checks import examine, listed_model
+    from vieval_plugin.cli.doctor.checks import examine, listed_model
     from vieval_plugin.config import Backbone
     from vieval_plugin.errors import VievalError
     from vieval_plugin.text.escaping import say

@@ -13,9 +13,10 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import adiee, pairwise, viescore
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.spec import lacking
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions
+from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.printed import printed_tables
 from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.stats.options import StatisticsOptions
 
 POINTS, PAIRS = benchmark_registry.benchmark("aurora_bench"), benchmark_registry.benchmark("aurora_bench_pairs")
 EDITS = benchmark_registry.benchmark("generate_aurora_bench")

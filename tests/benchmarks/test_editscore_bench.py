@@ -13,8 +13,9 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.spec import lacking
-from vieval_plugin.meta_evaluation.observations import Contested, Observation, StatisticsOptions
+from vieval_plugin.meta_evaluation.observations import Contested, Observation
 from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.stats.options import StatisticsOptions
 
 BENCHMARK = editscore_bench.BENCHMARK
 

@@ -15,9 +15,10 @@ from vieval_plugin.judges import viescore, vqascore
 from vieval_plugin.judges.protocol import Status, Verdict
 from vieval_plugin.judges.spec import lacking
 from vieval_plugin.meta_evaluation.judge_comparison import compare_judges
-from vieval_plugin.meta_evaluation.observations import StatisticsOptions, observe
+from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.stats.options import StatisticsOptions
 
 BENCHMARK = agiqa3k.BENCHMARK
 OPTIONS = StatisticsOptions(draws=20)

@@ -1,0 +1,1 @@
+"""Replies kept on disk, so that nothing already answered is asked again."""

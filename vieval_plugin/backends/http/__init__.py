@@ -1,0 +1,1 @@
+"""Chats, likelihoods and scores through servers."""

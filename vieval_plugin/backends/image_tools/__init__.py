@@ -1,0 +1,1 @@
+"""Tools that agentic judges call on images."""

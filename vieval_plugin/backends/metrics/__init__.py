@@ -1,0 +1,1 @@
+"""Numbers measured on images: by arithmetic on pixels, and by networks."""

@@ -1,0 +1,1 @@
+"""Prompt packs from the authors' own wording, a module a judge."""

@@ -1,0 +1,1 @@
+"""Files and images as bytes."""

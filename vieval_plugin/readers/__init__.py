@@ -1,0 +1,1 @@
+"""Rows of files that people bring, as samples and contests."""

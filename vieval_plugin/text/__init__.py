@@ -1,0 +1,1 @@
+"""Text of others: made safe, redacted, laid out and parsed within limits."""
