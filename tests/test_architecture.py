@@ -153,6 +153,8 @@ def test_judges_and_benchmarks_are_named_where_they_are_described():
         # what a judge is audited on unless told otherwise
         (PACKAGE / "cli" / "audit.py", "vieval_demo"),
         (PACKAGE / "cli" / "audit.py", "vieval_demo_contests"),
+        # the benchmarks that its training data are like
+        (JUDGES / "vieval_small.py", "vieval_demo"),
         (PACKAGE / "hosts" / "vlmevalkit" / "generation.py", "viescore"),
         # the statistic of that name
         (PACKAGE / "meta_evaluation" / "label_statistics.py", "pairwise"),

@@ -14,7 +14,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import viescore, vqascore
 from vieval_plugin.judges.protocol import Status, Verdict
 from vieval_plugin.judges.spec import lacking
-from vieval_plugin.meta_evaluation.judge_comparison import compare_judges
+from vieval_plugin.meta_evaluation.comparison import compare_systems
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.records import Provenance, Record, Run
@@ -146,13 +146,13 @@ def test_judges_are_compared_by_aspect_those_of_one_score_in_all(tmp_path):
     both = Run("both", "agiqa3k", "both", ("SC", "PQ"), {"all": records(samples, right, ("SC", "PQ"))})
     one = Run("one", "agiqa3k", "one", ("SC",), {"all": records(samples, [row[:1] for row in right], ("SC",))}, True)
     compared = BENCHMARK.report.compared("agiqa3k", ("all",), [both, one], OPTIONS)
-    assert [(c.aspect, c.statistic.split("'")[0], c.used) for c in compared] == [
+    assert [(c.aspect, c.statistic.split("'")[0], c.pair(0, 1).n) for c in compared] == [
         ("SC", "Spearman", 20),
         ("SC", "Pearson", 20),
         ("PQ", "Spearman", 20),
         ("PQ", "Pearson", 20),
     ]
-    differences = [compare_judges(c, "agiqa3k", OPTIONS).pairs[0].found.difference for c in compared]
+    differences = [compare_systems(c, "agiqa3k", OPTIONS).pairs[0].better_first().result.difference for c in compared]
     assert differences[0] == pytest.approx(0)
     assert differences[2] == pytest.approx(0.5, abs=0.01)
 

@@ -69,37 +69,37 @@ def test_judges_are_ranked_and_their_differences_tested(tmp_path: Path, capsys: 
     given = [judged(tmp_path, "poor", poor), judged(tmp_path, "right", right), judged(tmp_path, "alike", right)]
     shown = compare(capsys, *given, "--draws", 300, "--seed", 7, "--out", tmp_path / "out")
     lines = shown.splitlines()
-    assert lines[0] == (
-        "vieval_demo/tie, SC: Spearman's correlation with people, Fisher's average over image models; "
-        "80 samples that all of them scored"
-    )
-    table = [line.split() for line in lines[3:6]]
-    assert [row[:2] for row in table] == [["1", "alike"], ["1", "right"], ["3", "poor"]]
-    assert [row[3:] for row in table] == [["80", "0"]] * 3
-    assert re.search(r"^alike - right +0\.0000 \[0\.0000, 0\.0000\] +1 +1$", shown, re.MULTILINE)
-    assert "300 bootstrap draws" in shown
+    assert lines[:2] == [
+        "vieval_demo/tie, SC: alike is significantly better than poor; right is significantly better than poor",
+        "Spearman's correlation with people, Fisher's average over image models; Holm over 3 pairs",
+    ]
+    table = [line.split() for line in lines[4:7]]
+    assert sorted(row[:2] for row in table) == [["1-2", "alike"], ["1-2", "right"], ["3", "poor"]]
+    assert [row[3:] for row in table] == [["80"]] * 3
+    assert re.search(r"^alike - right +80 +0\.0000 \[0\.0000, 0\.0000\] +1\.000 +1\.000$", shown, re.MULTILINE)
+    assert "300 bootstrap resamples" in shown
     assert "Seed 7." in shown
-    assert "the family, which is all pairs of one table" in shown
+    assert "the family, which is all pairs of ranked judges of one table" in shown
 
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
     pairs = read(tmp_path / "out" / "comparison_pairs.csv")
-    assert [(row["first"], row["second"]) for row in pairs] == [
+    assert [(row["better"], row["worse"]) for row in pairs] == [
         ("alike", "poor"),
         ("alike", "right"),
-        ("poor", "right"),
+        ("right", "poor"),
     ]
-    assert [float(row["p_holm"]) for row in pairs] == pytest.approx([3 / 301, 1, 3 / 301], abs=1e-5)
+    assert [float(row["p_holm"]) for row in pairs] == pytest.approx([3 / 10_001, 1, 3 / 10_001], abs=1e-5)
     text = (tmp_path / "out" / "comparison.json").read_text()
     document = json.loads(text, parse_constant=pytest.fail)
     assert (document["draws"], document["seed"], document["failures"]) == (300, 7, "drop")
     [[found]] = [one["comparisons"] for one in document["benchmarks"]]
-    assert (found["pairs"][0]["first"], found["pairs"][0]["second"]) == ("alike", "poor")
+    assert (found["pairs"][0]["better"], found["pairs"][0]["worse"]) == ("alike", "poor")
     values = {one["judge"]: one["value"] for one in found["judges"]}
     for row, pair in zip(pairs, found["pairs"], strict=True):
-        assert pair["difference"] == pytest.approx(values[pair["first"]] - values[pair["second"]])
+        assert pair["difference"] == pytest.approx(values[pair["better"]] - values[pair["worse"]])
         assert float(row["difference"]) == pytest.approx(pair["difference"], abs=1e-5)
         assert pair["ci_low"] <= pair["difference"] <= pair["ci_high"]
-        assert pair["different"] == (pair["p_holm"] <= 0.05)
+        assert pair["significant"] == (pair["p_holm"] <= 0.05)
 
 
 def test_the_same_command_prints_the_same_and_another_seed_does_not(
@@ -118,17 +118,19 @@ def test_draws_seed_and_policy_are_those_of_the_options(
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
     failing = judged(tmp_path, "failing", lambda n, people: None if n < 20 else right(n, people))
     shown = compare(capsys, failing, judged(tmp_path, "right", right))
-    assert "80 samples that all of them scored" in shown
-    assert "Failed verdicts: worst; of a contest a missing answer is wrong. Intervals: 95%, 50 bootstrap draws" in shown
+    assert re.search(r"^right - failing +80 ", shown, re.MULTILINE)
+    assert "Failed verdicts: worst; of a contest a missing answer is wrong." in shown
+    assert "Intervals: 95%, 50 bootstrap resamples" in shown
     assert "Seed 9." in shown
 
 
-def test_what_one_judge_failed_on_counts_for_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_one_judge_failed_on_counts_for_neither_of_the_pair(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     failing = judged(tmp_path, "failing", lambda n, people: None if n < 20 else right(n, people))
     shown = compare(capsys, failing, judged(tmp_path, "poor", poor), "--draws", 50)
-    assert "; 60 samples that all of them scored" in shown
-    assert re.search(r"^2 +poor +[-.0-9]+ +80 +20$", shown, re.MULTILINE)
-    assert "warning: the judges' own numbers of samples differ by more than 5% (failing 60, poor 80)" in shown
+    assert re.search(r"^failing - poor +60 ", shown, re.MULTILINE)
+    assert re.search(r"^2 +poor +[-.0-9]+ +80$", shown, re.MULTILINE)
 
 
 def test_one_result_needs_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,7 +145,7 @@ def test_each_benchmark_is_for_itself(tmp_path: Path, capsys: pytest.CaptureFixt
     given = [judged(tmp_path, "right", right), judged(tmp_path, "poor", poor)]
     shown = compare(capsys, *given, judged(tmp_path, "elsewhere", right, "imagenhub"), "--draws", 20)
     assert "imagenhub: two judges are needed, and there is elsewhere" in shown
-    assert "vieval_demo/tie, SC: Spearman" in shown
+    assert "vieval_demo/tie, SC: right is significantly better than poor" in shown
 
 
 def test_nothing_in_common_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,20 +154,20 @@ def test_nothing_in_common_is_one_line(tmp_path: Path, capsys: pytest.CaptureFix
         judged(tmp_path, "odd", lambda n, people: None if n // 2 % 2 else right(n, people)),
     ]
     shown = compare(capsys, *given, "--out", tmp_path / "out")
-    assert shown.splitlines()[0] == "vieval_demo, SC: no samples that all of these judges scored: even, odd"
-    assert [row["why_not"] for row in read(tmp_path / "out" / "comparison_judges.csv")] == [
-        "no samples that all of these judges scored: even, odd"
-    ] * 2
+    reason = "no two of these judges have samples in common that a test can use"
+    assert shown.splitlines()[0] == f"vieval_demo/tie, SC: {reason}"
+    assert [row["why_not"] for row in read(tmp_path / "out" / "comparison_judges.csv")] == [reason] * 2
 
 
 def test_a_judge_without_a_rank_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = [judged(tmp_path, n, s) for n, s in (("poor", poor), ("right", right), ("flat", lambda *_: 0.5))]
+    few = judged(tmp_path, "few", lambda n, people: None if n < 56 else right(n, people))
+    given = [judged(tmp_path, "poor", poor), judged(tmp_path, "right", right), few]
     shown = compare(capsys, *given, "--draws", 20, "--out", tmp_path / "out")
-    assert re.search(r"^- +flat +undefined for every image model \(flat is constant\) +80$", shown, re.MULTILINE)
-    assert "flat" not in shown.partition("difference")[2]
+    assert re.search(r"^ +few +[.0-9]+ +24 +a score for 24 of 80 samples$", shown, re.MULTILINE)
+    assert re.search(r"^few - poor +24 ", shown, re.MULTILINE)
     document = json.loads((tmp_path / "out" / "comparison.json").read_text(), parse_constant=pytest.fail)
-    flat = document["benchmarks"][0]["comparisons"][0]["judges"][-1]
-    assert (flat["judge"], flat["rank"], flat["value"]) == ("flat", None, None)
+    last = document["benchmarks"][0]["comparisons"][0]["judges"][-1]
+    assert (last["judge"], last["ranks"], last["why_not"]) == ("few", None, "a score for 24 of 80 samples")
 
 
 def test_names_that_others_chose_steer_no_terminal_and_no_spreadsheet(
@@ -175,7 +177,7 @@ def test_names_that_others_chose_steer_no_terminal_and_no_spreadsheet(
     shown = compare(capsys, *given, "--draws", 20, "--out", tmp_path / "out")
     assert "\x1b" not in shown
     assert "\\x1b[31m" in shown
-    assert read(tmp_path / "out" / "comparison_pairs.csv")[0]["first"].startswith("'=1+1\\x1b")
+    assert read(tmp_path / "out" / "comparison_pairs.csv")[0]["better"].startswith("'=1+1\\x1b")
 
 
 @pytest.mark.parametrize("wrong", [("--draws", "0"), ("--draws", "many"), ("--seed", "-1"), ("--seed", "1.5")])
@@ -218,14 +220,14 @@ def test_gpt4v_is_worse_with_an_example(gpt4v: list[Path], tmp_path: Path, capsy
     parts = "cig, mcic, mie, sdie, sdig, tie, tig"
     for aspect in ("SC", "PQ", "O"):
         assert (
-            f"imagenhub, {aspect}: Spearman's correlation with people, Fisher's average over image models and parts "
-            f"({parts}); 2497 samples that all of them scored"
+            f"imagenhub, {aspect}: gpt4v_0shot is significantly better than gpt4v_1shot\nSpearman's correlation with people, "
+            f"Fisher's average over image models and parts ({parts}); Holm over 1 pair\n"
         ) in shown
-    assert shown.count("(gpt4v_0shot 4490, gpt4v_1shot 2644)") == 3
+    assert len(re.findall(r"^gpt4v_0shot - gpt4v_1shot +2497 ", shown, re.MULTILINE)) == 3
     rows = read(tmp_path / "comparison_pairs.csv")
     assert [row["aspect"] for row in rows] == ["SC", "PQ", "O"]
     for row in rows:
-        assert (row["first"], row["second"]) == ("gpt4v_0shot", "gpt4v_1shot")
+        assert (row["better"], row["worse"], row["n"]) == ("gpt4v_0shot", "gpt4v_1shot", "2497")
         assert 0 < float(row["ci_low"]) < float(row["difference"]) < float(row["ci_high"])
         assert 0 < float(row["p"]) == float(row["p_holm"]) < 0.05
 
@@ -240,7 +242,5 @@ def test_gpt4v_against_itself_is_no_different_and_has_its_reports_values(
     compare(capsys, gpt4v[0], tmp_path / "again", "--draws", 50, "--out", tmp_path)
     judges, pairs = (read(tmp_path / f"comparison_{what}.csv") for what in ("judges", "pairs"))
     assert [round(float(row["value"]), 3) for row in judges] == [0.416, 0.416, 0.345, 0.345, 0.364, 0.364]
-    assert {(row["rank"], row["own_n"], row["used_n"], row["left_out_n"]) for row in judges} == {
-        ("1", "4490", "4490", "0")
-    }
+    assert {(row["rank"], row["n"]) for row in judges} == {("1-2", "4490")}
     assert {tuple(row[n] for n in ("difference", "ci_low", "ci_high", "p")) for row in pairs} == {("0", "0", "0", "1")}

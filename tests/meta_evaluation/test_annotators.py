@@ -16,7 +16,7 @@ from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation import metrics
 from vieval_plugin.meta_evaluation.annotator_agreement import (
-    Comparison,
+    AnnotatorCorrelation,
     among_themselves,
     annotator_agreement,
     comparisons,
@@ -81,7 +81,7 @@ def test_correlations_are_scipys_with_each_annotator_and_with_their_mean(thirty,
 
 def test_intervals_follow_from_the_seed(thirty):
     rows, _, _ = thirty
-    wanted = (Comparison("overall", "avg", "spearman"),)
+    wanted = (AnnotatorCorrelation("overall", "avg", "spearman"),)
 
     def low(seed):
         return compare(rows, ("O",), wanted, StatisticsOptions("drop", 50, seed)).estimates[str(wanted[0])].low
@@ -92,7 +92,7 @@ def test_intervals_follow_from_the_seed(thirty):
 def test_a_judge_without_o_is_compared_by_sc_and_one_with_o_by_nothing_else():
     rows = tuple(observation(str(i), {"O": (i, i, i)}, {"SC": (3 - i) / 10, "O": i / 10}) for i in range(4))
     partial = (*rows, observation("4", {"O": (9, 9, 9)}, {"SC": 0.0}, Status.PARSE_FAILURE))
-    wanted = (Comparison("overall", "1", "spearman"),)
+    wanted = (AnnotatorCorrelation("overall", "1", "spearman"),)
     by_o = compare(partial, ("SC", "PQ", "O"), wanted)
     assert (by_o.estimates[str(wanted[0])].value, by_o.scored, by_o.total) == (1.0, 4, 5)
     by_sc = compare(rows, ("SC",), wanted)
@@ -122,7 +122,7 @@ GAPPED = tuple(observation(str(i), {"O": given}, {"O": score}) for i, (given, sc
 )
 @pytest.mark.parametrize("kind", ["spearman", "kendall"])
 def test_a_missing_rating_is_left_out_or_filled_by_the_other_raters(options, annotator, rated, judged, kind):
-    wanted = (Comparison("overall", annotator, kind),)
+    wanted = (AnnotatorCorrelation("overall", annotator, kind),)
     found = compare(GAPPED, ("O",), wanted, options).estimates[str(wanted[0])]
     assert found.value == pytest.approx(direct(judged, rated, kind), abs=1e-12)
 
@@ -142,7 +142,7 @@ def test_annotators_agree_with_the_mean_of_all_and_with_that_of_the_others(thirt
     for number in (1, 2, 3):
         own, others = rated["O"][number - 1], np.delete(rated["O"], number - 1, axis=0)
         for kind in ("spearman", "kendall"):
-            wanted = Comparison("overall", str(number), kind)
+            wanted = AnnotatorCorrelation("overall", str(number), kind)
             with_all = among_themselves(rows, REPORT, wanted, False, "b/t", OPTIONS)
             with_others = among_themselves(rows, REPORT, wanted, True, "b/t", OPTIONS)
             assert with_all.value == pytest.approx(direct(own, rated["O"].mean(axis=0).round(9), kind), abs=1e-12)

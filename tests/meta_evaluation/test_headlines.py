@@ -67,9 +67,9 @@ def test_of_rated_images_it_is_what_the_tables_have_by_the_aspect_that_most_judg
     assert first.references[0].value < 0.9
     assert first.references[1].value == 0
     assert first.breakdowns["kind"]["tie"][0].value == of(first, "both").value
-    compared = first.compared(["one", "both"])
+    compared = first.compared()
     assert compared.aspect == "SC"
-    assert compared.used == 20
+    assert compared.pair(0, 1).n == 20
 
 
 def test_of_votes_it_is_the_accuracy_over_all_parts_beside_the_best_constant():
@@ -95,7 +95,7 @@ def test_of_labels_it_is_the_first_statistic_and_one_without_a_test_says_so():
     [headline] = made.headlines
     assert of(headline, "judge").value == made.cells[Key("statistics", "p", "", "judge", "auroc", "SC")] == 1
     assert headline.references[0].value == 0.5
-    assert "no paired test" in headline.compared(["judge"]).why
+    assert "no paired test" in headline.compared().untestable
 
 
 def test_of_annotators_it_is_the_correlation_with_their_mean_beside_what_they_reach_themselves():
@@ -119,7 +119,7 @@ def test_of_annotators_it_is_the_correlation_with_their_mean_beside_what_they_re
         for n in (1, 2, 3)
     ]
     assert ceiling.value == pytest.approx(sum(each) / 3)
-    assert headline.compared(["judge"]).used == 20
+    assert headline.compared().pair(0, 0).n == 20
 
 
 def test_of_generators_it_is_the_mean_over_prompts_of_what_each_judge_says():
@@ -132,7 +132,7 @@ def test_of_generators_it_is_the_mean_over_prompts_of_what_each_judge_says():
     [headline] = made.headlines
     assert (headline.aspect, headline.entrant, headline.judge) == ("O", "generator", "judge")
     assert {one.label: one.value for one in headline.numbers} == pytest.approx({"good": 0.85, "bad": 0.25})
-    pair = headline.compared(["good", "bad"]).pair(0, 1)
-    assert pair.estimates() == pytest.approx((0.85, 0.25))
+    pair = headline.compared().pair(0, 1)
+    assert pair.statistic.estimates() == pytest.approx((0.85, 0.25))
     assert not headline.references
     assert not any(math.isnan(one.low) for one in headline.numbers)

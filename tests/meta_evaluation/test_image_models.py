@@ -110,13 +110,33 @@ def test_policies_fill_what_failed_and_say_nothing_of_what_is_missing():
     )
 
 
-def test_a_constant_judge_is_undefined_with_a_reason_and_left_out():
+def test_an_image_model_of_which_all_scores_are_the_same_counts_as_0_but_in_the_papers_average():
     rows = constant(observations(), "B")
     found = summarise(rows).aspects["SC"]
     alone = summarise(tuple(o for o in rows if o.image_model == "A")).aspects["SC"]
-    assert found.fisher == pytest.approx(alone.fisher)
+    assert found.fisher == pytest.approx(np.tanh(np.arctanh(alone.fisher) / 2))
+    assert found.low < found.fisher < found.high < alone.high
     assert found.paper == pytest.approx(alone.paper)
-    assert found.reasons == ("B: the judge is constant",)
+    assert (found.reasons, found.constant) == ((), ("B: the judge is constant",))
+    assert str(found.coverage) == ""
+
+
+def test_an_image_model_with_few_samples_or_constant_people_has_no_value_and_is_listed():
+    rows = observations()
+    flat = tuple(
+        replace(o, ratings=(("SC", (0.5,) * len(dict(o.ratings)["SC"])),)) if o.image_model == "A" else o for o in rows
+    )
+    found = summarise(flat).aspects["SC"]
+    alone = summarise(tuple(o for o in rows if o.image_model == "B")).aspects["SC"]
+    assert found.fisher == pytest.approx(alone.fisher)
+    assert found.reasons == ("A: the human mean is constant",)
+    assert str(found.coverage) == "1 of 2 image models"
+    few = tuple(o for o in rows if o.image_model == "B" or int(o.uid[1:]) < 9)
+    found = summarise(few).aspects["SC"]
+    assert found.fisher == pytest.approx(alone.fisher)
+    assert found.reasons == ("A: 9 samples, 10 are needed",)
+    assert found.paper == pytest.approx(summarise(few).aspects["SC"].paper)
+    assert abs(found.paper - alone.paper) > 1e-6
 
 
 def test_groups_average_over_tasks_with_an_interval_of_their_own():
@@ -147,7 +167,7 @@ def test_a_judge_of_what_people_did_not_rate_agrees_with_nobody():
     found = ByImageModel().summarise(rows, Rating(("SC", "style")), "b", "t", OPTIONS)
     assert found.aspects["SC"].count == 80
     assert found.aspects["style"].count == 0
-    assert found.aspects["style"].reasons[0] == "A: 0 pairs, two or more are needed"
+    assert found.aspects["style"].reasons[0] == "A: 0 samples, 10 are needed"
 
 
 def test_human_agreement_of_identical_raters_is_nearly_one():
@@ -160,10 +180,10 @@ def test_human_agreement_of_identical_raters_is_nearly_one():
 
 def test_an_undefined_cell_says_why_beside_it():
     made, named = tables(run(constant(observations(models=("A",)), "A")))
-    why = "undefined (the judge is constant: A)"
+    shown = {"corrected": "0.000 [0.000, 0.000]", "table": "undefined (the judge is constant: A)"}
     for name in ("corrected_all", "corrected_tasks", "table_1", "table_2_3"):
         [row] = [row for row in named[name].rows if row[1] == "mine"]
-        assert row[-3:] == (why,) * 3, name
+        assert row[-3:] == (shown[name.partition("_")[0]],) * 3, name
     assert [row[3:] for row in named["table_6"].rows] == [("undefined (the judge is constant)",) * 3]
     assert named["table_5"].rows[0][-1] == "undefined (1 pairs, two or more are needed)"
     assert made.reasons[Key("T6", "t", "A", "mine", "spearman", "SC")] == "the judge is constant"
@@ -172,7 +192,7 @@ def test_an_undefined_cell_says_why_beside_it():
 
 def test_what_averages_leave_out_is_listed_with_the_reason():
     _, named = tables(run(constant(observations(models=("A", "B", "C")), "B")))
-    assert named["left_out"].rows == (("t", "mine", "SC, PQ, O", "B", "the judge is constant"),)
+    assert named["left_out"].rows == (("t", "mine", "SC, PQ, O", "B", "the judge is constant, which counts as 0"),)
     assert "undefined" not in str(named["table_1"].rows)
     _, complete = tables(run(observations()))
     assert "left_out" not in complete

@@ -88,11 +88,15 @@ def test_every_name_has_a_value_of_a_summary_and_of_the_whole(report: str) -> No
 
 
 def test_an_undefined_number_is_none_and_its_reason_a_remark() -> None:
-    rows = tuple(Observation("m", str(i), (("SC", (float(i),)),), (("SC", 0.5),), Status.OK) for i in range(4))
+    rows = tuple(Observation("m", str(i), (("SC", (float(i),)),), (("SC", 0.5),), Status.OK) for i in range(12))
     found = ByImageModel().summarise(rows, Rating(("SC",)), "b", "t", StatisticsOptions("worst", draws=10, seed=2))
-    assert metrics.value(found, "SC_fisher") is None
+    assert metrics.value(found, "SC_paper") is None
+    assert metrics.value(found, "SC_fisher") == 0
     remarks = metrics.value(found, "remarks")
-    assert remarks == "failures: worst; 10 draws; seed 2; undefined: SC m: the judge is constant"
+    assert remarks == "failures: worst; 10 draws; seed 2; counted as 0: SC m: the judge is constant"
+    few = ByImageModel().summarise(rows[:4], Rating(("SC",)), "b", "t", StatisticsOptions(draws=10, seed=2))
+    assert metrics.value(few, "SC_fisher") is None
+    assert metrics.value(few, "remarks").endswith("undefined: SC m: 4 samples, 10 are needed")
     with pytest.raises(KeyError):
         metrics.value(found, "PQ_fisher")
 

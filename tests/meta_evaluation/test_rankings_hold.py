@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from vieval_plugin.meta_evaluation.comparison import (
+    CommonSamples,
+    ComparedStatistic,
+    Comparison,
+    System,
+    compare_systems,
+)
 from vieval_plugin.meta_evaluation.generator_ranking import rank_generators
-from vieval_plugin.meta_evaluation.image_model_comparison import PairedTable
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedJudge, ComparedStatistic, JudgeComparison
-from vieval_plugin.meta_evaluation.judge_leaderboard import judge_leaderboard
 from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.paired_correlations import CorrelationDifference
 
 OPTIONS = StatisticsOptions(draws=99)
 PROMPTS, MODELS = 80, 4
@@ -26,9 +31,13 @@ def judges(noises: dict[str, float], rng: np.random.Generator) -> ComparedStatis
         return people + noise * own / np.sqrt(2)
 
     groups = tuple(("tie", str(n)) for n in range(PROMPTS))
-    table = PairedTable(people, tuple(scores(noise) for noise in noises.values()), groups, ("tie",) * MODELS)
-    named = tuple(ComparedJudge(name, people.size) for name in noises)
-    return ComparedStatistic("tie", "O", "Spearman's correlation with people", named, people.size, table.pair)
+    tables = [scores(noise) for noise in noises.values()]
+
+    def pair(first: int, second: int) -> CommonSamples:
+        return CommonSamples(people.size, CorrelationDifference(tables[first], tables[second], people, groups))
+
+    systems = tuple(System(name, people.size) for name in noises)
+    return ComparedStatistic("tie", "O", "Spearman's correlation with people", systems, pair)
 
 
 def generators(means: dict[str, float], rng: np.random.Generator) -> Run:
@@ -44,12 +53,10 @@ def generators(means: dict[str, float], rng: np.random.Generator) -> Run:
     return Run("m", "own", "mine", ("O",), {"tig": rows})
 
 
-def told(found: JudgeComparison) -> tuple[bool, bool]:
+def told(found: Comparison) -> tuple[bool, bool]:
     """Whether the best is told from both others, and whether these two are not told apart."""
-    apart = {frozenset((pair.first, pair.second)): pair.different for pair in found.pairs}
-    ranks = {one.judge.label: one.rank for one in found.standings}
-    ordered = ranks["best"] == 1 and ranks["one"] != 1 and ranks["other"] != 1
-    return ordered, not apart[frozenset(("one", "other"))]
+    ordered = found.beats("best", "one") and found.beats("best", "other")
+    return ordered, not found.pair_of("one", "other").significant
 
 
 def shares(runs: int, what: str) -> tuple[int, int]:
@@ -58,7 +65,7 @@ def shares(runs: int, what: str) -> tuple[int, int]:
         rng = np.random.default_rng([18, number])
         if what == "judges":
             compared = judges({"one": 1.5, "best": 0.7, "other": 1.5}, rng)
-            [(_, one)] = judge_leaderboard({"b": [compared]}, OPTIONS).benchmarks
+            one = compare_systems(compared, "b", OPTIONS, intervals=False)
         else:
             [ranking] = rank_generators(generators({"one": 0.45, "best": 0.6, "other": 0.45}, rng), OPTIONS)
             one = ranking.comparison
@@ -77,10 +84,10 @@ def test_the_best_of_three_is_found(what: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["judges", "generators"])
 def test_two_of_equal_quality_are_called_equal(what: str) -> None:
-    ordered, equal = shares(1000, what)
-    print(f"{what}: the best told from both others in {ordered} of 1,000, the two equal ones not told apart in {equal}")
-    assert ordered >= 950
-    assert equal >= 930
+    ordered, equal = shares(300, what)
+    print(f"{what}: the best told from both others in {ordered} of 300, the two equal ones not told apart in {equal}")
+    assert ordered >= 285
+    assert equal >= 279
 
 
 def test_an_interval_is_undefined_where_its_ends_may_be_among_draws_without_a_value():

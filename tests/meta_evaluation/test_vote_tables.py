@@ -12,7 +12,7 @@ import pytest
 from tests.voted import OPTIONS, contest, run, scored, summarise, table, values, voting
 from vieval_plugin.judges.contests import RANKING
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.judge_comparison import compare_judges
+from vieval_plugin.meta_evaluation.comparison import compare_systems
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.meta_evaluation.vote_answers import VOTES
 from vieval_plugin.meta_evaluation.votes import ByVotes
@@ -136,11 +136,12 @@ def test_judges_are_compared_on_the_contests_of_both():
     assert [(one.aspect, one.statistic) for one in compared] == [
         (VOTES, f"accuracy {counted}") for counted in ("four-way", "three-way", "decisive")
     ]
-    found = compare_judges(compared[0], "b", OPTIONS)
-    standings = {one.judge.label: one for one in found.standings}
-    assert compared[0].used == 150
-    assert (standings["good"].rank, standings["bad"].rank) == (1, 2)
-    assert standings["good"].estimate == pytest.approx(values(good[:150])["votes_accuracy_four_way"])
+    found = compare_systems(compared[0], "b", OPTIONS)
+    standings = {one.system.label: one for one in found.standings}
+    assert found.pairs[0].n == 150
+    assert (standings["good"].ranks, standings["bad"].ranks) == ((1, 1), (2, 2))
+    assert standings["good"].value == pytest.approx(values(good)["votes_accuracy_four_way"])
+    assert found.pairs[0].better_first().result.first == pytest.approx(values(good[:150])["votes_accuracy_four_way"])
 
 
 # --- published judges

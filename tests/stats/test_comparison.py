@@ -23,8 +23,9 @@ from vieval_plugin.stats.comparison import (
 )
 from vieval_plugin.stats.correlation import correlation
 from vieval_plugin.stats.paired_correlations import CorrelationDifference
-from vieval_plugin.stats.ranking import holm, shared_ranks
+from vieval_plugin.stats.ranking import holm, rank_ranges
 
+ALL = 10**9
 NAN = math.nan
 ROUNDING = 1e-9
 
@@ -97,7 +98,7 @@ def test_correlations_after_every_swap_are_those_of_a_naive_computation(coeffici
     assert statistic.estimates() == pytest.approx(observed, abs=1e-12)
     assert naive[0] == pytest.approx(observed[0] - observed[1], abs=1e-12)
     exact = np.mean(np.abs(naive) >= abs(naive[0]) - ROUNDING)
-    assert permutation_p(statistic, 40_000, seed=3) == pytest.approx(exact, abs=0.01)
+    assert permutation_p(statistic, 3, 40_000, ALL) == pytest.approx(exact, abs=0.01)
 
 
 def test_cells_swapped_alone_are_those_of_a_naive_computation():
@@ -108,7 +109,7 @@ def test_cells_swapped_alone_are_those_of_a_naive_computation():
     naive = naive_swaps(*scores, "spearman", swaps)
     np.testing.assert_allclose(statistic.swapped(swaps), naive, atol=1e-10)
     exact = np.mean(~(np.abs(naive) < abs(naive[0]) - ROUNDING))  # undefined ones are hits
-    assert permutation_p(statistic, 40_000) == pytest.approx(exact, abs=0.01)
+    assert permutation_p(statistic, 0, 40_000, ALL) == pytest.approx(exact, abs=0.01)
 
 
 def test_means_after_every_swap_are_those_of_a_naive_computation():
@@ -126,8 +127,9 @@ def test_means_after_every_swap_are_those_of_a_naive_computation():
         naive.append(np.mean([one - other for one, other in pairs]))
     np.testing.assert_allclose(statistic.swapped(swaps), naive, atol=1e-12)
     exact = np.mean(np.abs(naive) >= abs(naive[0]) - ROUNDING)
-    found = compare(statistic, 40_000, seed=1)
-    assert found.p == pytest.approx(exact, abs=0.01)
+    found = compare(statistic, 200, seed=1)
+    assert permutation_p(statistic, 1, 40_000, ALL) == pytest.approx(exact, abs=0.01)
+    assert found.p == pytest.approx(exact, rel=0.6)
     assert (found.first, found.second) == pytest.approx((7 / 9, 3 / 9), abs=1e-12)
     assert found.difference == pytest.approx(naive[0])
 
@@ -137,25 +139,35 @@ def test_p_counts_hits_and_adds_one_to_both():
     rng = np.random.default_rng([5, 1])
     swaps = rng.random((999, 3)) < 0.5
     hits = sum(abs(3 - 2 * swap.sum()) >= 3 for swap in swaps)
-    assert permutation_p(statistic, 999, seed=5) == (1 + hits) / 1000
-    assert permutation_p(statistic, 0) == 1
+    assert permutation_p(statistic, 5, 999, ALL) == (1 + hits) / 1000
+    assert permutation_p(statistic, permutations=0) == 1
+
+
+def test_sampling_stops_at_so_many_exceedances_and_p_is_their_share() -> None:
+    statistic = MeanDifference([1, 1, 1], [0, 0, 0], "abc")
+    swaps = np.random.default_rng([5, 1]).random((10_000, 3)) < 0.5
+    exceeding = np.flatnonzero(np.abs(3 - 2 * swaps.sum(axis=1)) >= 3)
+    for exceedances in (1, 2, 20, 300):
+        assert permutation_p(statistic, 5, exceedances=exceedances) == exceedances / (exceeding[exceedances - 1] + 1)
 
 
 def test_differences_that_are_equal_but_for_rounding_are_hits():
     # 0.1 + 0.2 is not 0.3: in floating point the swaps of a difference of 0 are of the size of 1e-17
     statistic = MeanDifference([0.1, 0.2, 0.0], [0.0, 0.0, 0.3], "abc")
-    assert permutation_p(statistic, 500) == 1
+    assert permutation_p(statistic, permutations=500) == 1
     tiny = MeanDifference([1e-15, 2e-15, 3e-15, 4e-15, 5e-15, 6e-15], [0.0] * 6, "abcdef")
-    assert permutation_p(tiny, 4000) == pytest.approx(2 / 64, abs=0.02)
-    assert permutation_p(MeanDifference([1, 0], [1, 0], "ab"), 50) == 1
+    assert permutation_p(tiny, 0, 4000, ALL) == pytest.approx(2 / 64, abs=0.02)
+    assert permutation_p(MeanDifference([1, 0], [1, 0], "ab"), permutations=50) == 1
 
 
 def test_memory_is_bounded_and_blocks_change_nothing(monkeypatch):
     scores = tables(rows=30)
-    wanted = {unit: permutation_p(CorrelationDifference(*scores, swapped=unit), 500) for unit in ("group", "cell")}
+    wanted = {
+        unit: permutation_p(CorrelationDifference(*scores, swapped=unit), 0, 500, ALL) for unit in ("group", "cell")
+    }
     monkeypatch.setattr(comparison, "_CELLS_AT_ONCE", 100)
     for unit, p in wanted.items():
-        assert permutation_p(CorrelationDifference(*scores, swapped=unit), 500) == p
+        assert permutation_p(CorrelationDifference(*scores, swapped=unit), 0, 500, ALL) == p
 
 
 @given(st.integers(0, 1000), st.sampled_from(["spearman", "pearson"]))
@@ -240,15 +252,16 @@ def test_rows_of_a_group_are_swapped_together():
     np.testing.assert_allclose(by_group.swapped(swaps), by_row.swapped(np.repeat(swaps, 2, axis=1)), atol=1e-12)
 
 
-def test_an_image_model_on_which_one_judge_is_constant_counts_for_neither():
+def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_and_one_on_which_people_are_for_neither():
     first, second, human = tables(rows=10, missing=False)
     first[:, 1] = 3.0
     left = [0, 2]
     statistic = CorrelationDifference(first, second, human)
     without = CorrelationDifference(first[:, left], second[:, left], human[:, left])
-    assert statistic.estimates() == without.estimates()
+    assert statistic.estimates()[0] == pytest.approx(np.tanh(np.arctanh(without.estimates()[0]) * 2 / 3))
+    assert statistic.estimates()[1] == naive_average(second, human, "spearman")
     none = np.zeros((1, 10), dtype=bool)
-    assert statistic.swapped(none)[0] == pytest.approx(without.swapped(none)[0])
+    assert statistic.swapped(none)[0] == pytest.approx(np.subtract(*statistic.estimates()))
     human[:, 1] = 1.0
     assert compare(CorrelationDifference(first, second, human), 200) == compare(without, 200)
 
@@ -312,17 +325,17 @@ def test_holm_rejects_what_the_step_down_procedure_rejects(p, level):
     assert {i for i in range(len(p)) if adjusted[i] <= level} == rejected
 
 
-def test_ranks_are_shared_where_the_data_cannot_tell():
+def test_ranks_are_ranges_where_the_data_cannot_tell():
     none = np.zeros((4, 4), dtype=bool)
-    assert shared_ranks([0.1, 0.4, 0.3, 0.2], none).tolist() == [1, 1, 1, 1]
-    assert shared_ranks([0.1, 0.4, 0.3, 0.2], ~none).tolist() == [4, 1, 2, 3]
-    chain = none.copy()  # only the first and the last of 0.4 > 0.3 > 0.2 > 0.1 can be told apart
-    chain[0, 1] = chain[1, 0] = True
-    assert shared_ranks([0.1, 0.4, 0.3, 0.2], chain).tolist() == [2, 1, 1, 1]
-    assert shared_ranks([], np.zeros((0, 0))).tolist() == []
-    for estimates, different in [([1, 2], np.triu(np.ones((2, 2)))), ([1, NAN], np.eye(2)), ([1], np.eye(2))]:
-        with pytest.raises(ValueError, match="symmetric"):
-            shared_ranks(estimates, different)
+    assert [ranks.tolist() for ranks in rank_ranges(none)] == [[1] * 4, [4] * 4]
+    assert [ranks.tolist() for ranks in rank_ranges(np.triu(~none, 1))] == [[1, 2, 3, 4]] * 2
+    chain = none.copy()
+    chain[0, 3] = True  # only the first beats the last
+    assert [ranks.tolist() for ranks in rank_ranges(chain)] == [[1, 1, 1, 2], [3, 4, 4, 4]]
+    assert [ranks.tolist() for ranks in rank_ranges(np.zeros((0, 0)))] == [[], []]
+    for beats in (np.ones((2, 2)), np.zeros((2, 3)), np.eye(2)):
+        with pytest.raises(ValueError, match="square matrix"):
+            rank_ranges(beats)
 
 
 def test_no_loop_goes_through_the_samples_for_each_of_a_thousand_swaps():
@@ -353,7 +366,7 @@ def test_size_and_power_with_clustered_data(capsys):
 
     def rejects(better, seed, swapped="group"):
         scores = clustered(np.random.default_rng([11, seed]), better)
-        return permutation_p(CorrelationDifference(*scores, swapped=swapped), 199, [12, seed]) <= 0.05
+        return permutation_p(CorrelationDifference(*scores, swapped=swapped), [12, seed], 199, ALL) <= 0.05
 
     size = sum(rejects(0.0, seed) for seed in range(1000))
     power = sum(rejects(0.3, seed) for seed in range(400)) / 400
@@ -386,7 +399,7 @@ def test_ranks_ranked_again_after_a_swap_would_say_the_same():
             pair = [[stats.spearmanr(each[:, m], h[:, m]).statistic for m in range(8)] for each in (one, other)]
             differences.append(fisher_mean(pair[0]) - fisher_mean(pair[1]))
         again = np.mean(np.abs(differences[1:]) >= abs(differences[0]) - ROUNDING)
-        assert permutation_p(statistic, 300, seed) == pytest.approx(again, abs=0.03)
+        assert permutation_p(statistic, seed, 300, ALL) == pytest.approx(again, abs=0.03)
         assert np.corrcoef(statistic.swapped(swaps), differences[1:])[0, 1] > 0.99
 
 

@@ -16,7 +16,7 @@ from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.readers.sample_rows import BadLine, samples_of_line
 from vieval_plugin.text.untrusted import address_of, exists, is_below, isdir, isfile, overlong, path_of, real
 
-PACKAGE = Path(__file__).parents[1] / "vieval_plugin"
+PACKAGE = Path(__file__).parents[2] / "vieval_plugin"
 STRANGE = {
     "a zero byte": "so\0und",
     "nobody's home": "~nouser/x",

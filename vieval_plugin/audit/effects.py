@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from vieval_plugin.audit.changes import Expected
-from vieval_plugin.meta_evaluation.judge_comparison import LEVEL
+from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.stats.bootstrap import Seed
 from vieval_plugin.stats.comparison import MeanDifference, compare
 from vieval_plugin.stats.options import StatisticsOptions

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from vieval_plugin.audit.audit import ORDER, Audit, AuditPlan
 from vieval_plugin.audit.effects import LEAST, Effect
-from vieval_plugin.meta_evaluation.judge_comparison import LEVEL
+from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, with_interval
 from vieval_plugin.text.tables import text_table
 

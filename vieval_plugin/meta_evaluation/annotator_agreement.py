@@ -49,7 +49,7 @@ class Annotated:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class AnnotatorCorrelation:
     """What is correlated: on `overall` or a dimension, with one annotator or the mean of all (`avg`), and how."""
 
     dimension: str
@@ -70,10 +70,10 @@ class MeanGrade:
         return f"{self.score}_mean"
 
 
-Wanted: TypeAlias = Comparison | MeanGrade
+Wanted: TypeAlias = AnnotatorCorrelation | MeanGrade
 
 
-def comparisons(dimensions: Sequence[str], annotators: Sequence[str]) -> tuple[Comparison, ...]:
+def comparisons(dimensions: Sequence[str], annotators: Sequence[str]) -> tuple[AnnotatorCorrelation, ...]:
     """Each dimension with each annotator, by each coefficient.
 
     Args:
@@ -83,7 +83,7 @@ def comparisons(dimensions: Sequence[str], annotators: Sequence[str]) -> tuple[C
     >>> [str(one) for one in comparisons(["overall"], ["avg"])]
     ['overall_manual_avg_spearman', 'overall_manual_avg_kendall']
     """
-    return tuple(Comparison(*one) for one in product(dimensions, annotators, COEFFICIENTS))
+    return tuple(AnnotatorCorrelation(*one) for one in product(dimensions, annotators, COEFFICIENTS))
 
 
 @lru_cache(maxsize=16)
@@ -113,13 +113,13 @@ def annotator_agreement(
 
     >>> from vieval_plugin.judges.protocol import Status
     >>> rows = tuple(Observation("m", str(n), (("O", (n, 2.0)),), (("O", n / 4),), Status.OK) for n in range(4))
-    >>> first = Comparison("overall", "1", "spearman")
+    >>> first = AnnotatorCorrelation("overall", "1", "spearman")
     >>> found = annotator_agreement(rows, ("O",), Annotated((), "O", 2), (first,), "b/all", StatisticsOptions(draws=10))
     >>> found.estimates["overall_manual_1_spearman"].value
     1.0
     """
     headline = _headline(annotated, aspects)
-    compared = [one for one in wanted if isinstance(one, Comparison)]
+    compared = [one for one in wanted if isinstance(one, AnnotatorCorrelation)]
     dimensions = dict.fromkeys(one.dimension for one in compared if one.dimension != WHOLE)
     filled = sorted(fill(observations, (*aspects, *dimensions), options), key=lambda o: o.uid)
     scored = [o for o in filled if headline in dict(o.scores)]
@@ -137,7 +137,7 @@ def annotator_agreement(
 def among_themselves(
     observations: Sequence[Observation],
     annotated: Annotated,
-    wanted: Comparison,
+    wanted: AnnotatorCorrelation,
     others: bool,
     name: str,
     options: StatisticsOptions,
@@ -160,7 +160,7 @@ def among_themselves(
     >>> from vieval_plugin.judges.protocol import Status
     >>> rated = [(0.0, 1.0), (1.0, 2.0), (2.0, 0.0)]
     >>> rows = [Observation("m", str(n), (("O", both),), (), Status.OK) for n, both in enumerate(rated)]
-    >>> first, options = Comparison("overall", "1", "spearman"), StatisticsOptions(draws=10)
+    >>> first, options = AnnotatorCorrelation("overall", "1", "spearman"), StatisticsOptions(draws=10)
     >>> among_themselves(rows, Annotated((), "O", 2), first, True, "b/all", options).value
     -0.5
     """
@@ -210,7 +210,7 @@ def _ratings(
 def _compare(
     observations: Sequence[Observation],
     annotated: Annotated,
-    wanted: Comparison,
+    wanted: AnnotatorCorrelation,
     headline: str,
     name: str,
     options: StatisticsOptions,

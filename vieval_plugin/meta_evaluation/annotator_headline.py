@@ -8,9 +8,9 @@ from typing import Final
 
 from vieval_plugin.meta_evaluation.annotator_agreement import WHOLE, Annotated, overall_items
 from vieval_plugin.meta_evaluation.common_items import compared_correlations
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.estimates import mean_over_parts
 from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.observations import Estimate, observe
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
@@ -24,7 +24,7 @@ def annotator_headline(
     people: Sequence[Estimate],
     rated: int,
     dimensions: Mapping[str, Mapping[str, tuple[Estimate, int]]],
-    compared: Callable[[Sequence[str]], ComparedStatistic],
+    compared: Callable[[], ComparedStatistic],
 ) -> Headline:
     """The headline of a part.
 

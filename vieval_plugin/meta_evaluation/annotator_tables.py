@@ -10,15 +10,15 @@ from vieval_plugin.meta_evaluation.annotator_agreement import (
     MEAN,
     WHOLE,
     Annotated,
-    Comparison,
+    AnnotatorCorrelation,
     MeanGrade,
     among_themselves,
     annotator_agreement,
     comparisons,
 )
 from vieval_plugin.meta_evaluation.annotator_headline import SHOWN, annotator_headline, compared_overall
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.headline import Headline
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.observations import Estimate, Observation, observe
 from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, number, with_interval
 from vieval_plugin.records import Run
@@ -40,7 +40,7 @@ class Compared:
     """A judge, or the annotators themselves: `counts` of the scored samples a dimension, `failed` of all (None: humans)."""
 
     label: str
-    estimates: Mapping[Comparison, Estimate]
+    estimates: Mapping[AnnotatorCorrelation, Estimate]
     counts: Mapping[str, int]
     failed: int | None
 
@@ -86,15 +86,15 @@ def _headline(
         dimension: {
             row.label: (row.estimates[one], row.counts[dimension])
             for row in judges
-            for one in [Comparison(dimension, MEAN, SHOWN)]
+            for one in [AnnotatorCorrelation(dimension, MEAN, SHOWN)]
             if one in row.estimates
         }
         for dimension in (WHOLE, *annotated.dimensions)
     }
-    alone = [people.estimates[Comparison(WHOLE, a, SHOWN)] for a in annotated.annotators if a != MEAN]
+    alone = [people.estimates[AnnotatorCorrelation(WHOLE, a, SHOWN)] for a in annotated.annotators if a != MEAN]
 
-    def compared(labels: Sequence[str]) -> ComparedStatistic:
-        return compared_overall(part, annotated, [run for run in judging if run.label in labels], options)
+    def compared() -> ComparedStatistic:
+        return compared_overall(part, annotated, judging, options)
 
     overall = of_dimension.pop(WHOLE)
     return annotator_headline(part, overall, alone, people.counts[WHOLE], of_dimension, compared)
@@ -138,7 +138,7 @@ def _like_table_1(annotated: Annotated, dimension: str, rows: Sequence[Compared]
             row.label,
             str(row.counts[dimension]),
             "" if row.failed is None else str(row.failed),
-            *(_value(row.estimates.get(Comparison(dimension, annotator, c))) for annotator, c in against),
+            *(_value(row.estimates.get(AnnotatorCorrelation(dimension, annotator, c))) for annotator, c in against),
         )
         for row in rows
     )
@@ -151,7 +151,7 @@ def _intervals(rows: Sequence[Compared]) -> Table:
     for row in rows:
         for one in row.estimates:
             if one.coefficient == COEFFICIENTS[0]:
-                both = [row.estimates[Comparison(one.dimension, one.annotator, c)] for c in COEFFICIENTS]
+                both = [row.estimates[AnnotatorCorrelation(one.dimension, one.annotator, c)] for c in COEFFICIENTS]
                 lines.append((row.label, one.dimension, f"manual {one.annotator}", *map(_with_interval, both)))
     header = ("judge", "score", "with", *(_SYMBOLS[c] for c in COEFFICIENTS))
     return Table("intervals", "With 95% intervals", header, tuple(lines))

@@ -16,7 +16,7 @@ from vieval_plugin.meta_evaluation.annotator_agreement import (
 )
 from vieval_plugin.meta_evaluation.annotator_headline import compared_overall
 from vieval_plugin.meta_evaluation.annotator_tables import annotator_tables
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.observations import Observation, Summary
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.tables import Tables

@@ -1,97 +1,118 @@
-"""Judges compared on items that stand by themselves, such as labelled pairs or contests: shares, and one correlation."""
+"""Systems compared on items that stand by themselves, such as labelled pairs or contests: means, and one correlation."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedJudge, ComparedStatistic, common
+from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System, coverage
 from vieval_plugin.stats.comparison import MeanDifference
-from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.paired_correlations import CorrelationDifference
 
 
 class JudgedItem(NamedTuple):
-    """What a judge made of an item: its score, or 1 where it is right and 0 where not; `group` is what is drawn together,
-    `people` what they said, where scores are correlated with it.
+    """A system's value of an item: its score, or 1 where it is right and 0 where not; `group` is the item's cluster, `human`
+    the rating that scores are correlated with.
     """
 
     group: str
     value: float
-    people: float = float("nan")
+    human: float = float("nan")
 
 
 def compared_means(
-    part: str, aspect: str, statistic: str, judged: Mapping[str, Mapping[str, JudgedItem]], counted: str = "samples"
+    part: str,
+    aspect: str,
+    statistic: str,
+    items: Mapping[str, Mapping[str, JudgedItem]],
+    counted: str = "samples",
+    who: str = "judges",
+    lacking: Mapping[str, list[str]] | None = None,
 ) -> ComparedStatistic:
-    """Judges compared by the mean of their values on common items, such as their accuracies.
+    """Systems compared by the mean of their values on common items, such as their accuracies.
 
     Args:
         part: the benchmark's.
         aspect: what is rated.
         statistic: what the mean is, in words.
-        judged: by the judge's label, its items by their names.
+        items: by the system's label, its items by their names.
         counted: what items are called.
+        who: what systems are called.
+        lacking: by label, the parts that a system has no item of.
 
     >>> right = {"a": JudgedItem("a", 1.0), "b": JudgedItem("b", 0.0)}
-    >>> compared_means("edit", "votes", "accuracy", {"one": right, "other": {"a": JudgedItem("a", 0.0)}}).used
+    >>> judges = {"first": right, "second": {"a": JudgedItem("a", 0.0)}}
+    >>> compared_means("edit", "votes", "accuracy", judges).pair(0, 1).n
     1
     """
-    names = sorted(common(judged.values()))
-    values = [_column(items, names) for items in judged.values()]
-    groups = _groups(names, judged)
+    labels = list(items)
 
-    def pair(first: int, second: int) -> MeanDifference:
-        return MeanDifference(values[first], values[second], groups)
+    def pair(first: int, second: int) -> CommonSamples:
+        one, other = items[labels[first]], items[labels[second]]
+        names = sorted(one.keys() & other.keys())
+        if not names:
+            return CommonSamples(0, reason=f"no {counted} in common")
+        first_values, second_values = ([system[name].value for name in names] for system in (one, other))
+        groups = [one[name].group for name in names]
+        return CommonSamples(len(names), MeanDifference(first_values, second_values, groups))
 
-    return ComparedStatistic(part, aspect, statistic, _judges(judged, counted), len(names), pair, counted)
+    return ComparedStatistic(part, aspect, statistic, _systems(items, counted, lacking or {}), pair, counted, who)
 
 
 def compared_correlations(
     part: str,
     aspect: str,
     coefficient: Literal["spearman", "pearson"],
-    judged: Mapping[str, Mapping[str, JudgedItem]],
+    items: Mapping[str, Mapping[str, JudgedItem]],
 ) -> ComparedStatistic:
-    """Judges compared by the correlation of their scores with what people said, over all common items at once.
+    """Judges compared by the correlation of their scores with human ratings, over all common items at once.
 
     Args:
         part: the benchmark's.
         aspect: what is rated.
-        coefficient: which.
-        judged: as for `compared_means`; people said the same of an item whoever judged it.
+        coefficient: `spearman` or `pearson`.
+        items: as for `compared_means`.
 
     >>> scores = {str(n): JudgedItem(str(n), n, n % 3) for n in range(9)}
-    >>> found = compared_correlations("all", "SC", "pearson", {"one": scores, "other": scores})
-    >>> round(found.pair(0, 1).estimates()[0], 3)
+    >>> compared = compared_correlations("all", "SC", "pearson", {"first": scores, "second": scores})
+    >>> round(compared.pair(0, 1).statistic.estimates()[0], 3)
     0.316
     """
-    names = sorted(common(judged.values()))
-    values = [_column(items, names)[:, None] for items in judged.values()]
-    groups = _groups(names, judged)
-    people = np.array([_first(judged, name).people for name in names], dtype=float)[:, None]
+    labels = list(items)
 
-    def pair(first: int, second: int) -> CorrelationDifference:
-        return CorrelationDifference(values[first], values[second], people, groups, coefficient=coefficient)
+    def pair(first: int, second: int) -> CommonSamples:
+        one, other = items[labels[first]], items[labels[second]]
+        names = sorted(one.keys() & other.keys())
+        if not names:
+            return CommonSamples(0, reason="no samples in common")
+        first_scores, second_scores, human = (
+            np.array(values, dtype=float)[:, None]
+            for values in (
+                [one[name].value for name in names],
+                [other[name].value for name in names],
+                [one[name].human for name in names],
+            )
+        )
+        groups = [one[name].group for name in names]
+        statistic = CorrelationDifference(first_scores, second_scores, human, groups, coefficient=coefficient)
+        return CommonSamples(len(names), statistic)
 
-    statistic = f"{coefficient.capitalize()}'s correlation with people"
-    return ComparedStatistic(part, aspect, statistic, _judges(judged, "samples"), len(names), pair)
-
-
-def _judges(judged: Mapping[str, Mapping[str, JudgedItem]], counted: str) -> tuple[ComparedJudge, ...]:
-    none = f"no {counted} with a score"
-    return tuple(ComparedJudge(label, len(items), "" if items else none) for label, items in judged.items())
-
-
-def _groups(names: Sequence[str], judged: Mapping[str, Mapping[str, JudgedItem]]) -> list[str]:
-    return [_first(judged, name).group for name in names]
-
-
-def _first(judged: Mapping[str, Mapping[str, JudgedItem]], name: str) -> JudgedItem:
-    return next(items[name] for items in judged.values() if items)
+    described = f"{coefficient.capitalize()}'s correlation with people"
+    return ComparedStatistic(part, aspect, described, _systems(items, "samples", {}), pair)
 
 
-def _column(items: Mapping[str, JudgedItem], names: Sequence[str]) -> Floats:
-    return np.array([items[name].value if items else np.nan for name in names], dtype=float)
+def _systems(
+    items: Mapping[str, Mapping[str, JudgedItem]], counted: str, lacking: Mapping[str, list[str]]
+) -> tuple[System, ...]:
+    available = max(map(len, items.values()), default=0)
+    return tuple(
+        System(
+            label,
+            len(own),
+            "" if own else f"no {counted} with a score",
+            coverage(len(own), available, lacking.get(label, ()), counted),
+        )
+        for label, own in items.items()
+    )

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.judge_comparison import LEVEL
+from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.vote_answers import VOTES, orders_of, subjects_of
 from vieval_plugin.meta_evaluation.vote_codes import Pairs, judged_pairs
@@ -19,7 +19,7 @@ from vieval_plugin.stats.bradley_terry import Strengths, resampled_strengths, st
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.orders import overall_votes
-from vieval_plugin.stats.ranking import holm, shared_ranks
+from vieval_plugin.stats.ranking import holm, rank_ranges
 from vieval_plugin.stats.thresholds import vote_of_scores
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND
 
@@ -34,7 +34,7 @@ class RankedModel:
     """An image model in a ranking by contests.
 
     `strength` is the natural logarithm of its strength, all of sum 0, with its 95% interval; `share` how often it is to be
-    expected to win against another, a tie being half a win. `rank` and `last` are the ranks that the data allow, None
+    expected to win against another, a tie being half a win. `ranks` are the best and the worst that the tests leave, None
     where there is no estimate. `contests` counts pairs that it was in and that have an answer.
     """
 
@@ -43,8 +43,7 @@ class RankedModel:
     low: float
     high: float
     share: float
-    rank: int | None
-    last: int | None
+    ranks: tuple[int, int] | None
     contests: int
 
 
@@ -141,7 +140,7 @@ def ranked(
     logs, played = fitted.log_strengths, (won + won.transpose(0, 2, 1) + tied).sum(axis=(0, 2))
     if np.isnan(logs).any():
         alone = tuple(
-            RankedModel(model, np.nan, np.nan, np.nan, np.nan, None, None, int(n))
+            RankedModel(model, np.nan, np.nan, np.nan, np.nan, None, int(n))
             for model, n in zip(models, played, strict=True)
         )
         why = SEPARATED if answered else "no contest has an answer"
@@ -202,15 +201,17 @@ def _interval(draws: Floats) -> tuple[float, float]:
 def _models(
     models: Sequence[str], fitted: Strengths, draws: Floats, pairs: Sequence[ModelPair], played: Floats
 ) -> tuple[RankedModel, ...]:
-    apart = np.zeros((len(models), len(models)), dtype=bool)
+    beats = np.zeros((len(models), len(models)), dtype=bool)
     for (one, other), pair in zip(combinations(range(len(models)), 2), pairs, strict=True):
-        apart[one, other] = apart[other, one] = pair.adjusted <= LEVEL
+        if pair.adjusted <= LEVEL:
+            beats[(one, other) if pair.difference > 0 else (other, one)] = True
     logs = fitted.log_strengths
-    ranks, below = shared_ranks(logs, apart), shared_ranks(-logs, apart) - 1
+    best, worst = rank_ranges(beats)
     return tuple(
         RankedModel(
             *(model, float(logs[n]), *_interval(draws[:, n]), float(share)),
-            *(int(ranks[n]), len(models) - int(below[n]), int(played[n])),
+            (int(best[n]), int(worst[n])),
+            int(played[n]),
         )
         for n, (model, share) in enumerate(zip(models, win_shares(fitted), strict=True))
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.generator_means import by_prompt, over_prompts
 from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber, preferred
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -57,21 +57,22 @@ def generator_headline(
         "prompts",
         (0.0, 1.0),
         tuple(number(model, several) for model, several in images.items()),
-        _comparing(aspect, images),
+        lambda: compared_generators(aspect, images),
         breakdowns=broken,
         entrant="generator",
         judge=judge,
     )
 
 
-def _comparing(
-    aspect: str, images: Mapping[str, Sequence[Observation]]
-) -> Callable[[Sequence[str]], ComparedStatistic]:
-    def compared(labels: Sequence[str]) -> ComparedStatistic:
-        items = {
-            label: {prompt: JudgedItem(prompt, score) for prompt, score in by_prompt(images[label], aspect).items()}
-            for label in labels
-        }
-        return compared_means("all", aspect, f"mean {aspect} over prompts", items, "prompts")
+def compared_generators(aspect: str, images: Mapping[str, Sequence[Observation]]) -> ComparedStatistic:
+    """Generators compared by the mean of an aspect over prompts.
 
-    return compared
+    Args:
+        aspect: what the judge rates.
+        images: of each generator, failures already filled, groups named with their part.
+    """
+    items = {
+        model: {prompt: JudgedItem(prompt, score) for prompt, score in by_prompt(own, aspect).items()}
+        for model, own in images.items()
+    }
+    return compared_means("all", aspect, f"mean {aspect} over prompts", items, "prompts", "generators")

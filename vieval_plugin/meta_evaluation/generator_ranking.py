@@ -1,4 +1,4 @@
-"""Generators ranked by what one judge makes of their images, on the prompts that all of them have.
+"""Generators ranked by one judge's scores of their images, each two compared on the prompts that both have.
 
 The tests are those by which judges are compared: a generator stands in a judge's place, a prompt in that of a sample.
 """
@@ -7,20 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
+from vieval_plugin.meta_evaluation.comparison import Comparison, compare_systems
 from vieval_plugin.meta_evaluation.generator_means import best_of, mean_of, mean_over_prompts, scores_by_prompt
-from vieval_plugin.meta_evaluation.judge_comparison import (
-    ComparedPair,
-    JudgeComparison,
-    Standing,
-    common,
-    compare_judges,
-)
 from vieval_plugin.meta_evaluation.judged_images import (
     HEADINGS,
     GeneratorImages,
@@ -43,16 +37,14 @@ OfImages: TypeAlias = Callable[[Sequence[float]], float | None]
 class RankedGenerator:
     """A generator in a ranking.
 
-    `mean` is over the prompts that count for the ranking, `own` over all prompts of which it has a score. `rank` is 1 and
-    the number of generators that are told to be better; `last` the lowest rank that the data allow: all that are not told
-    to be worse stand above. Both are None where it cannot be ranked. `prompts`, `images` and `statuses` are its own.
+    `mean` is over all `scored` prompts of which it has a score. `ranks` are the best and the worst that the tests leave it,
+    None where it cannot be ranked, and `reason` says why. `prompts`, `images` and `statuses` are its own.
     """
 
     generator: str
     mean: Estimate
-    own: Estimate
-    rank: int | None
-    last: int | None
+    ranks: tuple[int, int] | None
+    reason: str
     scored: int
     prompts: int
     images: int
@@ -73,7 +65,7 @@ class GeneratorRanking:
     heading: str
     word: str
     generators: tuple[RankedGenerator, ...]
-    comparison: JudgeComparison
+    comparison: Comparison
 
 
 def rank_generators(run: Run, options: StatisticsOptions) -> list[GeneratorRanking]:
@@ -141,39 +133,25 @@ def _ranked(
     items = {
         model: {prompt: JudgedItem(prompt, value) for prompt, value in one.items()} for model, one in scores.items()
     }
-    compared = replace(compared_means(word, aspect, statistic, items, "prompts"), who="generators")
-    found = compare_judges(compared, run.benchmark, options)
-    shared, name = common(list(scores.values())), f"{run.benchmark}/{word}"
+    compared = compared_means(word, aspect, statistic, items, "prompts", "generators")
+    comparison, name = compare_systems(compared, run.benchmark, options), f"{run.benchmark}/{word}"
     ranked = tuple(
         RankedGenerator(
-            standing.judge.label,
-            mean_over_prompts({prompt: value for prompt, value in own.items() if prompt in shared}, name, options),
-            mean_over_prompts(own, name, options),
-            standing.rank,
-            _last(standing, found),
-            len(own),
-            len({one.group for one in images}),
-            len(images),
-            tuple(Counter(one.status for one in images).items()),
+            label,
+            mean_over_prompts(scores[label], name, options),
+            standing.ranks,
+            standing.system.undefined or standing.system.unranked,
+            len(scores[label]),
+            len({one.group for one in held[label]}),
+            len(held[label]),
+            tuple(Counter(one.status for one in held[label]).items()),
         )
-        for standing in found.standings
-        for own, images in [(scores[standing.judge.label], held[standing.judge.label])]
+        for standing in comparison.standings
+        for label in [standing.system.label]
     )
-    return GeneratorRanking(run.benchmark, run.label, aspect, statistic, heading, word, ranked, found)
+    return GeneratorRanking(run.benchmark, run.label, aspect, statistic, heading, word, ranked, comparison)
 
 
 def _by_prompt(images: Sequence[Observation], aspect: str, of_images: OfImages) -> dict[str, float]:
     found = {prompt: of_images(scores) for prompt, scores in sorted(scores_by_prompt(images, aspect).items())}
     return {prompt: value for prompt, value in found.items() if value is not None}
-
-
-def _last(standing: Standing, found: JudgeComparison) -> int | None:
-    """The lowest rank that the data allow: only who is told to be worse stands below."""
-    if standing.rank is None:
-        return None
-    worse = {pair.second if pair.found.difference > 0 else pair.first for pair in _told_apart(standing, found)}
-    return sum(one.rank is not None for one in found.standings) - len(worse - {standing.judge.label})
-
-
-def _told_apart(standing: Standing, found: JudgeComparison) -> list[ComparedPair]:
-    return [pair for pair in found.pairs if pair.different and standing.judge.label in (pair.first, pair.second)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from itertools import combinations
 
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.generator_headline import generator_headline
-from vieval_plugin.meta_evaluation.generator_means import by_prompt, over_prompts
+from vieval_plugin.meta_evaluation.comparison import SystemPair, compare_systems
+from vieval_plugin.meta_evaluation.generator_headline import compared_generators, generator_headline
+from vieval_plugin.meta_evaluation.generator_means import over_prompts
 from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.meta_evaluation.judged_images import (
     HEADINGS,
@@ -19,11 +19,9 @@ from vieval_plugin.meta_evaluation.judged_images import (
     words_under,
 )
 from vieval_plugin.meta_evaluation.observations import Observation
-from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, with_interval
+from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, p_text, with_interval
 from vieval_plugin.records import Run
-from vieval_plugin.stats.comparison import MeanDifference, compare
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.stats.ranking import holm
 
 ALL = "all"
 
@@ -133,27 +131,22 @@ def _best(images: Sequence[Observation], aspect: str, benchmark: str, options: S
 
 
 def _differences(benchmark: str, judged: Sequence[GeneratorImages], options: StatisticsOptions) -> Table | None:
-    """All generators of a judge two by two, on the prompts of which both have a score; p adjusted over all rows."""
-    found = []
-    for first, second in combinations(judged, 2):
-        for aspect in first.aspects if first.judge == second.judge else ():
-            one, other = (by_prompt(side.all, aspect) for side in (first, second))
-            common = sorted(set(one) & set(other))
-            if common:
-                paired = MeanDifference([one[p] for p in common], [other[p] for p in common], common)
-                seed = [options.seed, *f"{benchmark}/{aspect}".encode()]
-                found.append((first, second, aspect, len(common), compare(paired, options.draws, seed)))
-    if not found:
+    """All generators of a judge two by two, by aspect, on the prompts of which both have a score."""
+    rows = []
+    for judge in dict.fromkeys(one.judge for one in judged):
+        own = [one for one in judged if one.judge == judge]
+        for aspect in own[0].aspects if len(own) > 1 else ():
+            compared = compared_generators(aspect, {one.image_model: one.all for one in own})
+            rows += [
+                (
+                    *(pair.first, pair.second, judge, aspect, str(pair.n)),
+                    with_interval(pair.result.difference, pair.result.low, pair.result.high),
+                    p_text(pair.result.p),
+                    p_text(pair.adjusted),
+                )
+                for pair in map(SystemPair.better_first, compare_systems(compared, benchmark, options).all_pairs)
+            ]
+    if not rows:
         return None
-    adjusted = holm([result.p for *_, result in found])
-    rows = tuple(
-        (
-            *(first.image_model, second.image_model, first.judge, aspect, str(n)),
-            with_interval(result.difference, result.low, result.high),
-            f"{result.p:.4f}",
-            f"{p:.4f}",
-        )
-        for (first, second, aspect, n, result), p in zip(found, adjusted, strict=True)
-    )
-    header = ("first", "second", "judge", "aspect", "prompts", "first less second", "p", "p (Holm)")
-    return Table("differences", "Differences of generators, tested on the prompts that both have", header, rows)
+    header = ("better", "worse", "judge", "aspect", "prompts", "difference [95%]", "p", "p (Holm)")
+    return Table("differences", "Differences of generators, tested on the prompts that both have", header, tuple(rows))

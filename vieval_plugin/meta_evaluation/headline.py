@@ -9,14 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 
 
 @dataclass(frozen=True)
 class HeadlineNumber:
     """One number of a headline, with its 95% interval and how many samples it is of.
 
-    NaN where it is undefined, and `reason` says why; the ends are NaN too where a number has no interval.
+    NaN where it is undefined, and `reason` says why; the ends are NaN too where a number has no interval. `rests_on` says
+    what an average is over, where it is not over everything.
     """
 
     label: str
@@ -25,6 +26,7 @@ class HeadlineNumber:
     high: float
     n: int
     reason: str = ""
+    rests_on: str = ""
 
 
 Breakdown: TypeAlias = Mapping[str, Sequence[HeadlineNumber]]
@@ -38,7 +40,7 @@ class Headline:
     - `aspect` is what is rated; `number` says in words what the number is, `why` why it is this one of all;
     - `counted` is what `n` counts; `ends` are the lowest and highest value that the number can have;
     - `numbers` has one of each entrant, on all that it scored; higher is better;
-    - `compared` gives the paired tests of some of them, by their labels, on what all of those scored;
+    - `compared` gives the statistic that their paired tests are of, each two on what both scored;
     - `references` are what the numbers stand beside: what people reach among themselves, answers that never look;
     - `breakdowns` has the same number by kind, category or tag, whichever there are, under the name of that heading;
     - `entrant` says what stands in the rows; `judge` whose scores they are, where the rows are no judges.
@@ -50,7 +52,7 @@ class Headline:
     counted: str
     ends: tuple[float, float]
     numbers: tuple[HeadlineNumber, ...]
-    compared: Callable[[Sequence[str]], ComparedStatistic]
+    compared: Callable[[], ComparedStatistic]
     references: tuple[HeadlineNumber, ...] = ()
     breakdowns: Mapping[str, Breakdown] = field(default_factory=dict)
     entrant: str = "judge"

@@ -10,18 +10,21 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from vieval_plugin.meta_evaluation.estimates import Counts
-from vieval_plugin.meta_evaluation.observations import Agreement, Observation, Summary, against_all, fill
+from vieval_plugin.meta_evaluation.observations import Agreement, Coverage, Observation, Summary, against_all, fill
 from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out, leave_one_out_resampled, rater_mean
 from vieval_plugin.stats.averaging import fisher_mean, fisher_mean_over, paper_mean
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.correlation import Floats, correlation, resampled_correlations, undefined
 from vieval_plugin.stats.options import StatisticsOptions
+
+LEAST = 10
+"""Samples of an image model that a correlation needs. Fewer are nearly always biased or at the end of the scale."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +71,12 @@ def agreement_by_image_model(
     Source: Ku et al., VIEScore (ACL 2024), "Meta-evaluation"; the order of operations is that of its released code.
 
     >>> from vieval_plugin.judges.protocol import Status
-    >>> rated = [(0.0, 0.1), (0.5, 0.2), (1.0, 0.9)]
     >>> rows = tuple(
-    ...     Observation("model", str(n), (("SC", (human,)),), (("SC", judge),), Status.OK)
-    ...     for n, (human, judge) in enumerate(rated)
+    ...     Observation("model", str(n), (("SC", (n / 12,)),), (("SC", (n / 12) ** 2),), Status.OK) for n in range(12)
     ... )
     >>> found = agreement_by_image_model(rows, ("SC",), "mine/all", None, StatisticsOptions(draws=10))
     >>> round(found.aspects["SC"].fisher, 4), found.aspects["SC"].count
-    (0.9999, 3)
+    (0.9999, 12)
     """
     filled, compared = compare(observations, aspects, rated, options)
     return Summary(
@@ -113,13 +114,18 @@ def _agreement(
     by_model = columns(observations, aspects, aspect)
     exact = columns(observations, aspects, aspect, added_last)
     counts = _counts(observations, name, options)
-    values, papers, draws, reasons = [], [], [], []
+    values, papers, draws, reasons, constant, paper_reasons = [], [], [], [], [], []
     for model, c in by_model.items():
-        values.append(correlation(c.human, c.judge))
         papers.append(correlation(exact[model].human, exact[model].judge))
-        draws.append(resampled_correlations(c.human, c.judge, counts(c.groups)))
-        if why := why_undefined(c):
-            reasons.append(f"{model}: {why}")
+        paper_reasons += [f"{model}: {reason}"] if (reason := why_undefined(c)) else []
+        if reason := why_no_value(c.human):
+            reasons.append(f"{model}: {reason}")
+            continue
+        value = correlation(c.human, c.judge)
+        if math.isnan(value):
+            constant.append(f"{model}: the judge is constant")
+        values.append(0.0 if math.isnan(value) else value)
+        draws.append(resampled_correlations(c.human, c.judge, counts(c.groups), constant_second=0.0))
     averaged = fisher_mean_over(draws) if draws else np.full(options.draws, np.nan)
     low, high = interval(averaged)
     count = sum(len(c.groups) for c in by_model.values())
@@ -132,6 +138,9 @@ def _agreement(
         averaged,
         tuple(reasons),
         _consistency(observations, aspect),
+        tuple(constant),
+        tuple(paper_reasons),
+        Coverage(len(values), len(by_model), int(bool(values)), 1),
     )
 
 
@@ -187,7 +196,16 @@ def human_agreement(
         averaged = fisher_mean_over(draws)
         low, high = interval(averaged)
         count = len(observations)
-        result[aspect] = Agreement(fisher_mean(values), low, high, paper_mean(papers), count, averaged, tuple(reasons))
+        result[aspect] = Agreement(
+            fisher_mean(values),
+            low,
+            high,
+            paper_mean(papers),
+            count,
+            averaged,
+            tuple(reasons),
+            paper_reasons=tuple(reasons),
+        )
     return result
 
 
@@ -217,7 +235,21 @@ def agreement_over_parts(parts: Sequence[Agreement]) -> Agreement:
         draws,
         tuple(dict.fromkeys(reason for part in parts for reason in part.reasons)),
         math.fsum(part.consistency for part in parts) / len(parts),
+        tuple(dict.fromkeys(reason for part in parts for reason in part.constant)),
+        tuple(dict.fromkeys(reason for part in parts for reason in part.paper_reasons)),
+        Coverage(*map(sum, zip(*(astuple(part.coverage) for part in parts), strict=True))),
     )
+
+
+def why_no_value(human: Floats) -> str:
+    """Why an image model has no correlation with these human ratings, whatever the judge; empty where it has.
+
+    >>> why_no_value(np.arange(9.0)), why_no_value(np.arange(10.0)), why_no_value(np.zeros(20))
+    ('9 samples, 10 are needed', '', 'the human mean is constant')
+    """
+    if len(human) < LEAST:
+        return f"{len(human)} samples, {LEAST} are needed"
+    return "the human mean is constant" if (human == human[0]).all() else ""
 
 
 def why_undefined(correlated: Columns) -> str:

@@ -102,7 +102,11 @@ def numbers_by_image_model(
             kept, aspects = compare(observed, run.aspects, widened, options)
             for aspect, found in summary.aspects.items():
                 agreement[run.label, part, aspect] = found
-                cells.put(Key("T2/3", part, "", run.label, "spearman", aspect), found.paper, because(found.reasons))
+                cells.put(
+                    Key("T2/3", part, "", run.label, "spearman", aspect),
+                    found.paper,
+                    because(found.paper_reasons),
+                )
                 for model, c in columns(kept, aspects, aspect, last).items():
                     key = Key(run.table or BY_MODEL, part, model, run.label, "spearman", aspect)
                     cells.put(key, correlation(c.human, c.judge), why_undefined(c))
@@ -172,7 +176,7 @@ def _human_cells(
         aspects = tuple(aspect for aspect, _ in ratings)
         for aspect, found in human_agreement(observed, aspects, f"{benchmark}/{part}", options).items():
             agreement[HUMAN, part, aspect] = found
-            cells.put(Key("T2/3", part, "", HUMAN, "spearman", aspect), found.paper, because(found.reasons))
+            cells.put(Key("T2/3", part, "", HUMAN, "spearman", aspect), found.paper, because(found.paper_reasons))
             by_model = {model: c.ratings for model, c in rating_columns(observed, aspect).items()}
             alpha[part, aspect] = krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1))
             for model, values in by_model.items():
@@ -193,7 +197,8 @@ def _over_all_parts(
         for aspect in dict.fromkeys(a for judge, _, a in agreement if judge == label):
             of_parts = [agreement[label, part, aspect] for part in parts if (label, part, aspect) in agreement]
             agreement[label, ALL_PARTS, aspect] = found = agreement_over_parts(of_parts)
-            cells.put(Key("T1", ALL_PARTS, "", label, "spearman", aspect), found.paper, because(found.reasons))
+            reasons = because(found.paper_reasons)
+            cells.put(Key("T1", ALL_PARTS, "", label, "spearman", aspect), found.paper, reasons)
 
 
 def _count(statuses: Iterable[Status]) -> dict[Status, int]:

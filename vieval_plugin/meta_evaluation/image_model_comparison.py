@@ -1,6 +1,6 @@
-"""Judges compared by their agreement with human ratings, averaged over image models: on what `image_model_agreement` has.
+"""Judges compared by their correlation with human ratings, averaged over image models.
 
-The judges' averages are over the same samples and the same image models, those of all parts that all were run on.
+Two judges are compared on the samples that both scored, and on the image models of which that leaves enough.
 """
 
 from __future__ import annotations
@@ -11,41 +11,46 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.image_model_agreement import compare
+from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System, coverage
+from vieval_plugin.meta_evaluation.image_model_agreement import LEAST, compare, why_no_value
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedJudge, ComparedStatistic, common
-from vieval_plugin.meta_evaluation.observations import Observation, observe
+from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.tables import because
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import rater_mean
-from vieval_plugin.stats.correlation import Floats, undefined
+from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.paired_correlations import CorrelationDifference
 
 
 class Cell(NamedTuple):
-    """Which sample, and so where in a table: the first two name a row, part and image model a column."""
+    """The place of a sample in a table: the first two name a row, part and image model a column."""
 
     part: str
     uid: str
     image_model: str
 
 
-@dataclass(frozen=True, eq=False)
-class PairedTable:
-    """What is correlated, tables of shape (rows, image models), NaN where there is no sample that all judges scored.
+@dataclass(frozen=True)
+class RatedSample:
+    """A judge's score of a sample beside the mean rating of its annotators."""
 
-    `people` are the mean ratings, `judges` the scores of each; `groups` names a row's, `parts` a column's.
+    score: float
+    human: float
+    group: str
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTables:
+    """Scores of each judge and mean human ratings, tables of shape (rows, image models), NaN without a sample.
+
+    `groups` names the cluster of a row, `columns` the part and image model of a column.
     """
 
-    people: Floats
-    judges: tuple[Floats, ...]
+    human: Floats
+    scores: tuple[Floats, ...]
     groups: tuple[tuple[str, str], ...]
-    parts: tuple[str, ...]
-
-    def pair(self, first: int, second: int) -> CorrelationDifference:
-        """The paired statistic of two judges, by their places."""
-        return CorrelationDifference(self.judges[first], self.judges[second], self.people, self.groups, self.parts)
+    columns: tuple[tuple[str, str], ...]
 
 
 def compared_by_image_model(
@@ -53,82 +58,71 @@ def compared_by_image_model(
 ) -> list[ComparedStatistic]:
     """An entry an aspect that any of the judges rates, in the order of `rated`.
 
-    A sample counts for a judge if it scored every aspect that it rates, and for the comparison if it counts for all
-    judges. An image model counts if, on these, the correlation of every judge is defined that has any.
+    A sample counts for a judge if it scored every aspect that it rates. An image model counts for two judges if both scored
+    `LEAST` samples of it or more, on which annotators vary.
 
     Args:
         parts: all parts of the benchmark, in order.
         runs: one a judge.
         options: what failed verdicts are.
-        rated: what people rated.
+        rated: the aspects that people rated.
     """
-    scored = [scored_cells(run, parts, rated, options) for run in runs]
-    aspects = dict.fromkeys([*rated, *(aspect for of_run in scored for aspect in of_run)])
-    rating = {aspect: [place for place, of_run in enumerate(scored) if aspect in of_run] for aspect in aspects}
-    return [
-        compared_on(aspect, [runs[place].label for place in places], [scored[place][aspect] for place in places])
-        for aspect, places in rating.items()
-        if places
-    ]
+    scored = {run.label: scored_samples(run, parts, rated, options) for run in runs}
+    aspects = dict.fromkeys([*rated, *(aspect for by_aspect in scored.values() for aspect in by_aspect)])
+    by_aspect = {
+        aspect: {label: samples[aspect] for label, samples in scored.items() if aspect in samples} for aspect in aspects
+    }
+    return [compared_on(aspect, judges) for aspect, judges in by_aspect.items() if judges]
 
 
-def scored_cells(
+def scored_samples(
     run: Run, parts: Sequence[str], rated: tuple[str, ...], options: StatisticsOptions
-) -> dict[str, dict[Cell, Observation]]:
-    """By aspect that the judge rates, the samples that count for it.
+) -> dict[str, dict[Cell, RatedSample]]:
+    """Samples that count for a judge, by aspect that it rates; a sample without its score has a NaN.
 
     Args:
         run: the judge's.
         parts, rated, options: as for `compared_by_image_model`.
     """
-    found: dict[str, dict[Cell, Observation]] = {}
+    by_aspect: dict[str, dict[Cell, RatedSample]] = {}
     for part in (part for part in dict.fromkeys((*parts, *run.records)) if part in run.records):
         observed = [observe(judged) for judged in run.records[part]]
         filled, aspects = compare(observed, run.aspects, rated if run.against_all else (), options)
-        complete = [o for o in filled if set(aspects) <= {name for name, _ in o.scores}]
-        for aspect in aspects:
-            known = [o for o in complete if aspect in dict(o.ratings) and not np.isnan(dict(o.ratings)[aspect]).any()]
-            found.setdefault(aspect, {}).update({Cell(part, o.uid, o.image_model): o for o in known})
-    return found
+        for observation in filled:
+            scores, ratings = dict(observation.scores), dict(observation.ratings)
+            complete = set(aspects) <= scores.keys()
+            cell = Cell(part, observation.uid, observation.image_model)
+            for aspect in aspects:
+                if aspect in ratings and not np.isnan(ratings[aspect]).any():
+                    mean = float(rater_mean([[rating] for rating in ratings[aspect]])[0])
+                    score = scores[aspect] if complete else np.nan
+                    by_aspect.setdefault(aspect, {})[cell] = RatedSample(score, mean, observation.group)
+    return by_aspect
 
 
-def compared_on(aspect: str, labels: Sequence[str], scored: Sequence[Mapping[Cell, Observation]]) -> ComparedStatistic:
+def compared_on(aspect: str, judges: Mapping[str, Mapping[Cell, RatedSample]]) -> ComparedStatistic:
     """Judges compared on one aspect.
 
     Args:
-        aspect: which, that all of them rate.
-        labels: theirs.
-        scored: the samples that count for each, as `scored_cells` has them.
+        aspect: the one that all of them rate.
+        judges: by label, the samples that annotators rated, as `scored_samples` has them.
     """
-    cells = sorted(common(scored))
-    columns = sorted({(cell.part, cell.image_model) for cell in cells})
-    table = _table(aspect, cells, columns, scored)
-    lacking = [_undefined(table.people, *judge) for judge in zip(table.judges, labels, strict=True)]
-    judges = tuple(
-        ComparedJudge(label, len(of_judge), "no sample with a score" if not of_judge else _everywhere(reasons))
-        for label, of_judge, reasons in zip(labels, scored, lacking, strict=True)
+    tables = _tables(judges)
+    available = max(len(samples) for samples in judges.values())
+    parts = list(dict.fromkeys(part for part, _ in tables.columns))
+    systems = tuple(
+        _system(label, scores, tables, parts, available) for label, scores in zip(judges, tables.scores, strict=True)
     )
-    left_out = {
-        column: f"{'/'.join(columns[column])}: {reason}"
-        for judge, reasons in zip(judges, lacking, strict=True)
-        for column, reason in enumerate(reasons)
-        if reason and not judge.reason
-    }
-    kept = [column for column in range(len(columns)) if column not in left_out]
-    parts = tuple(columns[column][0] for column in kept)
-    used = PairedTable(table.people[:, kept], tuple(one[:, kept] for one in table.judges), table.groups, parts)
-    named = list(dict.fromkeys(parts))
-    said = because([*left_out.values()])
-    nothing = f"no image model is left for which every judge's correlation is defined ({said})"
+
+    def pair(first: int, second: int) -> CommonSamples:
+        return _pair(first, second, tables, systems)
+
     return ComparedStatistic(
-        named[0] if len(named) == 1 else ALL_PARTS,
+        parts[0] if len(parts) == 1 else ALL_PARTS,
         aspect,
-        f"Spearman's correlation with people, Fisher's average over image models{_over(named)}",
-        judges,
-        int((~np.isnan(used.people)).sum()),
-        used.pair,
-        why=nothing if columns and not kept else "",
-        notes=(f"left out of all averages, because {said}",) if left_out and kept else (),
+        f"Spearman's correlation with people, Fisher's average over image models{_over(parts)}",
+        systems,
+        pair,
     )
 
 
@@ -136,39 +130,70 @@ def _over(parts: Sequence[str]) -> str:
     return f" and parts ({', '.join(parts)})" if len(parts) > 1 else ""
 
 
-def _undefined(people: Floats, scores: Floats, label: str) -> list[str]:
-    """Why a judge's correlation is undefined, for each image model; empty where it is defined."""
-    given = ~np.isnan(people)
-    why = [undefined(people[has, column], scores[has, column]) for column, has in enumerate(given.T)]
-    return [one.replace("the first variable", "the human mean").replace("the second variable", label) for one in why]
+def _tables(judges: Mapping[str, Mapping[Cell, RatedSample]]) -> ScoreTables:
+    """Tables of all samples that any judge was asked about; rows sorted, so that two judges' do not depend on a third."""
+    cells = sorted({cell for samples in judges.values() for cell in samples})
+    known = {cell: sample for samples in judges.values() for cell, sample in samples.items()}
+    groups = {(cell.part, cell.uid): (cell.part, known[cell].group) for cell in cells}
+    columns = sorted({(cell.part, cell.image_model) for cell in cells})
+    row = {name: number for number, name in enumerate(groups)}
+    column = {name: number for number, name in enumerate(columns)}
 
+    def table(values: Mapping[Cell, float]) -> Floats:
+        filled = np.full((len(groups), len(columns)), np.nan)
+        for cell, value in values.items():
+            filled[row[cell.part, cell.uid], column[cell.part, cell.image_model]] = value
+        return filled
 
-def _everywhere(reasons: Sequence[str]) -> str:
-    return f"undefined for every image model ({reasons[0]})" if reasons and all(reasons) else ""
-
-
-def _table(
-    aspect: str,
-    cells: Sequence[Cell],
-    columns: Sequence[tuple[str, str]],
-    scored: Sequence[Mapping[Cell, Observation]],
-) -> PairedTable:
-    rated = next((of_judge for of_judge in scored if of_judge), {})
-    groups = {(cell.part, cell.uid): (cell.part, rated[cell].group) for cell in cells}
-    row_of, column_of = {row: n for n, row in enumerate(groups)}, {column: n for n, column in enumerate(columns)}
-    where = (
-        [row_of[cell.part, cell.uid] for cell in cells],
-        [column_of[cell.part, cell.image_model] for cell in cells],
-    )
-
-    def filled(values: Sequence[float]) -> Floats:
-        made = np.full((len(groups), len(columns)), np.nan)
-        made[where] = values or np.nan
-        return made
-
-    return PairedTable(
-        filled([float(rater_mean([[rating] for rating in dict(rated[cell].ratings)[aspect]])[0]) for cell in cells]),
-        tuple(filled([dict(of_judge[cell].scores)[aspect] for cell in cells if of_judge]) for of_judge in scored),
+    return ScoreTables(
+        table({cell: sample.human for cell, sample in known.items()}),
+        tuple(table({cell: sample.score for cell, sample in samples.items()}) for samples in judges.values()),
         tuple(groups.values()),
-        tuple(part for part, _ in columns),
+        tuple(columns),
     )
+
+
+def _system(label: str, scores: Floats, tables: ScoreTables, parts: Sequence[str], available: int) -> System:
+    n = int((~np.isnan(scores)).sum())
+    reasons = _reasons(tables, scores, scores)
+    with_value = {part for (part, _), reason in zip(tables.columns, reasons, strict=True) if not reason}
+    undefined = "" if n else "no sample with a score"
+    if n and not with_value:
+        undefined = f"undefined for every image model ({reasons[0]})"
+    return System(label, n, undefined, coverage(n, available, [part for part in parts if part not in with_value]))
+
+
+def _reasons(tables: ScoreTables, first: Floats, second: Floats) -> list[str]:
+    """Why an image model has no value for two judges on their common samples; empty where it has."""
+    common = ~np.isnan(first) & ~np.isnan(second)
+    return [why_no_value(human[both]) for human, both in zip(tables.human.T, common.T, strict=True)]
+
+
+def _pair(first: int, second: int, tables: ScoreTables, systems: Sequence[System]) -> CommonSamples:
+    one, other = tables.scores[first], tables.scores[second]
+    reasons = _reasons(tables, one, other)
+    kept = [column for column, reason in enumerate(reasons) if not reason]
+    common = ~np.isnan(one) & ~np.isnan(other)
+    names = ["/".join(column) for column in tables.columns]
+    lacking = [
+        f"{name}: {reason}"
+        for name, reason, any_common in zip(names, reasons, common.any(axis=0).tolist(), strict=True)
+        if reason and any_common
+    ]
+    if not kept:
+        return CommonSamples(0, reason=f"no image model with {LEAST} common samples ({because(lacking)})")
+    common = common[:, kept]
+    rows = np.any(common, axis=1)
+
+    def table(values: Floats) -> Floats:
+        return np.where(common, values[:, kept], np.nan)[rows]
+
+    statistic = CorrelationDifference(
+        table(one),
+        table(other),
+        table(tables.human),
+        [group for group, has in zip(tables.groups, rows.tolist(), strict=True) if has],
+        [tables.columns[column][0] for column in kept],
+    )
+    note = f"{systems[first].label} and {systems[second].label}: left out, because {because(lacking)}"
+    return CommonSamples(int(common.sum()), statistic, notes=(note,) if lacking and first != second else ())

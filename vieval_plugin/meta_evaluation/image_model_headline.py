@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TypeAlias
 
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.headline import WHY_PREFERRED, Headline, HeadlineNumber, preferred
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, HUMAN, Numbers
-from vieval_plugin.meta_evaluation.image_model_comparison import Cell, compared_on, scored_cells
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import Agreement, Observation
+from vieval_plugin.meta_evaluation.image_model_comparison import Cell, RatedSample, compared_on, scored_samples
+from vieval_plugin.meta_evaluation.observations import Agreement
 from vieval_plugin.meta_evaluation.tables import because
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
 
-Scored: TypeAlias = Mapping[str, Mapping[str, Mapping[Cell, Observation]]]
+Scored: TypeAlias = Mapping[str, Mapping[str, Mapping[Cell, RatedSample]]]
 """By judge and aspect, the samples that count."""
 
 
@@ -37,7 +37,7 @@ def image_model_headlines(
 
     @cache
     def scored() -> Scored:
-        return {run.label: scored_cells(run, numbers.parts, rated, options) for run in runs}
+        return {run.label: scored_samples(run, numbers.parts, rated, options) for run in runs}
 
     return tuple(_headline(aspect, judges, numbers, scored) for aspect in aspects)
 
@@ -66,7 +66,7 @@ def _of(part: str, aspect: str, labels: Sequence[str], numbers: Numbers) -> tupl
 
 def _number(label: str, found: Agreement) -> HeadlineNumber:
     reason = because(found.reasons) if math.isnan(found.fisher) else ""
-    return HeadlineNumber(label, found.fisher, found.low, found.high, found.count, reason)
+    return HeadlineNumber(label, found.fisher, found.low, found.high, found.count, reason, str(found.coverage))
 
 
 def _renamed(people: HeadlineNumber) -> HeadlineNumber:
@@ -74,11 +74,6 @@ def _renamed(people: HeadlineNumber) -> HeadlineNumber:
     return HeadlineNumber(label, people.value, people.low, people.high, people.n, people.reason)
 
 
-def _comparing(aspect: str, scored: Callable[[], Scored]) -> Callable[[Sequence[str]], ComparedStatistic]:
-    """Which samples count is found out when it is asked for, once for all aspects."""
-
-    def compared(labels: Sequence[str]) -> ComparedStatistic:
-        rating = [label for label in labels if aspect in scored()[label]]
-        return compared_on(aspect, rating, [scored()[label][aspect] for label in rating])
-
-    return compared
+def _comparing(aspect: str, scored: Callable[[], Scored]) -> Callable[[], ComparedStatistic]:
+    """The statistic of an aspect; samples are read when it is asked for, once for all aspects."""
+    return lambda: compared_on(aspect, {label: own[aspect] for label, own in scored().items() if aspect in own})

@@ -54,6 +54,8 @@ def agreement_document(agreement: Mapping[tuple[str, str, str], Agreement]) -> l
             "paper": _or_null(a.paper),
             "count": a.count,
             "undefined": list(a.reasons),
+            "counted_as_0": list(a.constant),
+            "rests_on": str(a.coverage),
         }
         for (judge, part, aspect), a in agreement.items()
     ]
@@ -89,10 +91,11 @@ def _shown(numbers: Numbers, key: Key, digits: int = 4) -> str:
 
 
 def _left_out(numbers: Numbers) -> Table:
-    """What averages leave out because it is undefined, as both ways of averaging do."""
+    """Image models without a value, and those that count as 0 because all scores are the same."""
     aspects: dict[tuple[str, str, str, str], list[str]] = {}
     for (label, part, aspect), found in numbers.agreement.items():
-        for reason in found.reasons if part != ALL_PARTS else ():
+        zero = [f"{reason}, which counts as 0" for reason in found.constant]
+        for reason in (*found.reasons, *zero) if part != ALL_PARTS else ():
             who, _, why = reason.partition(": ")
             aspects.setdefault((part, label, why, who), []).append(aspect)
     models: dict[tuple[str, str, str, str], list[str]] = {}
@@ -100,7 +103,7 @@ def _left_out(numbers: Numbers) -> Table:
         models.setdefault((part, label, ", ".join(several), why), []).append(who)
     rows = tuple((part, label, several, ", ".join(whose), why) for (part, label, several, why), whose in models.items())
     header = ("task", "judge", "aspects", "image models", "why")
-    return Table("left_out", "Left out of the averages, because undefined", header, rows)
+    return Table("left_out", "Image models without a value in the averages, or with 0", header, rows)
 
 
 def _paper(numbers: Numbers, aspects: Sequence[str], table: str, parts: Sequence[str], name: str, title: str) -> Table:

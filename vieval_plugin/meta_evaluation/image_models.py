@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.image_model_agreement import agreement_by_image_model
 from vieval_plugin.meta_evaluation.image_model_cells import numbers_by_image_model
 from vieval_plugin.meta_evaluation.image_model_comparison import compared_by_image_model
 from vieval_plugin.meta_evaluation.image_model_headline import image_model_headlines
 from vieval_plugin.meta_evaluation.image_model_tables import agreement_document, image_model_tables
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.observations import Observation, Summary
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.same_samples import same_samples_tables

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_correlations, compared_means
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedJudge, ComparedStatistic, impossible
+from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System
 from vieval_plugin.meta_evaluation.label_statistics import (
     ASPECT,
     FIRST_AND_SECOND,
@@ -84,9 +84,11 @@ def _compared(
 
 
 def _unable(part: str, aspect: str, statistic: str, observed: Mapping[str, Sequence[Observation]]) -> ComparedStatistic:
-    judges = tuple(ComparedJudge(label, len(rows)) for label, rows in observed.items())
-    why = f"judges cannot be compared yet by {statistic}, which has no paired test here"
-    return ComparedStatistic(part, aspect, statistic, judges, 0, impossible, why=why)
+    judges = tuple(System(label, len(rows)) for label, rows in observed.items())
+    reason = f"judges cannot be compared yet by {statistic}, which has no paired test here"
+    return ComparedStatistic(
+        part, aspect, statistic, judges, lambda first, second: CommonSamples(0, reason=reason), untestable=reason
+    )
 
 
 def _scored(observations: Sequence[Observation]) -> dict[str, JudgedItem]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedJudge, ComparedStatistic, impossible
 from vieval_plugin.meta_evaluation.label_comparison import compared_with_labels
 from vieval_plugin.meta_evaluation.label_statistics import ASPECT
 from vieval_plugin.meta_evaluation.observations import Summary
@@ -82,7 +82,7 @@ def _headline(
         "samples",
         (-1.0 if correlated else 0.0, 1.0),
         tuple(_number(label, summaries[part, label], statistic) for label in labels),
-        _comparing(statistic, part, runs, options, aspect),
+        lambda: _compared(statistic, part, runs, options, aspect),
         (nothing,) if nothing else (),
         {"tag": by_tag} if by_tag else {},
     )
@@ -93,15 +93,11 @@ def _number(label: str, summary: Summary, statistic: str) -> HeadlineNumber:
     return HeadlineNumber(label, found.value, found.low, found.high, summary.scored, found.reason)
 
 
-def _comparing(
+def _compared(
     statistic: str, part: str, runs: Sequence[Run], options: StatisticsOptions, aspect: str
-) -> Callable[[Sequence[str]], ComparedStatistic]:
-    def compared(labels: Sequence[str]) -> ComparedStatistic:
-        among = [run for run in runs if run.label in labels]
-        for one in compared_with_labels((part,), among, (statistic,), options, aspect):
-            if one.part == part:
-                return one
-        judges = tuple(ComparedJudge(label, 0) for label in labels)
-        return ComparedStatistic(part, aspect, statistic, judges, 0, impossible, why="nothing to compare")
-
+) -> ComparedStatistic:
+    judging = [run for run in runs if part in run.records]
+    [compared] = [
+        one for one in compared_with_labels((part,), judging, (statistic,), options, aspect) if one.part == part
+    ]
     return compared

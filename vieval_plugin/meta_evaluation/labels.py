@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.label_comparison import compared_with_labels
 from vieval_plugin.meta_evaluation.label_headline import label_headlines
 from vieval_plugin.meta_evaluation.label_statistics import (

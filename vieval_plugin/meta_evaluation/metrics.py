@@ -167,7 +167,10 @@ def _remarks(summary: Summary) -> str:
     parts += [f"missing ratings: {options.missing_ratings}"] if options.missing_ratings != "drop" else []
     undefined = [f"{aspect} {reason}" for aspect, a in summary.aspects.items() for reason in a.reasons]
     undefined += [f"{name} {estimate.reason}" for name, estimate in summary.estimates.items() if estimate.reason]
-    return "; ".join([*parts, *(["undefined: " + ", ".join(undefined)] if undefined else [])])
+    constant = [f"{aspect} {reason}" for aspect, a in summary.aspects.items() for reason in a.constant]
+    parts += ["undefined: " + ", ".join(undefined)] if undefined else []
+    parts += ["counted as 0: " + ", ".join(constant)] if constant else []
+    return "; ".join(parts)
 
 
 @lru_cache(maxsize=16)

@@ -81,12 +81,31 @@ class Observation:
 
 
 @dataclass(frozen=True)
+class Coverage:
+    """The image models with a value of all that there are, and the parts."""
+
+    image_models: int = 0
+    all_image_models: int = 0
+    parts: int = 0
+    all_parts: int = 0
+
+    def __str__(self) -> str:
+        """Return what an average rests on, in words; empty where it is everything."""
+        if (self.image_models, self.parts) == (self.all_image_models, self.all_parts):
+            return ""
+        parts = f"{self.parts} of {self.all_parts} task types, " if self.all_parts > 1 else ""
+        return f"{parts}{self.image_models} of {self.all_image_models} image models"
+
+
+@dataclass(frozen=True)
 class Agreement:
-    """Agreement on one aspect; NaN where undefined, and `reasons` says which part was and why.
+    """Agreement on one aspect; NaN where undefined, and `reasons` names image models without a value and why.
 
     `fisher` is the corrected average in [-1, 1] with its 95% interval, `paper` the published one, `count` the number of
     samples behind them, `draws` the bootstrap draws of `fisher`. `consistency` is Krippendorff's alpha (interval) of a
-    judge's repeated verdicts with one another, NaN where there are none.
+    judge's repeated verdicts with one another, NaN where there are none. `constant` names the image models of which all
+    scores are the same, which count as 0, `paper_reasons` those without a value to `paper`, and `coverage` what `fisher`
+    rests on.
     """
 
     fisher: float
@@ -97,6 +116,9 @@ class Agreement:
     draws: Floats = field(repr=False, compare=False)
     reasons: tuple[str, ...] = ()
     consistency: float = math.nan
+    constant: tuple[str, ...] = ()
+    paper_reasons: tuple[str, ...] = ()
+    coverage: Coverage = Coverage()
 
 
 @dataclass(frozen=True)

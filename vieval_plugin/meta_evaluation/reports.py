@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.observations import Observation, Summary
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
@@ -59,6 +59,6 @@ class Report(Protocol):
     def compared(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
     ) -> Sequence[ComparedStatistic]:
-        """On what the judges of these runs are compared, one a statistic (see `judge_comparison`); arguments as for
-        `tables`. A statistic that has no paired test says so in its `why`."""
+        """On what the judges of these runs are compared, one a statistic (see `comparison`); arguments as for
+        `tables`. A statistic that has no paired test says so in `untestable`."""
         ...

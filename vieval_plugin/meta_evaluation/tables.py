@@ -83,6 +83,17 @@ def with_interval(value: float, low: float, high: float, reason: str = "", digit
     return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
+def p_text(p: float) -> str:
+    """A p-value with three decimals.
+
+    >>> p_text(0.01234), p_text(0.00012), p_text(float("nan"))
+    ('.012', '< .001', 'undefined')
+    """
+    if math.isnan(p):
+        return "undefined"
+    return "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
+
+
 def because(reasons: Sequence[str]) -> str:
     """Why an average is undefined, in brief.
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.vote_answers import COUNTED, VOTES, Answers
 from vieval_plugin.meta_evaluation.vote_entrants import Entrant, entrants_of
 from vieval_plugin.meta_evaluation.vote_statistics import Drawing

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.headline import Breakdown, Headline, HeadlineNumber, preferred
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.vote_answers import COUNTED, VOTES
 from vieval_plugin.meta_evaluation.vote_entrants import Entrant, JudgedPart
 from vieval_plugin.meta_evaluation.vote_statistics import Drawing
@@ -67,7 +66,7 @@ def vote_headlines(
                 "pairs",
                 (0.0, 1.0),
                 tuple(_number(label, points, drawing) for label, points in held.items()),
-                _comparing(held, counted),
+                lambda: _compared(held, counted),
                 references,
                 {name: one for name, one in broken.items() if len(one) > 1},
             ),
@@ -153,13 +152,15 @@ def _number(label: str, points: _Points, drawing: Drawing) -> HeadlineNumber:
     return HeadlineNumber(label, found.value, found.low, found.high, found.count, found.reason)
 
 
-def _compared(points: Mapping[str, _Points], counted: VoteScheme, labels: Sequence[str]) -> ComparedStatistic:
+def _compared(points: Mapping[str, _Points], counted: VoteScheme) -> ComparedStatistic:
     items = {
-        label: {name: JudgedItem(point.group, point.value) for name, point in points[label].items()} for label in labels
+        label: {name: JudgedItem(point.group, point.value) for name, point in own.items()}
+        for label, own in points.items()
+    }
+    parts = list(dict.fromkeys(point.part for own in points.values() for point in own.values()))
+    lacking = {
+        label: [part for part in parts if part not in {point.part for point in own.values()}]
+        for label, own in points.items()
     }
     statistic = f"accuracy {counted.replace('_', '-')}"
-    return compared_means(ALL_PARTS, VOTES, statistic, items, "pairs of candidates")
-
-
-def _comparing(points: Mapping[str, _Points], counted: VoteScheme) -> Callable[[Sequence[str]], ComparedStatistic]:
-    return partial(_compared, points, counted)
+    return compared_means(ALL_PARTS, VOTES, statistic, items, "pairs of candidates", lacking=lacking)

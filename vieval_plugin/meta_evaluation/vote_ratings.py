@@ -150,12 +150,12 @@ def _strength(ranking: ContestRanking, image_model: str) -> tuple[str, str]:
     for place, one in enumerate(_ordered(ranking), start=1):
         if one.image_model == image_model:
             strength = with_interval(one.strength, one.low, one.high, ranking.why, digits=2)
-            return str(one.contests), strength if one.rank is None else f"{place}: {strength}"
+            return str(one.contests), strength if one.ranks is None else f"{place}: {strength}"
     return "0", "undefined (in no pair)"
 
 
 def _ordered(ranking: ContestRanking) -> list[RankedModel]:
-    return sorted(ranking.models, key=lambda one: -one.strength if one.rank else 0)
+    return sorted(ranking.models, key=lambda one: -one.strength if one.ranks else 0)
 
 
 def _tau(votes: ContestRanking, other: ContestRanking) -> float:

@@ -13,6 +13,7 @@ from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_folder
 from vieval_plugin.meta_evaluation.given_order import ORDER, ranking_against
+from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.meta_evaluation.printed import printed_tables
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Tables
@@ -20,9 +21,9 @@ from vieval_plugin.records import Run
 from vieval_plugin.report.expect import PrintedComparison, compare
 from vieval_plugin.report.findings import findings_tables
 from vieval_plugin.report.headlines.durations import durations
-from vieval_plugin.report.headlines.leaderboards import boards_of
+from vieval_plugin.report.headlines.leaderboards import leaderboards
 from vieval_plugin.report.headlines.words import sentences, shown
-from vieval_plugin.report.leaderboard import NOTE, leaderboard_notes, leaderboard_of, leaderboard_tables
+from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables
 from vieval_plugin.report.order import read_order
 from vieval_plugin.report.own_samples import OWN_SAMPLES
 from vieval_plugin.report.page import PageSection, page
@@ -81,13 +82,12 @@ def write_report(
     benchmarks = [known_benchmark(name) for name in dict.fromkeys(run.benchmark for run in runs)]
     given = read_order(order) if order else ()
     of_benchmarks = [(one, [run for run in runs if run.benchmark == one.name]) for one in benchmarks]
-    leaderboard = leaderboard_of(of_benchmarks, options)
     sections = []
     for benchmark, own in of_benchmarks:
         made = _section(benchmark, own, options, given, cards)
-        known = [one for name, one in leaderboard.benchmarks if name == benchmark.name] if leaderboard else []
-        boards = boards_of(made.headlines, benchmark.name, own, options, seconds, known)
+        boards = leaderboards(made.headlines, benchmark.name, own, options, seconds)
         sections.append(PageSection(benchmark, own, made, boards))
+    judges, judge_notes = leaderboard_tables({one.benchmark.name: one.boards for one in sections}, options)
     if order and not any(key.table == ORDER for section in sections for key in section.tables.cells):
         raise VievalError(
             f"{order}: no results have scores of two of its image models; it names {', '.join(given[:5])}"
@@ -98,11 +98,10 @@ def write_report(
     parts += [f"Note: {escaping.markdown(note)}\n" for note in notes]
     parts += [markdown(rater_table(ratings))] if ratings else []
     files: dict[str, str] = {}
-    if leaderboard:
-        tables = leaderboard_tables(leaderboard)
-        parts += ["## Which judge is better\n", f"{NOTE}\n", *map(markdown, tables)]
-        parts += [f"Note: {escaping.markdown(note)}\n" for note in leaderboard_notes(leaderboard)]
-        files |= {f"{table.name}.csv": csv_text(table) for table in tables}
+    if judges:
+        parts += ["## Which judge is better\n", f"{NOTE}\n", *map(markdown, judges)]
+        parts += [f"Note: {escaping.markdown(note)}\n" for note in judge_notes]
+        files |= {f"{table.name}.csv": csv_text(table) for table in judges}
     for section in sections:
         name = section.benchmark.name
         parts.append(f"## {name}\n\n{section.benchmark.note}\n")
@@ -116,7 +115,7 @@ def write_report(
         {"benchmark": one.benchmark.name, "cells": _listed(one.tables), **one.tables.document} for one in sections
     ]
     files["report.md"] = "\n".join(parts)
-    over = leaderboard_tables(leaderboard)[0] if leaderboard and leaderboard.over else None
+    over = judges[0] if len(judges) > 1 else None
     files[PAGE] = page(sections, options, _protocol(options).replace("`", ""), samples, over, notes)
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     write_folder(out, files)
@@ -130,11 +129,16 @@ def _first_lines(section: PageSection) -> list[str]:
     board, [table, *_] = section.boards[0], section.headlines
     rows = [table.header, *table.rows]
     others = [
-        f"{other.headline.aspect}: {', '.join(f'{row.number.label} {shown(row.number)}' for row in other.rows)}"
+        f"{_name(other.headline)}: {', '.join(f'{row.number.label} {shown(row.number)}' for row in other.rows)}"
         for other in section.boards[1:]
     ]
     named = f"{section.benchmark.name}: {board.headline.number}"
-    return [named, "", *text_table(rows), "", *sentences(board), *others, ""]
+    return [*sentences(board), "", named, "", *text_table(rows), *others, ""]
+
+
+def _name(headline: Headline) -> str:
+    """The aspect, and whose scores they are where rows are generators."""
+    return f"{headline.aspect} by {headline.judge}" if headline.judge else headline.aspect
 
 
 def known_benchmark(name: str) -> Benchmark:

@@ -1,4 +1,4 @@
-"""Which judge is better, as tables for a terminal and as files: what `vieval compare` shows."""
+"""Judges compared, as tables for a terminal and as files: the output of `vieval compare`."""
 
 from __future__ import annotations
 
@@ -10,24 +10,19 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, Standing, SystemPair, compare_systems
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS
-from vieval_plugin.meta_evaluation.judge_comparison import (
-    LEVEL,
-    ComparedPair,
-    JudgeComparison,
-    Standing,
-    compare_judges,
-)
-from vieval_plugin.meta_evaluation.tables import Table, with_interval
+from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
 from vieval_plugin.records import Run
 from vieval_plugin.report import known_benchmark
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.results.runs import Results
+from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.tables import text_table
 
 _NAMES = ("benchmark", "task", "aspect", "statistic")
-_NUMBERS = ("value_first", "value_second", "difference", "ci_low", "ci_high", "p", "p_holm")
+_NUMBERS = ("value_better", "value_worse", "difference", "ci_low", "ci_high", "p", "p_holm")
 FILES = ("comparison_judges.csv", "comparison_pairs.csv", "comparison.json")
 
 
@@ -37,7 +32,7 @@ class BenchmarkComparison:
 
     benchmark: str
     judges: tuple[str, ...]
-    comparisons: tuple[JudgeComparison, ...]
+    comparisons: tuple[Comparison, ...]
 
 
 def compare_results(results: Results, options: StatisticsOptions) -> list[BenchmarkComparison]:
@@ -60,7 +55,7 @@ def _compared(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOpti
     if len(runs) < 2:
         return BenchmarkComparison(benchmark.name, judges, ())
     compared = benchmark.report.compared(benchmark.name, tuple(benchmark.parts), runs, options)
-    made = tuple(compare_judges(one, benchmark.name, options) for one in compared)
+    made = tuple(compare_systems(one, benchmark.name, options) for one in compared)
     return BenchmarkComparison(benchmark.name, judges, made)
 
 
@@ -83,9 +78,11 @@ def protocol(options: StatisticsOptions) -> str:
     """How the numbers came about, in a paragraph."""
     missing = f" Missing ratings: {options.missing_ratings}." if options.missing_ratings != "drop" else ""
     return (
-        f"Failed verdicts: {options.policy}; of a contest a missing answer is wrong.{missing} Intervals: 95%, {options.draws} bootstrap draws of groups, the same for "
-        f"all judges. p: permutation test, {options.draws} draws, in which whole groups change sides. p (Holm): adjusted for "
-        f"the family, which is all pairs of one table. Judges share a rank where it is above {LEVEL}. Seed {options.seed}."
+        f"Failed verdicts: {options.policy}; of a contest a missing answer is wrong.{missing} Each two judges are compared on "
+        f"what both scored. Intervals: 95%, {options.draws} bootstrap resamples of groups, the same for both. p: permutation "
+        f"test, at most {PERMUTATIONS:,} permutations, in which whole groups change sides. p (Holm): adjusted for the family, "
+        f"which is all pairs of ranked judges of one table. A rank such as 2-4 is the range that differences with an adjusted "
+        f"p of at most {LEVEL} leave. Seed {options.seed}."
     )
 
 
@@ -108,50 +105,56 @@ def write_comparison(found: Sequence[BenchmarkComparison], out: Path, options: S
         write_whole(out / name, [text])
 
 
-def _lines(benchmark: str, found: JudgeComparison) -> list[str]:
+def _lines(benchmark: str, found: Comparison) -> list[str]:
     compared = found.compared
     where = benchmark if compared.part == ALL_PARTS else f"{benchmark}/{compared.part}"
-    if found.why:
-        return [f"{where}, {compared.aspect}: {found.why}"]
-    judged = [
-        (_rank(one), one.judge.label, _value(one), str(one.judge.own), _left_out(found, one)) for one in _ranked(found)
+    if not found.all_pairs:
+        return [f"{where}, {compared.aspect}: {found.reason}"]
+    judges = [
+        (one.rank_text, one.system.label, _value(one), str(one.system.n), one.system.unranked)
+        for one in found.standings
     ]
     pairs = [
         (
             f"{pair.first} - {pair.second}",
-            _interval(pair.found.difference, pair.found.low, pair.found.high),
-            _p(pair.found.p),
-            _p(pair.adjusted),
+            str(pair.n),
+            _interval(pair.result.difference, pair.result.low, pair.result.high),
+            p_text(pair.result.p),
+            p_text(pair.adjusted),
         )
-        for pair in found.pairs
+        for pair in map(SystemPair.better_first, found.all_pairs)
     ]
+    notes = dict.fromkeys((*compared.notes, *(note for pair in found.all_pairs for note in pair.notes)))
     return [
-        f"{where}, {compared.aspect}: {compared.statistic}; {compared.used} {compared.counted} that all of them scored",
+        f"{where}, {compared.aspect}: {_answer(found)}",
+        f"{compared.statistic}; {found.family}",
         "",
-        *text_table([("rank", "judge", compared.aspect, "own n", "left out"), *judged]),
+        *text_table([("rank", "judge", compared.aspect, "n", "not ranked because"), *judges]),
         "",
-        *text_table([("pair", "difference [95%]", "p", "p (Holm)"), *pairs]),
-        *(f"warning: {line}" for line in found.warnings),
-        *(f"note: {line}" for line in compared.notes),
+        *text_table([("better - worse", "n", "difference [95%]", "p", "p (Holm)"), *pairs]),
+        *(f"warning: {line}" for line in found.warnings()),
+        *(f"note: {line}" for line in notes),
         "",
     ]
 
 
-def _ranked(found: JudgeComparison) -> list[Standing]:
-    """Best first, and those that cannot be compared last."""
-    return sorted(found.standings, key=lambda one: (one.rank is None, one.rank or 0, -one.estimate))
-
-
-def _rank(one: Standing) -> str:
-    return "-" if one.rank is None else str(one.rank)
+def _answer(found: Comparison) -> str:
+    """The result in one sentence."""
+    significant = [pair.better_first() for pair in found.all_pairs if pair.significant]
+    if not significant:
+        return f"no {found.compared.who[:-1]} is significantly better than another"
+    if len(found.ranked) > 1:
+        first, *others = [one.system.label for one in found.ranked]
+        if all(found.beats(first, other) for other in others):
+            return f"{first} is significantly better than {'all others' if len(others) > 1 else others[0]}"
+    worse_than = {pair.first: [one.second for one in significant if one.first == pair.first] for pair in significant}
+    return "; ".join(
+        f"{better} is significantly better than {', '.join(worse)}" for better, worse in worse_than.items()
+    )
 
 
 def _value(one: Standing) -> str:
-    return one.judge.reason or f"{one.estimate:.4f}"
-
-
-def _left_out(found: JudgeComparison, one: Standing) -> str:
-    return "" if one.rank is None else str(one.judge.own - found.compared.used)
+    return one.system.undefined or f"{one.value:.4f}"
 
 
 def _interval(value: float, low: float, high: float) -> str:
@@ -160,42 +163,37 @@ def _interval(value: float, low: float, high: float) -> str:
     return with_interval(value, low, high, "no swap or draw has it")
 
 
-def _p(value: float) -> str:
-    return "undefined" if math.isnan(value) else f"{value:.4g}"
-
-
 def _judges_table(found: Sequence[BenchmarkComparison]) -> Table:
     rows = [
         (*_named(of_benchmark, one), *_judge_cells(one, standing))
         for of_benchmark in found
         for one in of_benchmark.comparisons
-        for standing in _ranked(one)
+        for standing in one.standings
     ]
-    header = (*_NAMES, "rank", "judge", "value", "own_n", "used_n", "left_out_n", "why_not")
+    header = (*_NAMES, "rank", "judge", "value", "n", "why_not")
     return Table("judges", "", header, tuple(rows))
 
 
-def _judge_cells(found: JudgeComparison, one: Standing) -> tuple[str, ...]:
-    used, left_out = str(found.compared.used), _left_out(found, one)
-    why_not = one.judge.reason or found.why
-    return _rank(one), one.judge.label, _cell(one.estimate), str(one.judge.own), used, left_out, why_not
+def _judge_cells(found: Comparison, one: Standing) -> tuple[str, ...]:
+    reason = one.system.undefined or one.system.unranked or found.reason
+    return one.rank_text, one.system.label, _cell(one.value), str(one.system.n), reason
 
 
 def _pairs_table(found: Sequence[BenchmarkComparison]) -> Table:
     rows = [
-        (*_named(of_benchmark, one), pair.first, pair.second, *map(_cell, _numbers(pair)))
+        (*_named(of_benchmark, one), pair.first, pair.second, str(pair.n), *map(_cell, _numbers(pair)))
         for of_benchmark in found
         for one in of_benchmark.comparisons
-        for pair in one.pairs
+        for pair in map(SystemPair.better_first, one.all_pairs)
     ]
-    return Table("pairs", "", (*_NAMES, "first", "second", *_NUMBERS), tuple(rows))
+    return Table("pairs", "", (*_NAMES, "better", "worse", "n", *_NUMBERS), tuple(rows))
 
 
-def _numbers(pair: ComparedPair) -> tuple[float, ...]:
-    return (*pair.found, pair.adjusted)
+def _numbers(pair: SystemPair) -> tuple[float, ...]:
+    return (*pair.result, pair.adjusted)
 
 
-def _named(of_benchmark: BenchmarkComparison, one: JudgeComparison) -> tuple[str, ...]:
+def _named(of_benchmark: BenchmarkComparison, one: Comparison) -> tuple[str, ...]:
     return of_benchmark.benchmark, one.compared.part, one.compared.aspect, one.compared.statistic
 
 
@@ -211,37 +209,36 @@ def _document(found: BenchmarkComparison) -> dict[str, object]:
     }
 
 
-def _comparison_document(found: JudgeComparison) -> dict[str, object]:
+def _comparison_document(found: Comparison) -> dict[str, object]:
     compared = found.compared
     return {
         "task": compared.part,
         "aspect": compared.aspect,
         "statistic": compared.statistic,
         "counted": compared.counted,
-        "used": compared.used,
-        "why_not": found.why,
-        "warnings": found.warnings,
+        "why_not": found.reason,
+        "warnings": found.warnings(),
         "notes": compared.notes,
-        "family": f"the pairs of these judges ({len(found.pairs)})",
+        "family": found.family,
         "judges": [
             {
-                "judge": one.judge.label,
-                "rank": one.rank,
-                "value": _json(one.estimate),
-                "own": one.judge.own,
-                "left_out": one.judge.own - compared.used if one.rank else None,
-                "why_not": one.judge.reason,
+                "judge": one.system.label,
+                "ranks": one.ranks,
+                "value": _json(one.value),
+                "n": one.system.n,
+                "why_not": one.system.undefined or one.system.unranked,
             }
-            for one in _ranked(found)
+            for one in found.standings
         ],
         "pairs": [
             {
-                "first": pair.first,
-                "second": pair.second,
+                "better": pair.first,
+                "worse": pair.second,
+                "n": pair.n,
                 **{name: _json(value) for name, value in zip(_NUMBERS, _numbers(pair), strict=True)},
-                "different": pair.different,
+                "significant": pair.significant,
             }
-            for pair in found.pairs
+            for pair in map(SystemPair.better_first, found.all_pairs)
         ],
     }
 

@@ -1,72 +1,67 @@
-"""The leaderboard of judges at the head of a report."""
+"""Judges of all benchmarks of a report: each benchmark's leaderboard in one table, and the mean over benchmarks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.meta_evaluation.judge_comparison import JudgeComparison
-from vieval_plugin.meta_evaluation.judge_leaderboard import JudgeLeaderboard, judge_leaderboard
+from vieval_plugin.meta_evaluation.comparison import Comparison, compare_systems, over_benchmarks
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.records import Run
+from vieval_plugin.report.headlines.leaderboards import Leaderboard
 from vieval_plugin.stats.options import StatisticsOptions
 
 NOTE = (
-    "Judges share a rank where the data cannot tell them apart: permutation tests on the samples that all of them scored, "
-    "p adjusted by Holm. `vieval compare` has the differences."
+    "Each two judges are compared on the samples that both scored, by permutation tests; p is adjusted by Holm. A rank such as "
+    "2-4 is the range that significant differences leave. `vieval compare` has the differences."
 )
 
 
-def leaderboard_of(
-    sections: Sequence[tuple[Benchmark, Sequence[Run]]], options: StatisticsOptions
-) -> JudgeLeaderboard | None:
-    """The leaderboard of a report's judges; None where no benchmark has two.
+def leaderboard_tables(
+    boards: Mapping[str, Sequence[Leaderboard]], options: StatisticsOptions
+) -> tuple[list[Table], list[str]]:
+    """Return the tables of judges, that over benchmarks first, and the lines to be read beside them.
 
     Args:
-        sections: the benchmarks, each with its runs.
-        options: how many draws, the seed.
+        boards: by benchmark, its leaderboards, the default first; of one aspect there may be one a part.
+        options: number of resamples, the seed.
     """
-    compared = {
-        benchmark.name: benchmark.report.compared(benchmark.name, tuple(benchmark.parts), runs, options)
-        for benchmark, runs in sections
-        if len(runs) > 1
+    defaults = {
+        benchmark: [
+            board.comparison
+            for board in several
+            if board.comparison and not board.headline.judge and board.headline.aspect == several[0].headline.aspect
+        ]
+        for benchmark, several in boards.items()
+        if several
     }
-    found = judge_leaderboard(compared, options)
-    return None if found.empty else found
+    tested = {name: comparisons for name, comparisons in defaults.items() if any(one.all_pairs for one in comparisons)}
+    if not tested:
+        return [], []
+    rows = [row for name, comparisons in tested.items() for one in comparisons for row in _rows(name, one)]
+    header = ("benchmark", "task", "aspect", "rank", "judge", "value", "n", "why not ranked")
+    tables = [Table("leaderboard", "Judges by benchmark", header, tuple(rows))]
+    named = [(name, one) for name, comparisons in tested.items() for one in comparisons]
+    if len(tested) > 1:
+        statistic = over_benchmarks({name: [one.compared for one in several] for name, several in tested.items()})
+        over = compare_systems(statistic, statistic.part, options, intervals=False)
+        shown = tuple(row[3:] for row in _rows("", over))
+        tables.insert(0, Table("leaderboard_over", f"Judges: {over.compared.statistic}", header[3:], shown))
+        named.append(("over benchmarks", over))
+    lines = [f"{where}: {line}" for where, one in named for line in (*one.warnings(), *one.compared.notes)]
+    return tables, list(dict.fromkeys(lines))
 
 
-def leaderboard_tables(found: JudgeLeaderboard) -> list[Table]:
-    """A table over benchmarks, where there are several, and one of each benchmark and part."""
-    rows = [row for benchmark, one in found.benchmarks for row in _rows(benchmark, one)]
-    header = ("benchmark", "task", "aspect", "rank", "judge", "value", "own n", "n compared")
-    named = Table("leaderboard", "Judges by benchmark", header, tuple(rows))
-    if found.over is None:
-        return [named]
-    shown = tuple((row[3], row[4], row[5], row[6], row[7]) for row in _rows("", found.over))
-    return [Table("leaderboard_over", f"Judges: {found.over.compared.statistic}", header[3:], shown), named]
-
-
-def leaderboard_notes(found: JudgeLeaderboard) -> list[str]:
-    """What must be read beside the tables: numbers that differ, draws that are too few, what was left out."""
-    told = [(f"{benchmark}: ", one) for benchmark, one in found.benchmarks]
-    told += [("over benchmarks: ", found.over)] if found.over else []
-    lines = [f"{where}{line}" for where, one in told for line in (*one.warnings, *one.compared.notes)]
-    return list(dict.fromkeys(lines))
-
-
-def _rows(benchmark: str, found: JudgeComparison) -> list[tuple[str, ...]]:
-    ranked = sorted(found.standings, key=lambda one: (one.rank is None, one.rank or 0, -one.estimate))
+def _rows(benchmark: str, comparison: Comparison) -> list[tuple[str, ...]]:
     return [
         (
             benchmark,
-            found.compared.part,
-            found.compared.aspect,
-            "" if one.rank is None else str(one.rank),
-            one.judge.label,
-            one.judge.reason or found.why if math.isnan(one.estimate) else f"{one.estimate:.4f}",
-            str(one.judge.own),
-            str(found.compared.used),
+            comparison.compared.part,
+            comparison.compared.aspect,
+            standing.rank_text,
+            standing.system.label,
+            "" if math.isnan(standing.value) else f"{standing.value:.4f}",
+            str(standing.system.n),
+            standing.system.undefined or standing.system.unranked,
         )
-        for one in ranked
+        for standing in comparison.standings
     ]

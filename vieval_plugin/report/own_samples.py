@@ -9,9 +9,9 @@ from pathlib import Path
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
-from vieval_plugin.meta_evaluation.judge_comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.observations import Observation, Summary
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.tables import Tables

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, rank_contests
 from vieval_plugin.meta_evaluation.corrected_means import CorrectedGenerator, corrected_generators
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, rank_generators
-from vieval_plugin.meta_evaluation.judge_comparison import LEVEL
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.ranking_tables import contest_tables, corrected_tables, long_tables, ranking_tables
 from vieval_plugin.report.rated import rated_runs
 from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.results.runs import Results
+from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.tables import text_table
 
@@ -87,10 +88,10 @@ def lines(found: RankReport, options: StatisticsOptions) -> list[str]:
 def protocol(options: StatisticsOptions) -> str:
     """How the numbers came about, in a paragraph."""
     return (
-        f"Failed verdicts: {options.policy}. Intervals: 95%, {options.draws} bootstrap draws of prompts. p: permutation test "
-        f"over prompts, {options.draws} draws (of contests: the bootstrap's). p (Holm): adjusted for all pairs of one table. "
-        f"A rank such as 1-2 is one that the data allow: who is not told apart (p (Holm) above {LEVEL}) may stand above or "
-        f"below. Seed {options.seed}."
+        f"Failed verdicts: {options.policy}. Each two generators are compared on the prompts that both have. Intervals: 95%, "
+        f"{options.draws} bootstrap resamples of prompts. p: permutation test over prompts, at most {PERMUTATIONS:,} "
+        f"permutations (of contests: the bootstrap's). p (Holm): adjusted for all pairs of ranked generators of one table. A "
+        f"rank such as 1-2 is the range that differences with an adjusted p of at most {LEVEL} leave. Seed {options.seed}."
     )
 
 

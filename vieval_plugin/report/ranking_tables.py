@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
 from vieval_plugin.meta_evaluation.corrected_means import CorrectedGenerator
 from vieval_plugin.meta_evaluation.generator_ranking import ALL, GeneratorRanking, RankedGenerator
-from vieval_plugin.meta_evaluation.tables import Table, with_interval
+from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
 
 DEFAULT = "O"
 """The aspect that stands first, because it is about the whole image; of a judge without it, the first that it rates."""
@@ -21,7 +22,7 @@ _CONTESTS = ("benchmark", "part", "voter", "votes_from")
 def ranking_tables(rankings: Sequence[GeneratorRanking]) -> list[Table]:
     """For each judge: its ranking by each aspect, pairs, and the default aspect under the words of each heading.
 
-    Where no prompt is common to all generators, as where parts have generators of their own, each part is ranked alone.
+    Where no two generators have prompts in common, as where parts have generators of their own, each part is ranked alone.
     """
     made: list[Table] = []
     for run in dict.fromkeys((one.benchmark, one.judge) for one in rankings):
@@ -30,10 +31,10 @@ def ranking_tables(rankings: Sequence[GeneratorRanking]) -> list[Table]:
         over_all = sorted(
             (one for one in of_run if one.word == ALL and not one.heading), key=lambda one: one.aspect != default
         )
-        apart = any(one.comparison.why and len(one.generators) > 1 for one in over_all)
+        apart = any(not one.comparison.all_pairs and len(one.generators) > 1 for one in over_all)
         parts = [one for one in of_run if one.heading == "part" and one.aspect == default]
         for one in parts if apart and parts else over_all:
-            made += [_ranking(one), *([_pairs(one)] if one.comparison.pairs else [])]
+            made += [_ranking(one), *([_pairs(one)] if one.comparison.all_pairs else [])]
         broken_down = [
             one for one in of_run if one.heading and one.aspect == default and not (apart and one.heading == "part")
         ]
@@ -74,7 +75,7 @@ def contest_tables(rankings: Sequence[ContestRanking]) -> list[Table]:
         models = sorted(one.models, key=lambda model: -model.strength if not math.isnan(model.strength) else 0)
         rows = [
             (
-                _ranks(model.rank, model.last),
+                _ranks(model.ranks),
                 model.image_model,
                 with_interval(model.strength, model.low, model.high, digits=3),
                 "" if math.isnan(model.share) else f"{model.share:.1%}",
@@ -96,12 +97,12 @@ def long_tables(
 ) -> list[Table]:
     """All numbers in long form: a table of generators, of their pairs, of corrected means, of contests, of their pairs."""
     interval = ("mean", "ci_low", "ci_high")
-    own = ("own_mean", "own_ci_low", "own_ci_high", "own_n", "common_n", "prompts", "images", "failed")
+    own = ("n", "prompts", "images", "failed")
     generators = [(*_about(one), *_long(one, generator)) for one in rankings for generator in one.generators]
     pairs = [
-        (*_about(one), pair.first, pair.second, *map(_cell, (*pair.found, pair.adjusted)))
+        (*_about(one), pair.first, pair.second, str(pair.n), *map(_cell, (*pair.result, pair.adjusted)))
         for one in rankings
-        for pair in one.comparison.pairs
+        for pair in map(SystemPair.better_first, one.comparison.all_pairs)
     ]
     means = [
         (
@@ -114,7 +115,7 @@ def long_tables(
     models = [
         (
             *_contest(one),
-            *(_whole(model.rank), _whole(model.last), model.image_model),
+            *(_whole(model.ranks and model.ranks[0]), _whole(model.ranks and model.ranks[1]), model.image_model),
             *map(_cell, (model.strength, model.low, model.high, model.share)),
             *(str(model.contests), one.why),
         )
@@ -131,7 +132,7 @@ def long_tables(
         for one in contests
         for pair in one.pairs
     ]
-    of_pair = ("first", "second", "mean_first", "mean_second", "difference", "ci_low", "ci_high", "p", "p_holm")
+    of_pair = ("better", "worse", "n", "mean_better", "mean_worse", "difference", "ci_low", "ci_high", "p", "p_holm")
     three = [f"{who}_{what}" for who in ("judge", "labels", "corrected") for what in interval]
     return [
         Table(
@@ -179,27 +180,23 @@ def _default(rankings: Sequence[GeneratorRanking]) -> str:
 
 
 def _ranking(one: GeneratorRanking) -> Table:
-    best = sorted(
-        one.generators, key=lambda g: (g.rank is None, g.rank or 0, -_known(g.mean.value), -_known(g.own.value))
-    )
     rows = [
         (
-            _ranks(generator.rank, generator.last),
+            _ranks(generator.ranks),
             generator.generator,
-            with_interval(generator.mean.value, generator.mean.low, generator.mean.high, "not compared"),
-            with_interval(generator.own.value, generator.own.low, generator.own.high, generator.own.reason),
+            with_interval(generator.mean.value, generator.mean.low, generator.mean.high, generator.mean.reason),
             f"{generator.scored} of {generator.prompts}",
             str(generator.images),
             _failed(generator),
+            generator.reason,
         )
-        for generator in best
+        for generator in one.generators
     ]
     where = one.benchmark if one.word == ALL else f"{one.benchmark}, {one.heading} {one.word}"
-    used = f"{one.comparison.compared.used} prompts that all of them have a score of"
-    said = f"no ranking: {one.comparison.why}" if one.comparison.why else used
-    warned = "".join(f"; {line}" for line in one.comparison.warnings)
-    header = ("rank", "generator", "common prompts [95%]", "own prompts [95%]", "own n", "images", "failed")
-    title = f"{where}, {one.judge}: {one.aspect}, {one.statistic}; {said}{warned}"
+    method = f"no ranking: {one.comparison.reason}" if one.comparison.reason else one.comparison.family
+    warned = "".join(f"; {line}" for line in one.comparison.warnings())
+    header = ("rank", "generator", "mean [95%]", "n", "images", "failed", "not ranked because")
+    title = f"{where}, {one.judge}: {one.aspect}, {one.statistic}; {method}{warned}"
     return Table("ranking", title, header, tuple(rows))
 
 
@@ -207,16 +204,17 @@ def _pairs(one: GeneratorRanking) -> Table:
     rows = [
         (
             f"{pair.first} - {pair.second}",
-            with_interval(pair.found.difference, pair.found.low, pair.found.high),
-            f"{pair.found.p:.4g}",
-            f"{pair.adjusted:.4g}",
+            str(pair.n),
+            with_interval(pair.result.difference, pair.result.low, pair.result.high),
+            p_text(pair.result.p),
+            p_text(pair.adjusted),
         )
-        for pair in one.comparison.pairs
+        for pair in map(SystemPair.better_first, one.comparison.all_pairs)
     ]
-    title = f"{one.judge}: {one.aspect}, {one.statistic}, differences on common prompts" + (
+    title = f"{one.judge}: {one.aspect}, {one.statistic}, differences on the prompts that both have" + (
         "" if one.word == ALL else f" of {one.word}"
     )
-    return Table("pairs", title, ("pair", "difference [95%]", "p", "p (Holm)"), tuple(rows))
+    return Table("pairs", title, ("better - worse", "n", "difference [95%]", "p", "p (Holm)"), tuple(rows))
 
 
 def _broken_down(rankings: Sequence[GeneratorRanking]) -> list[Table]:
@@ -230,27 +228,27 @@ def _broken_down(rankings: Sequence[GeneratorRanking]) -> list[Table]:
         rows = []
         for one in held[:_MOST_ROWS]:
             cells = {generator.generator: _short(generator) for generator in one.generators}
-            rows.append((one.word, str(one.comparison.compared.used), *(cells.get(name, "") for name in names)))
+            prompts = max(generator.prompts for generator in one.generators)
+            rows.append((one.word, str(prompts), *(cells.get(name, "") for name in names)))
         more = f"; {_MOST_ROWS} of {len(held)}, all with --out" if len(held) > _MOST_ROWS else ""
         title = f"{held[0].benchmark}, {held[0].judge}: {held[0].aspect} by {key[0]}, {key[1]} (rank){more}"
-        made.append(Table(f"by_{key[0]}", title, (key[0], "common prompts", *names), tuple(rows)))
+        made.append(Table(f"by_{key[0]}", title, (key[0], "prompts", *names), tuple(rows)))
     return made
 
 
 def _short(generator: RankedGenerator) -> str:
-    """The mean with the rank; where nothing is compared, the generator's own mean."""
-    if generator.rank is None:
-        return "" if math.isnan(generator.own.value) else f"{generator.own.value:.3f}"
-    return f"{generator.mean.value:.3f} ({_ranks(generator.rank, generator.last)})"
+    """The mean, with the rank where there is one."""
+    mean = "" if math.isnan(generator.mean.value) else f"{generator.mean.value:.3f}"
+    return f"{mean} ({_ranks(generator.ranks)})" if generator.ranks else mean
 
 
 def _long(one: GeneratorRanking, generator: RankedGenerator) -> tuple[str, ...]:
-    mean, own = generator.mean, generator.own
+    mean, (best, worst) = generator.mean, generator.ranks or (None, None)
     return (
-        *(_whole(generator.rank), _whole(generator.last), generator.generator),
-        *map(_cell, (mean.value, mean.low, mean.high, own.value, own.low, own.high)),
-        *(str(generator.scored), str(one.comparison.compared.used), str(generator.prompts), str(generator.images)),
-        *(_failed(generator), one.comparison.why),
+        *(_whole(best), _whole(worst), generator.generator),
+        *map(_cell, (mean.value, mean.low, mean.high)),
+        *(str(generator.scored), str(generator.prompts), str(generator.images)),
+        *(_failed(generator), generator.reason or one.comparison.reason),
     )
 
 
@@ -267,18 +265,15 @@ def _failed(generator: RankedGenerator) -> str:
     return ", ".join(failed)
 
 
-def _ranks(rank: int | None, last: int | None) -> str:
-    if rank is None or last is None:
-        return "-"
-    return str(rank) if rank == last else f"{rank}-{last}"
+def _ranks(ranks: tuple[int, int] | None) -> str:
+    if ranks is None:
+        return ""
+    best, worst = ranks
+    return str(best) if best == worst else f"{best}-{worst}"
 
 
 def _mean(found: tuple[float, float, float, float]) -> str:
     return with_interval(*found[:3], "fewer than two prompts rated")
-
-
-def _known(value: float) -> float:
-    return -math.inf if math.isnan(value) else value
 
 
 def _whole(value: int | None) -> str:

@@ -1,6 +1,6 @@
-"""Is one of two judges better than the other? Paired tests and intervals on what both of them judged.
+"""Paired tests and intervals of two systems on what both of them have scores of.
 
-Nothing here knows that the two are judges. Two generators whose images of the same prompts one judge scored are
+The two may be judges. Two generators whose images of the same prompts one judge scored are
 compared by `MeanDifference` in the same way: an item is a prompt's score, and its group is the prompt.
 """
 
@@ -18,6 +18,10 @@ from vieval_plugin.stats.correlation import Floats
 
 Bools: TypeAlias = NDArray[np.bool_]
 
+PERMUTATIONS, EXCEEDANCES = 10_000, 20
+"""The most swaps of a pair's permutation test, and the exceedances at which it stops."""
+
+_FIRST_BLOCK = 64
 # bounds the memory of what is drawn at once: 16 MB an array of doubles
 _CELLS_AT_ONCE = 2_000_000
 # differences that are equal but for rounding are equal: a share of the statistic's own scale
@@ -25,7 +29,7 @@ _ROUNDING = 1e-9
 
 
 class PairedStatistic(Protocol):
-    """A difference of two judges, first less second, as the test and the interval below need it."""
+    """A difference of two systems, first less second, as the test and the interval below need it."""
 
     units: int  # how many are swapped, each alone
     strata: Ints  # of each group that the bootstrap draws, shape (groups,): groups are drawn within their stratum
@@ -53,42 +57,48 @@ class PairedComparison(NamedTuple):
 
 
 def compare(statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0, intervals: bool = True) -> PairedComparison:
-    """Two judges on the same samples or contests: difference, its bootstrap interval, p of the permutation test.
+    """Two systems on the same samples or contests: difference, its bootstrap interval, p of the permutation test.
 
     Args:
         statistic: `MeanDifference`, `paired_correlations.CorrelationDifference` or another of that form.
-        draws: how many swaps, and how many draws of the bootstrap.
-        seed: a number, or several that together are one.
-        intervals: whether the difference's interval is wanted, which takes most of the time; else its ends are NaN.
+        draws: number of bootstrap resamples.
+        seed: a number, or several that together are one; two systems with one seed have one stream, whoever else is there.
+        intervals: False leaves out the difference's interval, which takes most of the time; its ends are NaN then.
 
     Returns:
-        All numbers on the statistic's scale but p; NaN where a judge's estimate is undefined.
+        All numbers on the statistic's scale but p; NaN where an estimate is undefined.
 
     >>> compare(MeanDifference([1, 1, 1, 0], [0, 0, 1, 0], ["a", "a", "b", "c"]), draws=100).difference
     0.5
     """
     first, second = statistic.estimates()
     low, high = interval(resampled_differences(statistic, draws, seed) if intervals else [])
-    return PairedComparison(first, second, first - second, low, high, permutation_p(statistic, draws, seed))
+    return PairedComparison(first, second, first - second, low, high, permutation_p(statistic, seed))
 
 
-def permutation_p(statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0) -> float:
-    """The paired permutation test: how often chance alone makes two judges differ as much.
+def permutation_p(
+    statistic: PairedStatistic, seed: Seed = 0, permutations: int = PERMUTATIONS, exceedances: int = EXCEEDANCES
+) -> float:
+    """P-value of the paired permutation test, with as many permutations as the pair itself needs.
 
-    If neither is better, it does not matter which of the two gave which of a unit's scores. So each unit's are swapped
-    with probability 1/2, and the difference is recomputed. A swap whose difference is undefined counts as a hit.
+    If neither system is better, it does not matter which of the two gave which of a unit's scores. So each unit's are
+    swapped with probability 1/2, and the difference is recomputed. A swap whose difference is undefined exceeds the
+    observed one. Sampling stops at so many exceedances, as p is known well enough then.
 
     Args:
         statistic: as for `compare`.
-        draws: how many swaps; with 999, p is a multiple of 1/1000.
         seed: as for `compare`.
+        permutations: the most swaps.
+        exceedances: number of swaps with a difference as large as the observed one at which sampling stops.
 
     Returns:
-        p = (1 + hits) / (1 + draws), two-sided, in (0, 1]; NaN where the observed difference is undefined.
+        Two-sided p in (0, 1]: `exceedances` over the swaps it took, else (1 + exceeding swaps) / (1 + `permutations`); NaN
+        where the observed difference is undefined.
 
-    Source: Noreen 1989, Computer-Intensive Methods (approximate randomization); Phipson and Smyth 2010 (the added 1).
+    Source: Noreen 1989, Computer-Intensive Methods (approximate randomization); Besag and Clifford 1991, Sequential Monte
+    Carlo p-values; Phipson and Smyth 2010 (the added 1).
 
-    >>> permutation_p(MeanDifference([1] * 8, [0] * 8, list("abcdefgh")), draws=999)
+    >>> permutation_p(MeanDifference([1] * 8, [0] * 8, list("abcdefgh")), permutations=999)
     0.01
     """
     observed = statistic.swapped(np.zeros((1, statistic.units), dtype=bool))[0]
@@ -96,12 +106,15 @@ def permutation_p(statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0
         return float("nan")
     least = abs(observed) - _ROUNDING * statistic.scale
     rng = np.random.default_rng([*_seeds(seed), 1])
-    block = max(1, _CELLS_AT_ONCE // max(statistic.units, 1))
-    hits = 0
-    for start in range(0, draws, block):
-        swap = rng.random((min(block, draws - start), statistic.units)) < 0.5
-        hits += int(np.count_nonzero(~(np.abs(statistic.swapped(swap)) < least)))
-    return (1 + hits) / (1 + draws)
+    largest_block = max(1, _CELLS_AT_ONCE // max(statistic.units, 1))
+    exceeding, sampled, block = 0, 0, _FIRST_BLOCK
+    while sampled < permutations:
+        swap = rng.random((min(block, largest_block, permutations - sampled), statistic.units)) < 0.5
+        exceeds = np.flatnonzero(~(np.abs(statistic.swapped(swap)) < least))
+        if exceeding + len(exceeds) >= exceedances:
+            return exceedances / (sampled + int(exceeds[exceedances - exceeding - 1]) + 1)
+        exceeding, sampled, block = exceeding + len(exceeds), sampled + len(swap), 4 * block
+    return (1 + exceeding) / (1 + permutations)
 
 
 def resampled_differences(statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0) -> Floats:

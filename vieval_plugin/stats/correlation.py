@@ -73,7 +73,11 @@ def undefined(x: ArrayLike, y: ArrayLike) -> str:
 
 
 def resampled_correlations(
-    x: ArrayLike, y: ArrayLike, counts: NDArray[np.int64], coefficient: Coefficient = "spearman"
+    x: ArrayLike,
+    y: ArrayLike,
+    counts: NDArray[np.int64],
+    coefficient: Coefficient = "spearman",
+    constant_second: float = np.nan,
 ) -> Floats:
     """`correlation` in each bootstrap draw, for the interval of a correlation.
 
@@ -85,6 +89,7 @@ def resampled_correlations(
         y: the other scores of the same items, shape (items,).
         counts: how often each item occurs in each draw, shape (draws, items); see `bootstrap.cluster_counts`.
         coefficient: as for `correlation`.
+        constant_second: the value of a draw in which `y` is constant and `x` is not; not for `kendall`.
 
     Returns:
         Shape (draws,), each in [-1, 1]; NaN for a draw in which the coefficient is undefined.
@@ -105,11 +110,13 @@ def resampled_correlations(
         if coefficient == "spearman":
             # Spearman's rho is Pearson's r of the ranks, and ranks change with what was drawn
             out[start : start + block] = _weighted_pearson(
-                _weighted_ranks(x, weights), _weighted_ranks(y, weights), weights
+                _weighted_ranks(x, weights), _weighted_ranks(y, weights), weights, constant_second
             )
         else:
             tile = np.broadcast_to
-            out[start : start + block] = _weighted_pearson(tile(x, weights.shape), tile(y, weights.shape), weights)
+            out[start : start + block] = _weighted_pearson(
+                tile(x, weights.shape), tile(y, weights.shape), weights, constant_second
+            )
     return out
 
 
@@ -190,15 +197,17 @@ def _weighted_ranks(values: Floats, weights: Floats) -> Floats:
     return ranks
 
 
-def _weighted_pearson(x: Floats, y: Floats, weights: Floats) -> Floats:
+def _weighted_pearson(x: Floats, y: Floats, weights: Floats, constant_second: float) -> Floats:
     """Pearson's r of each row of `x` and `y` under that row's weights, all of shape (draws, items)."""
     total = weights.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         dx = x - (weights * x).sum(axis=1, keepdims=True) / total
         dy = y - (weights * y).sum(axis=1, keepdims=True) / total
-        variances = (weights * dx * dx).sum(axis=1) * (weights * dy * dy).sum(axis=1)
+        spread = (weights * dx * dx).sum(axis=1)
+        variances = spread * (weights * dy * dy).sum(axis=1)
         r = (weights * dx * dy).sum(axis=1) / np.sqrt(variances)
     # a constant vector leaves rounding dust, not an exact zero, where its weighted mean is inexact
-    scale = (weights * x * x).sum(axis=1) * (weights * y * y).sum(axis=1)
-    r[~(variances > 1e-24 * scale)] = np.nan
+    size = (weights * x * x).sum(axis=1)
+    undefined_draws = ~(variances > 1e-24 * size * (weights * y * y).sum(axis=1))
+    r[undefined_draws] = np.where(spread > 1e-12 * size, constant_second, np.nan)[undefined_draws]
     return np.asarray(np.clip(r, -1.0, 1.0))

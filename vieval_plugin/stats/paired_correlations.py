@@ -1,7 +1,8 @@
-"""Two judges' correlations with people, averaged over image models: the difference, for the tests of `comparison`."""
+"""Difference of two judges' correlations with people, averaged over image models, for the tests of `comparison`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Literal, TypeAlias
 
@@ -12,7 +13,7 @@ from scipy import stats
 from vieval_plugin.stats.averaging import fisher_mean_over
 from vieval_plugin.stats.bootstrap import Ints, numbered
 from vieval_plugin.stats.comparison import Bools, require_same_items
-from vieval_plugin.stats.correlation import Floats, correlation, resampled_correlations
+from vieval_plugin.stats.correlation import Coefficient, Floats, correlation, resampled_correlations
 
 Swapped: TypeAlias = Literal["group", "cell"]
 
@@ -26,8 +27,8 @@ class CorrelationDifference:
     are judged well or badly together. `swapped="cell"` swaps each score alone (PERM-BOTH of Deutsch, Dror and Roth 2021)
     and rejects far too often here: about 20 to 30% of true null hypotheses at 5%. It is there to show that.
 
-    An image model in which a judge or people are constant is left out of both judges' averages, in each swap and draw
-    too: the averages of the two are always over the same image models.
+    An image model in which people are constant is left out of both judges' averages, in each swap and draw too: the averages
+    of the two are always over the same image models. Where people vary and a judge is constant, its correlation counts as 0.
 
     Args:
         first: the first judge's scores, shape (rows, image models), on any scale; NaN where there is no sample.
@@ -74,7 +75,8 @@ class CorrelationDifference:
         named, part = numbered(["one part"] * models if parts is None else parts)
         if len(place) != rows or len(part) != models:
             raise ValueError(f"{rows} groups and {models} parts are needed, not {len(place)} and {len(part)}")
-        self._scores, self._coefficient, self._place = (a, b, h), coefficient, place
+        self._coefficient: Coefficient = coefficient
+        self._scores, self._place = (a, b, h), place
         self._parts = [np.flatnonzero(part == number) for number in range(len(named))]
         self.strata = _strata(~np.isnan(h), place, part)
         self._by_cell = swapped == "cell"
@@ -95,7 +97,7 @@ class CorrelationDifference:
 
     def estimates(self) -> tuple[float, float]:
         """Both averages, in [-0.9999, 0.9999]; NaN where no image model is left."""
-        first, second = self._averaged(1, lambda x, y, given: correlation(x, y, self._coefficient))
+        first, second = self._averaged(1, lambda x, y, given: _with_constants(x, y, self._coefficient))
         return float(first[0]), float(second[0])
 
     def swapped(self, swap: Bools) -> Floats:
@@ -113,7 +115,7 @@ class CorrelationDifference:
     def resampled(self, counts: Ints) -> Floats:
         of_row = counts[:, self._place]
         one, other = self._averaged(
-            len(counts), lambda x, y, given: resampled_correlations(x, y, of_row[:, given], self._coefficient)
+            len(counts), lambda x, y, given: resampled_correlations(x, y, of_row[:, given], self._coefficient, 0.0)
         )
         return one - other
 
@@ -132,7 +134,10 @@ class CorrelationDifference:
         with np.errstate(invalid="ignore", divide="ignore"):
             spread = squares - x**2 / self._n
             # standardised scores are of the size of 1, so what is left of a constant is rounding
-            return np.asarray(np.where(spread > 1e-12 * self._n, np.clip(products / np.sqrt(spread), -1, 1), np.nan))
+            of_constant = np.where(np.isnan(self._n), np.nan, 0.0)
+            return np.asarray(
+                np.where(spread > 1e-12 * self._n, np.clip(products / np.sqrt(spread), -1, 1), of_constant)
+            )
 
     def _averages(self, first: Floats, second: Floats) -> list[Floats]:
         """The two averages, each of shape (draws,), of correlations of shape (image models, draws)."""
@@ -141,6 +146,12 @@ class CorrelationDifference:
         if len(self._parts) <= 1:
             return [fisher_mean_over(judge) for judge in both]
         return [fisher_mean_over([fisher_mean_over(judge[models]) for models in self._parts]) for judge in both]
+
+
+def _with_constants(human: Floats, scores: Floats, coefficient: Coefficient) -> float:
+    """A correlation with people, 0 where they vary and the judge is constant."""
+    value = correlation(human, scores, coefficient)
+    return 0.0 if math.isnan(value) and len(human) > 1 and (human != human[0]).any() else value
 
 
 def _standardised(scores: Floats, coefficient: str) -> Floats:

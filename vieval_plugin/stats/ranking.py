@@ -160,27 +160,26 @@ def holm(p_values: ArrayLike) -> Floats:
     return adjusted
 
 
-def shared_ranks(estimates: ArrayLike, different: ArrayLike) -> Ints:
-    """A ranking in which judges that the data cannot tell apart share a rank.
+def rank_ranges(beats: ArrayLike) -> tuple[Ints, Ints]:
+    """The best and the worst rank of each system that pairwise tests leave.
 
-    A judge's rank is 1 and the number of judges that are significantly better than it: that have the higher estimate
-    and differ from it. "Not told apart" is not transitive: of a > b > c where only a and c differ, a and b have rank 1,
-    c has 2.
+    The best is 1 and the number of systems that are significantly better, the worst the number of all less those that are
+    significantly worse. Significance is not transitive: of a > b > c where only a beats c, a has 1-2, b 1-3, c 2-3.
 
     Args:
-        estimates: the statistic of each judge, shape (judges,), higher is better.
-        different: whether two judges differ significantly (after `holm`), shape (judges, judges), symmetric.
+        beats: True where the system of the row is significantly better (after `holm`) than that of the column, shape
+            (systems, systems).
 
     Returns:
-        Whole numbers from 1, shape (judges,).
+        Whole numbers from 1, each of shape (systems,).
 
     Raises:
-        ValueError: for an undefined estimate, or a matrix that is not symmetric or of another shape.
+        ValueError: for a matrix of another shape, or two systems that beat each other.
 
-    >>> shared_ranks([0.5, 0.4, 0.3], [[0, 0, 1], [0, 0, 0], [1, 0, 0]]).tolist()
-    [1, 1, 2]
+    >>> [ranks.tolist() for ranks in rank_ranges([[0, 0, 1], [0, 0, 0], [0, 0, 0]])]
+    [[1, 1, 2], [2, 3, 3]]
     """
-    values, differ = np.asarray(estimates, dtype=float), np.asarray(different, dtype=bool)
-    if differ.shape != (len(values), len(values)) or (differ != differ.T).any() or np.isnan(values).any():
-        raise ValueError("an estimate of each judge and a symmetric matrix of all with all are needed")
-    return np.asarray(1 + (differ & (values[None, :] > values[:, None])).sum(axis=1), dtype=np.int64)
+    wins = np.asarray(beats, dtype=bool)
+    if wins.ndim != 2 or wins.shape[0] != wins.shape[1] or (wins & wins.T).any():
+        raise ValueError("a square matrix is needed in which no two systems beat each other")
+    return np.asarray(1 + wins.sum(axis=0), dtype=np.int64), np.asarray(len(wins) - wins.sum(axis=1), dtype=np.int64)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.records import Record
 
-WARNED, SET_APART = 0.05, 0.5
-"""The shares of failed verdicts above which a row is marked, and above which it has no rank."""
+WARNED = 0.05
+"""The share of failed verdicts above which a row is marked."""
 
 _NOT_ASKED = (Status.NOT_APPLICABLE, Status.MISSING)
 
@@ -47,8 +47,7 @@ class Cost:
         """What a row must say beside its number; empty where nearly all verdicts have a score."""
         told = []
         if self.share > WARNED:
-            apart = "; too few of the samples to be ranked" if self.share > SET_APART else ""
-            told.append(f"{self.failed} of {self.asked} verdicts have no score ({self.told}){apart}")
+            told.append(f"{self.failed} of {self.asked} verdicts have no score ({self.told})")
         if self.missing > WARNED * (self.asked + self.missing):
             told.append(f"the replay holds no verdict on {self.missing} of {self.asked + self.missing} samples")
         return "; ".join(told)

@@ -1,19 +1,21 @@
-"""What a board says, in sentences: which is best, whether that is significant, where it fails, what it cost."""
+"""Sentences about a leaderboard: the answer first, then what limits it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.headline import HeadlineNumber
-from vieval_plugin.report.headlines.leaderboards import Board, BoardRow
+from vieval_plugin.meta_evaluation.tables import p_text
+from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
 
 _NAMED = 3
-"""So many rows are named in a sentence, and of more their number is said."""
+"""Number of rows that a sentence names; of more it says how many there are."""
 
 
-def sentences(board: Board) -> list[str]:
-    """A board in words, some sentences.
+def sentences(board: Leaderboard) -> list[str]:
+    """Return a leaderboard in words, the answer first.
 
     Args:
         board: with one row or more.
@@ -21,93 +23,124 @@ def sentences(board: Board) -> list[str]:
     rows = [row for row in board.rows if not math.isnan(row.number.value)]
     if not rows:
         return [f"No {board.headline.entrant} has a number here."]
-    told = [_best(board, rows)]
-    told += _beside(board, rows[0])
-    told += _weakest(board, rows[0])
-    told += [f"{row.number.label}: {row.cost.warning}." for row in rows if row.cost.warning]
-    return told
+    text = [_answer(board, rows)]
+    text += _unranked(board, rows)
+    text += _beside_references(board, rows)
+    text += _extremes(board, rows[0])
+    text += [f"{row.number.label}: {row.cost.warning}." for row in rows if row.cost.warning]
+    return text
 
 
-def _best(board: Board, rows: Sequence[BoardRow]) -> str:
-    first = rows[0]
-    if board.common is None and board.pairs:
-        return _two_by_two(board)
-    if first.rank is None:
-        return f"{first.number.label} has {shown(first.number)}. {board.how}"
-    told_apart = {frozenset((pair.first, pair.second)) for pair in board.pairs if pair.different}
-    others = [row.number.label for row in rows[1:] if row.rank is not None]
-    worse = [one for one in others if frozenset((one, first.number.label)) in told_apart]
-    equal = [one for one in others if one not in worse]
-    number = f"{first.number.label} is best ({shown(first.number)}), significantly better than"
+def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
+    ranked = board.ranked
+    if len(rows) == 1 or board.comparison is None:
+        return _number_sentence(rows)
+    if board.comparison.reason:
+        return f"{_number_sentence(rows)} Without ranks: {board.comparison.reason}."
+    if len(ranked) < 2:
+        return _pairwise_answer(board, ranked)
+    first = ranked[0].number
+    labels = [row.number.label for row in ranked[1:]]
+    worse = [label for label in labels if board.comparison.beats(first.label, label)]
+    equal = [label for label in labels if label not in worse]
+    family = board.comparison.family
     if not equal:
-        return f"{number} {_some(worse)} {_by(board, first, rows[1], len(worse) > 1)}."
-    number = (
-        f"{first.number.label} has the highest number ({shown(first.number)}), but it is not significantly better than"
+        pair = board.comparison.pair_of(first.label, labels[0])
+        nearest = f" ({labels[0]} by {_difference(pair)})" if pair else ""
+        return f"{first.label} is best: {shown(first)}, significantly better than {_some(worse)}{nearest}; {family}."
+    if not any(pair.significant for pair in board.comparison.pairs):
+        last = ranked[-1].number
+        return (
+            f"No {board.headline.entrant} of these {len(ranked)} is significantly better than another: numbers from "
+            f"{last.value:.3f} ({last.label}) to {shown(first)} ({first.label}); {family}."
+        )
+    better = f"; it is better than {_some(worse)}" if worse else ""
+    return (
+        f"{first.label} has the highest number, {shown(first)}, but is not significantly better than {_some(equal)}{better}; "
+        f"{family}."
     )
-    return f"{number} {_some(equal)}{f'; it is better than {_some(worse)}' if worse else ''}."
 
 
-def _by(board: Board, first: BoardRow, second: BoardRow, several: bool) -> str:
-    """How far the best is from the next, on what both scored; `several` that the next must be named."""
-    labels = first.number.label, second.number.label
-    for pair in board.pairs:
-        if {pair.first, pair.second} == {*labels}:
-            sign = 1 if pair.first == labels[0] else -1
-            low, high = sorted((sign * pair.found.low, sign * pair.found.high))
-            interval = "" if math.isnan(low) else f" [{low:.3f}, {high:.3f}]"
-            told = f"by {sign * pair.found.difference:.3f}{interval}, p {pair.adjusted:.3g}"
-            return f"({labels[1]} {told})" if several else told
-    return ""
+def _number_sentence(rows: Sequence[LeaderboardRow]) -> str:
+    if len(rows) == 1:
+        return f"{rows[0].number.label} has {shown(rows[0].number)}."
+    return f"The numbers are from {rows[-1].number.value:.3f} ({rows[-1].number.label}) to {shown(rows[0].number)} ({rows[0].number.label})."
 
 
-def _two_by_two(board: Board) -> str:
-    """Of judges of different samples none is best: which is better than which, on what both scored."""
-    beaten: dict[str, list[str]] = {}
-    for pair in (pair for pair in board.pairs if pair.different):
-        better, worse = (pair.first, pair.second) if pair.found.difference > 0 else (pair.second, pair.first)
-        beaten.setdefault(better, []).append(worse)
-    told = [f"{better} is significantly better than {_and(others)}" for better, others in beaten.items()]
-    found = "; ".join(told) if told else f"no {board.headline.entrant} is significantly better than another"
-    why = "These judge different kinds" if board.headline.entrant == "judge" else "Few prompts are common to all"
-    return f"On what both scored, {found}. {why}, so no one number puts all in order."
+def _pairwise_answer(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> str:
+    """Sentence where no two systems cover the benchmark: which is better than which, on what both scored."""
+    assert board.comparison is not None
+    worse_than: dict[str, list[str]] = {}
+    for pair in board.comparison.all_pairs:
+        if pair.significant:
+            ordered = pair.better_first()
+            worse_than.setdefault(ordered.first, []).append(ordered.second)
+    counted, who = board.comparison.compared.counted, board.comparison.compared.who
+    results = [f"{better} is significantly better than {_and(others)}" for better, others in worse_than.items()]
+    text = "; ".join(results) or f"no {board.headline.entrant} is significantly better than another"
+    alone = f"Only {ranked[0].number.label}" if ranked else f"None of these {who}"
+    return f"On the {counted} that both scored, {text}. {alone} covers the benchmark, so there is no one order."
 
 
-def _beside(board: Board, first: BoardRow) -> list[str]:
-    """The best beside what it has to reach, and what it has to be above."""
-    told = []
-    who = "It is" if board.common is not None or not board.pairs else f"{first.number.label} is"
-    for one in board.headline.references:
-        if math.isnan(one.value) or math.isnan(first.number.value):
+def _unranked(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
+    reasons = [f"{row.number.label} ({row.unranked})" for row in rows if not row.rank and row.unranked]
+    return [f"Not ranked: {', '.join(reasons)}."] if reasons and board.ranked else []
+
+
+def _difference(pair: SystemPair) -> str:
+    result = pair.result
+    interval = "" if math.isnan(result.low) else f" [{result.low:.3f}, {result.high:.3f}]"
+    p = p_text(pair.adjusted)
+    return f"{result.difference:.3f}{interval}, p {p if p.startswith('<') else f'= {p}'}"
+
+
+def _beside_references(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
+    """The best row beside the human ceiling, and the rows that are not above a constant baseline."""
+    text = []
+    first = rows[0].number
+    for reference in board.headline.references:
+        name, value = reference.label.split(":")[0], f"{reference.value:.3f}"
+        if math.isnan(reference.value):
             continue
-        how = "above" if _above(first.number, one) else "not shown to be above"
-        told.append(f"{who} {how} the {one.label.split(':')[0]} ({one.value:.3f}).")
-    return told
+        if "ceiling" in name:
+            text.append(f"{first.label} is {_position(first, reference)} the {name} ({value}).")
+        else:
+            low = [row.number.label for row in rows if _position(row.number, reference) != "above"]
+            text += [f"Not shown to be above the {name} ({value}): {_some(low)}."] if low else []
+    return text
 
 
-def _above(number: HeadlineNumber, reference: HeadlineNumber) -> bool:
-    return number.low > (reference.value if math.isnan(reference.high) else reference.high)
+def _position(number: HeadlineNumber, reference: HeadlineNumber) -> str:
+    low, high = (reference.value if math.isnan(end) else end for end in (reference.low, reference.high))
+    if number.low > high:
+        return "above"
+    return "below" if number.high < low else "not shown to be above or below"
 
 
-def _weakest(board: Board, first: BoardRow) -> list[str]:
-    told = []
-    for heading, words in board.headline.breakdowns.items():
-        found = [(one, word) for word, several in words.items() for one in several if one.label == first.number.label]
-        known = [(one.value, word, one.n) for one, word in found if not math.isnan(one.value)]
-        if len(known) > 1:
-            (low, worst, n), (high, best, m) = min(known), max(known)
-            told.append(
-                f"By {heading}, {first.number.label} is lowest on {worst} ({low:.3f}, n {n}) and highest on {best} ({high:.3f}, n {m})."
+def _extremes(board: Leaderboard, first: LeaderboardRow) -> list[str]:
+    text = []
+    for heading, by_value in board.headline.breakdowns.items():
+        known = [
+            (one.value, value, one.n)
+            for value, numbers in by_value.items()
+            for one in numbers
+            if one.label == first.number.label and not math.isnan(one.value)
+        ]
+        if len(known) > 1 and f"{min(known)[0]:.3f}" != f"{max(known)[0]:.3f}":
+            (low, lowest, n), (high, highest, m) = min(known), max(known)
+            text.append(
+                f"By {heading}, {first.number.label} is lowest on {lowest} ({low:.3f}, n {n}) and highest on {highest} "
+                f"({high:.3f}, n {m})."
             )
-    return told
+    return text
 
 
 def shown(number: HeadlineNumber) -> str:
-    """A number with its interval in text."""
+    """Return a number with its interval in text."""
     if math.isnan(number.value):
         return f"undefined ({number.reason})" if number.reason else "undefined"
-    if math.isnan(number.low):
-        return f"{number.value:.3f}"
-    return f"{number.value:.3f} [{number.low:.3f}, {number.high:.3f}]"
+    interval = "" if math.isnan(number.low) else f" [{number.low:.3f}, {number.high:.3f}]"
+    return f"{number.value:.3f}{interval}{f' on {number.rests_on}' if number.rests_on else ''}"
 
 
 def _some(labels: Sequence[str]) -> str:

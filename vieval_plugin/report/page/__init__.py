@@ -18,9 +18,9 @@ from tqdm import tqdm
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.meta_evaluation.headline import Breakdown, HeadlineNumber
-from vieval_plugin.meta_evaluation.tables import Table, Tables
+from vieval_plugin.meta_evaluation.tables import Table, Tables, p_text
 from vieval_plugin.records import Run
-from vieval_plugin.report.headlines.leaderboards import Board
+from vieval_plugin.report.headlines.leaderboards import Leaderboard
 from vieval_plugin.report.headlines.tables import headline_table
 from vieval_plugin.report.headlines.words import sentences
 from vieval_plugin.report.page.charts import forest
@@ -46,7 +46,7 @@ class PageSection:
     benchmark: Benchmark
     runs: Sequence[Run]
     tables: Tables
-    boards: Sequence[Board]
+    boards: Sequence[Leaderboard]
 
     @property
     def headlines(self) -> list[Table]:
@@ -58,7 +58,7 @@ class PageSection:
 class _Section:
     name: str
     note: str
-    boards: tuple[Board, ...]
+    boards: tuple[Leaderboard, ...]
     scatters: tuple[ScatterRow, ...]
     tables: tuple[Table, ...]
     paper: str
@@ -111,6 +111,7 @@ def page(
         chart=_chart,
         labels=_labels,
         of=_of,
+        p_text=p_text,
         heat=_heat,
         cards=cards,
         filters=words.filters(),
@@ -140,7 +141,7 @@ def _cards(items: Sequence[GalleryItem], samples: Samples) -> tuple[list[Card], 
     return [card_of(item, samples, thumbnails) for item in told], thumbnails
 
 
-def _chart(board: Board) -> Markup:
+def _chart(board: Leaderboard) -> Markup:
     headline = board.headline
     return forest(
         [row.number for row in board.rows], headline.references, headline.ends, f"Intervals: {headline.number}"

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.records import Record, Run
-from vieval_plugin.report.headlines.leaderboards import Board
+from vieval_plugin.report.headlines.leaderboards import Leaderboard
 from vieval_plugin.report.page.charts import Point, scatter
 
 MOST_JUDGES = 6
@@ -24,7 +24,7 @@ class ScatterRow:
     charts: tuple[Markup, ...]
 
 
-def scatter_rows(board: Board, runs: Sequence[Run]) -> list[ScatterRow]:
+def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> list[ScatterRow]:
     """The judges of a board, the best first, at most `MOST_JUDGES`; none where people gave no ratings.
 
     Args:

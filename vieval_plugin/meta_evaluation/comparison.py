@@ -1,0 +1,343 @@
+"""Systems compared two by two: judges, or image models, each pair on what both of them have scores of.
+
+No number of one system, and no difference, interval or raw p of two, depends on a third. Only the correction of p does, and
+its family is printed.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from vieval_plugin.stats.comparison import PERMUTATIONS, AveragedDifference, PairedComparison, PairedStatistic, compare
+from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.ranking import holm, rank_ranges
+
+LEVEL = 0.05
+"""Two systems are significantly different where the adjusted p is at most this."""
+
+LEAST_COVERAGE = 0.5
+"""Share of the samples of which a system needs a score to be ranked."""
+
+OVER_BENCHMARKS = "all benchmarks"
+
+
+@dataclass(frozen=True)
+class System:
+    """A judge or an image model in a comparison.
+
+    `n` counts the samples that it has a score for. `undefined` says why it has no value, and `unranked` why it is in no order
+    although it has one: it lacks a task type, or too many samples.
+    """
+
+    label: str
+    n: int
+    undefined: str = ""
+    unranked: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class CommonSamples:
+    """Two systems on the `n` samples that both have scores of: their paired statistic, or the `reason` why there is none."""
+
+    n: int
+    statistic: PairedStatistic | None = None
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedStatistic:
+    """A statistic on which the systems of a benchmark are compared.
+
+    - `part` is the benchmark's part, or `all`; `aspect` what is rated; `statistic` how it is computed, in words;
+    - `pair` gives two systems, by their places, on what both have scores of; a system with itself has all its samples;
+    - `counted` is what samples are called, `who` what the systems are called;
+    - `untestable` says why the statistic has no paired test; `notes` are lines to be read beside the result.
+    """
+
+    part: str
+    aspect: str
+    statistic: str
+    systems: tuple[System, ...]
+    pair: Callable[[int, int], CommonSamples]
+    counted: str = "samples"
+    who: str = "judges"
+    untestable: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SystemPair:
+    """Two systems on `n` common samples: the test's result, first less second, and p adjusted within its family."""
+
+    first: str
+    second: str
+    n: int
+    result: PairedComparison
+    adjusted: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def significant(self) -> bool:
+        """True where the adjusted p is at most `LEVEL`."""
+        return self.adjusted <= LEVEL
+
+    def better_first(self) -> SystemPair:
+        """Return the pair with the better system first, so that its difference is not negative."""
+        if not self.result.difference < 0:
+            return self
+        found = self.result
+        turned = PairedComparison(found.second, found.first, -found.difference, -found.high, -found.low, found.p)
+        return replace(self, first=self.second, second=self.first, result=turned)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A system's own number, on all that it scored, and the best and worst rank that the tests leave it."""
+
+    system: System
+    value: float = math.nan
+    ranks: tuple[int, int] | None = None
+
+    @property
+    def rank_text(self) -> str:
+        """The range of ranks: `1`, `2-4`, or nothing for a system without."""
+        if self.ranks is None:
+            return ""
+        best, worst = self.ranks
+        return str(best) if best == worst else f"{best}-{worst}"
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Systems compared on a statistic.
+
+    `standings` are in order: ranked systems by their own number, then those with a number and no rank, then the others.
+    `pairs` are those of ranked systems, the family that p is adjusted in; `other_pairs`, a family of their own, have a system
+    without a rank. `reason` says why there is no pair at all.
+    """
+
+    compared: ComparedStatistic
+    standings: tuple[Standing, ...]
+    pairs: tuple[SystemPair, ...] = ()
+    other_pairs: tuple[SystemPair, ...] = ()
+    reason: str = ""
+
+    @cached_property
+    def all_pairs(self) -> tuple[SystemPair, ...]:
+        """Both families."""
+        return (*self.pairs, *self.other_pairs)
+
+    @cached_property
+    def _by_labels(self) -> Mapping[frozenset[str], SystemPair]:
+        return {frozenset((pair.first, pair.second)): pair.better_first() for pair in self.all_pairs}
+
+    def pair_of(self, label: str, other: str) -> SystemPair | None:
+        """Return the pair of two systems, the better one first; None where they have no common samples."""
+        return self._by_labels.get(frozenset((label, other)))
+
+    @property
+    def ranked(self) -> tuple[Standing, ...]:
+        """Systems with a rank, in order."""
+        return tuple(standing for standing in self.standings if standing.ranks)
+
+    @property
+    def family(self) -> str:
+        """The correction of p with its family, in words."""
+        return f"Holm over {len(self.pairs)} {'pair' if len(self.pairs) == 1 else 'pairs'}"
+
+    def beats(self, label: str, other: str) -> bool:
+        """True where one system is significantly better than another on what both scored."""
+        pair = self.pair_of(label, other)
+        return pair is not None and pair.significant and pair.first == label
+
+    @property
+    def separated(self) -> tuple[int, ...]:
+        """Places in `ranked` before which a line is drawn: every system above beats every one below."""
+        labels = [standing.system.label for standing in self.ranked]
+        return tuple(
+            place
+            for place in range(1, len(labels))
+            if all(self.beats(above, below) for above in labels[:place] for below in labels[place:])
+        )
+
+    def warnings(self) -> tuple[str, ...]:
+        """Lines that must be read beside the ranks: what the tests cannot resolve, and differences against the order."""
+        labels = [standing.system.label for standing in self.ranked]
+        lines = []
+        if len(self.pairs) > LEVEL * (1 + PERMUTATIONS):
+            lines.append(
+                f"{PERMUTATIONS} permutations cannot resolve any of {len(self.pairs)} pairs after the correction: no rank is "
+                "supported"
+            )
+        for place, above in enumerate(labels):
+            lines += [
+                f"{below} stands below {above} by its own number and is significantly better on the "
+                f"{pair.n} {self.compared.counted} that both scored"
+                for below in labels[place + 1 :]
+                if self.beats(below, above) and (pair := self.pair_of(above, below))
+            ]
+        return tuple(lines)
+
+
+def compare_systems(
+    compared: ComparedStatistic, benchmark: str, options: StatisticsOptions, intervals: bool = True
+) -> Comparison:
+    """Test all pairs of systems on a statistic, and rank the systems that cover the benchmark.
+
+    Args:
+        compared: from the benchmark's report.
+        benchmark: its name; with the part it joins the seed.
+        options: number of bootstrap resamples, and the seed.
+        intervals: False leaves out the intervals of differences, which take most of the time.
+
+    Returns:
+        Differences with 95% intervals and permutation p-values, each from the two systems alone; p adjusted by Holm over the
+        pairs of ranked systems; ranges of ranks. Without pairs, `reason` says why.
+
+    Source: PROTOCOLS of this project, "Comparing two judges"; the tests are those of `stats.comparison`.
+
+    >>> from vieval_plugin.stats.comparison import MeanDifference
+    >>> right = [[1.0] * 9, [0.0] * 9]
+    >>> def pair(first: int, second: int) -> CommonSamples:
+    ...     return CommonSamples(9, MeanDifference(right[first], right[second], range(9)))
+    >>> systems = (System("bad", 9), System("good", 9))
+    >>> found = compare_systems(ComparedStatistic("all", "votes", "accuracy", systems, pair), "mine", StatisticsOptions())
+    >>> [standing.rank_text for standing in found.standings], found.pairs[0].result.difference
+    (['1', '2'], 1.0)
+    """
+    standings = _own_values(compared)
+    values = {standing.system.label: standing.value for standing in standings}
+    defined = [place for place, system in enumerate(compared.systems) if not math.isnan(values[system.label])]
+    defined.sort(key=lambda place: compared.systems[place].label)  # whatever order results come in, a pair is one
+    if reason := _without_pairs(compared, standings, len(defined)):
+        return Comparison(compared, standings, reason=reason)
+    seed = [options.seed, zlib.crc32(f"{benchmark}/{compared.part}".encode())]
+    tested = []
+    for places in combinations(defined, 2):
+        common = compared.pair(*places)
+        if common.statistic is not None:
+            first, second = (compared.systems[place] for place in places)
+            result = compare(common.statistic, options.draws, seed, intervals)
+            pair = SystemPair(first.label, second.label, common.n, result, math.nan, common.notes)
+            tested.append((pair, not (first.unranked or second.unranked)))
+    pairs = _adjusted([pair for pair, ranked in tested if ranked])
+    others = _adjusted([pair for pair, ranked in tested if not ranked])
+    if not tested:
+        reason = f"no two of these {compared.who} have {compared.counted} in common that a test can use"
+    return Comparison(compared, _ranked(standings, pairs), pairs, others, reason)
+
+
+def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> ComparedStatistic:
+    """The mean over benchmarks as one more statistic to compare, each benchmark the mean over its parts.
+
+    Args:
+        comparisons: by benchmark, the statistics of its parts on which its systems are ranked; two benchmarks or more.
+
+    Returns:
+        Systems under their labels; one that lacks a benchmark, or is unranked on one, is unranked.
+    """
+    statistics = [compared for parts in comparisons.values() for compared in parts]
+    weights = [1 / len(parts) for parts in comparisons.values() for _ in parts]
+    places = [{system.label: place for place, system in enumerate(one.systems)} for one in statistics]
+    labels = list(dict.fromkeys(label for known in places for label in known))
+    systems = tuple(_over_benchmarks(label, comparisons) for label in labels)
+
+    def pair(first: int, second: int) -> CommonSamples:
+        both = labels[first], labels[second]
+        if absent := [label for label in both if not all(label in known for known in places)]:
+            return CommonSamples(0, reason=f"{absent[0]} lacks a benchmark")
+        common = [one.pair(*(known[label] for label in both)) for one, known in zip(statistics, places, strict=True)]
+        paired = [each.statistic for each in common if each.statistic is not None]
+        if len(paired) < len(common):
+            return CommonSamples(0, reason="a benchmark without common samples")
+        return CommonSamples(sum(each.n for each in common), AveragedDifference(paired, weights))
+
+    described = "; ".join(
+        f"{benchmark}: {parts[0].aspect}, {parts[0].statistic}" for benchmark, parts in comparisons.items()
+    )
+    statistic = f"mean over {len(comparisons)} benchmarks ({described})"
+    return ComparedStatistic(OVER_BENCHMARKS, "", statistic, systems, pair)
+
+
+def coverage(n: int, available: int, lacking: Sequence[str] = (), counted: str = "samples") -> str:
+    """Return why a system is not ranked: parts or task types without a value, or too few samples; empty where it is.
+
+    >>> coverage(40, 100), coverage(90, 100, ["sdie"]), coverage(90, 100)
+    ('a score for 40 of 100 samples', 'no value for sdie', '')
+    """
+    if lacking:
+        return f"no value for {', '.join(lacking)}"
+    return f"a score for {n} of {available} {counted}" if n < LEAST_COVERAGE * available else ""
+
+
+def _over_benchmarks(label: str, comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> System:
+    own = {
+        benchmark: [system for one in parts for system in one.systems if system.label == label]
+        for benchmark, parts in comparisons.items()
+    }
+    absent = [benchmark for benchmark, parts in comparisons.items() if len(own[benchmark]) < len(parts)]
+    unranked = [
+        f"{benchmark}: {system.undefined or system.unranked}"
+        for benchmark, systems in own.items()
+        for system in systems
+        if system.undefined or system.unranked
+    ]
+    n = sum(system.n for systems in own.values() for system in systems)
+    undefined = f"not compared on {', '.join(absent)}" if absent else ""
+    return System(label, n, undefined, "; ".join(dict.fromkeys(unranked)))
+
+
+def _own_values(compared: ComparedStatistic) -> tuple[Standing, ...]:
+    """Each system's number on all that it scored, in order, without ranks."""
+    standings = []
+    for place, system in enumerate(compared.systems):
+        value = math.nan
+        if not system.undefined and not compared.untestable:
+            own = compared.pair(place, place)
+            value = own.statistic.estimates()[0] if own.statistic is not None else math.nan
+            if math.isnan(value):
+                system = replace(system, undefined=own.reason or f"undefined on its {system.n} {compared.counted}")
+        standings.append(Standing(system, value))
+    return tuple(
+        sorted(
+            standings,
+            key=lambda standing: (math.isnan(standing.value), bool(standing.system.unranked), -standing.value),
+        )
+    )
+
+
+def _without_pairs(compared: ComparedStatistic, standings: Sequence[Standing], defined: int) -> str:
+    if compared.untestable:
+        return compared.untestable
+    if defined > 1:
+        return ""
+    able = " ".join(standing.system.label for standing in standings if not math.isnan(standing.value))
+    unable = "".join(
+        f"; {standing.system.label}: {standing.system.undefined}" for standing in standings if standing.system.undefined
+    )
+    return f"two {compared.who} are needed, and there is {able or 'none'}{unable}"
+
+
+def _adjusted(pairs: Sequence[SystemPair]) -> tuple[SystemPair, ...]:
+    adjusted = holm([pair.result.p for pair in pairs]).tolist()
+    return tuple(replace(pair, adjusted=p) for pair, p in zip(pairs, adjusted, strict=True))
+
+
+def _ranked(standings: Sequence[Standing], pairs: Sequence[SystemPair]) -> tuple[Standing, ...]:
+    """Standings with the ranks that pairs leave, each by its own difference, also where that runs against the order."""
+    able = [standing for standing in standings if not math.isnan(standing.value) and not standing.system.unranked]
+    place = {standing.system.label: number for number, standing in enumerate(able)}
+    beats = np.zeros((len(able), len(able)), dtype=bool)
+    for pair in (pair.better_first() for pair in pairs if pair.significant):
+        beats[place[pair.first], place[pair.second]] = True
+    best, worst = rank_ranges(beats)
+    ranges = {label: (int(best[number]), int(worst[number])) for label, number in place.items()}
+    return tuple(replace(standing, ranks=ranges.get(standing.system.label)) for standing in standings)
