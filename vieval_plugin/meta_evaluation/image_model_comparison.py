@@ -177,7 +177,7 @@ def _pair(first: int, second: int, tables: ScoreTables, systems: Sequence[System
     names = ["/".join(column) for column in tables.columns]
     lacking = [
         f"{name}: {reason}"
-        for name, reason, any_common in zip(names, reasons, common.any(axis=0).tolist(), strict=True)
+        for name, reason, any_common in zip(names, reasons, np.atleast_1d(np.any(common, axis=0)), strict=True)
         if reason and any_common
     ]
     if not kept:
@@ -192,7 +192,7 @@ def _pair(first: int, second: int, tables: ScoreTables, systems: Sequence[System
         table(one),
         table(other),
         table(tables.human),
-        [group for group, has in zip(tables.groups, rows.tolist(), strict=True) if has],
+        [group for group, has in zip(tables.groups, np.atleast_1d(rows), strict=True) if has],
         [tables.columns[column][0] for column in kept],
     )
     note = f"{systems[first].label} and {systems[second].label}: left out, because {because(lacking)}"

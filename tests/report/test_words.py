@@ -1,0 +1,113 @@
+"""The first sentence of a leaderboard is the answer, and true for one system and for twelve."""
+
+import numpy as np
+import pytest
+
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
+from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber
+from vieval_plugin.report.headlines.costs import Cost
+from vieval_plugin.report.headlines.leaderboards import leaderboards
+from vieval_plugin.report.headlines.words import sentences
+from vieval_plugin.stats.options import StatisticsOptions
+
+OPTIONS = StatisticsOptions(draws=100)
+CEILING = HeadlineNumber("human ceiling: each annotator with the others", 0.8, 0.75, 0.85, 100)
+CONSTANT = HeadlineNumber("best constant: always first", 0.4, float("nan"), float("nan"), 100)
+
+
+def said(accuracies, items=200, partial=(), references=(CEILING, CONSTANT), rests_on=""):
+    """Sentences of judges that are right on so many of the items; `partial` judges have a third of the items."""
+    own = {}
+    for number, (label, accuracy) in enumerate(accuracies.items()):
+        right = np.random.default_rng(number).permutation(items) < accuracy * items
+        held = range(items // 3 if label in partial else items)
+        own[label] = {f"i{n}": JudgedItem(f"i{n}", float(right[n])) for n in held}
+    numbers = []
+    for label, answers in own.items():
+        value = float(np.mean([item.value for item in answers.values()]))
+        numbers.append(HeadlineNumber(label, value, value - 0.05, value + 0.05, len(answers), rests_on=rests_on))
+    headline = Headline(
+        "votes",
+        "accuracy",
+        "",
+        "pairs",
+        (0, 1),
+        tuple(numbers),
+        lambda: compared_means("all", "votes", "accuracy", own, "pairs"),
+        references,
+    )
+    [board] = leaderboards([headline], "b", [], OPTIONS, {})
+    return sentences(board)
+
+
+def test_one_judge_has_its_number():
+    first, *others = said({"only": 0.7})
+    assert first == "only has 0.700 [0.650, 0.750]."
+    assert others == ["only is below the human ceiling (0.800)."] or "not shown" in others[0]
+
+
+def test_of_two_the_better_is_best_with_the_difference():
+    first = said({"poor": 0.3, "good": 0.9})[0]
+    assert first.startswith("good is best: 0.900 [0.850, 0.950], significantly better than poor (poor by 0.600 [")
+    assert first.endswith("], p < .001); Holm over 1 pair.")
+
+
+@pytest.mark.parametrize("judges", [2, 3, 12])
+def test_equal_judges_are_said_to_be_equal(judges):
+    first = said({f"judge {n}": 0.6 for n in range(judges)})[0]
+    pairs = judges * (judges - 1) // 2
+    assert first.startswith(f"No judge of these {judges} is significantly better than another: numbers from 0.600 (")
+    assert first.endswith(f"; Holm over {pairs} pair{'s' * (pairs > 1)}.")
+
+
+def test_a_best_that_is_not_better_than_the_next_says_so():
+    first = said({"a": 0.9, "b": 0.89, "c": 0.3})[0]
+    assert first == (
+        "a has the highest number, 0.900 [0.850, 0.950], but is not significantly better than b; it is better than c; Holm "
+        "over 3 pairs."
+    )
+
+
+def test_one_better_than_many_names_how_many():
+    first = said({"best": 0.95, **{f"judge {n}": 0.5 for n in range(5)}})[0]
+    assert first.startswith("best is best: 0.950 [0.900, 1.000], significantly better than 5 others (")
+
+
+def test_judges_without_coverage_are_named_with_the_reason_and_never_best():
+    first, second, *_ = said({"few": 1.0, "a": 0.9, "b": 0.5}, partial=("few",))
+    assert first.startswith("a is best: ")
+    assert "few" not in first
+    assert second == "Not ranked: few (a score for 66 of 200 pairs)."
+
+
+def test_where_only_one_covers_the_benchmark_there_is_no_order():
+    first = said({"few": 0.2, "all": 0.9}, partial=("few",))[0]
+    assert first == (
+        "On the pairs that both scored, all is significantly better than few. Only all covers the benchmark, so there is no "
+        "one order."
+    )
+
+
+def test_who_is_not_above_the_constant_is_named_and_nobody_else():
+    text = said({"a": 0.9, "b": 0.42, "c": 0.2})
+    assert "Not shown to be above the best constant (0.400): b and c." in text
+    assert not any("above the best constant" in line for line in said({"a": 0.9, "b": 0.8}))
+
+
+def test_an_average_says_what_it_rests_on():
+    assert said({"a": 0.9}, rests_on="5 of 7 task types, 21 of 29 image models")[0] == (
+        "a has 0.900 [0.850, 0.950] on 5 of 7 task types, 21 of 29 image models."
+    )
+
+
+def test_below_at_or_above_the_ceiling():
+    assert "a is above the human ceiling (0.800)." in said({"a": 0.95})
+    assert "a is not shown to be above or below the human ceiling (0.800)." in said({"a": 0.8})
+    assert "a is below the human ceiling (0.800)." in said({"a": 0.6})
+
+
+def test_failures_are_said_with_their_share():
+    assert Cost(100, 30, ((str(Status.REFUSAL), 30),), 0, 100, None, False).warning == (
+        "30 of 100 verdicts have no score (30 refusal)"
+    )
