@@ -17,7 +17,7 @@ PASSWORD = "hunter2-and-more"
 
 @pytest.fixture(autouse=True)
 def nothing_remembered(monkeypatch):
-    monkeypatch.setattr(redaction, "_sent", set())
+    monkeypatch.setattr(redaction, "_server_secrets", set())
 
 
 @pytest.mark.parametrize(

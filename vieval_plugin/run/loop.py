@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, TypeVar
 
-from vieval_plugin.backends.daemon_pool import DaemonPool
+from vieval_plugin.backends.concurrency import DaemonPool
 from vieval_plugin.errors import VievalError
 
 T = TypeVar("T")
@@ -46,16 +46,16 @@ class LoopThread:
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of work, waited for here; what interrupts the waiting, such as Ctrl-C, ends the work first."""
-        ended = threading.Event()
+        finished = threading.Event()
 
-        async def whole() -> T:
+        async def run_and_signal() -> T:
             try:
                 return await work
             finally:
-                ended.set()
+                finished.set()
 
         try:
-            future = self.begin(whole())
+            future = self.begin(run_and_signal())
         except VievalError:
             work.close()
             raise
@@ -63,7 +63,7 @@ class LoopThread:
             return future.result()
         except BaseException:
             if future.cancel():
-                ended.wait(_ENDING)
+                finished.wait(_ENDING)
             raise
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What our pages share: a template that escapes every word of others, and a policy by which a page loads nothing."""
+"""HTML pages: a template that escapes every word of others, and a policy by which a page loads nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def template(path: Path) -> Template:
 
 
 def policy(style: str, script: str) -> str:
-    """What a page may do: show its own pictures, and use the style and the script whose digests are these."""
+    """The content security policy of a page: show its own pictures, and use the style and the script whose digests are these."""
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
     return (
         f"default-src 'none'; img-src data:; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
