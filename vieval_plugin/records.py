@@ -161,11 +161,13 @@ class Unjudged:
     status: Status = Status.NO_IMAGE
 
 
-def made_json(one: Unjudged) -> str:
+def made_json(unjudged: Unjudged) -> str:
     """The response a host stores for an image that is not judged yet; its conditions stand in the target."""
-    fields = {"judge": one.judge, "setting": one.setting, "findings": one.findings}
-    fields |= {"reason": one.reason, "status": str(one.status)} if one.reason else {"reason": ""}
-    return one_line({"vieval": SCHEMA, "id": asdict(one.sample.id), "made": asdict(one.made), **without(fields)})
+    fields = {"judge": unjudged.judge, "setting": unjudged.setting, "findings": unjudged.findings}
+    fields |= {"reason": unjudged.reason, "status": str(unjudged.status)} if unjudged.reason else {"reason": ""}
+    return one_line(
+        {"vieval": SCHEMA, "id": asdict(unjudged.sample.id), "made": asdict(unjudged.made), **without(fields)}
+    )
 
 
 def one_line(document: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from vieval_plugin.config.recorded import safe
+from vieval_plugin.config.section import safe
 from vieval_plugin.text import redaction
 from vieval_plugin.text.redaction import redacted, remember, without
 

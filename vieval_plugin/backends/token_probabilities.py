@@ -102,13 +102,13 @@ Tokens: TypeAlias = tuple[int, ...]
 Bounds: TypeAlias = tuple[float, float]
 """The lowest and the highest that a probability can be."""
 Known: TypeAlias = Mapping[Tokens, Mapping[int, Bounds]]
-"""By beginning, what is known of each token after it."""
+"""By prefix, what is known of each token after it."""
 
 UNKNOWN: Bounds = (0.0, 1.0)
 
 
 def next_tokens(texts: Iterable[Tokens]) -> dict[Tokens, tuple[int, ...]]:
-    """After which beginnings which tokens are asked about, the shortest beginnings first.
+    """The tokens that are asked about after each prefix, the shortest prefixes first.
 
     >>> asked_after([(1,), (1, 0), (7,)])
     {(): (1, 7), (1,): (0,)}
@@ -187,7 +187,7 @@ async def prefix_probabilities(
     body: Mapping[str, Any],
     post: Post,
 ) -> Probabilities | Failure:
-    """The probabilities of beginnings through a server; exact where it tells tokens and goes on with a turn (vLLM).
+    """The probabilities of prefixes through a server; exact where it tells tokens and goes on with a turn (vLLM).
 
     Args:
         answer: that to the request `body`, which listed the likeliest first tokens, `listed`.
@@ -227,7 +227,7 @@ async def prefix_probabilities(
 async def _texts_of(
     after: Mapping[Tokens, tuple[int, ...]], continuations: Mapping[Tokens, str], ids: TokenIds
 ) -> dict[Tokens, str]:
-    """The text of each beginning and first token: as much of a continuation as has just its tokens."""
+    """The text of each prefix and first token: as much of a continuation as has just its tokens."""
     texts = dict(continuations)
     short = {(token,) for token in after[()]} | {prefix for prefix in after if prefix}
     for tokens in sorted(short - set(texts)):
@@ -244,7 +244,7 @@ async def _after(
 ) -> Bounds:
     """The probability of a token once the turn has begun so, as far as the server tells.
 
-    `prompt_length` is how many tokens the question has: a server that reads the beginning in other tokens, or does not
+    `prompt_length` is how many tokens the question has: a server that reads the prefix in other tokens, or does not
     go on with the turn, has another number than that and `length`.
     """
     conversation = {"messages": [*body["messages"], {"role": "assistant", "content": prefix_text}]}

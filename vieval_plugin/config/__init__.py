@@ -16,8 +16,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from vieval_plugin.config.backbone import Backbone
 from vieval_plugin.config.judges import Judges, Scorer
-from vieval_plugin.config.recorded import safe
-from vieval_plugin.config.section import Section, anchored, described
+from vieval_plugin.config.section import Section, anchored, described, safe
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import JudgeSpec
@@ -132,41 +131,30 @@ class Config(Section):
         judges = {"reminders": self.judges.reminders, spec.name: self.judges.of(spec)}
         resolved: dict[str, Any] = safe(
             {
-                "judges": {
-                    name: _adapter(type(section)).dump_python(section, mode="json") for name, section in judges.items()
-                },
-                "backbones": {name: section.model_dump(mode="json") for name, section in named.items()},
-                **(
-                    {"scorers": {name: asdict(section) for name, section in self.scorers.items()}}
-                    if spec.scored
-                    else {}
-                ),
+                "judges": {name: _adapter(type(part)).dump_python(part, mode="json") for name, part in judges.items()},
+                "backbones": {name: part.model_dump(mode="json") for name, part in named.items()},
+                **({"scorers": {name: asdict(part) for name, part in self.scorers.items()}} if spec.scored else {}),
                 "statistics": self.statistics.model_dump(mode="json"),
                 "uids": str(self.uids) if self.uids else None,
             }
         )
         return resolved
 
-    def scored_by(self, arguments: Mapping[str, Any]) -> Config:
+    def scored_by(self, fields: Mapping[str, Any]) -> Config:
         """The same options, with what a command says of a scorer on top, for every judge that one answers.
 
         Args:
-            arguments: fields of a `Scorer`; its `model` may be the name of one of these options' scorers.
+            fields: fields of a `Scorer`; its `model` may be the name of one of these options' scorers.
 
         Raises:
             VievalError: an unknown field, or a value that it cannot have.
         """
-        if "model" in arguments:
-            base = self.scorers.get(arguments["model"])
+        if "model" in fields:
+            base = self.scorers.get(fields["model"])
             # a revision belongs to the weights that it was given with
-            arguments = (
-                {"revision": None, **arguments} if base is None else {**asdict(base), **arguments, "model": base.model}
-            )
+            fields = {"revision": None, **fields} if base is None else {**asdict(base), **fields, "model": base.model}
         names = [name for name, spec in judge_registry.judges().items() if spec.scored or spec.by_scorer]
-        scorers = {
-            **self.scorers,
-            **{name: {**asdict(self.scorers.get(name, Scorer())), **arguments} for name in names},
-        }
+        scorers = {**self.scorers, **{name: {**asdict(self.scorers.get(name, Scorer())), **fields} for name in names}}
         try:
             return self.model_copy(update={"scorers": _adapter(Mapping[str, Scorer]).validate_python(scorers)})
         except ValidationError as error:

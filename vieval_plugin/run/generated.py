@@ -158,7 +158,7 @@ def made_images(
     conditions: Sample,
     image_model: str,
     answers: Sequence[Answer],
-    wanted: int,
+    expected: int,
     trusted: Sequence[Path],
     tokens: Sequence[int | None] = (),
 ) -> list[MadeImage]:
@@ -168,25 +168,25 @@ def made_images(
         conditions: what it was given.
         image_model: what tables call it.
         answers: one for each time it was asked.
-        wanted: how many images each answer should have.
+        expected: how many images each answer should have.
         trusted: folders below which the files that answers name must lie.
         tokens: how many tokens each answer had, where that is known.
     """
-    made_images_list = []
+    generated = []
     for turn, answer in enumerate(answers):
         spent = tokens[turn] if turn < len(tokens) else None
         cost = {**(answer.cost or {}), **_cost({_TOKENS: spent})}
-        for place in range(wanted):
-            identity = replace(conditions.id, image_model=image_model, draw=turn * wanted + place)
+        for place in range(expected):
+            identity = replace(conditions.id, image_model=image_model, draw=turn * expected + place)
             path, reason = _output(answer, place, conditions, trusted)
             images = {**conditions.images, **({"output": Image(path)} if path else {})}
-            more = len(answer.images) > wanted and place == 0
-            cost_of_image = {name: value / wanted for name, value in cost.items()}
+            more = len(answer.images) > expected and place == 0
+            cost_of_image = {name: value / expected for name, value in cost.items()}
             sample = replace(conditions, id=identity, images=images)
             status = Status.NO_IMAGE if place < len(answer.images) else answer.status
-            made = Made(str(path) if path else "", cost_of_image)
-            made_images_list.append(MadeImage(sample, made, reason, (MORE_IMAGES,) if more else (), status))
-    return made_images_list
+            origin = Made(str(path) if path else "", cost_of_image)
+            generated.append(MadeImage(sample, origin, reason, (MORE_IMAGES,) if more else (), status))
+    return generated
 
 
 def _output(answer: Answer, place: int, conditions: Sample, trusted: Sequence[Path]) -> tuple[Path | None, str]:
@@ -202,14 +202,14 @@ def _output(answer: Answer, place: int, conditions: Sample, trusted: Sequence[Pa
 
 
 async def judge_made(
-    made: Sequence[MadeImage], prepared: PreparedJudge, options: Config, progress: Progress, bar: bool
+    images: Sequence[MadeImage], prepared: PreparedJudge, options: Config, progress: Progress, bar: bool
 ) -> list[Outcome]:
     """Judge all images in one go, by the backbone of the options or by what measures; outcomes in order."""
-    decided = {number: verdict for number, image in enumerate(made) if (verdict := undrawn(image))}
-    outcomes = await outcomes_of([image.sample for image in made], prepared, options, None, progress, bar, decided)
-    for image in made:
+    decided = {number: verdict for number, image in enumerate(images) if (verdict := undrawn(image))}
+    outcomes = await outcomes_of([image.sample for image in images], prepared, options, None, progress, bar, decided)
+    for image in images:
         progress.findings.update(image.findings)
-    return [with_findings(image, outcome) for image, outcome in zip(made, outcomes, strict=True)]
+    return [with_findings(image, outcome) for image, outcome in zip(images, outcomes, strict=True)]
 
 
 def undrawn(image: MadeImage) -> Verdict | None:

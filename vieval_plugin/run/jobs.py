@@ -83,8 +83,8 @@ class Apart:
         counted_outcomes = [self._outcomes[part] for part in dict.fromkeys(parts) if self.owners[part] == number]
         return Outcome(
             together([self._outcomes[part].verdict for part in parts]),
-            sum(candidate.input_tokens for candidate in counted_outcomes),
-            sum(candidate.output_tokens for candidate in counted_outcomes),
+            sum(outcome.input_tokens for outcome in counted_outcomes),
+            sum(outcome.output_tokens for outcome in counted_outcomes),
         )
 
 

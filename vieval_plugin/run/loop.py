@@ -6,7 +6,6 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Any, TypeVar
 
 from vieval_plugin.backends.concurrency import DaemonPool
@@ -31,9 +30,7 @@ class LoopThread:
     def __enter__(self) -> LoopThread:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:

@@ -154,43 +154,41 @@ def _with_store(options: Config) -> Iterator[Config]:
         yield options.model_copy(update={"store": store})
 
 
-def plan(sample_costs: Pilot, backbone: Backbone | None) -> list[str]:
+def plan(trial: Pilot, backbone: Backbone | None) -> list[str]:
     """The pilot's estimate of a run over all samples, in lines, each number with its 95% interval.
 
     `backbone` is the model behind a server that is asked; None where a model of this process is, or none.
     """
-    n = sum(sample_costs.statuses.values())
-    statuses = ", ".join(f"{status} {count}" for status, count in sample_costs.statuses.most_common())
+    n = sum(trial.statuses.values())
+    statuses = ", ".join(f"{status} {count}" for status, count in trial.statuses.most_common())
     by = f" by {backbone.model}" if backbone else ""
-    lines = [
-        f"plan: {sample_costs.judge}{by}, {sample_costs.asked} samples; a pilot of {n} (seed {sample_costs.seed}): {statuses}"
-    ]
-    if any(not status.usable for status in sample_costs.statuses):
-        lines.append(f"the first failure: {sample_costs.reason[:300]}")
-    if any(cost.questions for cost in sample_costs.costs):
+    lines = [f"plan: {trial.judge}{by}, {trial.asked} samples; a pilot of {n} (seed {trial.seed}): {statuses}"]
+    if any(not status.usable for status in trial.statuses):
+        lines.append(f"the first failure: {trial.reason[:300]}")
+    if any(cost.questions for cost in trial.costs):
         lines += [
-            f"calls: {_rounded_total(_calls(sample_costs))}",
-            f"tokens in: {_tokens(_of_known([cost.input_tokens for cost in sample_costs.costs], sample_costs.asked))}",
-            f"tokens out: {_tokens(_of_known([cost.output_tokens for cost in sample_costs.costs], sample_costs.asked))}",
+            f"calls: {_rounded_total(_calls(trial))}",
+            f"tokens in: {_tokens(_of_known([cost.input_tokens for cost in trial.costs], trial.asked))}",
+            f"tokens out: {_tokens(_of_known([cost.output_tokens for cost in trial.costs], trial.asked))}",
         ]
     else:
         lines.append("calls: 0, tokens: 0, price: 0")
-    lines.append(f"seconds: {_seconds(sample_costs, backbone)}")
+    lines.append(f"seconds: {_seconds(trial, backbone)}")
     if backbone:
-        lines.append(f"price: {_price(sample_costs, backbone)}")
-    if sample_costs.cached:
+        lines.append(f"price: {_price(trial, backbone)}")
+    if trial.cached:
         lines.append(
-            f"{sample_costs.cached} answers of the pilot were in the store; the figures are of a run that asks everything"
+            f"{trial.cached} answers of the pilot were in the store; the figures are of a run that asks everything"
         )
     return lines
 
 
-def _calls(sample_costs: Pilot) -> Total:
+def _calls(trial: Pilot) -> Total:
     """The calls for all samples; those of the first, which also find out what the server can, are added as they are."""
-    if not sample_costs.others:
-        return total([sample_costs.first.questions], 1)
-    further = total([cost.questions for cost in sample_costs.others], sample_costs.asked - 1)
-    return Total(*(sample_costs.first.questions + end for end in further))
+    if not trial.others:
+        return total([trial.first.questions], 1)
+    further = total([cost.questions for cost in trial.others], trial.asked - 1)
+    return Total(*(trial.first.questions + end for end in further))
 
 
 def _of_known(values: Sequence[float], population: int) -> Total:
@@ -199,33 +197,31 @@ def _of_known(values: Sequence[float], population: int) -> Total:
     return total(known, population) if known else Total(math.nan, math.nan, math.nan)
 
 
-def _seconds(sample_costs: Pilot, backbone: Backbone | None) -> str:
+def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
     """The seconds of a run: between a server that answers as many at once as quickly, and one that does no more at once."""
-    fresh_costs = [cost for cost in sample_costs.costs if not cost.cached]
-    further = sum(sample_costs.statuses.values()) - 1 - sum(1 for cost in sample_costs.others if cost.cached)
-    if not fresh_costs or (sample_costs.asked > 1 and not further):
+    fresh_costs = [cost for cost in trial.costs if not cost.cached]
+    further = sum(trial.statuses.values()) - 1 - sum(1 for cost in trial.others if cost.cached)
+    if not fresh_costs or (trial.asked > 1 and not further):
         return (
             "not known, as answers of the pilot were in the store; --fresh (or store: {refresh: true}) asks them anew"
         )
-    slowest = sample_costs.wall / further * (sample_costs.asked - 1) if further else 0.0
+    slowest = trial.wall / further * (trial.asked - 1) if further else 0.0
     if backbone is None:
         return f"about {_short(slowest)}"
     at_once = backbone.num_concurrent
     longest = max(cost.seconds / max(cost.questions, 1) for cost in fresh_costs)
-    fastest = max(total([cost.seconds for cost in fresh_costs], sample_costs.asked).estimate / at_once, longest)
+    fastest = max(total([cost.seconds for cost in fresh_costs], trial.asked).estimate / at_once, longest)
     return (
         f"{_short(fastest)} if the server answers {at_once} requests at once as quickly as those of the pilot, "
         f"{_short(max(slowest, fastest))} if it gets no further than in the pilot"
     )
 
 
-def _price(sample_costs: Pilot, named: Backbone) -> str:
+def _price(trial: Pilot, named: Backbone) -> str:
     if named.price_input is None or named.price_output is None:
         return "not known; give --price-input and --price-output (price_input and price_output of a backbone), per million tokens"
-    prices = [
-        (c.input_tokens * named.price_input + c.output_tokens * named.price_output) / 1e6 for c in sample_costs.costs
-    ]
-    priced = _of_known(prices, sample_costs.asked)
+    prices = [(c.input_tokens * named.price_input + c.output_tokens * named.price_output) / 1e6 for c in trial.costs]
+    priced = _of_known(prices, trial.asked)
     if math.isnan(priced.estimate):
         return "not known, as the tokens are not"
     at = f"at {named.price_input:g} in and {named.price_output:g} out per million tokens"

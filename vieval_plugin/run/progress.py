@@ -20,7 +20,7 @@ _MOST_CHARACTERS = 60
 _COMPARED = 200
 _REASON = 160
 
-_UNREADABLE = (Status.PARSE_FAILURE, Status.GUESSED)
+_NOT_READ = (Status.PARSE_FAILURE, Status.GUESSED)
 
 
 @dataclass
@@ -48,10 +48,8 @@ class Progress:
             self.findings.update(outcome.verdict.findings)
             if outcome.verdict.status is Status.NOT_APPLICABLE:
                 self.not_asked[outcome.verdict.reason] += 1
-            answers = [
-                step.answer for step in outcome.verdict.trace if step.status in _UNREADABLE and step.answer.strip()
-            ]
-            self.wordings[judge].update(map(_wording, answers))
+            texts = [step.answer for step in outcome.verdict.trace if step.status in _NOT_READ and step.answer.strip()]
+            self.wordings[judge].update(map(_wording, texts))
 
     def failures(self) -> dict[str, int]:
         """Verdicts without a score, by status."""

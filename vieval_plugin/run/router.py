@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
-from types import TracebackType
 from typing import TypeAlias
 
 from vieval_plugin.backends.cache.store import Store
@@ -62,14 +61,12 @@ class Router:
     def __enter__(self) -> Router:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._threads.close()
         self._batcher.close()
 
     def answer_batch(self, asks: Sequence[tuple[int, Ask]], answer: AnswerBatch) -> list[Reply]:
-        """Replies to the asks of a wave, in order; `answer` is asked once, with all questions of models."""
+        """Replies to the asks of a batch step, in order; `answer` is asked once, with all questions of models."""
         replies: dict[int, Reply] = {}
         questions: list[tuple[int, tuple[int, Question]]] = []
         measures: list[tuple[int, Measure]] = []

@@ -1,6 +1,6 @@
 """The run loop of every caller: samples or contests and judges in, verdicts out, whoever answers the questions.
 
-Programs go in waves where whole batches are answered, and each at its own pace where single questions are.
+Programs go in batch steps where whole batches are answered, and each at its own pace where single questions are.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def judge_in_waves(
     scorers: Scorers | None = None,
     tools: ToolOptions | None = None,
 ) -> list[Outcome]:
-    """Judge all jobs together, the questions of all in one call of `answer` a wave; outcomes in the jobs' order.
+    """Judge all jobs together, the questions of all in one call of `answer` a batch step; outcomes in the jobs' order.
 
     `scorers` measure for judges that measure with a network, `tools` bound the memory of image tools.
 
@@ -48,9 +48,7 @@ def judge_in_waves(
 
     with Router(progress.usage, store, bar, scorers, tools) as router:
         outcomes = run_in_batches([job.judge.program(job.judged) for job in split_jobs.jobs], ask)
-    assembled = [
-        numbered for number, outcome in enumerate(outcomes) for numbered in split_jobs.assemble(number, outcome)
-    ]
+    assembled = [pair for number, outcome in enumerate(outcomes) for pair in split_jobs.assemble(number, outcome)]
     for number, outcome in assembled:
         progress.count([outcome], jobs[number].judge.spec.name)
     return [outcome for _, outcome in sorted(assembled, key=itemgetter(0))]

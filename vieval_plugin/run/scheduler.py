@@ -1,4 +1,4 @@
-"""Runs many judge programs against one backend: in waves for batches, each at its own pace for servers."""
+"""Runs many judge programs against one backend: in batch steps, or each at its own pace for servers."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _broken(error: Exception) -> Verdict:
 def run_in_batches(
     programs: Sequence[Program], answer: Callable[[list[tuple[int, Ask]]], list[Reply]]
 ) -> list[Outcome]:
-    """Advance all programs together: the asks of all live ones go to `answer` in one call a wave.
+    """Advance all programs together: the asks of all live ones go to `answer` in one call a batch step.
 
     For backends that answer whole batches, such as a harness model. Each ask comes with its program's number, replies
     go back in the asks' order, outcomes come in the programs'. An exception in a program is its sample's failure, one

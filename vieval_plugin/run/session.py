@@ -30,7 +30,7 @@ class Counted:
 
 
 async def count_of(
-    program: Program, look_up: Callable[[Question], Awaitable[tuple[str, Reply | None] | None]], counted: Counted
+    program: Program, look_up: Callable[[Question], Awaitable[tuple[str, Reply | None] | None]], totals: Counted
 ) -> None:
     """Follow a judge's program as far as stored replies lead, and count what it asks up to there.
 
@@ -49,7 +49,7 @@ async def count_of(
             if question is None or (lookup := await look_up(question)) is None:
                 continue
             key, reply = lookup
-            (counted.to_ask if reply is None else counted.stored)[key] += 1
+            (totals.to_ask if reply is None else totals.stored)[key] += 1
             known += [] if reply is None else [reply]
         if len(known) < len(asks):
             return
@@ -91,11 +91,11 @@ class Session:
         if self._store is not None:
             self._store.ask_anew()
 
-    async def count(self, judged: Iterable[Judged], prepared: PreparedJudge, counted: Counted) -> None:
+    async def count(self, judged: Iterable[Judged], prepared: PreparedJudge, totals: Counted) -> None:
         """Count the questions that judging these begins with, and those that the store answers; nothing is asked."""
         for sample in judged:
             if prepared.asks_a_model and not absent_image(sample):
-                await count_of(prepared.program(sample), self._backbones.look_up, counted)
+                await count_of(prepared.program(sample), self._backbones.look_up, totals)
 
     async def judge(
         self,

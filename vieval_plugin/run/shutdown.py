@@ -56,9 +56,7 @@ def stopped_like_ctrl_c() -> Iterator[Stop]:
     handled = []
     if threading.current_thread() is threading.main_thread():
         named = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
-        handled = [
-            candidate for candidate in named if candidate is not None and signal.getsignal(candidate) is signal.SIG_DFL
-        ]
+        handled = [signum for signum in named if signum is not None and signal.getsignal(signum) is signal.SIG_DFL]
     for signal_number in handled:
         signal.signal(signal_number, stopped)
     try:
@@ -90,7 +88,7 @@ def _ctrl_c_known() -> Iterator[None]:
 
 
 def unforeseen(error: BaseException) -> str:
-    """One line for an error that nobody foresaw, and its traceback in a file that the line names."""
+    """A line for an error that nobody foresaw, and its traceback in a file that the line names."""
     message = " ".join(redacted(f"{type(error).__name__}: {error}").split())[:300]
     lines = [" ".join(sys.argv), *"".join(traceback.format_exception(error)).split("\n")]
     file = _error_file(redacted("\n".join(map(console, lines))))

@@ -14,7 +14,7 @@ from vieval_plugin.text.escaping import html
 
 def template(path: Path) -> Template:
     """A template of a page: Markup of ours is shown as it is, all else is made harmless."""
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_harmless)
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_escaped)
     return environment.from_string(path.read_text(encoding="utf-8"))
 
 
@@ -27,5 +27,5 @@ def policy(style: str, script: str) -> str:
     )
 
 
-def _harmless(value: object) -> Markup:
+def _escaped(value: object) -> Markup:
     return value if isinstance(value, Markup) else html(str(value))

@@ -94,14 +94,11 @@ def defused(text: str) -> str:
 def _file(image: Image, folder: Path) -> str:
     if isinstance(image.source, Path):
         return str(image.source.absolute())
-    file = folder / f"{hashlib.sha256(image.source).hexdigest()[:32]}.{_suffix(image.source)}"
+    suffix = "jpg" if image.source.startswith(b"\xff\xd8") else "png"
+    file = folder / f"{hashlib.sha256(image.source).hexdigest()[:32]}.{suffix}"
     if not file.exists():
         write_whole(file, image.source)
     return str(file.absolute())
-
-
-def _suffix(data: bytes) -> str:
-    return "jpg" if data.startswith(b"\xff\xd8") else "png"
 
 
 @dataclass(frozen=True)

@@ -120,22 +120,14 @@ def _by_sub_task(found_units: Sequence[TrainingUnit], written_units: Sequence[Tr
     )
     numbers = [str(score) for score in range(11)]
     for name, units in (("scores", found_units), ("scores written", written_units)):
-        rows = [
-            (category, *map(str, numbers_of_category))
-            for category, numbers_of_category in sorted(score_counts(units).items())
-        ]
+        rows = [(category, *map(str, histogram)) for category, histogram in sorted(score_counts(units).items())]
         yield from ("", *text_table([(name, *numbers), *rows], numbers=True))
     yield ""
 
 
 def _by_part(judged: Sequence[Record], exported: Sequence[Record], margin: float) -> Iterator[str]:
-    verdicts_by_part, exported_by_part = (
-        Counter(record.id.part for record in records) for records in (judged, exported)
-    )
-    rows = [
-        (part, str(n), str(exported_by_part[part]), str(n - exported_by_part[part]))
-        for part, n in verdicts_by_part.items()
-    ]
+    verdicts, exports = (Counter(record.id.part for record in records) for records in (judged, exported))
+    rows = [(part, str(n), str(exports[part]), str(n - exports[part])) for part, n in verdicts.items()]
     total = ("all", str(len(judged)), str(len(exported)), str(len(judged) - len(exported)))
     yield from text_table([("part", "verdicts", "kept", "dropped"), *rows, total], numbers=True)
     yield ""

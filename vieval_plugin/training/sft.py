@@ -18,7 +18,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.yaml_json import read_json
 from vieval_plugin.training.chat_format import LearntTurn
-from vieval_plugin.training.tuning import Tuning, enough_memory, load_base, write_card
+from vieval_plugin.training.tuning import Tuning, enough_memory, load_base, write_training_record
 
 _CHECKPOINTS, _OPTIONS = "checkpoints", "options.json"
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
@@ -41,7 +41,7 @@ class Losses:
 
 
 def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: Tuning, folder: Path) -> Losses:
-    """Tune a backbone and write it, with its card, to a folder; a tuning that was stopped goes on from its last checkpoint.
+    """Tune a backbone and write it with its training record; a tuning that was stopped goes on from its last checkpoint.
 
     Args:
         learnt: turns to learn.
@@ -101,7 +101,7 @@ def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: T
         tuned = trainer.accelerator.unwrap_model(trainer.model)
         (tuned.merge_and_unload() if tuning.tune == "lora" else tuned).save_pretrained(folder)
         processor.save_pretrained(folder)
-    _card(folder, tuning, (learnt, held_out), curve, losses)
+    _record(folder, tuning, (learnt, held_out), curve, losses)
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
     return losses
 
@@ -149,7 +149,7 @@ def _dataset(turns: Sequence[LearntTurn]) -> Any:
     return datasets.Dataset.from_list(rows).cast_column("images", datasets.List(datasets.Image()))
 
 
-def _card(
+def _record(
     folder: Path,
     tuning: Tuning,
     parts: tuple[Sequence[LearntTurn], Sequence[LearntTurn]],
@@ -170,4 +170,4 @@ def _card(
         "curves": curve,
         "losses": asdict(losses),
     }
-    write_card(folder, record)
+    write_training_record(folder, record)

@@ -100,10 +100,10 @@ def _less(tuning: Tuning) -> str:
 _PACKAGES = ("vieval", "torch", "transformers", "peft", "accelerate", "trl")
 
 
-def write_card(folder: Path, record: Mapping[str, Any]) -> None:
-    """Write the card into a model's folder: what it was made of, so that a report can tell what it had seen.
+def write_training_record(folder: Path, record: Mapping[str, Any]) -> None:
+    """Write the training record into a model's folder: what it was made of, so that a report can tell what it had seen.
 
-    Versions of what trained it are added. VievalError where the card cannot be written.
+    Versions of what trained it are added. VievalError where it cannot be written.
     """
     document = {**record, "versions": {name: version for name in _PACKAGES if (version := _version(name))}}
     write_whole(folder / CARD, [json.dumps(document, indent=1, ensure_ascii=False)])

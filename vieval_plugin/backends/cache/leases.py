@@ -20,7 +20,7 @@ _SILENT_WAIT = 2.0
 class Leases:
     """The questions that this process is asking, as others see them in the store.
 
-    Batch backends make no claims: a batch is one call without a pause in which a claim could be renewed, or another's
+    Batch backends take no leases: a batch is one call without a pause in which a lease could be renewed, or another's
     reply waited for. What two of them store first is what both use.
     """
 
@@ -50,11 +50,11 @@ class Leases:
         self._leased_keys.add(key)
         if self._renewing is None:
             self._renewing = asyncio.ensure_future(self._renew())
-        # between the first look and our claim another process may have stored it and gone on
+        # between the first look and our lease another process may have stored it and gone on
         return self._store.get(key)
 
     def finish(self, key: str, stored: bool) -> None:
-        """Give up a claim: at once for a question that another may ask now, soon for one that nobody needs to."""
+        """Give up a lease: at once for a question that another may ask now, soon for one that nobody needs to."""
         self._leased_keys.discard(key)
         if stored:
             self._stored_keys.append(key)
@@ -62,7 +62,7 @@ class Leases:
             self._store.release([key])
 
     async def close(self) -> None:
-        """Give up all claims."""
+        """Give up all leases."""
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)

@@ -158,7 +158,7 @@ class Store:
         self._write_unless_locked("UPDATE claims SET until = :now + :lease WHERE owner = :owner", owned)
 
     def release(self, keys: Iterable[str]) -> None:
-        """Give up claims: what is stored needs none, and what failed may be asked by another."""
+        """Give up leases: what is stored needs none, and what failed may be asked by another."""
         owned = [{"key": key, "owner": self._owner} for key in keys]
         self._write_unless_locked("DELETE FROM claims WHERE key = :key AND owner = :owner", *owned)
 
@@ -303,7 +303,7 @@ def _lease() -> dict[str, float]:
 
 
 def _is_dead(owner: str) -> bool:
-    """Return whether the process that made a claim is known to be gone."""
+    """Return whether the process that took a lease is known to be gone."""
     host, _, process = owner.partition(" ")
     number = process.partition(" ")[0]
     if os.name != "posix" or host != socket.gethostname() or not number.isdecimal():

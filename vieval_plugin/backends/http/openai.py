@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from types import TracebackType
 from typing import Any
 
 from vieval_plugin.backends.cache.leases import Leases
@@ -80,16 +79,14 @@ class OpenAIBackend:
         await self._server.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         # a run that was ended must leave nothing behind that asks and stores on
         under_way = [*self._in_flight.values(), *([self._schemas] if self._schemas else [])]
         for task in under_way:
             task.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
         await self._ids.close()
-        await self._server.__aexit__(kind, error, trace)
+        await self._server.__aexit__()
         if self._leases:
             await self._leases.close()
 
@@ -285,9 +282,8 @@ class OpenAIBackend:
         else:
             text = text_of(answer)
             enforced = _is_probe(text)
-            is_conclusive = enforced or (
-                finish_reason(answer) == "stop" and bool(text.strip())
-            )  # nor does an answer that was cut
+            # nor does an answer that was cut
+            is_conclusive = enforced or (finish_reason(answer) == "stop" and bool(text.strip()))
         if self._store and is_conclusive:
             self._store.remember(name, "enforced" if enforced else "not enforced")
         return enforced

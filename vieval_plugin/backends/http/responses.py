@@ -181,12 +181,10 @@ def first_token(answer: Mapping[str, Any]) -> dict[str, float]:
         pairs = [(entry["token"], entry["logprob"]) for entry in listed]
     except (KeyError, IndexError, TypeError):
         return {}
-    log_probabilities: dict[str, float] = {}
+    summed: dict[str, float] = {}
     for token, number in pairs:
         value = log_probability(number)
         if not isinstance(token, str):
             raise ValueError("a token that is no text")
-        log_probabilities[token] = (
-            min(float(np.logaddexp(log_probabilities[token], value)), 0.0) if token in log_probabilities else value
-        )
-    return log_probabilities
+        summed[token] = min(float(np.logaddexp(summed[token], value)), 0.0) if token in summed else value
+    return summed

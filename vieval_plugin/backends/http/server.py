@@ -339,14 +339,7 @@ class Server:
 
         Raises `Refused` for a file on another host, and for one that cannot be had whole.
         """
-        base = next(
-            (
-                address_of_server.url
-                for address_of_server in self._addresses
-                if _same_server(address_of_server.url, address)
-            ),
-            None,
-        )
+        base = next((known.url for known in self._addresses if _same_server(known.url, address)), None)
         if base is None:
             shortened = redacted(address)[:200]
             raise Refused(Status.API_ERROR, "another host", f"the server names a file on another host: {shortened}")

@@ -95,9 +95,7 @@ class Grounder:
     def _fail(self, futures: Sequence[Future[Detection | None]], error: BaseException) -> None:
         """Tell those who wait; a detector that ran out of memory may manage the next time, so nothing of it is kept."""
         with self._change:
-            for key in [
-                key for key, future in self._known.items() if any(future is failed_one for failed_one in futures)
-            ]:
+            for key in [key for key, future in self._known.items() if any(future is failed for failed in futures)]:
                 del self._known[key]
         for future in futures:
             if not future.done():

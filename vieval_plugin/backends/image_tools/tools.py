@@ -83,11 +83,8 @@ def run(ask: UseTool, pixels: Decode = images.pixels) -> Reply:
         if local_run is not None:
             return local_run(ask.arguments, pixels)
         if tool is not None and tool.run is not None:
-            arguments = {
-                name: pixels(argument) if isinstance(argument, Image) else argument
-                for name, argument in ask.arguments.items()
-            }
-            return tool.run(arguments)
+            decoded = {name: pixels(part) if isinstance(part, Image) else part for name, part in ask.arguments.items()}
+            return tool.run(decoded)
         return Failure(Status.TOOL_ERROR, f"no tool {ask.tool!r}")
     except tools.ToolMissing:
         raise

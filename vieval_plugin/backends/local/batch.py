@@ -46,7 +46,7 @@ def answer_in_batches(
     model: str,
     usage: Usage,
 ) -> list[Reply]:
-    """Replies to the questions of a wave, in order.
+    """Replies to the questions of a batch step, in order.
 
     `look` decodes an image; `key` names a question for the store, from its program's number, the ask, and who names
     images; `generate` answers a batch, in order. Questions with the same key are asked once, one with an image that
@@ -54,13 +54,11 @@ def answer_in_batches(
     """
     replies: dict[int, Reply] = {}
     places: dict[str, list[int]] = {}
-    examined_images = _look_at_all({image for _, ask in questions for image in _images_of(ask)}, look)
-    digests = {
-        image: examined.digest for image, examined in examined_images.items() if isinstance(examined, ExaminedImage)
-    }
+    by_image = _look_at_all({image for _, ask in questions for image in _images_of(ask)}, look)
+    digests = {image: examined.digest for image, examined in by_image.items() if isinstance(examined, ExaminedImage)}
     for place, (number, ask) in enumerate(questions):
         broken = next(
-            (examined for image in _images_of(ask) if isinstance(examined := examined_images[image], VievalError)), None
+            (examined for image in _images_of(ask) if isinstance(examined := by_image[image], VievalError)), None
         )
         if broken is None:
             places.setdefault(key(number, ask, digests.__getitem__), []).append(place)
@@ -85,9 +83,7 @@ def answer_in_batches(
                 reply = store.put(name, model, reply)
             replies |= dict.fromkeys(places[name], reply)
     return [
-        noted(
-            replies[place], (note for image in _images_of(ask) for note in getattr(examined_images[image], "notes", ()))
-        )
+        noted(replies[place], (note for image in _images_of(ask) for note in getattr(by_image[image], "notes", ())))
         for place, (_, ask) in enumerate(questions)
     ]
 

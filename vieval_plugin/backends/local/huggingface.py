@@ -36,7 +36,7 @@ class _Row:
 
     messages: tuple[Message, ...]
     prefix: tuple[int, ...]
-    wanted_tokens: tuple[tuple[int, ...], ...]
+    targets: tuple[tuple[int, ...], ...]
 
 
 class TransformersBackend:
@@ -142,7 +142,7 @@ class TransformersBackend:
         if ask.definition == "first_token":
             return [_Row(ask.messages, (), (tuple(t[0] for t in tokens if t is not None and len(t) == 1),))]
         if ask.definition == "beginning":
-            return _rows_of_beginnings(ask.messages, next_tokens(filter(None, tokens)))
+            return _rows_of_prefixes(ask.messages, next_tokens(filter(None, tokens)))
         return [_Row(ask.messages, t, tuple((n,) for n in (*t, self._end))) for t in tokens if t is not None]
 
     def _read(self, ask: Likelihood, values: Sequence[Any]) -> Probabilities | Failure:
@@ -156,10 +156,8 @@ class TransformersBackend:
             elif ask.definition == "beginning":
                 return from_token_bounds(tokens, _known(self._rows(ask), values))
             else:
-                remaining_values = iter(values)
-                chances = [
-                    0.0 if t is None else _geometric_mean(next(remaining_values), (*t, self._end)) for t in tokens
-                ]
+                remaining = iter(values)
+                chances = [0.0 if t is None else _geometric_mean(next(remaining), (*t, self._end)) for t in tokens]
         except ValueError as error:
             return Failure(Status.API_ERROR, f"the model told {error}")
         return Probabilities(tuple(chances), tuple(chances))
@@ -176,10 +174,7 @@ class TransformersBackend:
             inputs = self._inputs([row.messages for row in rows])
             logged = self._logits(inputs, [row.prefix for row in rows]).float().log_softmax(-1).cpu()
         return [
-            [
-                {token: float(logged[n, place, token]) for token in tokens}
-                for place, tokens in enumerate(row.wanted_tokens)
-            ]
+            [{token: float(logged[n, place, token]) for token in tokens} for place, tokens in enumerate(row.targets)]
             for n, row in enumerate(rows)
         ]
 
@@ -222,14 +217,12 @@ class TransformersBackend:
             for row, limit, input_tokens in zip(outputs, limits, prompt_lengths, strict=True)
         ]
 
-    def _text(self, tokens: list[int], input_tokens: int) -> Text:
+    def _text(self, tokens: list[int], tokens_in: int) -> Text:
         ends = self._network.generation_config.eos_token_id
         ends = {self._end, *(ends if isinstance(ends, list) else [ends])}
         end = next((n for n, token in enumerate(tokens, 1) if token in ends), None)
         length = len(tokens) if end is None else end
-        return Text(
-            self._tokenizer.decode(tokens[:length], skip_special_tokens=True), input_tokens, length, end is None
-        )
+        return Text(self._tokenizer.decode(tokens[:length], skip_special_tokens=True), tokens_in, length, end is None)
 
     def _inputs(self, conversations: Sequence[Sequence[Message]]) -> Any:
         """A batch for the model. VievalError for an image that cannot be read."""
@@ -301,8 +294,8 @@ def _geometric_mean(values: Sequence[Mapping[int, float]], tokens: Sequence[int]
     return math.exp(math.fsum(log_probabilities) / len(tokens))
 
 
-def _rows_of_beginnings(messages: tuple[Message, ...], after: Mapping[Tokens, tuple[int, ...]]) -> list[_Row]:
-    """A row for each beginning that no longer one begins with: on its way the model passes through the shorter ones."""
+def _rows_of_prefixes(messages: tuple[Message, ...], after: Mapping[Tokens, tuple[int, ...]]) -> list[_Row]:
+    """A row for each prefix that no longer one begins with: on its way the model passes through the shorter ones."""
     longest = [
         prefix
         for prefix in after
@@ -314,7 +307,7 @@ def _rows_of_beginnings(messages: tuple[Message, ...], after: Mapping[Tokens, tu
 
 
 def _known(rows: Sequence[_Row], values: Sequence[Sequence[Mapping[int, float]]]) -> dict[Tokens, dict[int, Bounds]]:
-    """The probabilities of single tokens after each beginning that rows pass through."""
+    """The probabilities of single tokens after each prefix that rows pass through."""
     known: dict[Tokens, dict[int, Bounds]] = {}
     for row, of_row in zip(rows, values, strict=True):
         for length, logged in enumerate(of_row):

@@ -102,40 +102,28 @@ class VLLMBackend:
         return [replies[place] for place in range(len(asks))]
 
     def _prefix_replies(self, prefix_asks: Sequence[tuple[Any, list[Any], Any]]) -> list[Reply]:
-        """Replies to asks for beginnings, each with its conversation and the output that lists its first tokens.
+        """Replies to asks for prefixes, each with its conversation and the output that lists its first tokens.
 
         A further call has the first tokens that were not listed and may count, and another the turns that go on.
         """
         tokens = [[self._tokens(text) for text in ask.continuations] for ask, _, _ in prefix_asks]
-        after = [next_tokens(tokens_of_ask) for tokens_of_ask in tokens]
+        after = [next_tokens(ask_tokens) for ask_tokens in tokens]
         known: list[dict[Tokens, dict[int, Bounds]]] = [
-            {(): _first(output, tokens_of_ask[()])}
-            for (_, _, output), tokens_of_ask in zip(prefix_asks, after, strict=True)
+            {(): _first(output, following[()])} for (_, _, output), following in zip(prefix_asks, after, strict=True)
         ]
-        self._ask_for_tokens(
-            prefix_asks,
-            known,
-            [
-                (number, (), token)
-                for number, tokens_of_ask in enumerate(known)
-                for token in _open_tokens(tokens_of_ask[()])
-            ],
-        )
-        self._ask_for_tokens(
-            prefix_asks,
-            known,
-            [
-                (number, prefix, token)
-                for number, tokens_of_ask in enumerate(after)
-                for prefix, following in tokens_of_ask.items()
-                for token in following
-                if prefix and known[number][()][prefix[0]][1] > CLOSE_ENOUGH
-            ],
-        )
-        return [
-            from_token_bounds(tokens_of_ask, known_bounds)
-            for tokens_of_ask, known_bounds in zip(tokens, known, strict=True)
+        firsts: list[tuple[int, Tokens, int]] = [
+            (number, (), token) for number, bounds in enumerate(known) for token in _open_tokens(bounds[()])
         ]
+        self._ask_for_tokens(prefix_asks, known, firsts)
+        further = [
+            (number, prefix, token)
+            for number, following in enumerate(after)
+            for prefix, next_ones in following.items()
+            for token in next_ones
+            if prefix and known[number][()][prefix[0]][1] > CLOSE_ENOUGH
+        ]
+        self._ask_for_tokens(prefix_asks, known, further)
+        return [from_token_bounds(ask_tokens, bounds) for ask_tokens, bounds in zip(tokens, known, strict=True)]
 
     def _ask_for_tokens(
         self,
@@ -143,7 +131,7 @@ class VLLMBackend:
         known: Sequence[dict[Tokens, dict[int, Bounds]]],
         token_requests: Sequence[tuple[int, Tokens, int]],
     ) -> None:
-        """Add to `known` what the engine tells of single tokens, each by an ask's number and the beginning before it."""
+        """Add to `known` what the engine tells of single tokens, each by an ask's number and the prefix before it."""
         going_on = any(prefix for _, prefix, _ in token_requests)
         turns = [
             [*prefix_asks[number][1], *([{"role": "assistant", "content": self._text(prefix)}] if going_on else [])]

@@ -66,7 +66,7 @@ class Encoder:
 
 
 def pair(encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
-    """`image` and `reference` as a tower takes them."""
+    """`image` and `reference` as an encoder takes them."""
     return NetworkInputs({role: encoder.pixels(images[role]) for role in ("image", "reference")})
 
 

@@ -107,9 +107,7 @@ def load(
     transformers = library("transformers")
     origin = {"trust_remote_code": False, **({"revision": revision} if revision else {})}
     try:
-        built_processor = _processor(
-            transformers, hub_name_or_folder(processor), pixels, {} if processor != base else origin
-        )
+        loaded = _processor(transformers, hub_name_or_folder(processor), pixels, {} if processor != base else origin)
         network, loading_info = transformers.AutoModelForImageTextToText.from_pretrained(
             where, dtype=dtype, output_loading_info=True, **origin
         )
@@ -122,14 +120,14 @@ def load(
     # the language head gives no hidden state, and reward models may be kept without it
     if missing := sorted(name for name in loading_info["missing_keys"] if not name.endswith("lm_head.weight")):
         raise VievalError(f"{where} lacks weights of {type(network).__name__}, such as {missing[0]}")
-    if not getattr(built_processor, "chat_template", None):
+    if not getattr(loaded, "chat_template", None):
         raise VievalError(f"{processor} has no chat template, so there is no telling how to ask it")
-    _add_tokens(network, built_processor.tokenizer, added_tokens)
+    _add_tokens(network, loaded.tokenizer, added_tokens)
     if adapter:
         network = _adapted(network, adapter)
     if bool(network.get_input_embeddings().weight.isnan().any()):
         raise VievalError(f"neither {where} nor an adapter has embeddings of {', '.join(added_tokens)}")
-    return ImageTextModel(network.to(on).eval(), built_processor, on)
+    return ImageTextModel(network.to(on).eval(), loaded, on)
 
 
 def _processor(transformers: Any, where: str, pixels: dict[str, int], origin: dict[str, Any]) -> Any:

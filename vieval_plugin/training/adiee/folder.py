@@ -1,4 +1,4 @@
-"""Results of a training: the model, its head, the description that a scorer is loaded by, and a card."""
+"""Results of a training: the model, its head, the description that a scorer is loaded by, and a training record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vieval_plugin.training.adiee.held_out import Figures
 from vieval_plugin.training.adiee.labels import LabelledEdit
 from vieval_plugin.training.adiee.loop import Curve, Recipe
 from vieval_plugin.training.adiee.network import TOKEN, Trained, merged
-from vieval_plugin.training.tuning import write_card
+from vieval_plugin.training.tuning import write_training_record
 
 HEAD = "head.safetensors"
 
@@ -71,7 +71,7 @@ def card(
     curves: Sequence[Curve],
     figures: Figures | None,
 ) -> None:
-    """Write the card: data and licences, the recipe with its seed, which groups were learnt and which held out, curves."""
+    """Write the training record: data and licences, the recipe with its seed, groups learnt and held out, curves."""
     learnt, held_out = parts
     record = {
         "recipe": recipe.options(),
@@ -83,7 +83,7 @@ def card(
         "curves": [asdict(curve) for curve in curves],
         "held_out": asdict(figures) if figures else None,
     }
-    write_card(folder, _without_nan(record))
+    write_training_record(folder, _without_nan(record))
 
 
 def _without_nan(value: Any) -> Any:

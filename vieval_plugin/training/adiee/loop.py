@@ -159,13 +159,11 @@ def _run(
 ) -> None:
     tuning = recipe.tuning
     interval, first = max(1, tuning.steps // _EVALUATIONS), state.step
-    edits_a_step = tuning.batch_size * tuning.accumulate * state.accelerator.num_processes
+    per_step = tuning.batch_size * tuning.accumulate * state.accelerator.num_processes
     main = state.accelerator.is_main_process
     losses: list[tuple[float, float]] = []
     prepare = partial(_batches, state.accelerator, recipe, conversations, learnt)
-    bar = tqdm(
-        total=tuning.steps * edits_a_step, initial=first * edits_a_step, desc="Training", unit="edit", disable=None
-    )
+    bar = tqdm(total=tuning.steps * per_step, initial=first * per_step, desc="Training", unit="edit", disable=None)
     # the next step's images are read while this one is made
     with bar, ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
         next_batches = pool.submit(prepare, first)
@@ -175,7 +173,7 @@ def _run(
                 next_batches = pool.submit(prepare, state.step + 1)
             losses.append(_step(state, tuning, batches))
             state.step += 1
-            bar.update(edits_a_step)
+            bar.update(per_step)
             if state.step % interval and state.step < tuning.steps:
                 continue
             text, score = (sum(column) / len(losses) for column in zip(*losses, strict=True))
@@ -193,16 +191,14 @@ def _batches(
     accelerator: Any, recipe: Recipe, conversations: Conversations, learnt: Sequence[LabelledEdit], step: int
 ) -> list[tuple[int, Batch]]:
     """The batches of this process at a step, each batch with the seed of its dropout."""
-    batches, tuning = [], recipe.tuning
+    parts, tuning = [], recipe.tuning
     for part in range(tuning.accumulate):
         turn = (step * tuning.accumulate + part) * accelerator.num_processes + accelerator.process_index
         begin = turn * tuning.batch_size
         edits = [learnt[n] for n in order(len(learnt), begin, begin + tuning.batch_size, tuning.seed)]
         rng = random.Random(f"{tuning.seed}/{turn}")
-        batches.append(
-            (rng.getrandbits(32), conversations.batch(edits, [conversations.random_form(rng) for _ in edits]))
-        )
-    return batches
+        parts.append((rng.getrandbits(32), conversations.batch(edits, [conversations.random_form(rng) for _ in edits])))
+    return parts
 
 
 def _step(state: _State, tuning: Tuning, batches: Sequence[tuple[int, Batch]]) -> tuple[float, float]:

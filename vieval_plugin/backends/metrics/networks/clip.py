@@ -12,7 +12,7 @@ from vieval_plugin.errors import VievalError
 
 
 def load(origin: Origin, processor: str = "") -> Encoder:
-    """A CLIP of transformers with both of its towers; VievalError as `weights.pretrained`.
+    """A CLIP of transformers with both of its encoders; VievalError as `weights.pretrained`.
 
     `processor` is where its image processor and tokenizer are, if not with the weights.
     """

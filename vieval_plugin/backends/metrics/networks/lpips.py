@@ -28,9 +28,7 @@ class PerceptualDistance:
     device: Any
 
     def __call__(self, images: Sequence[Any], references: Sequence[Any]) -> Any:
-        scaled = (
-            library("torch").stack(list(pictures)).to(self.device).float() / 255 for pictures in (images, references)
-        )
+        scaled = (library("torch").stack(list(batch)).to(self.device).float() / 255 for batch in (images, references))
         return self.network(*scaled, normalize=True).reshape(-1)
 
 

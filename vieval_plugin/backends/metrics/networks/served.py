@@ -16,6 +16,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from vieval_plugin.backends.cache.store import key_of
+from vieval_plugin.backends.concurrency import gather_or_cancel
 from vieval_plugin.backends.http.image_encoding import Encoded, encode
 from vieval_plugin.backends.http.responses import Refused
 from vieval_plugin.backends.http.server import Server, Usage, server_options
@@ -96,12 +97,8 @@ class ServedInstrument:
     async def _all(self, contents: Sequence[dict[str, Any]]) -> list[Reply]:
         if self._server is None:
             self._server = await Server(self._options, self._usage).__aenter__()
-        tasks = [asyncio.ensure_future(self._reply(self._server, body)) for body in contents]
-        try:
-            return list(await asyncio.gather(*tasks))
-        finally:
-            for task in tasks:
-                task.cancel()
+        server = self._server
+        return await gather_or_cancel(self._reply(server, body) for body in contents)
 
     async def _reply(self, server: Server, body: dict[str, Any]) -> Reply:
         reply: Reply

@@ -128,7 +128,7 @@ def load(origin: Origin) -> LoadedValueHead:
     position = settings.position
     token = model.token(position.token) if position.token else None
     # whatever else of the description changes a number
-    remaining_settings = repr(
+    read_settings = repr(
         (
             settings.activation,
             settings.output,
@@ -144,9 +144,7 @@ def load(origin: Origin) -> LoadedValueHead:
         str(model.processor.chat_template),
         model.tokenizer.backend_tokenizer.to_str(),
     )
-    digest = identity(
-        library("torch").nn.ModuleDict({"base": model.network, "head": head}), *prepared, remaining_settings
-    )
+    digest = identity(library("torch").nn.ModuleDict({"base": model.network, "head": head}), *prepared, read_settings)
     loaded = LoadedValueHead(
         named(Origin(described.name), None, digest), digest, settings, model, head.to(model.device), token
     )

@@ -117,13 +117,9 @@ def vieval_small_sc(network: SmallJudge, batch: Mapping[str, Sequence[Any]]) -> 
             role: torch.stack([batch[role][row] for row in rows]).to(network.device)
             for role in ("output", "condition", "words", "mirrored")
         }
-        pictures = {
-            "output": stacked["output"] / 255,
-            "condition": stacked["condition"] / 255,
-            "words": stacked["words"],
-        }
-        flipped = {role: pictures[role].flip(3) for role in ("output", "condition")} | {"words": stacked["mirrored"]}
-        scores[rows] = _scored(network, network.part_of(views.KINDS[kind]), views.KINDS[kind], (pictures, flipped))
+        plain = {"output": stacked["output"] / 255, "condition": stacked["condition"] / 255, "words": stacked["words"]}
+        flipped = {role: plain[role].flip(3) for role in ("output", "condition")} | {"words": stacked["mirrored"]}
+        scores[rows] = _scored(network, network.part_of(views.KINDS[kind]), views.KINDS[kind], (plain, flipped))
     return scores
 
 
