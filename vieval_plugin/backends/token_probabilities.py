@@ -110,7 +110,7 @@ UNKNOWN: Bounds = (0.0, 1.0)
 def next_tokens(texts: Iterable[Tokens]) -> dict[Tokens, tuple[int, ...]]:
     """The tokens that are asked about after each prefix, the shortest prefixes first.
 
-    >>> asked_after([(1,), (1, 0), (7,)])
+    >>> next_tokens([(1,), (1, 0), (7,)])
     {(): (1, 7), (1,): (0,)}
     """
     following: dict[Tokens, dict[int, None]] = {}
@@ -127,7 +127,7 @@ def from_token_bounds(answers: Sequence[Tokens | None], known: Known) -> Probabi
         answers: the tokens of each, None where it has none of its own; of the same tokens the first counts.
         known: what is known of single tokens.
 
-    >>> found = joined([(1,), (1, 0)], {(): {1: (0.5, 0.5)}, (1,): {0: (0.25, 0.25)}})
+    >>> found = from_token_bounds([(1,), (1, 0)], {(): {1: (0.5, 0.5)}, (1,): {0: (0.25, 0.25)}})
     >>> found.low
     (0.375, 0.125)
     """
