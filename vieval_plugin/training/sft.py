@@ -53,30 +53,8 @@ def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: T
         VievalError: the base cannot be loaded, asked or tuned, the folder has checkpoints of a tuning by other options,
             or memory or room runs out.
     """
-    torch, transformers, trl = library("torch"), library("transformers"), library("trl")
-    on_gpu = torch.cuda.is_available()
-    interval = max(1, tuning.steps // _EVALUATIONS)
-    settings = trl.SFTConfig(
-        output_dir=str(folder / _CHECKPOINTS),
-        max_steps=tuning.steps,
-        per_device_train_batch_size=tuning.batch_size,
-        per_device_eval_batch_size=tuning.batch_size,
-        gradient_accumulation_steps=tuning.accumulate,
-        gradient_checkpointing=on_gpu,
-        learning_rate=tuning.learning_rate,
-        warmup_steps=max(1, tuning.steps // 33),
-        logging_steps=interval,
-        save_steps=interval,
-        save_total_limit=1,
-        bf16=on_gpu,
-        use_cpu=not on_gpu,
-        # an example is an image and its words: half of it is none
-        max_length=None,
-        report_to="none",
-        seed=tuning.seed,
-        data_seed=tuning.seed,
-        disable_tqdm=False,
-    )
+    transformers, trl = library("transformers"), library("trl")
+    settings = _settings(tuning, folder)
     network, processor = load_base(tuning.base)
     checkpoint = _last_checkpoint(folder / _CHECKPOINTS, tuning)
     peft_config = library("peft").LoraConfig(r=8, lora_alpha=16, lora_dropout=0.05, target_modules=_TUNED)
@@ -106,21 +84,46 @@ def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: T
     return losses
 
 
+def _settings(tuning: Tuning, folder: Path) -> Any:
+    """The trainer's own settings: steps, evaluations and checkpoints of a tuning."""
+    on_gpu = library("torch").cuda.is_available()
+    interval = max(1, tuning.steps // _EVALUATIONS)
+    return library("trl").SFTConfig(
+        output_dir=str(folder / _CHECKPOINTS),
+        max_steps=tuning.steps,
+        per_device_train_batch_size=tuning.batch_size,
+        per_device_eval_batch_size=tuning.batch_size,
+        gradient_accumulation_steps=tuning.accumulate,
+        gradient_checkpointing=on_gpu,
+        learning_rate=tuning.learning_rate,
+        warmup_steps=max(1, tuning.steps // 33),
+        logging_steps=interval,
+        save_steps=interval,
+        save_total_limit=1,
+        bf16=on_gpu,
+        use_cpu=not on_gpu,
+        # an example is an image and its words: half of it is none
+        max_length=None,
+        report_to="none",
+        seed=tuning.seed,
+        data_seed=tuning.seed,
+        disable_tqdm=False,
+    )
+
+
 def _last_checkpoint(checkpoints: Path, tuning: Tuning) -> str | None:
     """The last checkpoint, if there is one; VievalError if it is of a tuning by other options. Keeps those of this one."""
-    options_file = checkpoints / _OPTIONS
+    file = checkpoints / _OPTIONS
     options = asdict(tuning)
-    last = (
-        library("transformers").trainer_utils.get_last_checkpoint(str(checkpoints)) if options_file.is_file() else None
-    )
+    last = library("transformers").trainer_utils.get_last_checkpoint(str(checkpoints)) if file.is_file() else None
     if last is None:
         shutil.rmtree(checkpoints, ignore_errors=True)
-        write_whole(options_file, [json.dumps(options)])
+        write_whole(file, [json.dumps(options)])
         return None
     try:
-        earlier = dict(read_json(options_file.read_bytes()))
+        earlier = dict(read_json(file.read_bytes()))
     except (ValueError, TypeError, OSError) as error:
-        raise VievalError(f"{options_file}: cannot be read ({line_of(error)}); remove {checkpoints}") from None
+        raise VievalError(f"{file}: cannot be read ({line_of(error)}); remove {checkpoints}") from None
     other = [name for name, value in options.items() if earlier.get(name) != value]
     if other:
         raise VievalError(

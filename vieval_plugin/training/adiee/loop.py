@@ -56,7 +56,7 @@ def learning_rate(tuning: Tuning, step: int) -> float:
     """The learning rate at a step from 0 on: rising over the first 3% of the steps, then falling evenly.
 
     >>> [round(learning_rate(Tuning("", steps=100, learning_rate=1.0), step), 2) for step in (0, 2, 50, 99)]
-    [0.33, 1.0, 0.52, 0.01]
+    [0.33, 1.0, 0.51, 0.01]
     """
     rising = max(1, math.ceil(0.03 * tuning.steps))
     return tuning.learning_rate * min((step + 1) / rising, (tuning.steps - step) / (tuning.steps - rising + 1))
