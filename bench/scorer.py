@@ -21,7 +21,7 @@ from typing import Any
 import common
 import PIL.Image
 
-from vieval_plugin.backends.metrics.opening import Scorers
+from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Scorer
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.run.jobs import Job

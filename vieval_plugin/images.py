@@ -1,13 +1,15 @@
-"""From an image file of unknown origin to pixels, within limits.
+"""Decoding of image files of unknown origin to pixels, within limits.
 
 Benchmarks, logs and image models hand in files that nobody here has looked at. All decoding of this package passes
 through `decode`, so that one place decides how large a file may be and what transparency, palettes, 16-bit samples
-and camera orientation become.
+and camera orientation become. Half a picture is an error: evaluation harnesses set Pillow's process-wide
+LOAD_TRUNCATED_IMAGES, and then half an image decodes without an error, the rest grey, and a judge would rate the grey.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import stat
 import threading
 from collections import OrderedDict
@@ -15,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import PIL.ExifTags
@@ -24,8 +27,59 @@ from numpy.typing import NDArray
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample
-from vieval_plugin.media.image_checks import Stream, load
 from vieval_plugin.text.untrusted import isfile
+
+_STRICT, _STRICT_DECODERS = "vieval strict", ("gif", "jpeg", "raw", "zip")
+
+
+class _Stream(io.BytesIO):
+    """Notes whether somebody wanted to read on where the file had ended, and how many decoders did not come to an end."""
+
+    ran_out = False
+    unfinished = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        if size is not None and size > 0 and not data:
+            self.ran_out = True
+        return data
+
+
+def _load(picture: PIL.ImageFile.ImageFile, stream: _Stream) -> None:
+    """Decode a picture's pixels. What is wrong with them shows on the stream, or is an exception of any type."""
+    tiles: list[Any] = []  # older versions have plain tuples
+    for name, area, offset, args in picture.tile:
+        strict = _STRICT, area, offset, (name, stream, *_several(args))
+        tiles.append(strict if name in _STRICT_DECODERS else (name, area, offset, args))
+    picture.tile = tiles
+    picture.load()
+
+
+def _several(args: Any) -> tuple[Any, ...]:
+    return args if isinstance(args, tuple) else () if args is None else (args,)
+
+
+class _Strict:
+    """A decoder of Pillow's whose errors count."""
+
+    pulls_fd = False
+
+    def __init__(self, mode: str, name: str, stream: _Stream, *args: Any) -> None:
+        core: Any = PIL.Image.core  # type: ignore[attr-defined]
+        self._decoder, self._stream = getattr(core, f"{name}_decoder")(mode, *args), stream
+        self.setimage, self.cleanup = self._decoder.setimage, self._decoder.cleanup
+        stream.unfinished += 1
+
+    def decode(self, data: bytes) -> tuple[int, int]:
+        used, error = self._decoder.decode(data)
+        if error < 0:
+            raise OSError("its pixels are damaged")
+        self._stream.unfinished -= used < 0
+        return used, error
+
+
+PIL.Image.DECODERS[_STRICT] = _Strict  # type: ignore[assignment]  # a name of our own among Pillow's
+
 
 MAX_BYTES = 64 * 2**20
 MAX_PIXELS = 100_000_000
@@ -51,7 +105,7 @@ _TURNS = {
 
 def files_of(samples: Iterable[Sample]) -> Iterator[Path]:
     """The files that images of samples are in."""
-    return (image.source for one in samples for image in one.images.values() if isinstance(image.source, Path))
+    return (image.source for sample in samples for image in sample.images.values() if isinstance(image.source, Path))
 
 
 def read_bytes(image: Image) -> bytes:
@@ -76,7 +130,7 @@ def digest(image: Image) -> str:
 
 
 def is_there(image: Image) -> bool:
-    """Whether an image is in memory or its file exists, whatever its path looks like."""
+    """Return whether an image is in memory or its file exists, whatever its path looks like."""
     return isinstance(image.source, bytes) or isfile(image.source)
 
 
@@ -97,18 +151,18 @@ def decode(image: Image) -> PIL.Image.Image:
 def upright(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS) -> tuple[PIL.Image.Image, bool]:
     """`decode`, and whether the picture had to be turned for it; `data` are the file's bytes where they are read already."""
     with _reading(image, data, most_pixels) as (picture, stream):
-        load(picture, stream)
+        _load(picture, stream)
         turn = _turn(picture)
-        found = _rgb(picture)
-        found = found if turn is None else found.transpose(turn)
+        rgb = _rgb(picture)
+        rgb = rgb if turn is None else rgb.transpose(turn)
         profile = picture.info.get("icc_profile", b"")
-        found.info = {"icc_profile": profile} if profile[16:20] == b"RGB " else {}
-        return found, turn is not None
+        rgb.info = {"icc_profile": profile} if profile[16:20] == b"RGB " else {}
+        return rgb, turn is not None
 
 
 @dataclass(frozen=True)
 class Examined:
-    """What is known of a file that was decoded whole: the SHA-256 of its bytes, and whether its picture is to be turned."""
+    """The findings on a file that was decoded whole: the SHA-256 of its bytes, and whether its picture is to be turned."""
 
     digest: str
     turned: bool
@@ -122,8 +176,8 @@ def as_shown(picture: PIL.Image.Image) -> PIL.Image.Image:
     """A picture of Pillow as a viewer shows it, as `decode` has it for a file."""
     picture.load()
     turn = _turn(picture)
-    found = _rgb(picture)
-    return found if turn is None else found.transpose(turn)
+    rgb = _rgb(picture)
+    return rgb if turn is None else rgb.transpose(turn)
 
 
 def examine(image: Image, data: bytes | None = None) -> Examined:
@@ -141,13 +195,13 @@ def examine(image: Image, data: bytes | None = None) -> Examined:
     with _reading(image, data) as (picture, stream):
         # of a JPEG all is read at any scale, and the smallest takes half the time
         picture.draft("L", (1, 1))
-        load(picture, stream)
+        _load(picture, stream)
         turned = _turn(picture) is not None
     return _remember(data, turned)
 
 
 def is_known(image: Image) -> bool:
-    """Whether an image's bytes were decoded whole before, or encoded here; VievalError if they cannot be read."""
+    """Return whether an image's bytes were decoded whole before, or encoded here; VievalError if they cannot be read."""
     name = digest(image)
     with _remembering:
         return name in _examined
@@ -160,17 +214,17 @@ def vouch(image: Image) -> Image:
 
 
 def is_jpeg(image: Image) -> bool:
-    """Whether an image's file begins as a JPEG does; VievalError if it cannot be read."""
+    """Return whether an image's file begins as a JPEG does; VievalError if it cannot be read."""
     return read_bytes(image).startswith(JPEG)
 
 
 def _remember(data: bytes, turned: bool) -> Examined:
-    found = Examined(hashlib.sha256(data).hexdigest(), turned)
+    examined = Examined(hashlib.sha256(data).hexdigest(), turned)
     with _remembering:
-        _examined[found.digest] = found
+        _examined[examined.digest] = examined
         while len(_examined) > _REMEMBERED:
             _examined.popitem(last=False)
-    return found
+    return examined
 
 
 def pixels(image: Image) -> NDArray[np.uint8]:
@@ -193,7 +247,7 @@ def size(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS)
 @contextmanager
 def _reading(
     image: Image, data: bytes | None, most_pixels: int = MAX_PIXELS
-) -> Iterator[tuple[PIL.ImageFile.ImageFile, Stream]]:
+) -> Iterator[tuple[PIL.ImageFile.ImageFile, _Stream]]:
     """An image while it is decoded: whatever goes wrong is a VievalError."""
     stream, picture = _open(image, data, most_pixels)
     try:
@@ -204,8 +258,8 @@ def _reading(
         raise VievalError(f"{name_of(image)} is cut off: the file ends before the image does")
 
 
-def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[Stream, PIL.ImageFile.ImageFile]:
-    stream = Stream(read_bytes(image) if data is None else data)
+def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[_Stream, PIL.ImageFile.ImageFile]:
+    stream = _Stream(read_bytes(image) if data is None else data)
     try:
         picture = PIL.Image.open(stream, formats=FORMATS)
     except PIL.UnidentifiedImageError:
@@ -259,7 +313,7 @@ def _from_16_bit(picture: PIL.Image.Image) -> PIL.Image.Image:
 
 
 def _turn(picture: PIL.Image.Image) -> PIL.Image.Transpose | None:
-    """What brings a picture upright by its camera's note; nothing where that note is absent or damaged."""
+    """The transposition that brings a picture upright by its camera's note; nothing where that note is absent or damaged."""
     try:
         return _TURNS.get(picture.getexif().get(PIL.ExifTags.Base.Orientation, 1))
     except Exception:  # viewers show such a file all the same, and its pixels are sound
@@ -267,7 +321,7 @@ def _turn(picture: PIL.Image.Image) -> PIL.Image.Transpose | None:
 
 
 def name_of(image: Image) -> str:
-    """What messages call an image: its path, shortened where it is long, or how many bytes it has."""
+    """The name of an image in messages: its path, shortened where it is long, or how many bytes it has."""
     if isinstance(image.source, bytes):
         return f"an image of {len(image.source)} bytes"
     path = str(image.source)

@@ -24,11 +24,12 @@ SCHEMA = 2
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a verdict comes from.
+    """The origin of a verdict.
 
     `judge` is the method, `settings` the words that tell its variants apart (`0shot`), `aspects` what it rates,
     `backbone` the name that tables call it by, `pack` and `pack_hash` the wording, `config_hash` the options in force.
-    `recorded` marks a replay, `label` is what the user called the run. `options` are the resolved options of the run in the form of an options file, less keys.
+    `recorded` marks a replay, `label` is what the user called the run. `options` are the resolved options of the run in
+    the form of an options file, less keys.
     """
 
     judge: str
@@ -50,7 +51,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Made:
-    """What is known of how a generator made an image: the file, and what it cost, by name (`generation_seconds`, ...)."""
+    """The making of an image by a generator: the file, and what it cost, by name (`generation_seconds`, ...)."""
 
     image: str = ""
     cost: Mapping[str, float] = field(default_factory=dict)
@@ -58,13 +59,14 @@ class Made:
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of one sample or contest after a run.
+    """A sample or contest after a run, with its verdict and human ratings.
 
     `ratings` maps an aspect to one value a rater, NaN where a rater gave none; `tags`, `kind`, `group`, `place` and
-    `category` are the sample's. `made` is there for images that a generator made in the run, and then `sample` is what was
-    judged. `fingerprint` is that of the sample as it was judged. `tokens` is what the host says that the verdict took, in and
-    out, None where it says nothing; `summary` the file in which it says how long the run took. A contest has `votes` and `candidates`, and no ratings of its own; `rated` are those of
-    each candidate, and empty where people rated none.
+    `category` are the sample's. `made` is there for images that a generator made in the run, and then `sample` is what
+    was judged. `fingerprint` is that of the sample as it was judged. `tokens` is what the host says that the verdict
+    took, in and out, None where it says nothing; `summary` the file in which it says how long the run took. A contest
+    has `votes` and `candidates`, and no ratings of its own; `rated` are those of each candidate, and empty where people
+    rated none.
     """
 
     id: SampleId
@@ -88,7 +90,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Run:
-    """All records of one judge on one benchmark, by part, each sample's together; `label` is what tables call it.
+    """Records of one judge on one benchmark, by part, each sample's together; `label` is what tables call it.
 
     `against_all` and `table` are as the judge's description has them.
     """
@@ -159,11 +161,13 @@ class Unjudged:
     status: Status = Status.NO_IMAGE
 
 
-def made_json(one: Unjudged) -> str:
+def made_json(unjudged: Unjudged) -> str:
     """The response a host stores for an image that is not judged yet; its conditions stand in the target."""
-    told = {"judge": one.judge, "setting": one.setting, "findings": one.findings}
-    told |= {"reason": one.reason, "status": str(one.status)} if one.reason else {"reason": ""}
-    return one_line({"vieval": SCHEMA, "id": asdict(one.sample.id), "made": asdict(one.made), **without(told)})
+    fields = {"judge": unjudged.judge, "setting": unjudged.setting, "findings": unjudged.findings}
+    fields |= {"reason": unjudged.reason, "status": str(unjudged.status)} if unjudged.reason else {"reason": ""}
+    return one_line(
+        {"vieval": SCHEMA, "id": asdict(unjudged.sample.id), "made": asdict(unjudged.made), **without(fields)}
+    )
 
 
 def one_line(document: Mapping[str, Any]) -> str:
@@ -184,11 +188,11 @@ def target_json(judged: Judged) -> str:
     if isinstance(judged, Contest):
         return _contest_target(judged)
     sample = judged
-    given = _ratings(sample)
+    ratings = _ratings(sample)
     placed: dict[str, Any] = {"kind": sample.kind, "group": sample.group, "place": sample.place}
     if sample.category:
         placed["category"] = sample.category
-    return json.dumps({"vieval": SCHEMA, "id": asdict(sample.id), **placed, "ratings": given, "tags": sample.tags})
+    return json.dumps({"vieval": SCHEMA, "id": asdict(sample.id), **placed, "ratings": ratings, "tags": sample.tags})
 
 
 def conditions_json(sample: Sample) -> str:

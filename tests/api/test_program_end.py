@@ -10,15 +10,15 @@ HEAD = """
 import multiprocessing, os, sys, threading, time
 import numpy as np
 from vieval_plugin import Judge
-from vieval_plugin.backends.metrics.batcher import Ready
-from vieval_plugin.backends.metrics.opening import Scorers
+from vieval_plugin.backends.metrics.batcher import PreparedMeasure
+from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.judges.protocol import Measurement
 
 class Network:
     by, batch = "network", 8
 
     def look(self, ask):
-        return Ready(str(ask.images) + str(ask.texts), ask)
+        return PreparedMeasure(str(ask.images) + str(ask.texts), ask)
 
     def compute(self, contents):
         time.sleep(SECONDS)

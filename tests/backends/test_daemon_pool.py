@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from vieval_plugin.backends.daemon_pool import DaemonPool
+from vieval_plugin.backends.concurrency import DaemonPool
 
 
 def threads(name):

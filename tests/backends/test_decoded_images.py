@@ -7,7 +7,7 @@ import pytest
 
 from tests.tool_pictures import file, photograph
 from vieval_plugin import images
-from vieval_plugin.backends.image_tools.decoded_images import Decoded
+from vieval_plugin.backends.image_tools.image_memory import Decoded
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image
 
@@ -61,14 +61,14 @@ def test_the_images_used_longest_ago_go_first_when_memory_is_full(decoded):
     for image in (first, second, first, third, first, second):
         kept.pixels(image)
     assert decoded == [first, second, third, second]
-    assert kept._held == 2 * BYTES
+    assert kept._decoded_bytes == 2 * BYTES
 
 
 def test_an_image_larger_than_the_memory_is_decoded_and_not_kept(decoded):
     [image] = pictures(1)
     kept = Decoded(memory=BYTES - 1)
     assert (kept.pixels(image) == kept.pixels(image)).all()
-    assert (len(decoded), kept._held) == (2, 0)
+    assert (len(decoded), kept._decoded_bytes) == (2, 0)
 
 
 def test_a_broken_image_is_an_error_for_each_who_asks_and_nothing_is_kept_of_it():
@@ -76,14 +76,14 @@ def test_a_broken_image_is_an_error_for_each_who_asks_and_nothing_is_kept_of_it(
     for _ in range(2):
         with pytest.raises(VievalError, match="not an image"):
             kept.pixels(Image(b"nothing"))
-    assert (kept._known, kept._held) == ({}, 0)
+    assert (kept._futures, kept._decoded_bytes) == ({}, 0)
     kept.look(Image(b"nothing"))  # of which it is said where it is asked about
 
 
 def test_a_look_at_an_image_is_the_only_time_that_it_is_decoded(monkeypatch):
     times = []
-    real = images.load
-    monkeypatch.setattr(images, "load", lambda *given: times.append(1) or real(*given))
+    real = images._load
+    monkeypatch.setattr(images, "_load", lambda *given: times.append(1) or real(*given))
     image, kept = file(photograph(SIDE, 77), "JPEG"), Decoded(memory=2**20)
     kept.look(image)
     images.examine(image)

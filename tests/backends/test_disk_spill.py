@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vieval_plugin.backends.image_tools.disk_spill import Spill
+from vieval_plugin.backends.image_tools.image_memory import Spill
 from vieval_plugin.judges.protocol import Image
 
 

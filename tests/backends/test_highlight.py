@@ -100,7 +100,7 @@ def test_what_was_encoded_here_is_not_decoded_to_be_sent(photo, monkeypatch):
     for form in ("jpeg", "png"):
         found = highlighted(photo, form)
         with monkeypatch.context() as patch:
-            patch.setattr(images, "load", lambda *_: pytest.fail("decoded"))
+            patch.setattr(images, "_load", lambda *_: pytest.fail("decoded"))
             assert not images.examine(found).turned
 
 

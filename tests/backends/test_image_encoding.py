@@ -138,15 +138,15 @@ async def test_memory_stays_bounded_with_many_at_once():
     results = await asyncio.gather(*map(encoder.encode, wanted))
     assert [sent(result)[1] for result in results] == [one.source for one in wanted]
     assert not encoder._under_way
-    assert encoder._held == sum(len(kept.url) for kept in encoder._kept.values())
-    assert 0 < encoder._held <= room
+    assert encoder._recent_bytes == sum(len(kept.url) for kept in encoder._recent.values())
+    assert 0 < encoder._recent_bytes <= room
 
 
 async def test_one_image_larger_than_the_memory_is_still_encoded():
     encoder = ImageEncoder(memory=10)
     for number in range(3):
         assert sent(await encoder.encode(image(number)))[1] == image(number).source
-    assert len(encoder._kept) == 1
+    assert len(encoder._recent) == 1
 
 
 async def test_a_broken_image_is_an_error_each_time_and_can_be_mended(tmp_path):

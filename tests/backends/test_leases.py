@@ -121,7 +121,7 @@ async def test_a_claim_that_nobody_renews_is_taken_over(path, monkeypatch):
 
 async def test_a_claim_is_renewed_while_its_question_is_under_way(path, monkeypatch):
     monkeypatch.setattr(store, "LEASE", 2)
-    monkeypatch.setattr(leases, "_RENEWED", 0.1)
+    monkeypatch.setattr(leases, "_RENEWAL_INTERVAL", 0.1)
     with FakeServer(latency=3) as server:
         one, other = Store(path), Store(path)
         async with asking(server.base_url, store=one) as first, asking(server.base_url, store=other) as second:

@@ -15,7 +15,7 @@ from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches
 from vieval_plugin.backends.metrics import batcher
-from vieval_plugin.backends.metrics.batcher import Measuring
+from vieval_plugin.backends.metrics.batcher import Batcher
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import (
     Failure,
@@ -30,7 +30,7 @@ from vieval_plugin.judges.protocol import (
     Text,
     Verdict,
 )
-from vieval_plugin.run.scheduler import run_concurrently, run_in_waves
+from vieval_plugin.run.scheduler import run_concurrently, run_in_batches
 
 ASK = Likelihood((Message("user", ("Is there a cat?",)),), ("Yes", "No"), ("q",))
 NEVER = [math.nan, math.inf, -math.inf, 0.1, 1e-5, True, "-0.5", None, [], 10**400]
@@ -166,11 +166,11 @@ def test_a_measurement_that_is_none_is_a_failure_and_not_kept(tmp_path, monkeypa
     monkeypatch.setattr(batcher, "measure", lambda ask: Measurement(value))
     ask = Measure("sharpness", {"image": Image(b"any bytes")}, ("m",))
     for value in (math.nan, math.inf, "1"):  # noqa: B007
-        [reply] = Measuring(Usage(), store).measure([ask])
+        [reply] = Batcher(Usage(), store).measure([ask])
         assert reply.status is Status.API_ERROR
     assert list(store.export()) == []
     value = 0.5
-    assert Measuring(Usage(), store).measure([ask]) == [Measurement(0.5)]
+    assert Batcher(Usage(), store).measure([ask]) == [Measurement(0.5)]
 
 
 # Verdicts.
@@ -198,7 +198,7 @@ def test_a_verdict_that_cannot_be_written_is_a_tool_error_of_its_sample(verdict)
         return returned
 
     fine = Verdict({"O": 0.5}, Status.OK)
-    in_waves = run_in_waves([program(fine), program(verdict), program(fine)], lambda asked: [])
+    in_waves = run_in_batches([program(fine), program(verdict), program(fine)], lambda asked: [])
     ended = {}
 
     async def never(number, ask):

@@ -9,11 +9,15 @@ import types
 import numpy as np
 import pytest
 
-from vieval_plugin.backends.http.exact_probabilities import TokenIds
 from vieval_plugin.backends.http.responses import Refused
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.local.prefixes import beginnings, joined, possible
 from vieval_plugin.backends.local.vllm import VLLMBackend
+from vieval_plugin.backends.token_probabilities import (
+    TokenIds,
+    bounds_from_first_tokens,
+    from_token_bounds,
+    prefix_probabilities,
+)
 from vieval_plugin.judges.adiee.expected import SPELLINGS
 from vieval_plugin.judges.protocol import Failure, Likelihood, Message, Probabilities, Status
 
@@ -60,7 +64,7 @@ class Server:
             listed = {
                 one["token"]: one["logprob"] for one in answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
             }
-            return await beginnings(answer, listed, continuations, TokenIds("m", self.post), body, self.post)
+            return await prefix_probabilities(answer, listed, continuations, TokenIds("m", self.post), body, self.post)
 
         return asyncio.run(ask())
 
@@ -100,22 +104,22 @@ def test_what_a_server_cannot_tell_lies_within_bounds(seed, lacking):
 
 def test_a_ten_that_is_one_listed_token_is_known_without_further_requests():
     listed = {"10": math.log(0.5), "1": math.log(0.25), "7": math.log(0.25)}
-    found = possible(listed, ("1", "7", "10"))
+    found = bounds_from_first_tokens(listed, ("1", "7", "10"))
     assert found.low == found.high == pytest.approx((0.25, 0.25, 0.5))
 
 
 def test_a_ten_that_is_not_listed_may_be_all_of_the_one():
-    found = possible({"1": math.log(0.6), "7": math.log(0.4)}, ("1", "7", "10"))
+    found = bounds_from_first_tokens({"1": math.log(0.6), "7": math.log(0.4)}, ("1", "7", "10"))
     assert (found.low, found.high) == (pytest.approx((0.0, 0.4, 0.0)), pytest.approx((0.6, 0.4, 0.6)))
 
 
 def test_an_impossible_list_is_a_failure():
-    assert isinstance(possible({"1": 0.0, "2": 0.0}, ("1", "2")), Failure)
+    assert isinstance(bounds_from_first_tokens({"1": 0.0, "2": 0.0}, ("1", "2")), Failure)
 
 
 def test_two_spellings_of_the_same_tokens_count_once_and_one_without_tokens_not_at_all():
     known = {(): {1: (0.5, 0.5), 7: (0.25, 0.25)}}
-    assert joined([(7,), (7,), None, ()], known) == Probabilities((0.25, 0, 0, 0), (0.25, 0, 0, 0))
+    assert from_token_bounds([(7,), (7,), None, ()], known) == Probabilities((0.25, 0, 0, 0), (0.25, 0, 0, 0))
 
 
 class Engine:

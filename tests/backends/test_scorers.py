@@ -17,11 +17,10 @@ from tests.extras import needs
 from vieval_plugin.backends import weights
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.metrics import opening
-from vieval_plugin.backends.metrics.batcher import Measuring
+from vieval_plugin.backends.metrics import network_metrics
+from vieval_plugin.backends.metrics.batcher import Batcher
 from vieval_plugin.backends.metrics.encoders import TRUNCATED
-from vieval_plugin.backends.metrics.network_metrics import metrics
-from vieval_plugin.backends.metrics.opening import Scorers, Scoring
+from vieval_plugin.backends.metrics.network_metrics import NetworkInstrument, Scorers, metrics
 from vieval_plugin.config import Scorer
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
@@ -50,7 +49,7 @@ def scorers(models, **options):
 
 
 def measure(found, asks, store=None, usage=None):
-    measuring = Measuring(usage or Usage(), store, find=found.find)
+    measuring = Batcher(usage or Usage(), store, find=found.find)
     try:
         return measuring.measure(asks)
     finally:
@@ -214,7 +213,7 @@ def test_texts_that_are_read_at_the_same_time_are_cut_each_for_itself(models):
 def test_a_second_run_comes_from_the_store(models, tmp_path, monkeypatch):
     asks, store = [ask(metric, number) for metric in METRICS for number in range(3)], Store(tmp_path / "s")
     first = measure(scorers(models), asks, store)
-    monkeypatch.setattr(opening.Scoring, "compute", None)
+    monkeypatch.setattr(network_metrics.NetworkInstrument, "compute", None)
     usage = Usage()
     assert measure(scorers(models), asks, store, usage) == first
     assert usage.cached == len(asks)
@@ -251,8 +250,10 @@ def test_one_load_serves_all_asks_and_all_metrics_of_the_same_weights(models, mo
 
 def test_what_is_asked_for_twice_is_measured_once(models, tmp_path, monkeypatch):
     seen = []
-    compute = opening.Scoring.compute
-    monkeypatch.setattr(opening.Scoring, "compute", lambda self, rows: seen.extend(rows) or compute(self, rows))
+    compute = network_metrics.NetworkInstrument.compute
+    monkeypatch.setattr(
+        network_metrics.NetworkInstrument, "compute", lambda self, rows: seen.extend(rows) or compute(self, rows)
+    )
     found = measure(scorers(models), [ask("clip_i", n % 3) for n in range(30)], Store(tmp_path / "s"))
     assert len(seen) == 3
     assert found[:3] == found[3:6]
@@ -382,7 +383,7 @@ def test_a_metric_that_is_none_and_a_run_without_scorers(models):
     with pytest.raises(VievalError, match="no scorer knows the metric 'no_such'; known are clip_score, clip_i"):
         measure(scorers(models), [unknown])
     with pytest.raises(VievalError, match="run it with --model vieval_scorer"):
-        Measuring(Usage()).measure([ask("clip_i", 1)])
+        Batcher(Usage()).measure([ask("clip_i", 1)])
 
 
 def test_a_device_that_is_not_there(models):
@@ -400,24 +401,24 @@ def test_the_name_of_weights_from_the_hub_has_its_commit():
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from vieval_plugin.backends.metrics.batcher import Measuring
-from vieval_plugin.backends.metrics.opening import Scorers, Scoring
+from vieval_plugin.backends.metrics.batcher import Batcher
+from vieval_plugin.backends.metrics.network_metrics import Scorers, NetworkInstrument
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.config import Scorer
 from vieval_plugin.judges.protocol import Image, Measure
 model, folder = sys.argv[1], Path(sys.argv[2])
-batches, compute = [], Scoring.compute
+batches, compute = [], NetworkInstrument.compute
 def three_batches(self, rows):
     batches.append(len(rows))
     if len(batches) > 3:
         os.kill(os.getpid(), signal.SIGKILL)
     return compute(self, rows)
-Scoring.compute = three_batches
+NetworkInstrument.compute = three_batches
 images = [{role: Image(folder / f"{n}_{role}.png") for role in ("image", "reference")} for n in range(24)]
 asks = [Measure("clip_i", one, ("m",), {}, "clip_i") for one in images]
 find = Scorers({"clip_i": Scorer(model, batch_size=4)}).find
-Measuring(Usage(), Store(folder / "store"), find=find).measure(asks)
+Batcher(Usage(), Store(folder / "store"), find=find).measure(asks)
 """
 
 
@@ -432,8 +433,10 @@ def test_after_a_kill_nothing_is_measured_twice(models, tmp_path, monkeypatch):
     kept = len(list(store.export()))
     assert 3 <= kept <= 12
     seen = []
-    compute = opening.Scoring.compute
-    monkeypatch.setattr(opening.Scoring, "compute", lambda self, rows: seen.extend(rows) or compute(self, rows))
+    compute = network_metrics.NetworkInstrument.compute
+    monkeypatch.setattr(
+        network_metrics.NetworkInstrument, "compute", lambda self, rows: seen.extend(rows) or compute(self, rows)
+    )
     found = measure(scorers(models, batch_size=4), asks, store, usage)
     assert (usage.cached, len(seen)) == (kept, 24 - kept)
     whole = measure(scorers(models, batch_size=4), asks)
@@ -441,8 +444,8 @@ def test_after_a_kill_nothing_is_measured_twice(models, tmp_path, monkeypatch):
 
 
 def test_asks_that_come_together_share_a_batch(models, monkeypatch):
-    sizes, compute = [], Scoring.compute
-    monkeypatch.setattr(Scoring, "compute", lambda one, rows: sizes.append(len(rows)) or compute(one, rows))
+    sizes, compute = [], NetworkInstrument.compute
+    monkeypatch.setattr(NetworkInstrument, "compute", lambda one, rows: sizes.append(len(rows)) or compute(one, rows))
     measure(scorers(models), [ask("clip_i", number) for number in range(12)])
     assert sum(sizes) == 12
     assert max(sizes) > 1

@@ -113,7 +113,7 @@ def test_void_leases_are_gone_when_a_store_is_opened(path, clock):
 
 async def test_who_waits_for_another_process_says_so_once(path, monkeypatch, capsys):
     monkeypatch.setattr(store, "LEASE", 1.0)
-    monkeypatch.setattr(leases, "_SILENT", 0.3)
+    monkeypatch.setattr(leases, "_SILENT_WAIT", 0.3)
     with FakeServer() as server:
         async with asking(server.base_url, store=Store(path)) as backend:
             for number in range(3):

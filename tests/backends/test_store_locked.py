@@ -43,7 +43,7 @@ def locked(path):
 def hasty(monkeypatch):
     monkeypatch.setattr(store_file, "TURN", 0.05)
     monkeypatch.setattr(store_file, "PATIENCE", 0.3)
-    monkeypatch.setattr(store, "REST", 0.05)
+    monkeypatch.setattr(store, "LOCK_RETRY_DELAY", 0.05)
 
 
 def spools(path):

@@ -125,7 +125,7 @@ async def test_a_run_that_is_asked_for_twice_at_once_is_done_once_and_later_anew
 
 def in_batch(asks, generate):
     with Router(Usage()) as router:
-        return router.wave(list(enumerate(asks)), generate)
+        return router.answer_batch(list(enumerate(asks)), generate)
 
 
 def test_in_batches_tools_run_while_the_model_generates(with_tool):

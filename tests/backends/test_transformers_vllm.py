@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 
 from tests.picture_questions import PICTURES, ask, likelihood
-from vieval_plugin.backends.http import exact_probabilities
+from vieval_plugin.backends import token_probabilities
 from vieval_plugin.backends.http.openai import OpenAIBackend
 from vieval_plugin.backends.http.server import ServerOptions, Usage
-from vieval_plugin.backends.local import prefixes
 from vieval_plugin.judges.adiee.expected import SPELLINGS
 from vieval_plugin.judges.protocol import Failure, Image
 
@@ -238,8 +237,7 @@ def test_the_same_beginnings_as_from_a_vllm_server(served, begun, monkeypatch):
     for reply, values in zip(asyncio.run(from_server(served[0], asks)), ours, strict=True):
         bounds = list(zip(reply.low, reply.high, strict=True))
         print("widest", holds(bounds, values, 1e-4), "of", sum(values))
-    for module in (prefixes, exact_probabilities):
-        monkeypatch.setattr(module, "CLOSE_ENOUGH", 0.0)
+    monkeypatch.setattr(token_probabilities, "CLOSE_ENOUGH", 0.0)
     for reply, values in zip(asyncio.run(from_server(served[0], asks)), ours, strict=True):
         assert reply.low == reply.high == pytest.approx(values, rel=1e-3)
         one, ten = (SPELLINGS.index(text) for text in ("1", "10"))

@@ -14,8 +14,8 @@ from tests import tiny_heads, tiny_model, tiny_more_models
 from tests.extras import needs
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.metrics.batcher import Measuring
-from vieval_plugin.backends.metrics.opening import Scorers
+from vieval_plugin.backends.metrics.batcher import Batcher
+from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Scorer
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
@@ -90,7 +90,7 @@ def asks(count=6, images=2, sizes=((96, 80), (120, 60))):
 
 def measure(folder, asked, store=None, usage=None, **options):
     found = Scorers({"scorer": Scorer(str(folder), **options)})
-    measuring = Measuring(usage or Usage(), store, find=found.find)
+    measuring = Batcher(usage or Usage(), store, find=found.find)
     try:
         return measuring.measure(asked)
     finally:

@@ -14,7 +14,7 @@ from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.benchmarks.vieval_demo import TASKS
 from vieval_plugin.judges.cigeval import planned, react
 from vieval_plugin.judges.protocol import Chat, Status, Text
-from vieval_plugin.run.scheduler import run_in_waves
+from vieval_plugin.run.scheduler import run_in_batches
 
 # which sub-question a defect is a matter of, by task; of `tig` and others all else is a matter of the prompt
 ASKED_ABOUT = {
@@ -68,7 +68,7 @@ def answering(samples):
 def test_with_a_backbone_that_is_right_what_is_worse_ranks_lower(task, form):
     samples = vieval_demo.load(Path(), task)[::2]
     judge = built(*(["mask"] if task == "mie" else []), form=form, only=("difference", "grounding"))
-    outcomes = run_in_waves([judge(sample) for sample in samples], answering(samples))
+    outcomes = run_in_batches([judge(sample) for sample in samples], answering(samples))
     verdicts = [outcome.verdict for outcome in outcomes]
     assert {verdict.status for verdict in verdicts} == {Status.OK}
     assert not [finding for verdict in verdicts for finding in verdict.findings if "failed" in finding]

@@ -10,7 +10,7 @@ import pytest
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.prompts import packs
-from vieval_plugin.run.scheduler import run_in_waves
+from vieval_plugin.run.scheduler import run_in_batches
 
 MANIFEST = """
 judge: viescore
@@ -213,7 +213,7 @@ def test_it_is_the_samples_failure_and_no_others(pack):
         loaded.render("PQ.jinja", {"prompt": prompt})
         return (yield [])
 
-    bad, good = run_in_waves([program("bad"), program("good")], lambda asked: [])
+    bad, good = run_in_batches([program("bad"), program("good")], lambda asked: [])
     assert bad.verdict.status is Status.TOOL_ERROR
     assert "TypeError" in bad.verdict.trace[0].reason
     assert "returned no verdict" in good.verdict.trace[0].reason  # which is its own slip

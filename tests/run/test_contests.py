@@ -104,10 +104,10 @@ def test_outcomes_are_let_go_of_when_no_contest_waits_for_them():
     apart = Apart([Job(contest, JUDGE) for contest in given])
     done = []
     for part in range(len(apart.jobs)):
-        done += [number for number, _ in apart.ended(part, Outcome(Verdict({"SC": 0.5}, Status.OK)))]
+        done += [number for number, _ in apart.assemble(part, Outcome(Verdict({"SC": 0.5}, Status.OK)))]
     assert sorted(done) == list(range(100))
     assert not apart._outcomes
-    assert not apart._wanted
+    assert not apart._jobs_of_part
 
 
 def test_the_same_candidate_twice_in_a_contest_is_asked_about_once():

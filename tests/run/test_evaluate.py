@@ -20,7 +20,7 @@ from vieval_plugin import (
 )
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.judges.protocol import Step, Verdict
-from vieval_plugin.run.summary import failures, summary
+from vieval_plugin.run.progress import failures, summary
 
 
 def backbone(server, **more):

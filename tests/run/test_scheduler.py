@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.playing import label_of
 from vieval_plugin.judges.protocol import Chat, Failure, Message, Status, Step, Text, Verdict
-from vieval_plugin.run.scheduler import run_concurrently, run_in_waves
+from vieval_plugin.run.scheduler import run_concurrently, run_in_batches
 
 
 def chat(label):
@@ -42,7 +42,7 @@ def in_waves(programs):
         waves.append(asked)
         return [reply(ask) for _, ask in asked]
 
-    return run_in_waves(programs, answer), waves
+    return run_in_batches(programs, answer), waves
 
 
 def concurrently(programs, live=4, answer=None):
@@ -83,7 +83,7 @@ def test_a_round_without_asks_costs_no_call():
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_wave_must_be_answered_in_full(count):
     with pytest.raises(ValueError, match="zip"):
-        run_in_waves([program("a", 2)], lambda asked: [Text("x")] * count)
+        run_in_batches([program("a", 2)], lambda asked: [Text("x")] * count)
 
 
 def broken(outcome, reason):
@@ -116,7 +116,7 @@ def test_an_exception_in_a_wave_is_not_swallowed():
         raise KeyError("b")
 
     with pytest.raises(KeyError, match="b"):
-        run_in_waves([program("a", 1)], answer)
+        run_in_batches([program("a", 1)], answer)
 
 
 # Each at its own pace.
@@ -245,7 +245,7 @@ def test_tokens_of_all_rounds_add_up_and_failures_cost_none():
     def answer(asked):
         return [Failure(Status.API_ERROR, "no") if label_of(ask) == "y" else reply(ask) for _, ask in asked]
 
-    [outcome] = run_in_waves([one()], answer)
+    [outcome] = run_in_batches([one()], answer)
     assert (outcome.input_tokens, outcome.output_tokens) == (4, 6)
 
 

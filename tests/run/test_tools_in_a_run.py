@@ -82,9 +82,9 @@ def judged(samples, **more):
 @pytest.fixture
 def decodings(monkeypatch):
     """How often each file was decoded, by its bytes, and in which threads."""
-    found, real = [], images.load
+    found, real = [], images._load
     monkeypatch.setattr(
-        images, "load", lambda picture, stream: found.append((stream.getvalue(), thread())) or real(picture, stream)
+        images, "_load", lambda picture, stream: found.append((stream.getvalue(), thread())) or real(picture, stream)
     )
     return found
 

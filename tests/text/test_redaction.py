@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from vieval_plugin.config.recorded import safe
+from vieval_plugin.config.section import safe
 from vieval_plugin.text import redaction
 from vieval_plugin.text.redaction import redacted, remember, without
 
@@ -17,7 +17,7 @@ PASSWORD = "hunter2-and-more"
 
 @pytest.fixture(autouse=True)
 def nothing_remembered(monkeypatch):
-    monkeypatch.setattr(redaction, "_sent", set())
+    monkeypatch.setattr(redaction, "_server_secrets", set())
 
 
 @pytest.mark.parametrize(

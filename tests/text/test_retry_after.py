@@ -5,7 +5,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from vieval_plugin.text.retry_after import asked_wait
+from vieval_plugin.text.untrusted import asked_wait
 
 
 @pytest.mark.parametrize(("header", "seconds"), [("0", 0), (" 7 ", 7), ("2.5", 2.5), ("86400", 86400), ("-3", 0)])

@@ -12,7 +12,7 @@ from vieval_plugin.cli import main
 from vieval_plugin.errors import VievalError
 from vieval_plugin.results.training_records import trained_on
 from vieval_plugin.training import sft
-from vieval_plugin.training.conversations_file import LearntTurn, read
+from vieval_plugin.training.chat_format import LearntTurn, read
 from vieval_plugin.training.tuning import Tuning, enough_memory
 
 run = t2i_eval_run.run  # a fixture
@@ -80,14 +80,14 @@ def test_bad_conversations_are_one_line_that_names_the_row(
 def test_checkpoints_of_another_tuning_are_not_gone_on_from(tmp_path: Path) -> None:
     checkpoints = tmp_path / "checkpoints"
     tuning = Tuning("base", seed=0)
-    assert sft._begun(checkpoints, tuning) is None
+    assert sft._last_checkpoint(checkpoints, tuning) is None
     (checkpoints / "checkpoint-3").mkdir()
-    assert sft._begun(checkpoints, tuning) == str(checkpoints / "checkpoint-3")
+    assert sft._last_checkpoint(checkpoints, tuning) == str(checkpoints / "checkpoint-3")
     with pytest.raises(VievalError, match=r"another seed \(0\); give that, or another --out"):
-        sft._begun(checkpoints, Tuning("base", seed=1))
+        sft._last_checkpoint(checkpoints, Tuning("base", seed=1))
     (checkpoints / "options.json").write_text("[[")
     with pytest.raises(VievalError, match="remove .*checkpoints"):
-        sft._begun(checkpoints, tuning)
+        sft._last_checkpoint(checkpoints, tuning)
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from vieval_plugin.training.adiee import dataset, loop
 from vieval_plugin.training.adiee.conversations import Conversations
 from vieval_plugin.training.adiee.held_out import values
 from vieval_plugin.training.adiee.labels import LabelledEdit
+from vieval_plugin.training.adiee.loop import order
 from vieval_plugin.training.adiee.network import TOKEN, load, positions
-from vieval_plugin.training.adiee.recipe import order
 from vieval_plugin.training.tuning import Tuning, split
 
 torch = pytest.importorskip("torch")
@@ -150,7 +150,7 @@ def test_a_training_that_was_killed_ends_with_the_same_weights(
     data: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
 ) -> None:
     assert train(data, base, tmp_path / "whole", *options) == 0
-    monkeypatch.setattr(loop, "_LOOKS", 3)  # so a checkpoint every second step
+    monkeypatch.setattr(loop, "_EVALUATIONS", 3)  # so a checkpoint every second step
 
     class Killed(BaseException):
         """Ends a process as a signal does."""
@@ -180,14 +180,14 @@ def test_a_training_that_was_killed_ends_with_the_same_weights(
 def test_a_checkpoint_of_another_training_is_one_line(
     data: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "_LOOKS", 6)
-    keep = loop._keep
+    monkeypatch.setattr(loop, "_EVALUATIONS", 6)
+    keep = loop._write_checkpoint
 
     def once(*arguments: object) -> None:
         keep(*arguments)  # type: ignore[arg-type]
         raise VievalError("stopped")
 
-    monkeypatch.setattr(loop, "_keep", once)
+    monkeypatch.setattr(loop, "_write_checkpoint", once)
     assert train(data, base, tmp_path / "out") == 1
     capsys.readouterr()
     assert train(data, base, tmp_path / "out", "--seed", "1") == 1

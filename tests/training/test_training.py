@@ -18,7 +18,7 @@ from vieval_plugin.cli import main
 from vieval_plugin.judges.conversation import TrainingExample, TrainingUnit
 from vieval_plugin.judges.protocol import Image, Message
 from vieval_plugin.training.chat_format import write
-from vieval_plugin.training.rebalance import BINS, bin_of, rebalanced, score_counts
+from vieval_plugin.training.export import BINS, bin_of, rebalanced, score_counts
 
 run = t2i_eval_run.run  # a fixture
 

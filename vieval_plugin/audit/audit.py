@@ -18,9 +18,8 @@ from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, Judged
 from vieval_plugin.judges.protocol import Sample, Verdict
 from vieval_plugin.run.prepare import PreparedJudge, setting_of
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.question_count import Counted
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.run.session import Session
+from vieval_plugin.run.session import Counted, Session
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 
 ORDER = "order swapped"

@@ -1,1 +1,1 @@
-"""What answers asks."""
+"""Backends that answer asks."""

@@ -1,20 +1,111 @@
-"""Several pieces of work at once, of which none is left running."""
+"""Concurrent work: awaitables of which none is left running, and threads that outlive the main thread."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
-from typing import TypeVar
+import os
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def together(work: Iterable[Awaitable[T]]) -> list[T]:
-    """All results in order. The first exception ends it, and only when the others have stopped."""
-    tasks = [asyncio.ensure_future(one) for one in work]
+async def gather_or_cancel(work: Iterable[Awaitable[T]]) -> list[T]:
+    """Results of all awaitables, in order. The first exception ends it, and only when the others have stopped."""
+    tasks = [asyncio.ensure_future(awaitable) for awaitable in work]
     try:
         return list(await asyncio.gather(*tasks))
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+_Jobs: TypeAlias = "SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]"
+
+
+class DaemonPool(ThreadPoolExecutor):
+    """A pool of daemon threads, each started when there is work for it.
+
+    The standard pool refuses work as soon as the main thread has ended, when other threads may still be judging and
+    what is closed at the end of the program is still to be closed. This one takes it, and its work is waited for after
+    that.
+    """
+
+    def __init__(self, threads: int | None = None, name: str = "pool") -> None:
+        self._most, self._name = threads or min(32, (os.cpu_count() or 1) + 4), name
+        super().__init__(self._most, name)  # an event loop takes executors of that class alone
+        self._jobs: _Jobs = SimpleQueue()
+        self._free_threads, self._change, self._is_shut_down = threading.Semaphore(0), threading.Lock(), False
+        self._daemons: list[threading.Thread] = []
+        self._process = os.getpid()
+        weakref.finalize(self, self._jobs.put, None).atexit = False
+        _pools.add(self)
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        future: Future[T] = Future()
+        with self._change:
+            if self._is_shut_down:
+                raise RuntimeError(f"the pool of threads {self._name} is closed")
+            if not self._free_threads.acquire(blocking=False) and len(self._daemons) < self._most:
+                name = f"{self._name}_{len(self._daemons)}"
+                thread = threading.Thread(target=_work, args=(self._jobs, self._free_threads), name=name, daemon=True)
+                thread.start()
+                self._daemons.append(thread)
+            self._jobs.put((future, partial(fn, *args, **kwargs)))
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        with self._change:
+            self._is_shut_down = True
+            while cancel_futures and (job := _next(self._jobs)) is not None:
+                job[0].cancel()
+            self._jobs.put(None)
+        if wait:
+            for thread in self._daemons:
+                thread.join()
+
+
+def _next(jobs: _Jobs) -> tuple[Future[Any], Callable[[], Any]] | None:
+    try:
+        return jobs.get_nowait()
+    except Empty:
+        return None
+
+
+def _work(jobs: _Jobs, free_threads: threading.Semaphore) -> None:
+    while (job := jobs.get()) is not None:
+        _run(*job)
+        del job  # what it holds is not to be kept until the next comes
+        free_threads.release()
+    jobs.put(None)  # for the next thread
+
+
+def _run(future: Future[Any], call: Callable[[], Any]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = call()
+    except BaseException as error:
+        future.set_exception(error)
+        del future  # which the error's traceback would hold, and it the error
+    else:
+        future.set_result(result)
+
+
+def _wait_for_all() -> None:
+    """Let what runs in threads come to an end: libraries crash where the interpreter goes from under them."""
+    for pool in list(_pools):
+        if pool._process == os.getpid():
+            pool.shutdown(cancel_futures=True)
+
+
+_pools: weakref.WeakSet[DaemonPool] = weakref.WeakSet()
+# finalizers are called from the last to the first, and this one comes before any that uses a pool
+weakref.finalize(DaemonPool, _wait_for_all)

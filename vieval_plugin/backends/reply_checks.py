@@ -1,4 +1,4 @@
-"""What a reply must be to leave a backend, or to enter or leave the store: a text, or numbers that are possible."""
+"""Checks of replies that leave a backend, or to enter or leave the store: a text, or numbers that are possible."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def checked(reply: Reply) -> Reply:
     """The reply less secrets of this process, or the failure that it is."""
     if isinstance(reply, Failure):
         return replace(reply, reason=redacted(reply.reason))
-    if wrong := fault(reply):
-        return Failure(Status.API_ERROR, wrong)
+    if problem := fault(reply):
+        return Failure(Status.API_ERROR, problem)
     return replace(reply, text=without(reply.text)) if isinstance(reply, Text) else reply
 
 
 def fault(reply: Reply) -> str | None:
-    """What is wrong with a reply's values, None if nothing is: their types and, of numbers, what they can be at all."""
+    """The fault of a reply's values, None where there is none: their types and, of numbers, what they can be at all."""
     if isinstance(reply, Text):
         fine = isinstance(reply.text, str) and all(map(_is_count, (reply.input_tokens, reply.output_tokens)))
         fine = fine and (reply.cut is None or isinstance(reply.cut, bool))
@@ -38,16 +38,16 @@ def fault(reply: Reply) -> str | None:
         fine = len(reply.low) == len(reply.high) and all(
             _is_number(low) and _is_number(high) and 0 <= low <= high <= 1 for low, high in pairs
         )
-        return None if fine else f"probabilities that are none: {_shown([*reply.low, *reply.high])}"
+        return None if fine else f"probabilities that are none: {_printable([*reply.low, *reply.high])}"
     if isinstance(reply, Measurement) and not (_is_number(reply.value) and math.isfinite(reply.value)):
-        return f"a measurement that is no number: {_shown([reply.value])}"
+        return f"a measurement that is no number: {_printable([reply.value])}"
     return None
 
 
 def log_probability(value: Any) -> float:
     """A log-probability as it was told, 0 at most; ValueError for what is none: text, `true`, NaN, infinite, positive."""
     if not _is_number(value) or not math.isfinite(number := float(value)) or number > _ROUNDING:
-        raise ValueError(f"a log-probability that is none: {_shown([value])}")
+        raise ValueError(f"a log-probability that is none: {_printable([value])}")
     return min(number, 0.0)
 
 
@@ -65,9 +65,9 @@ def probabilities(listed: Mapping[str, Any], continuations: Sequence[str]) -> Pr
         return Failure(Status.API_ERROR, "no log-probabilities came with the answer")
     if (total := math.fsum(known.values())) > _MOST_IN_ALL:
         return Failure(Status.API_ERROR, f"log-probabilities of one token that add up to a probability of {total:.3g}")
-    rest = max(0.0, min(1.0 - total, min(known.values())))
+    leftover = max(0.0, min(1.0 - total, min(known.values())))
     low = tuple(known.get(c, 0.0) for c in continuations)
-    high = tuple(known.get(c, rest) for c in continuations)
+    high = tuple(known.get(c, leftover) for c in continuations)
     return Probabilities(low, high)
 
 
@@ -87,5 +87,5 @@ def _is_count(value: Any) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS)
 
 
-def _shown(values: Sequence[Any]) -> str:
+def _printable(values: Sequence[Any]) -> str:
     return ", ".join(str(value) if _is_number(value) else f"{type(value).__name__}" for value in values[:8])

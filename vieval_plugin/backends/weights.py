@@ -19,7 +19,7 @@ from vieval_plugin.text.untrusted import exists, isdir, path_of
 
 @dataclass(frozen=True)
 class Origin:
-    """Where weights are: a name on the hub or a path, which revision of it, and the device that they go to."""
+    """The origin of weights: a name on the hub or a path, which revision of it, and the device that they go to."""
 
     model: str
     revision: str | None = None
@@ -34,15 +34,15 @@ def library(name: str) -> Any:
         raise VievalError(f'scorers need {name} ({error}): pip install "vieval[scorers]"') from None
 
 
-def device(wanted: str) -> Any:
+def device(name: str) -> Any:
     """The device of a name, "auto" being the first GPU, else the CPU; VievalError for one that is not there."""
     torch = library("torch")
-    if wanted == "auto":
-        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        return torch.empty(0, device=wanted).device
+        return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
-        raise VievalError(f"device {wanted!r} cannot be used ({line_of(error)}); give another, such as cpu") from None
+        raise VievalError(f"device {name!r} cannot be used ({line_of(error)}); give another, such as cpu") from None
 
 
 def pretrained(architecture: str, kind: str, origin: Origin, processor: str = "", **arguments: Any) -> tuple[Any, Any]:
@@ -62,26 +62,28 @@ def pretrained(architecture: str, kind: str, origin: Origin, processor: str = ""
     where = hub_name_or_folder(origin.model)
     on = device(origin.device)
     transformers = library("transformers")
-    given = {"revision": origin.revision} if origin.revision else {}
+    revision_options = {"revision": origin.revision} if origin.revision else {}
     try:
-        config = transformers.AutoConfig.from_pretrained(where, trust_remote_code=False, **given)
+        config = transformers.AutoConfig.from_pretrained(where, trust_remote_code=False, **revision_options)
         if config.model_type != kind:
             raise VievalError(
                 f"{where} is of the architecture {config.model_type}, and {kind} is needed ({architecture})"
             )
-        beside = not processor or processor == origin.model
+        with_weights = not processor or processor == origin.model
         images = transformers.AutoImageProcessor.from_pretrained(
-            where if beside else hub_name_or_folder(processor), trust_remote_code=False, **(given if beside else {})
+            where if with_weights else hub_name_or_folder(processor),
+            trust_remote_code=False,
+            **(revision_options if with_weights else {}),
         )
-        network, told = getattr(transformers, architecture).from_pretrained(
-            where, config=config, dtype="float32", output_loading_info=True, **given, **arguments
+        network, loading_info = getattr(transformers, architecture).from_pretrained(
+            where, config=config, dtype="float32", output_loading_info=True, **revision_options, **arguments
         )
     except VievalError:
         raise
     except Exception as error:  # of files that others wrote
         raise VievalError(why_not(where, origin.revision, error)) from None
-    if told["missing_keys"]:  # which transformers fills with random numbers
-        raise VievalError(f"{where} lacks weights of {architecture}, such as {min(told['missing_keys'])}")
+    if loading_info["missing_keys"]:  # which transformers fills with random numbers
+        raise VievalError(f"{where} lacks weights of {architecture}, such as {min(loading_info['missing_keys'])}")
     return network.to(on).eval(), images
 
 
@@ -94,19 +96,19 @@ def state_dict(path: Path, prefix: str = "") -> dict[str, Any]:
     torch = library("torch")
     try:
         if path.suffix == ".safetensors":
-            with library("safetensors").safe_open(path, framework="pt") as held:
-                found = {name: held.get_tensor(name) for name in held.keys() if name.startswith(prefix)}  # noqa: SIM118
+            with library("safetensors").safe_open(path, framework="pt") as tensor_file:
+                tensors = {name: tensor_file.get_tensor(name) for name in tensor_file.keys() if name.startswith(prefix)}  # noqa: SIM118
         else:
-            found = torch.load(path, map_location="cpu", weights_only=True)
+            tensors = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise VievalError(f"{path}: no such file of weights") from None
     except VievalError:
         raise
     except Exception as error:
         raise VievalError(f"{path} {_unreadable(error)}") from None
-    if not isinstance(found, Mapping) or not all(isinstance(value, torch.Tensor) for value in found.values()):
+    if not isinstance(tensors, Mapping) or not all(isinstance(value, torch.Tensor) for value in tensors.values()):
         raise VievalError(f"{path} is no state dict: tensors by name are needed, and nothing else")
-    return {name: tensor for name, tensor in found.items() if str(name).startswith(prefix)}
+    return {name: tensor for name, tensor in tensors.items() if str(name).startswith(prefix)}
 
 
 def identity(network: Any, *preparing: str) -> str:
@@ -114,15 +116,15 @@ def identity(network: Any, *preparing: str) -> str:
 
     It is the same for the same weights, wherever they lie and in whatever format.
     """
-    found = hashlib.sha256("\0".join(preparing).encode())
+    digest = hashlib.sha256("\0".join(preparing).encode())
     for name, tensor in sorted(network.state_dict().items()):
-        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        found.update(tensor.cpu().contiguous().reshape(-1).view(library("torch").uint8).numpy())
-    return found.hexdigest()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.cpu().contiguous().reshape(-1).view(library("torch").uint8).numpy())
+    return digest.hexdigest()
 
 
 def named(origin: Origin, network: Any, digest: str) -> str:
-    """What results call weights: their name with the commit that was loaded, or with the beginning of their digest."""
+    """The name of weights in results: their name with the commit that was loaded, or with the beginning of their digest."""
     commit = getattr(getattr(network, "config", None), "_commit_hash", None)  # a folder has none
     return f"{origin.model}@{commit or f'sha256:{digest[:16]}'}"
 
@@ -141,7 +143,7 @@ def hub_name_or_folder(model: str) -> str:
 
 
 def why_not(where: str, revision: str | None, error: Exception) -> str:
-    """Why weights cannot be loaded, in one line that says what to do."""
+    """The reason why weights cannot be loaded, in one line that says what to do."""
     if not isdir(where) and isinstance(error, OSError):
         version = f" in revision {revision}" if revision else ""
         return (
@@ -152,18 +154,20 @@ def why_not(where: str, revision: str | None, error: Exception) -> str:
 
 
 def _unreadable(error: Exception) -> str:
-    said = isinstance(error, (LookupError, EOFError)) or "weights_only" in str(error) or "Weights only" in str(error)
-    if said or type(error).__name__ == "UnpicklingError":
+    holds_more = (
+        isinstance(error, (LookupError, EOFError)) or "weights_only" in str(error) or "Weights only" in str(error)
+    )
+    if holds_more or type(error).__name__ == "UnpicklingError":
         return "holds more than tensors, or is no file of weights; save it as safetensors"
     return f"cannot be loaded: {line_of(error)}"
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a device's memory, or this machine's, ran out."""
+    """Return whether a device's memory, or this machine's, ran out."""
     # of a GPU a type of its own, of this machine's memory words
     return type(error).__name__ in ("OutOfMemoryError", "MemoryError") or "not enough memory" in str(error)
 
 
 def line_of(error: BaseException) -> str:
-    """What an error says, in one line of at most 300 characters."""
+    """The message of an error, in one line of at most 300 characters."""
     return " ".join(str(error).split())[:300] or type(error).__name__

@@ -219,9 +219,8 @@ def _plan(asked: _Asked) -> int:
 def _score(options: argparse.Namespace, asked: _Asked) -> int:
     from vieval_plugin.judges.protocol import Status
     from vieval_plugin.run.evaluate import judge_samples, provenance_of
-    from vieval_plugin.run.progress import Progress
+    from vieval_plugin.run.progress import Progress, failures, next_step, summary
     from vieval_plugin.run.samples_file import write_all
-    from vieval_plugin.run.summary import failures, next_step, summary
     from vieval_plugin.text.escaping import say
 
     given, samples, progress, judged = asked.given, asked.given.samples, Progress(), []

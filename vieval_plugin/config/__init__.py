@@ -14,11 +14,9 @@ from typing import Any, get_args, get_type_hints
 import platformdirs
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from vieval_plugin.config.anchoring import anchored
 from vieval_plugin.config.backbone import Backbone
 from vieval_plugin.config.judges import Judges, Scorer
-from vieval_plugin.config.recorded import safe
-from vieval_plugin.config.section import Section, described
+from vieval_plugin.config.section import Section, anchored, described, safe
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import JudgeSpec
@@ -85,7 +83,7 @@ class GenerateOptions(Section):
 
 
 class Config(Section):
-    """All options, with their defaults."""
+    """Options of VIEval, with their defaults."""
 
     data: Path | None = Field(None, description="folder of prepared benchmarks; VIEVAL_DATA, where set, goes before it")
     uids: Path | None = Field(
@@ -120,12 +118,12 @@ class Config(Section):
         )
         # judges that other packages bring change nothing as long as nothing is set for them
         options["judges"] = self.judges.model_dump(exclude_defaults=True)
-        scorers = {name: [one.model, one.revision] for name, one in self.scorers.items()}
+        scorers = {name: [scorer.model, scorer.revision] for name, scorer in self.scorers.items()}
         options |= {"scorers": scorers} if scorers else {}
         return hashlib.sha256(json.dumps(options, sort_keys=True, default=_content).encode()).hexdigest()[:16]
 
     def resolved(self, spec: JudgeSpec, backbone: Backbone | None = None) -> dict[str, Any]:
-        """What was in force for a judge, as an options file has it and as JSON values, less keys.
+        """The options in force for a judge, as an options file has it and as JSON values, less keys.
 
         `backbone` is the one that answers, where a command names it and not the options.
         """
@@ -133,32 +131,32 @@ class Config(Section):
         judges = {"reminders": self.judges.reminders, spec.name: self.judges.of(spec)}
         resolved: dict[str, Any] = safe(
             {
-                "judges": {name: _adapter(type(one)).dump_python(one, mode="json") for name, one in judges.items()},
-                "backbones": {name: one.model_dump(mode="json") for name, one in named.items()},
-                **({"scorers": {name: asdict(one) for name, one in self.scorers.items()}} if spec.scored else {}),
+                "judges": {name: _adapter(type(part)).dump_python(part, mode="json") for name, part in judges.items()},
+                "backbones": {name: part.model_dump(mode="json") for name, part in named.items()},
+                **({"scorers": {name: asdict(part) for name, part in self.scorers.items()}} if spec.scored else {}),
                 "statistics": self.statistics.model_dump(mode="json"),
                 "uids": str(self.uids) if self.uids else None,
             }
         )
         return resolved
 
-    def scored_by(self, given: Mapping[str, Any]) -> Config:
+    def scored_by(self, fields: Mapping[str, Any]) -> Config:
         """The same options, with what a command says of a scorer on top, for every judge that one answers.
 
         Args:
-            given: fields of a `Scorer`; its `model` may be the name of one of these options' scorers.
+            fields: fields of a `Scorer`; its `model` may be the name of one of these options' scorers.
 
         Raises:
             VievalError: an unknown field, or a value that it cannot have.
         """
-        if "model" in given:
-            base = self.scorers.get(given["model"])
+        if "model" in fields:
+            base = self.scorers.get(fields["model"])
             # a revision belongs to the weights that it was given with
-            given = {"revision": None, **given} if base is None else {**asdict(base), **given, "model": base.model}
+            fields = {"revision": None, **fields} if base is None else {**asdict(base), **fields, "model": base.model}
         names = [name for name, spec in judge_registry.judges().items() if spec.scored or spec.by_scorer]
-        found = {**self.scorers, **{name: {**asdict(self.scorers.get(name, Scorer())), **given} for name in names}}
+        scorers = {**self.scorers, **{name: {**asdict(self.scorers.get(name, Scorer())), **fields} for name in names}}
         try:
-            return self.model_copy(update={"scorers": _adapter(Mapping[str, Scorer]).validate_python(found)})
+            return self.model_copy(update={"scorers": _adapter(Mapping[str, Scorer]).validate_python(scorers)})
         except ValidationError as error:
             first = error.errors()[0]
             raise VievalError(
@@ -172,7 +170,7 @@ class Config(Section):
         return path_of(self.data) if self.data else Path(platformdirs.user_cache_dir("vieval"))
 
     def generated_folder(self) -> Path:
-        """Where generators keep what they make."""
+        """The folder in which generators keep what they make."""
         return self.generate.folder or Path(platformdirs.user_cache_dir("vieval")) / "generated"
 
     def asking_anew(self) -> Config:
@@ -196,18 +194,19 @@ def from_document(document: Mapping[str, Any]) -> Config:
     return from_mapping(document, "the options that the results carry")
 
 
-def from_mapping(document: Mapping[str, Any], whose: str) -> Config:
-    """Options from a mapping as the options file has it; VievalError, beginning with `whose`, names what is wrong."""
+def from_mapping(document: Mapping[str, Any], name: str) -> Config:
+    """Options from a mapping as the options file has it; VievalError, beginning with `name`, names what is wrong."""
     try:
         return Config.model_validate(dict(document))
     except ValidationError as error:
-        raise VievalError(f"{whose}: {_explain(error)}") from None
+        raise VievalError(f"{name}: {_explain(error)}") from None
 
 
 def read(path: str) -> Config:
     """Options from a YAML file as it is now; the defaults for an empty path.
 
-    Relative paths in the file start at the file's folder. VievalError names what is wrong, and for an unknown key the nearest known one.
+    Relative paths in the file start at the file's folder. VievalError names what is wrong, and for an unknown key the
+    nearest known one.
     """
     if not path:
         return Config()
@@ -251,7 +250,7 @@ def _explain(error: ValidationError) -> str:
     place = [str(part) for part in first["loc"]]
     if first["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
         return f"option {'.'.join(place) or 'file'}: {first['msg']}; `vieval config` prints all options"
-    known = [".".join([*place[:-1], one]) for one in _fields_at(place[:-1])]
+    known = [".".join([*place[:-1], name]) for name in _fields_at(place[:-1])]
     return f"unknown option {'.'.join(place)}{did_you_mean('.'.join(place), known)}"
 
 

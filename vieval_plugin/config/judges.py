@@ -39,15 +39,15 @@ class JudgesBase(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _shared(cls, given: Any) -> Any:
-        """What is said for all judges holds for each that can be told, unless it says otherwise itself."""
-        if not isinstance(given, dict) or "reminders" not in given:
-            return given
-        told = dict(given)
+    def _shared(cls, options: Any) -> Any:
+        """Hand the option that is set for all judges to each that has it, unless it says otherwise itself."""
+        if not isinstance(options, dict) or "reminders" not in options:
+            return options
+        completed = dict(options)
         for name, spec in judge_registry.judges().items():
-            if REMINDERS in spec.options.__dataclass_fields__ and isinstance(told.get(name, {}), dict):
-                told[name] = {REMINDERS: given[REMINDERS], **told.get(name, {})}
-        return told
+            if REMINDERS in spec.options.__dataclass_fields__ and isinstance(completed.get(name, {}), dict):
+                completed[name] = {REMINDERS: options[REMINDERS], **completed.get(name, {})}
+        return completed
 
     def of(self, spec: JudgeSpec) -> Any:
         """A judge's options, an instance of its own options type."""

@@ -1,15 +1,20 @@
-"""A section of the options: its fields with what they are for, their defaults, and nothing else allowed in it."""
+"""A section of the options: its fields and defaults, its paths, and what of it results carry, less secrets."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
-from dataclasses import MISSING, is_dataclass
+from dataclasses import MISSING, is_dataclass, replace
 from dataclasses import fields as dataclass_fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.text.redaction import SECRET_NAME, redacted
+from vieval_plugin.text.untrusted import exists, path_of
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -28,8 +33,8 @@ class _OneLine(ModelMetaclass):
             return super().__call__(**fields)
         except ValidationError as error:
             first = error.errors()[0]
-            wrong = ".".join(map(str, first["loc"]))
-            raise VievalError(f"{cls.__name__}: {wrong}: {first['msg']}; the fields are {names}") from None
+            place = ".".join(map(str, first["loc"]))
+            raise VievalError(f"{cls.__name__}: {place}: {first['msg']}; the fields are {names}") from None
 
 
 class Section(BaseModel, metaclass=_OneLine):
@@ -51,7 +56,7 @@ def described(model: type[Any]) -> dict[str, str]:
     """The options of a section by name, with what each is for."""
     if issubclass(model, BaseModel):
         return {name: info.description or "" for name, info in model.model_fields.items()}
-    return {one.name: str(one.metadata.get("description", "")) for one in dataclass_fields(model)}
+    return {entry.name: str(entry.metadata.get("description", "")) for entry in dataclass_fields(model)}
 
 
 REQUIRED = object()
@@ -63,18 +68,104 @@ def default_of(model: type[Any], name: str) -> Any:
     if issubclass(model, BaseModel):
         info = model.model_fields[name]
         return REQUIRED if info.is_required() else info.get_default(call_default_factory=True)
-    field = next(one for one in dataclass_fields(model) if one.name == name)
+    field = next(candidate for candidate in dataclass_fields(model) if candidate.name == name)
     if field.default_factory is not MISSING:
         return field.default_factory()
     return REQUIRED if field.default is MISSING else field.default
 
 
 def held_by_name(model: type[Any], name: str) -> type[Any] | None:
-    """What an option holds several of, each under a name of the user's, such as backbones; None for other options."""
+    """The type of which an option holds several, each under a name of the user's, such as backbones; None for other options."""
     hint = get_type_hints(model).get(name)
-    held = get_args(hint)[-1:] if get_origin(hint) is Mapping else ()
+    value_types = get_args(hint)[-1:] if get_origin(hint) is Mapping else ()
     return (
-        held[0]
-        if held and isinstance(held[0], type) and (is_dataclass(held[0]) or issubclass(held[0], BaseModel))
+        value_types[0]
+        if value_types
+        and isinstance(value_types[0], type)
+        and (is_dataclass(value_types[0]) or issubclass(value_types[0], BaseModel))
         else None
     )
+
+
+def anchored(value: Any, folder: Path) -> Any:
+    """The same options with every relative path starting at the file's folder."""
+    if isinstance(value, Path):
+        return path_of(value, folder)
+    if isinstance(value, BaseModel):
+        names = type(value).model_fields
+        return value.model_copy(update={name: anchored(getattr(value, name), folder) for name in names})
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(
+            value,
+            **{
+                entry.name: _anchored_field(entry, getattr(value, entry.name), folder)
+                for entry in dataclass_fields(value)
+            },
+        )
+    if isinstance(value, Mapping):
+        return {name: anchored(member, folder) for name, member in value.items()}
+    return tuple(anchored(member, folder) for member in value) if isinstance(value, tuple) else value
+
+
+def _anchored_field(field: Any, value: Any, folder: Path) -> Any:
+    """A text that may name a folder or a file names one if it is there."""
+    if not field.metadata.get("folder"):
+        return anchored(value, folder)
+    named = path_of(value, folder)
+    return str(named) if value and exists(named) else value
+
+
+_REMOVED = "[removed]"
+_FURTHER = re.compile(r"(^|_)(extra|headers|extra_body|model_args)$", re.IGNORECASE)
+"""The options whose fields are a server's or a host's, so that nobody here knows which of them are secrets."""
+_SHORTEST_KEY = 16
+_HARMLESS = re.compile(
+    "adapter|background|backend|chat_template|content|description|dtype|effort|enum|format|grammar|ignore|lora|modalities|"
+    "guided_(choice|decoding_backend|grammar|regex)|mode|model|moderation|name|(negative_)?prompt|only|order|"
+    "(output|response)_format|pattern|provider|quality|quantizations?|reasoning_effort|regex|required|role|sampler|"
+    "scheduler|service_tier|size|sort|stop|stop_sequences|style|template|title|tool_choice|type|verbosity",
+    re.IGNORECASE,
+)
+"""Fields of requests whose values may be long and are never secrets."""
+
+
+def safe(value: Any, key: str = "", further: bool = False) -> Any:
+    """JSON values of options without users and passwords in addresses, and without what is a secret by its name.
+
+    Under `extra`, `headers` and `model_args` a text of 16 or more characters without spaces may be a secret whatever it
+    is called, unless its field is known to hold none. Its digest stays, as two runs may differ in nothing else.
+
+    >>> safe({"base_url": ["http://me:pass@host/v1"], "extra": {"x": "0123456789abcdef", "top_k": 5}})
+    {'base_url': ['http://host/v1'], 'extra': {'x': '[removed 9f9f5111]', 'top_k': 5}}
+    """
+    further = further or bool(_FURTHER.search(key))
+    if isinstance(value, dict):
+        named = further and any(map(_names_secret, value.values()))  # {"name": "api_key", "value": ...}
+        return {
+            name: _REMOVED
+            if SECRET_NAME.search(name) or (named and not _HARMLESS.fullmatch(name))
+            else safe(item, name, further)
+            for name, item in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        named = further and any(map(_names_secret, value[:1]))
+        return [_REMOVED if named and number else safe(item, key, further) for number, item in enumerate(value)]
+    return _safe_text(value, key, further) if isinstance(value, str) else value
+
+
+def _names_secret(value: Any) -> bool:
+    return isinstance(value, str) and bool(SECRET_NAME.search(value))
+
+
+def _safe_text(text: str, key: str, further: bool) -> str:
+    words = text.split()
+    if further and len(words) > 1 and SECRET_NAME.search(words[0].rstrip(":=")):  # Authorization: Bearer ...
+        return f"{words[0]} {_REMOVED}"
+    if (
+        further
+        and not _HARMLESS.fullmatch(key)
+        and len(words) < 3
+        and any(len(item) >= _SHORTEST_KEY for item in words)
+    ):
+        return f"{_REMOVED[:-1]} {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:8]}]"
+    return redacted(text) if further or "//" in text or key == "base_url" else text

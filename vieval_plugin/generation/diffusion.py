@@ -14,8 +14,7 @@ import PIL.Image
 from tqdm import tqdm
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.generation.image_files import as_png
-from vieval_plugin.generation.requests import Wanted, answer_json, file_for
+from vieval_plugin.generation.requests import Wanted, answer_json, as_png, file_for
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Sample, Status
 from vieval_plugin.media.files import write_whole
@@ -33,9 +32,9 @@ _ROLES: Mapping[str, tuple[str, ...]] = {
 class Diffusion:
     """A pipeline that is loaded, and how it is called.
 
-    `name` tells its weights from others in the names of files, `call` are further arguments of the pipeline, `batch` is how
-    many images it makes at once. Each image has a generator of its own, seeded by `seed`, its prompt and its number, so that
-    neither the batch nor the order changes an image.
+    `name` tells its weights from others in the names of files, `call` are further arguments of the pipeline, `batch` is
+    how many images it makes at once. Each image has a generator of its own, seeded by `seed`, its prompt and its
+    number, so that neither the batch nor the order changes an image.
     """
 
     pipeline: Any
@@ -48,9 +47,9 @@ class Diffusion:
 
 @dataclass(frozen=True)
 class _Image:
-    """One image to be made: what is wanted, its number and its file."""
+    """An image to be made: its request, its number and its file."""
 
-    wanted: Wanted
+    request: Wanted
     draw: int
     file: Path
 
@@ -82,18 +81,18 @@ def load(model: str, pipeline: str, device: str, dtype: str, arguments: Mapping[
     try:
         loaded = kind.from_pretrained(model, torch_dtype=precision, **arguments).to(where)
     except Exception as error:
-        said = " ".join(str(error).split())[:300]
-        raise VievalError(f"{model}: the pipeline cannot be loaded ({type(error).__name__}: {said})") from None
+        message = " ".join(str(error).split())[:300]
+        raise VievalError(f"{model}: the pipeline cannot be loaded ({type(error).__name__}: {message})") from None
     loaded.set_progress_bar_config(disable=True)
     return loaded
 
 
-def make(diffusion: Diffusion, wanted: Sequence[Wanted], bar: bool = True) -> list[str]:
+def make(diffusion: Diffusion, requests: Sequence[Wanted], bar: bool = True) -> list[str]:
     """Answers in the form of a host, in order; an image whose file is there already is not made again.
 
     Args:
         diffusion: who makes them.
-        wanted: what.
+        requests: what.
         bar: whether to show progress.
 
     Raises:
@@ -102,78 +101,78 @@ def make(diffusion: Diffusion, wanted: Sequence[Wanted], bar: bool = True) -> li
     known = inspect.signature(diffusion.pipeline.__call__).parameters
     if unknown := sorted(set(diffusion.call) - set(known)):
         raise VievalError(f"{type(diffusion.pipeline).__name__} has no argument {unknown[0]!r}")
-    reasons = [_unfit(known, one.conditions) for one in wanted]
+    reasons = [_unfit(known, request.conditions) for request in requests]
     images = [
-        [_Image(one, draw, _file(diffusion, one, draw)) for draw in one.draws] if not reason else []
-        for one, reason in zip(wanted, reasons, strict=True)
+        [_Image(request, draw, _file(diffusion, request, draw)) for draw in request.draws] if not reason else []
+        for request, reason in zip(requests, reasons, strict=True)
     ]
-    absent = [image for several in images for image in several if not image.file.is_file()]
+    missing = [image for several in images for image in several if not image.file.is_file()]
     failed, seconds = dict[Path, str](), dict[Path, float]()
-    with tqdm(total=len(absent), desc="Generating", unit="image", disable=not bar) as shown:
-        for batch in _batches(absent, diffusion.batch):
-            begun = time.monotonic()
+    with tqdm(total=len(missing), desc="Generating", unit="image", disable=not bar) as progress_bar:
+        for batch in _batches(missing, diffusion.batch):
+            started = time.monotonic()
             try:
                 _draw(diffusion, known, batch)
             except Exception as error:  # one prompt that breaks a pipeline is no end of the run
                 if isinstance(error, VievalError):
                     raise
-                said = f"the pipeline failed ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
-                failed |= dict.fromkeys([image.file for image in batch], said)
-            seconds |= dict.fromkeys([image.file for image in batch], (time.monotonic() - begun) / len(batch))
-            shown.update(len(batch))
+                message = f"the pipeline failed ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
+                failed |= dict.fromkeys([image.file for image in batch], message)
+            seconds |= dict.fromkeys([image.file for image in batch], (time.monotonic() - started) / len(batch))
+            progress_bar.update(len(batch))
     return [_answer(several, reason, failed, seconds) for several, reason in zip(images, reasons, strict=True)]
 
 
 def _answer(images: Sequence[_Image], reason: str, failed: Mapping[Path, str], seconds: Mapping[Path, float]) -> str:
     if reason:
         return answer_json([], reason)
-    told = next((failed[image.file] for image in images if image.file in failed), "")
-    if told:
-        made = [image.file for image in images if image.file not in failed]
-        return answer_json(made, told, status=Status.TOOL_ERROR)
+    failure = next((failed[image.file] for image in images if image.file in failed), "")
+    if failure:
+        finished = [image.file for image in images if image.file not in failed]
+        return answer_json(finished, failure, status=Status.TOOL_ERROR)
     spent = [seconds[image.file] for image in images if image.file in seconds]
     return answer_json([image.file for image in images], seconds=sum(spent) if len(spent) == len(images) else None)
 
 
-def _file(diffusion: Diffusion, wanted: Wanted, draw: int) -> Path:
+def _file(diffusion: Diffusion, request: Wanted, draw: int) -> Path:
     how = {
         "diffusers": diffusion.name,
         "pipeline": type(diffusion.pipeline).__name__,
         "call": dict(diffusion.call),
         "seed": diffusion.seed,
     }
-    return file_for(diffusion.folder, wanted.conditions, wanted.prompt, draw, how)
+    return file_for(diffusion.folder, request.conditions, request.prompt, draw, how)
 
 
 def _unfit(known: Mapping[str, Any], conditions: Sample) -> str:
-    """Why a pipeline cannot be given conditions, in words; empty if it can."""
-    taken = set(_arguments(known, conditions).values())
-    lost = [role for role in conditions.images if role not in taken and role in ("source", "control", "mask")]
-    if lost:
-        return f"the pipeline takes no image {lost[0]}; choose another with pipeline="
+    """The reason why a pipeline cannot be given conditions, in words; empty if it can."""
+    used_roles = set(_arguments(known, conditions).values())
+    unused = [role for role in conditions.images if role not in used_roles and role in ("source", "control", "mask")]
+    if unused:
+        return f"the pipeline takes no image {unused[0]}; choose another with pipeline="
     needs = inspect.Parameter.empty
-    lacking = [
-        name for name in ("image", "mask_image", "control_image") if name in known and not _given(name, conditions)
+    without_image = [
+        name for name in ("image", "mask_image", "control_image") if name in known and not _role_of(name, conditions)
     ]
-    required = [name for name in lacking if known[name].default is needs or name == "image"]
+    required = [name for name in without_image if known[name].default is needs or name == "image"]
     return f"the pipeline needs an image for {required[0]}, and the conditions have none" if required else ""
 
 
-def _given(name: str, conditions: Sample) -> str:
+def _role_of(name: str, conditions: Sample) -> str:
     return next((role for role in _ROLES[name] if role in conditions.images), "")
 
 
 def _arguments(known: Mapping[str, Any], conditions: Sample) -> dict[str, str]:
     """The role of the image that each argument of a pipeline is given."""
-    return {name: role for name in _ROLES if name in known and (role := _given(name, conditions))}
+    return {name: role for name in _ROLES if name in known and (role := _role_of(name, conditions))}
 
 
 def _batches(images: Sequence[_Image], most: int) -> list[list[_Image]]:
     """Images together that one call can make: their conditions have the same roles and sizes."""
     alike: dict[object, list[_Image]] = {}
     for image in images:
-        held = image.wanted.conditions.images
-        key = tuple((role, decode(held[role]).size) for role in sorted(held)) if most > 1 else image.file
+        conditions = image.request.conditions.images
+        key = tuple((role, decode(conditions[role]).size) for role in sorted(conditions)) if most > 1 else image.file
         alike.setdefault(key, []).append(image)
     return [several[start : start + most] for several in alike.values() for start in range(0, len(several), most)]
 
@@ -181,22 +180,22 @@ def _batches(images: Sequence[_Image], most: int) -> list[list[_Image]]:
 def _draw(diffusion: Diffusion, known: Mapping[str, Any], batch: Sequence[_Image]) -> None:
     import torch
 
-    shown = {
-        name: [decode(image.wanted.conditions.images[role]) for image in batch]
-        for name, role in _arguments(known, batch[0].wanted.conditions).items()
+    pictures = {
+        name: [decode(image.request.conditions.images[role]) for image in batch]
+        for name, role in _arguments(known, batch[0].request.conditions).items()
     }
-    given: dict[str, Any] = {**diffusion.call, **shown, "prompt": [image.wanted.prompt for image in batch]}
+    arguments: dict[str, Any] = {**diffusion.call, **pictures, "prompt": [image.request.prompt for image in batch]}
     if "generator" in known:
-        given["generator"] = [torch.Generator("cpu").manual_seed(_seed(diffusion, image)) for image in batch]
+        arguments["generator"] = [torch.Generator("cpu").manual_seed(_seed(diffusion, image)) for image in batch]
     call: Callable[..., Any] = diffusion.pipeline
-    made = call(**given).images
-    if len(made) != len(batch) or not all(isinstance(one, PIL.Image.Image) for one in made):
-        raise ValueError(f"it made {len(made)} images of {len(batch)}")
-    for image, picture in zip(batch, made, strict=True):
+    outputs = call(**arguments).images
+    if len(outputs) != len(batch) or not all(isinstance(output, PIL.Image.Image) for output in outputs):
+        raise ValueError(f"it made {len(outputs)} images of {len(batch)}")
+    for image, picture in zip(batch, outputs, strict=True):
         write_whole(image.file, as_png(picture), "generate.folder")
 
 
 def _seed(diffusion: Diffusion, image: _Image) -> int:
-    identity = image.wanted.conditions.id
-    named = f"{diffusion.seed}/{identity.part}/{identity.uid}/{image.wanted.prompt}/{image.draw}"
+    identity = image.request.conditions.id
+    named = f"{diffusion.seed}/{identity.part}/{identity.uid}/{image.request.prompt}/{image.draw}"
     return zlib.crc32(named.encode())

@@ -13,13 +13,12 @@ from typing import Any
 
 from tqdm import tqdm
 
-from vieval_plugin.backends.concurrency import together
-from vieval_plugin.backends.http.request_bodies import File, FormBody
+from vieval_plugin.backends.concurrency import gather_or_cancel
+from vieval_plugin.backends.http.image_encoding import File, FormBody
 from vieval_plugin.backends.http.responses import Refused
 from vieval_plugin.backends.http.server import Server, ServerOptions, Usage
 from vieval_plugin.errors import VievalError
-from vieval_plugin.generation.image_files import transparent_where_white
-from vieval_plugin.generation.requests import Wanted, answer_json, file_for
+from vieval_plugin.generation.requests import Wanted, answer_json, file_for, transparent_where_white
 from vieval_plugin.images import examine, read_bytes
 from vieval_plugin.judges.protocol import CONDITION_ROLES, Image, Sample, Status
 from vieval_plugin.media.files import write_whole
@@ -38,12 +37,12 @@ class ImageApi:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def make(api: ImageApi, wanted: Sequence[Wanted], usage: Usage, seed: int = 0, bar: bool = True) -> list[str]:
+def make(api: ImageApi, requests: Sequence[Wanted], usage: Usage, seed: int = 0, bar: bool = True) -> list[str]:
     """Answers in the form of a host, in order; an image that is in the folder already is not asked for again.
 
     Args:
         api: who makes them.
-        wanted: what.
+        requests: what.
         usage: counts calls and failures.
         seed: of the waits between tries.
         bar: whether to show progress.
@@ -51,46 +50,46 @@ def make(api: ImageApi, wanted: Sequence[Wanted], usage: Usage, seed: int = 0, b
     Raises:
         VievalError: no request can be answered: a wrong key, or a server that is down for good.
     """
-    return asyncio.run(_make(api, wanted, usage, seed, bar))
+    return asyncio.run(_make(api, requests, usage, seed, bar))
 
 
-async def _make(api: ImageApi, wanted: Sequence[Wanted], usage: Usage, seed: int, bar: bool) -> list[str]:
-    shown = tqdm(total=len(wanted), desc="Generating", unit="prompt", disable=not bar)
+async def _make(api: ImageApi, requests: Sequence[Wanted], usage: Usage, seed: int, bar: bool) -> list[str]:
+    progress_bar = tqdm(total=len(requests), desc="Generating", unit="prompt", disable=not bar)
     async with Server(api.server, usage, seed, chats=False) as server:
 
-        async def one(asked: Wanted) -> str:
+        async def answer_and_count(request: Wanted) -> str:
             try:
-                return await _answer(api, server, asked, usage)
+                return await _answer(api, server, request, usage)
             finally:
-                shown.update()
+                progress_bar.update()
 
-        with shown:
-            return await together(one(asked) for asked in wanted)
+        with progress_bar:
+            return await gather_or_cancel(answer_and_count(request) for request in requests)
 
 
-async def _answer(api: ImageApi, server: Server, wanted: Wanted, usage: Usage) -> str:
+async def _answer(api: ImageApi, server: Server, request: Wanted, usage: Usage) -> str:
     how = {"api": api.model, "extra": dict(api.extra)}
-    files = [file_for(api.folder, wanted.conditions, wanted.prompt, draw, how) for draw in wanted.draws]
+    files = [file_for(api.folder, request.conditions, request.prompt, draw, how) for draw in request.draws]
     if all(path.is_file() for path in files):
         usage.cached += 1
         return answer_json(files)
-    begun, failed = time.monotonic(), list[Refused]()
+    started, failed = time.monotonic(), list[Refused]()
     try:
-        path, body = _request(api, wanted)
-        answer = await server.post(path, body, lambda given: _unusable(given, len(files)))
+        path, body = _request(api, request)
+        answer = await server.post(path, body, lambda received: _unusable(received, len(files)))
         for file, item in zip(files, answer["data"], strict=False):
             if not file.is_file():  # kept from an answer whose other images failed
-                failed += await _kept(server, item, file)
+                failed += await _store_image(server, item, file)
     except Refused as refused:
         failed.append(refused)
-    made = [file for file in files if file.is_file()]
+    finished = [file for file in files if file.is_file()]
     if not failed:
-        return answer_json(made, seconds=time.monotonic() - begun)
+        return answer_json(finished, seconds=time.monotonic() - started)
     usage.failures.update(refused.kind for refused in failed)
-    return answer_json(made, failed[0].reason, status=failed[0].status)
+    return answer_json(finished, failed[0].reason, status=failed[0].status)
 
 
-async def _kept(server: Server, item: Any, file: Path) -> list[Refused]:
+async def _store_image(server: Server, item: Any, file: Path) -> list[Refused]:
     """Write an image of an answer to its file; why that failed, if it did."""
     try:
         write_whole(file, await _image(server, item), "generate.folder")
@@ -99,15 +98,15 @@ async def _kept(server: Server, item: Any, file: Path) -> list[Refused]:
     return []
 
 
-def _request(api: ImageApi, wanted: Wanted) -> tuple[str, dict[str, Any]]:
-    asked = {"model": api.model, "prompt": wanted.prompt, "n": wanted.images, **api.extra}
-    given = [role for role in CONDITION_ROLES if role in wanted.conditions.images and role != "mask"]
-    if not given:
-        return GENERATIONS, asked
-    files = [_file(wanted.conditions, role) for role in given]
-    form = FormBody({**asked, "image[]" if len(files) > 1 else "image": files})
-    if "mask" in wanted.conditions.images:
-        form["mask"] = File("mask.png", transparent_where_white(wanted.conditions.images["mask"]))
+def _request(api: ImageApi, generation: Wanted) -> tuple[str, dict[str, Any]]:
+    fields = {"model": api.model, "prompt": generation.prompt, "n": generation.images, **api.extra}
+    roles = [role for role in CONDITION_ROLES if role in generation.conditions.images and role != "mask"]
+    if not roles:
+        return GENERATIONS, fields
+    files = [_file(generation.conditions, role) for role in roles]
+    form = FormBody({**fields, "image[]" if len(files) > 1 else "image": files})
+    if "mask" in generation.conditions.images:
+        form["mask"] = File("mask.png", transparent_where_white(generation.conditions.images["mask"]))
     return EDITS, form
 
 
@@ -116,11 +115,11 @@ def _file(conditions: Sample, role: str) -> File:
     return File(f"{role}.jpg", data, "image/jpeg") if data.startswith(b"\xff\xd8") else File(f"{role}.png", data)
 
 
-def _unusable(answer: Mapping[str, Any], wanted: int) -> str | None:
+def _unusable(answer: Mapping[str, Any], images: int) -> str | None:
     data = answer.get("data")
     if not isinstance(data, list) or not data:
         return "an answer without images"
-    return None if any(map(_names_image, data[:wanted])) else _NAMES_NONE
+    return None if any(map(_names_image, data[:images])) else _NAMES_NONE
 
 
 def _names_image(item: Any) -> bool:
@@ -132,8 +131,8 @@ async def _image(server: Server, item: Any) -> bytes:
     try:
         examine(Image(data))
     except VievalError as error:
-        said = f"the server sent no image that can be read: {error}"
-        raise Refused(Status.API_ERROR, "unreadable image", said) from None
+        reason = f"the server sent no image that can be read: {error}"
+        raise Refused(Status.API_ERROR, "unreadable image", reason) from None
     return data
 
 

@@ -23,9 +23,9 @@ class MadeElsewhere:
     """Image files by what they were made of, each with its number.
 
     Args:
-        place: a folder of files called `<uid>.png`, or `<uid>_1.png` for the second image of a prompt, in folders called
-            by the part where two parts have the same uids; or a JSONL whose lines are those of a samples file, or have
-            `image` with `uid` or `prompt`.
+        place: a folder of files called `<uid>.png`, or `<uid>_1.png` for the second image of a prompt, in folders
+            called by the part where two parts have the same uids; or a JSONL whose lines are those of a samples file,
+            or have `image` with `uid` or `prompt`.
         image_model: of a file that has images of several image models, the one that is meant.
 
     Raises:
@@ -43,20 +43,20 @@ class MadeElsewhere:
         if not self._files and not self._prompts:
             raise VievalError(f"{place}: no images in it; `vieval_images` takes a folder, a JSONL or a samples file")
 
-    def answer(self, wanted: Wanted) -> str:
+    def answer(self, request: Wanted) -> str:
         """The images wanted that there are, in the form of a host; a text says which there are not."""
-        held = self._held(wanted)
-        found = [held[draw] for draw in wanted.draws if draw in held]
-        lacking = "" if found else f"{self.place} has no image of uid {wanted.conditions.id.uid!r} or of its prompt"
-        return answer_json(found, lacking)
+        files = self._files_for(request)
+        images = [files[draw] for draw in request.draws if draw in files]
+        reason = "" if images else f"{self.place} has no image of uid {request.conditions.id.uid!r} or of its prompt"
+        return answer_json(images, reason)
 
-    def _held(self, wanted: Wanted) -> Mapping[int, Path]:
-        identity = wanted.conditions.id
-        for part in (identity.part, wanted.conditions.kind, _ANY):
+    def _files_for(self, request: Wanted) -> Mapping[int, Path]:
+        identity = request.conditions.id
+        for part in (identity.part, request.conditions.kind, _ANY):
             for uid in (identity.uid, Path(identity.uid).stem):
-                if held := self._files.get((part, uid)):
-                    return held
-        return self._prompts.get(wanted.prompt.strip(), {})
+                if files := self._files.get((part, uid)):
+                    return files
+        return self._prompts.get(request.prompt.strip(), {})
 
     def _read_folder(self) -> None:
         for folder, _, names in os.walk(self.place):
@@ -86,7 +86,7 @@ class MadeElsewhere:
 
 
 def _named(stem: str) -> Iterator[tuple[str, int]]:
-    """What a file's name may stand for: a uid, and a uid with the number of an image."""
+    """Readings of a file's name: a uid, and a uid with the number of an image."""
     yield stem, 0
     if match := re.fullmatch(r"(.+)_s?(\d+)", stem):
         yield match[1], int(match[2])

@@ -1,16 +1,20 @@
-"""What a generator is asked for, and what it answers with."""
+"""Generation requests, and the answers of generators; pictures and masks as files."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.images import read_bytes
-from vieval_plugin.judges.protocol import Sample, Status
+import PIL.Image
+import PIL.ImageOps
+
+from vieval_plugin.images import decode, read_bytes
+from vieval_plugin.judges.protocol import Image, Sample, Status
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,9 @@ def answer_json(
     >>> answer_json([Path("a.png")], seconds=1.5)
     '{"text": "", "images": ["a.png"], "seconds": 1.5}'
     """
-    told: dict[str, object] = {} if seconds is None else {"seconds": seconds}
-    told |= {} if status is None else {"status": str(status)}
-    return json.dumps({"text": text, "images": [str(path) for path in images], **told})
+    extras: dict[str, object] = {} if seconds is None else {"seconds": seconds}
+    extras |= {} if status is None else {"status": str(status)}
+    return json.dumps({"text": text, "images": [str(path) for path in images], **extras})
 
 
 def file_for(folder: Path, conditions: Sample, prompt: str, draw: int, how: Mapping[str, Any]) -> Path:
@@ -59,3 +63,24 @@ def file_for(folder: Path, conditions: Sample, prompt: str, draw: int, how: Mapp
     images = {role: hashlib.sha256(read_bytes(image)).hexdigest() for role, image in sorted(conditions.images.items())}
     named = json.dumps([how, prompt, images, draw], sort_keys=True, default=str)
     return folder / f"{hashlib.sha256(named.encode()).hexdigest()[:32]}.png"
+
+
+def transparent_where_white(mask: Image) -> bytes:
+    """A mask that is white where something is to change, as a PNG that is transparent there.
+
+    >>> drawn = io.BytesIO()
+    >>> PIL.Image.new("RGB", (2, 2), "white").save(drawn, "PNG")
+    >>> PIL.Image.open(io.BytesIO(transparent_where_white(Image(drawn.getvalue())))).getpixel((0, 0))[3]
+    0
+    """
+    grey = decode(mask).convert("L")
+    layer = PIL.Image.new("RGBA", grey.size, "black")
+    layer.putalpha(PIL.ImageOps.invert(grey))
+    return as_png(layer)
+
+
+def as_png(picture: PIL.Image.Image) -> bytes:
+    """The bytes of a picture as a PNG file, which loses nothing."""
+    file = io.BytesIO()
+    picture.save(file, "PNG")
+    return file.getvalue()

@@ -34,8 +34,8 @@ def write_whole(path: Path, content: bytes | Iterable[str], option: str = "--out
     Raises:
         VievalError: the file cannot be written there.
     """
-    with _told(path, option):
-        unfinished = _beside(path)
+    with _errors_for_user(path, option):
+        unfinished = _unfinished(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with unfinished.open("xb") as file:
@@ -50,7 +50,8 @@ def write_whole(path: Path, content: bytes | Iterable[str], option: str = "--out
 def write_folder(folder: Path, files: Mapping[str, str]) -> None:
     """Write files to a folder, and remove what an earlier call wrote there and this one does not.
 
-    What is removed is known from the list that each call leaves there, `files.json`: nothing else in the folder is touched.
+    What is removed is known from the list that each call leaves there, `files.json`: nothing else in the folder is
+    touched.
 
     Args:
         folder: made where it is not there.
@@ -59,11 +60,11 @@ def write_folder(folder: Path, files: Mapping[str, str]) -> None:
     Raises:
         VievalError: a file cannot be written there.
     """
-    before = _listed(folder / LIST)
+    earlier = _listed(folder / LIST)
     for name, text in files.items():
         write_whole(folder / name, [text])
     write_whole(folder / LIST, [json.dumps(sorted(files), indent=1)])
-    for name in before - set(files) - {LIST}:
+    for name in earlier - set(files) - {LIST}:
         with contextlib.suppress(OSError):
             (folder / name).unlink(missing_ok=True)
 
@@ -74,8 +75,8 @@ def _listed(path: Path) -> set[str]:
         names = json.loads(path.read_bytes()[:_TRIAL])
     except (OSError, ValueError, RecursionError):
         return set()
-    held = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    return {name for name in held if _PLAIN.fullmatch(name) and (path.parent / name).is_file()}
+    texts = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return {name for name in texts if _PLAIN.fullmatch(name) and (path.parent / name).is_file()}
 
 
 def require_writable(path: Path, option: str = "--out", reads: Iterable[Path] = ()) -> None:
@@ -89,11 +90,11 @@ def require_writable(path: Path, option: str = "--out", reads: Iterable[Path] = 
     Raises:
         VievalError: the file cannot be written there, or is one of those.
     """
-    if os.path.exists(path) and any(os.path.samefile(path, one) for one in reads if os.path.exists(one)):
+    if os.path.exists(path) and any(os.path.samefile(path, source) for source in reads if os.path.exists(source)):
         raise VievalError(f"{path} is read for this, and writing would replace it; choose another {option}")
-    made = [folder for folder in path.parents if not os.path.lexists(folder)]
-    with _told(path, option):
-        trial = _beside(path)
+    created = [folder for folder in path.parents if not os.path.lexists(folder)]
+    with _errors_for_user(path, option):
+        trial = _unfinished(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with trial.open("xb") as file:
@@ -102,12 +103,12 @@ def require_writable(path: Path, option: str = "--out", reads: Iterable[Path] = 
         finally:
             with contextlib.suppress(OSError):
                 trial.unlink(missing_ok=True)
-                for folder in made:
+                for folder in created:
                     folder.rmdir()
 
 
 @contextlib.contextmanager
-def _told(path: Path, option: str) -> Iterator[None]:
+def _errors_for_user(path: Path, option: str) -> Iterator[None]:
     """Turns what the system refuses into a line for the user. Of what is there, only a plain file is replaced."""
     try:
         with contextlib.suppress(FileNotFoundError):
@@ -131,14 +132,14 @@ def require_plain(path: Path) -> None:
 
 def remove_unfinished(paths: Iterable[Path]) -> None:
     """Remove what `write_whole` left of these files when a process was killed, and nothing else that ends in .part."""
-    wanted = {(path.parent, _stem(path)) for path in paths}
-    for folder in {folder for folder, _ in wanted}:
+    stems = {(path.parent, _stem(path)) for path in paths}
+    for folder in {folder for folder, _ in stems}:
         for part in folder.glob("*.part"):
-            if (folder, part.name.rsplit(".", 2)[0]) in wanted:
+            if (folder, part.name.rsplit(".", 2)[0]) in stems:
                 part.unlink(missing_ok=True)
 
 
-def _beside(path: Path) -> Path:
+def _unfinished(path: Path) -> Path:
     return path.with_name(f"{_stem(path)}.{secrets.token_hex(4)}.part")
 
 

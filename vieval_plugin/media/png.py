@@ -1,7 +1,7 @@
 """PNG written fast: one filter for all rows and no search for repetitions.
 
-Pillow tries five filters a row, which takes three times as long and makes photographs a tenth smaller, and keeps all other
-threads waiting meanwhile.
+Pillow tries five filters a row, which takes three times as long and makes photographs a tenth smaller, and keeps all
+other threads waiting meanwhile.
 """
 
 from __future__ import annotations

@@ -21,8 +21,7 @@ from tqdm import tqdm
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import remove_unfinished, write_whole
 from vieval_plugin.readers.public_hosts import NoPublicAddress, public_connector
-from vieval_plugin.text.retry_after import asked_wait
-from vieval_plugin.text.untrusted import PORTS, address_of
+from vieval_plugin.text.untrusted import PORTS, address_of, asked_wait
 
 if TYPE_CHECKING:
     import aiohttp

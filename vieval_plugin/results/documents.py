@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from vieval_plugin.config.recorded import safe
+from vieval_plugin.config.section import safe
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict

@@ -15,8 +15,7 @@ from vieval_plugin.records import lines_of
 from vieval_plugin.results.documents import read_made, read_record
 from vieval_plugin.results.foreign_samples import is_foreign, made_of_row
 from vieval_plugin.results.host_samples import responses_of, samples_files
-from vieval_plugin.run.generated import undrawn
-from vieval_plugin.run.output_files import trusted_folders
+from vieval_plugin.run.generated import trusted_folders, undrawn
 from vieval_plugin.run.prepare import unjudged
 from vieval_plugin.run.samples_file import Given
 from vieval_plugin.text.untrusted import isdir

@@ -22,16 +22,16 @@ from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import PORTS, address_of
 
 _HOST = re.compile(r"[^\s/?#@]+")
-_SHOWN = 200
+_MOST_CHARACTERS = 200
 
 
-def fetch_images(given: Given, hosts: Sequence[str], anew: bool = False) -> None:
+def fetch_images(loaded: Given, hosts: Sequence[str], anew: bool = False) -> None:
     """Fetch the images of samples that are decided because they are addresses, and have these samples judged.
 
     A sample whose image cannot be had keeps a verdict, with the reason. Files are kept in the user's cache, by address.
 
     Args:
-        given: the samples, changed in place.
+        loaded: the samples, changed in place.
         hosts: those that the user allows, each with its port where that is not the usual one.
         anew: fetch also what was fetched before.
 
@@ -39,36 +39,36 @@ def fetch_images(given: Given, hosts: Sequence[str], anew: bool = False) -> None
         VievalError: for a host that is no name of one, and where files cannot be kept.
     """
     allowed = {_host(host) for host in hosts}
-    wanted = {
-        number: {role: _file(address) for role, address in found.items()}
-        for number, found in given.addresses.items()
-        if all(_allowed(address, allowed) for address in found.values())
+    files_by_sample = {
+        number: {role: _file(address) for role, address in addresses.items()}
+        for number, addresses in loaded.addresses.items()
+        if all(_allowed(address, allowed) for address in addresses.values())
     }
     jobs = {
         path: Download(address, path, _require_image)
-        for number, files in wanted.items()
-        for path, address in zip(files.values(), given.addresses[number].values(), strict=True)
+        for number, files in files_by_sample.items()
+        for path, address in zip(files.values(), loaded.addresses[number].values(), strict=True)
     }
     for path in jobs if anew else ():
         path.unlink(missing_ok=True)
     failed = asyncio.run(fetch_all(list(jobs.values()), label="Fetching", public=True))
-    reasons = {one.path: one.reason for one in failed}
-    for number, files in wanted.items():
-        sample = given.samples[number]
+    reasons = {failure.path: failure.reason for failure in failed}
+    for number, files in files_by_sample.items():
+        sample = loaded.samples[number]
         sample = replace(sample, images={**sample.images, **{role: Image(path) for role, path in files.items()}})
-        told = [
-            f"the image {role} cannot be had from {redacted(given.addresses[number][role])[:_SHOWN]}: {reasons[path]}"
+        reasons_absent = [
+            f"the image {role} cannot be had from {redacted(loaded.addresses[number][role])[:_MOST_CHARACTERS]}: {reasons[path]}"
             for role, path in files.items()
             if path in reasons
         ]
-        given.samples[number] = sample
-        del given.decided[number]
-        if reason := next(iter(told), "") or absent_image(sample):
-            given.decided[number] = unjudged(Status.TOOL_ERROR, reason)
-    for number in given.addresses.keys() - wanted.keys():
-        verdict = given.decided[number]
+        loaded.samples[number] = sample
+        del loaded.decided[number]
+        if reason := next(iter(reasons_absent), "") or absent_image(sample):
+            loaded.decided[number] = unjudged(Status.TOOL_ERROR, reason)
+    for number in loaded.addresses.keys() - files_by_sample.keys():
+        verdict = loaded.decided[number]
         reason = f"{verdict.reason}; --allow-urls HOST has the images of a host fetched"
-        given.decided[number] = unjudged(Status.TOOL_ERROR, reason)
+        loaded.decided[number] = unjudged(Status.TOOL_ERROR, reason)
 
 
 def _host(named: str) -> tuple[str, int | None]:
@@ -76,7 +76,7 @@ def _host(named: str) -> tuple[str, int | None]:
     address = address_of(f"//{named}")
     if address is None or not _HOST.fullmatch(named):
         raise VievalError(
-            f"--allow-urls {redacted(named)[:_SHOWN]!r} is no host; name one such as images.example.com or 127.0.0.1:8000"
+            f"--allow-urls {redacted(named)[:_MOST_CHARACTERS]!r} is no host; name one such as images.example.com or 127.0.0.1:8000"
         )
     return address.host, address.port
 
@@ -90,8 +90,8 @@ def _allowed(text: str, allowed: set[tuple[str, int | None]]) -> bool:
 
 
 def _file(address: str) -> Path:
-    kept = Path(platformdirs.user_cache_dir("vieval")) / "fetched"
-    return kept / hashlib.sha256(address.encode(errors="replace")).hexdigest()[:32]
+    folder = Path(platformdirs.user_cache_dir("vieval")) / "fetched"
+    return folder / hashlib.sha256(address.encode(errors="replace")).hexdigest()[:32]
 
 
 def _require_image(body: bytes) -> None:

@@ -43,8 +43,8 @@ def evaluate(
     """Judge samples or contests and return their verdicts in order, in a notebook too.
 
     Args:
-        samples: what is judged, samples or contests; one that lacks what the judge needs gets a verdict `not_applicable`, one whose image
-            file is not there or is broken a verdict `tool_error`.
+        samples: what is judged, samples or contests; one that lacks what the judge needs gets a verdict
+            `not_applicable`, one whose image file is not there or is broken a verdict `tool_error`.
         judge: a judge's name.
         setting: one of its settings (default: its plain one).
         backbone: the model that answers it (default: `backbones.judge` of the options; image metrics need none).
@@ -135,7 +135,7 @@ async def outcomes_of(
 
 
 def provenance_of(prepared: PreparedJudge, options: Config, backbone: Backbone | None) -> Provenance:
-    """Where verdicts of such a run come from: what a results file should carry beside them."""
+    """The provenance of a run's verdicts, which a results file should carry beside them."""
     if prepared.spec.scored:
         return prepared.by(scorer_name(options, prepared.spec.name))
     used = (backbone or options.backbones.get(JUDGE)) if prepared.asks_a_model else None
@@ -143,7 +143,7 @@ def provenance_of(prepared: PreparedJudge, options: Config, backbone: Backbone |
 
 
 def scorer_name(options: Config, judge: str) -> str:
-    """What tables call the scorer of a judge: its weights, or the judge where they are those of its definition."""
+    """The name of a judge's scorer in tables: its weights, or the judge where they are those of its definition."""
     scorer = options.scorers.get(judge)
     return Path(scorer.model).name if scorer and scorer.model else judge
 
@@ -161,7 +161,8 @@ def score_matrix(
 ) -> NDArray[np.float64]:
     """Semantic consistency of every image with every text, shape (images, texts), in [0, 1]; NaN where a call failed.
 
-    All texts of an image are asked one after another, image first, so that a server's prefix cache reads the image once.
+    All texts of an image are asked one after another, image first, so that a server's prefix cache reads the image
+    once.
 
     Raises:
         VievalError: what is passed are no images and texts, or the judge rates no semantic consistency.

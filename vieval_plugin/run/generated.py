@@ -1,6 +1,7 @@
-"""From what a generator answers to samples that can be judged, and the judging of all of them together.
+"""Generators' answers as samples that can be judged, and the judging of all of them together.
 
-A host's generator answers with JSON, `{"text": ..., "images": [paths]}`, with the folder that it saves into, or with a path.
+A host's generator answers with JSON, `{"text": ..., "images": [paths]}`, with the folder that it saves into, or with a
+path. A model wrote that text, so a file that it names is an output only below folders that are trusted.
 """
 
 from __future__ import annotations
@@ -17,11 +18,50 @@ from vieval_plugin.judges.protocol import CONDITION_ROLES, Image, Sample, Status
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import Made, Provenance, Unjudged, fingerprint, made_json, response_json
 from vieval_plugin.run.evaluate import outcomes_of
-from vieval_plugin.run.output_files import output_file
 from vieval_plugin.run.prepare import PreparedJudge, unjudged
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.untrusted import is_below, real
 from vieval_plugin.text.yaml_json import read_json
+
+_LOGS = Path("logs")
+"""Below the working folder, and where lmms-eval's generators save unless they are told otherwise."""
+
+
+def trusted_folders(options: Config, *folders: Path) -> tuple[Path, ...]:
+    """Return the folders below which an output may lie: those given, those of the options and the host's default."""
+    return (_LOGS, *options.generate.trusted, *folders)
+
+
+def output_file(named: Path, conditions: Sample, trusted: Sequence[Path]) -> tuple[Path | None, str]:
+    """Return the file that an answer names, with links followed, or None and the reason why it is no output.
+
+    Args:
+        named: the path as the answer has it.
+        conditions: what the generator was given, none of whose files is its output.
+        trusted: folders below which the file must lie once links are followed.
+    """
+    name = repr(str(named)[:200])
+    try:
+        # first of all, because a path too long to be one costs `realpath` a call of the system for each of its parts
+        if not named.is_file():
+            return None, f"the image that the generator names is not there: {name}"
+        path = real(named)
+        if not any(is_below(path, folder) for folder in trusted):
+            return None, (
+                "the generator names a file outside its output folders (if it saves there, add the folder to "
+                f"generate.trusted in the options): {name}"
+            )
+        if any(_is_file_of(image.source, path) for image in conditions.images.values()):
+            return None, f"the generator names one of its own conditions as its output: {name}"
+    except (OSError, ValueError):
+        return None, f"the image that the generator names is no path: {name}"
+    return path, ""
+
+
+def _is_file_of(source: Path | bytes, path: Path) -> bool:
+    return isinstance(source, Path) and source.is_file() and source.samefile(path)
+
 
 MORE_IMAGES = "more images than asked"
 """The finding of an answer with more images than were asked for: the first ones are judged."""
@@ -59,7 +99,7 @@ class MadeImage:
 
 
 def read_answer(text: str, number: int) -> Answer:
-    """What a generator's answer names.
+    """Parse a generator's answer.
 
     Args:
         text: as it came: JSON, a folder, a path, or words that name no image.
@@ -92,29 +132,33 @@ def _from_json(text: str) -> Answer:
         return Answer((), text)
     if not isinstance(document, dict) or not isinstance(document.get("images", []), list):
         return Answer((), text)
-    images = tuple(Path(one) for one in document.get("images", []) if isinstance(one, str) and one)
+    images = tuple(Path(path) for path in document.get("images", []) if isinstance(path, str) and path)
     status = document.get("status")
     failed = Status(status) if status in _FAILED else Status.NO_IMAGE
     return Answer(images, str(document.get("text", "")), _cost({_SECONDS: document.get("seconds")}), failed)
 
 
-def _cost(given: Mapping[str, object]) -> dict[str, float]:
-    numbers = {name: one for name, one in given.items() if isinstance(one, (int, float)) and not isinstance(one, bool)}
-    return {name: float(one) for name, one in numbers.items() if abs(one) < 1e15 and math.isfinite(one)}
+def _cost(amounts: Mapping[str, object]) -> dict[str, float]:
+    numbers = {
+        name: amount
+        for name, amount in amounts.items()
+        if isinstance(amount, (int, float)) and not isinstance(amount, bool)
+    }
+    return {name: float(amount) for name, amount in numbers.items() if abs(amount) < 1e15 and math.isfinite(amount)}
 
 
 def _of_folder(folder: Path, number: int) -> Iterator[Path]:
     """A prompt's images among those of a task, by their seeds."""
     numbered = re.compile(rf"0*{number}_s(\d+)\.(png|jpe?g|webp)", re.IGNORECASE)
-    found = [(int(match[1]), path) for path in folder.iterdir() if (match := numbered.fullmatch(path.name))]
-    yield from (path for _, path in sorted(found))
+    images = [(int(match[1]), path) for path in folder.iterdir() if (match := numbered.fullmatch(path.name))]
+    yield from (path for _, path in sorted(images))
 
 
 def made_images(
     conditions: Sample,
     image_model: str,
     answers: Sequence[Answer],
-    wanted: int,
+    expected: int,
     trusted: Sequence[Path],
     tokens: Sequence[int | None] = (),
 ) -> list[MadeImage]:
@@ -124,72 +168,72 @@ def made_images(
         conditions: what it was given.
         image_model: what tables call it.
         answers: one for each time it was asked.
-        wanted: how many images each answer should have.
+        expected: how many images each answer should have.
         trusted: folders below which the files that answers name must lie.
         tokens: how many tokens each answer had, where that is known.
     """
-    found = []
+    generated = []
     for turn, answer in enumerate(answers):
         spent = tokens[turn] if turn < len(tokens) else None
         cost = {**(answer.cost or {}), **_cost({_TOKENS: spent})}
-        for place in range(wanted):
-            identity = replace(conditions.id, image_model=image_model, draw=turn * wanted + place)
+        for place in range(expected):
+            identity = replace(conditions.id, image_model=image_model, draw=turn * expected + place)
             path, reason = _output(answer, place, conditions, trusted)
             images = {**conditions.images, **({"output": Image(path)} if path else {})}
-            more = len(answer.images) > wanted and place == 0
-            each = {name: value / wanted for name, value in cost.items()}
+            more = len(answer.images) > expected and place == 0
+            cost_of_image = {name: value / expected for name, value in cost.items()}
             sample = replace(conditions, id=identity, images=images)
             status = Status.NO_IMAGE if place < len(answer.images) else answer.status
-            made = Made(str(path) if path else "", each)
-            found.append(MadeImage(sample, made, reason, (MORE_IMAGES,) if more else (), status))
-    return found
+            origin = Made(str(path) if path else "", cost_of_image)
+            generated.append(MadeImage(sample, origin, reason, (MORE_IMAGES,) if more else (), status))
+    return generated
 
 
 def _output(answer: Answer, place: int, conditions: Sample, trusted: Sequence[Path]) -> tuple[Path | None, str]:
     """The file of an answer's image, or None and the reason why there is none."""
     if place < len(answer.images):
         return output_file(answer.images[place], conditions, trusted)
-    said = " ".join(answer.text.split())[:160]
+    text = " ".join(answer.text.split())[:160]
     if answer.status is not Status.NO_IMAGE:
-        return None, said or f"the generator answered with nothing but {answer.status}"
+        return None, text or f"the generator answered with nothing but {answer.status}"
     if answer.images:
         return None, f"the generator answered with {len(answer.images)} images, and this is number {place + 1}"
-    return None, f"the generator answered with text only: {said!r}" if said else "the generator answered with nothing"
+    return None, f"the generator answered with text only: {text!r}" if text else "the generator answered with nothing"
 
 
 async def judge_made(
-    made: Sequence[MadeImage], prepared: PreparedJudge, options: Config, progress: Progress, bar: bool
+    images: Sequence[MadeImage], prepared: PreparedJudge, options: Config, progress: Progress, bar: bool
 ) -> list[Outcome]:
     """Judge all images in one go, by the backbone of the options or by what measures; outcomes in order."""
-    decided = {number: verdict for number, one in enumerate(made) if (verdict := undrawn(one))}
-    found = await outcomes_of([one.sample for one in made], prepared, options, None, progress, bar, decided)
-    for one in made:
-        progress.findings.update(one.findings)
-    return [with_findings(one, outcome) for one, outcome in zip(made, found, strict=True)]
+    decided = {number: verdict for number, image in enumerate(images) if (verdict := undrawn(image))}
+    outcomes = await outcomes_of([image.sample for image in images], prepared, options, None, progress, bar, decided)
+    for image in images:
+        progress.findings.update(image.findings)
+    return [with_findings(image, outcome) for image, outcome in zip(images, outcomes, strict=True)]
 
 
-def undrawn(one: MadeImage) -> Verdict | None:
+def undrawn(image: MadeImage) -> Verdict | None:
     """The verdict on an image that was never made; None for one that can be judged."""
-    return unjudged(one.status, one.reason) if one.reason else None
+    return unjudged(image.status, image.reason) if image.reason else None
 
 
-def with_findings(one: MadeImage, outcome: Outcome) -> Outcome:
+def with_findings(image: MadeImage, outcome: Outcome) -> Outcome:
     """An outcome with what was found when the image was made."""
     verdict = outcome.verdict
-    return replace(outcome, verdict=replace(verdict, findings=(*verdict.findings, *one.findings)))
+    return replace(outcome, verdict=replace(verdict, findings=(*verdict.findings, *image.findings)))
 
 
-def judged_json(one: MadeImage, outcome: Outcome, source: Provenance) -> str:
-    """What a host stores for a judged image."""
+def judged_json(image: MadeImage, outcome: Outcome, source: Provenance) -> str:
+    """The response that a host stores for a judged image."""
     spent = outcome.input_tokens + outcome.output_tokens
-    cost = {**one.made.cost, **({_JUDGING: float(spent)} if spent else {})}
-    judged = fingerprint(one.sample)
-    return response_json(one.sample.id, outcome.verdict, source, judged, replace(one.made, cost=cost))
+    cost = {**image.made.cost, **({_JUDGING: float(spent)} if spent else {})}
+    judged = fingerprint(image.sample)
+    return response_json(image.sample.id, outcome.verdict, source, judged, replace(image.made, cost=cost))
 
 
-def unjudged_json(one: MadeImage, judge: str, setting: str) -> str:
-    """What a host stores for an image that this judge is to judge later."""
-    return made_json(Unjudged(one.sample, one.made, judge, setting, one.reason, one.findings, one.status))
+def unjudged_json(image: MadeImage, judge: str, setting: str) -> str:
+    """The response that a host stores for an image that this judge is to judge later."""
+    return made_json(Unjudged(image.sample, image.made, judge, setting, image.reason, image.findings, image.status))
 
 
 def prompt_of(conditions: Sample) -> str:

@@ -21,8 +21,8 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 def read_folders(folders: Sequence[Path], prompts: Path, kind: str | None = None) -> Given:
     """Samples from folders of images, each folder being an image model, and the prompts that all were given.
 
-    An image belongs to the prompt whose uid it is called by (`UID.png`, `UID_1.png` for the second of a prompt). Where the
-    prompts have no uids, the images belong to them in the order of their names, numbers in them counted as numbers.
+    An image belongs to the prompt whose uid it is called by (`UID.png`, `UID_1.png` for the second of a prompt). Where
+    the prompts have no uids, the images belong to them in the order of their names, numbers in them counted as numbers.
 
     Args:
         folders: of images; or one or several whose own folders hold the images, one for each image model.
@@ -30,101 +30,103 @@ def read_folders(folders: Sequence[Path], prompts: Path, kind: str | None = None
         kind: that of prompts which name none (default: what their images and texts tell).
 
     Raises:
-        VievalError: the prompts cannot be read, a folder has no images or as many as there are not prompts, or none that is
-            called by a uid.
+        VievalError: the prompts cannot be read, a folder has no images or as many as there are not prompts, or none
+            that is called by a uid.
     """
-    asked, given = prompts_of(prompts), Given()
+    prompt_rows, loaded = prompts_of(prompts), Given()
     paired = [
         (prompt.number, model, prompt, draw, file)
         for model, files in _image_models(folders).items()
-        for prompt, draw, file in _paired(files, asked, prompts, given)
+        for prompt, draw, file in _paired(files, prompt_rows, prompts, loaded)
     ]
     # prompt by prompt, so that the first few samples are of all image models
     for number, model, prompt, draw, file in sorted(paired, key=itemgetter(0)):
-        shown = prompt.row.get("images", {})
+        conditions = prompt.row.get("images", {})
         # whatever else is there is told where the row is read
-        images = {**shown, "output": str(file.absolute())} if isinstance(shown, Mapping) else shown
+        images = {**conditions, "output": str(file.absolute())} if isinstance(conditions, Mapping) else conditions
         row = {**prompt.row, "uid": prompt.uid, "image_model": model, "draw": draw, "images": images}
-        add_row(given, prompts.parent, number, row, kind or kind_of(row))
-    for number, verdict in given.decided.items():
+        add_row(loaded, prompts.parent, number, row, kind or kind_of(row))
+    for number, verdict in loaded.decided.items():
         if verdict.status is Status.PARSE_FAILURE:
-            raise VievalError(f"{prompts}: line {given.lines[number]}: {verdict.reason}")
-    return given
+            raise VievalError(f"{prompts}: line {loaded.lines[number]}: {verdict.reason}")
+    return loaded
 
 
 def holds_images(folder: Path) -> bool:
-    """Whether images are in a folder, or in folders of it."""
-    return isdir(folder) and any(_images(one) for one in (folder, *folder.iterdir()) if one.is_dir())
+    """Return whether images are in a folder, or in folders of it."""
+    return isdir(folder) and any(_images(candidate) for candidate in (folder, *folder.iterdir()) if candidate.is_dir())
 
 
 def _image_models(folders: Sequence[Path]) -> dict[str, list[Path]]:
     """The image files of each image model, which is called by its folder."""
-    found: dict[str, list[Path]] = {}
+    files_by_model: dict[str, list[Path]] = {}
     for folder in folders:
         if not isdir(folder):
             raise VievalError(f"{folder}: no folder of images; with --prompts, pass folders of images")
-        within = (
-            [folder] if _images(folder) else sorted(one for one in folder.iterdir() if one.is_dir() and _images(one))
+        model_folders = (
+            [folder]
+            if _images(folder)
+            else sorted(subfolder for subfolder in folder.iterdir() if subfolder.is_dir() and _images(subfolder))
         )
-        if not within:
+        if not model_folders:
             raise VievalError(f"{folder}: no images in it, nor in its folders ({', '.join(SUFFIXES)})")
-        for one in within:
-            name = real(one).name.encode(errors="replace").decode()  # results hold whole characters only
-            if name in found:
+        for model_folder in model_folders:
+            name = real(model_folder).name.encode(errors="replace").decode()  # results hold whole characters only
+            if name in files_by_model:
                 raise VievalError(
-                    f"{one}: another folder is called {name} as well; rename one, as they are image models"
+                    f"{model_folder}: another folder is called {name} as well; rename one, as they are image models"
                 )
-            found[name] = _images(one)
-    return found
+            files_by_model[name] = _images(model_folder)
+    return files_by_model
 
 
 def _images(folder: Path) -> list[Path]:
-    return [one for one in folder.iterdir() if one.suffix.lower() in SUFFIXES and one.is_file()]
+    return [file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file()]
 
 
 def _paired(
-    files: Sequence[Path], asked: Sequence[PromptRow], prompts: Path, given: Given
+    files: Sequence[Path], prompt_rows: Sequence[PromptRow], prompts: Path, loaded: Given
 ) -> Iterator[tuple[PromptRow, int, Path]]:
     """Each prompt with the number and file of each of its images; one without an image is there with the file it lacks."""
     folder = files[0].parent
-    if not any(prompt.named for prompt in asked):
-        if len(files) != len(asked):
+    if not any(prompt.named for prompt in prompt_rows):
+        if len(files) != len(prompt_rows):
             raise VievalError(
-                f"{folder}: {len(files)} images, and {prompts} has {len(asked)} prompts, so nobody can say which belong "
+                f"{folder}: {len(files)} images, and {prompts} has {len(prompt_rows)} prompts, so nobody can say which belong "
                 "together; give the prompts uids (a CSV with the columns uid and prompt) and call the images UID.png"
             )
         ordered = sorted(files, key=_natural)
-        yield from ((prompt, 0, file) for prompt, file in zip(asked, ordered, strict=True))
+        yield from ((prompt, 0, file) for prompt, file in zip(prompt_rows, ordered, strict=True))
         return
-    held, strange = _by_uid(files, {prompt.uid for prompt in asked})
-    if not held:
+    files_by_uid, strange = _by_uid(files, {prompt.uid for prompt in prompt_rows})
+    if not files_by_uid:
         raise VievalError(
-            f"{folder}: no image there is called by a uid of {prompts}, such as {asked[0].uid}.png; the first is {files[0].name}"
+            f"{folder}: no image there is called by a uid of {prompts}, such as {prompt_rows[0].uid}.png; the first is {files[0].name}"
         )
     if strange:
-        given.notes.append(
+        loaded.notes.append(
             f"{folder}: images that belong to no prompt and are left out: {len(strange)}, the first {strange[0]}"
         )
-    for prompt in asked:
-        images = held.get(prompt.uid, {0: folder / f"{prompt.uid}.png"})
+    for prompt in prompt_rows:
+        images = files_by_uid.get(prompt.uid, {0: folder / f"{prompt.uid}.png"})
         yield from ((prompt, draw, images[draw]) for draw in sorted(images))
 
 
 def _by_uid(files: Sequence[Path], uids: set[str]) -> tuple[Mapping[str, dict[int, Path]], list[str]]:
     """The images of each uid by their number, and the names of those that belong to none."""
-    held: dict[str, dict[int, Path]] = defaultdict(dict)
+    files_by_uid: dict[str, dict[int, Path]] = defaultdict(dict)
     strange = []
     for file in sorted(files, key=_natural):
         uid, draw = next(((uid, draw) for uid, draw in _may_be(file) if uid in uids), ("", 0))
-        if not uid or draw in held[uid]:
+        if not uid or draw in files_by_uid[uid]:
             strange.append(file.name)
         else:
-            held[uid][draw] = file
-    return {uid: images for uid, images in held.items() if images}, strange
+            files_by_uid[uid][draw] = file
+    return {uid: images for uid, images in files_by_uid.items() if images}, strange
 
 
 def _may_be(file: Path) -> Iterator[tuple[str, int]]:
-    """What a file's name may stand for: a uid, and a uid with the number of an image."""
+    """Readings of a file's name: a uid, and a uid with the number of an image."""
     yield file.stem, 0
     yield file.name, 0
     if numbered := re.fullmatch(r"(.+)_s?(\d{1,6})", file.stem):

@@ -1,20 +1,25 @@
-"""What is to be judged, and how often: a candidate that is in many contests is judged once."""
+"""Jobs of a run: what is to be judged, and how often, as a candidate that is in many contests is judged once."""
 
 from __future__ import annotations
 
+import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
+from vieval_plugin import config
 from vieval_plugin.judges.contests import Judged, candidates_of, together
 from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.judges.spec import lacking
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.escaping import say
 
 
 @dataclass(frozen=True)
 class Job:
-    """One sample or contest to judge; `repeat` numbers verdicts of the same."""
+    """A sample or contest to judge; `repeat` numbers verdicts of the same."""
 
     judged: Judged
     judge: PreparedJudge
@@ -24,25 +29,26 @@ class Job:
 class Apart:
     """Jobs with each contest of a judge of samples taken apart into its candidates, and the way back.
 
-    `whole` are the jobs as given, `jobs` those to run, `owners` the number of the first that each of these belongs to.
+    `original` are the jobs as given, `jobs` those to run, `owners` the number of the first that each of these belongs
+    to.
     """
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self.jobs: list[Job] = []
         self.owners: list[int] = []
-        self.whole = jobs
+        self.original = jobs
         self._parts: list[tuple[int, ...]] = []
-        self._wanted: defaultdict[int, list[int]] = defaultdict(list)  # by part, the jobs that it belongs to
+        self._jobs_of_part: defaultdict[int, list[int]] = defaultdict(list)  # by part, the jobs that it belongs to
         self._outcomes: dict[int, Outcome] = {}
         self._left: list[int] = []
         self._uses: Counter[int] = Counter()
         known: dict[Hashable, int] = {}
         for number, job in enumerate(jobs):
-            parts = tuple(self._part(known, number, job, one) for one in _taken_apart(job))
+            parts = tuple(self._part(known, number, job, candidate) for candidate in _taken_apart(job))
             self._parts.append(parts)
             self._left.append(len(set(parts)))
             for part in dict.fromkeys(parts):
-                self._wanted[part].append(number)
+                self._jobs_of_part[part].append(number)
                 self._uses[part] += 1
 
     def _part(self, known: dict[Hashable, int], number: int, job: Job, judged: Judged) -> int:
@@ -53,10 +59,10 @@ class Apart:
             self.owners.append(number)
         return known[key]
 
-    def ended(self, part: int, outcome: Outcome) -> Iterator[tuple[int, Outcome]]:
+    def assemble(self, part: int, outcome: Outcome) -> Iterator[tuple[int, Outcome]]:
         """Take note of the outcome of one of `jobs`; the numbers and outcomes of the jobs that are whole now."""
         self._outcomes[part] = outcome
-        for number in self._wanted.pop(part):
+        for number in self._jobs_of_part.pop(part):
             self._left[number] -= 1
             if not self._left[number]:
                 yield number, self._assembled(number)
@@ -72,13 +78,13 @@ class Apart:
     def _assembled(self, number: int) -> Outcome:
         """A job's outcome; the tokens of a candidate are counted where it came first."""
         parts = self._parts[number]
-        if self.jobs[parts[0]].judged is self.whole[number].judged:
+        if self.jobs[parts[0]].judged is self.original[number].judged:
             return self._outcomes[parts[0]]
-        own = [self._outcomes[part] for part in dict.fromkeys(parts) if self.owners[part] == number]
+        counted_outcomes = [self._outcomes[part] for part in dict.fromkeys(parts) if self.owners[part] == number]
         return Outcome(
             together([self._outcomes[part].verdict for part in parts]),
-            sum(one.input_tokens for one in own),
-            sum(one.output_tokens for one in own),
+            sum(outcome.input_tokens for outcome in counted_outcomes),
+            sum(outcome.output_tokens for outcome in counted_outcomes),
         )
 
 
@@ -87,7 +93,54 @@ def _taken_apart(job: Job) -> Sequence[Judged]:
 
 
 def _key(job: Job, judged: Judged) -> Hashable:
-    """What makes two candidates one: identity, images and texts, and who judges them."""
+    """The identity of a candidate among all contests: its id, images and texts, and who judges them."""
     assert isinstance(judged, Sample)
     images = tuple((role, image.source) for role, image in judged.images.items())
     return id(job.judge), job.repeat, judged.id, images, tuple(judged.texts.items())
+
+
+def warn_of_unlike_images(jobs: Sequence[Job]) -> None:
+    """Print a line for each judge that was trained on drawings and is given other images."""
+    unlike = Counter(
+        spec.name
+        for spec, benchmark in ((job.judge.spec, job.judged.id.benchmark) for job in jobs)
+        if spec.training_benchmarks and not benchmark.startswith(spec.training_benchmarks)
+    )
+    for judge, number in unlike.items():
+        say(
+            f"vieval: {judge} was trained on drawings only: what it says of other images ({number} here) means little",
+            file=sys.stderr,
+        )
+
+
+def announced(jobs: Sequence[Job]) -> str:
+    """The announcement of a run, by judge and setting; a candidate of several contests counts once, as it is judged.
+
+    Repeats are samples of their own, and what a judge does not apply to costs no call.
+    """
+    counts: Counter[tuple[str, str]] = Counter()
+    applicable: Counter[tuple[str, str]] = Counter()
+    calls: dict[tuple[str, str], str] = {}
+    for job in Apart(jobs).jobs:
+        spec, setting = job.judge.spec, job.judge.setting
+        key = spec.name, "" if setting == spec.plain else setting
+        calls.setdefault(key, job.judge.calls)
+        counts[key] += 1
+        applicable[key] += not lacking(spec, job.judged)
+    lines = [_of_judge(*key, number, applicable[key], calls[key]) for key, number in counts.items()]
+    stored = ", less what the store holds" if set(calls.values()) - {"0"} and config.current().store_path() else ""
+    return f"to judge: {'; '.join(lines)}{stored}"
+
+
+def _of_judge(name: str, setting: str, number: int, applicable: int, calls: str) -> str:
+    named = f"{number:,} by {name}{f' ({setting})' if setting else ''}"
+    return named if calls == "0" else f"{named}, {times(applicable, calls)} calls"
+
+
+def times(number: int, calls: str) -> str:
+    """The calls of a number of samples, from those of one as `JudgeSpec.calls` has them in words.
+
+    >>> times(10, "2 to 4"), times(10, "about 33"), times(1000, "2")
+    ('20 to 40', 'about 330', '2,000')
+    """
+    return re.sub(r"\d+", lambda number_match: f"{number * int(number_match[0]):,}", calls)

@@ -6,10 +6,9 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Any, TypeVar
 
-from vieval_plugin.backends.daemon_pool import DaemonPool
+from vieval_plugin.backends.concurrency import DaemonPool
 from vieval_plugin.errors import VievalError
 
 T = TypeVar("T")
@@ -31,9 +30,7 @@ class LoopThread:
     def __enter__(self) -> LoopThread:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def begin(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -46,16 +43,16 @@ class LoopThread:
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of work, waited for here; what interrupts the waiting, such as Ctrl-C, ends the work first."""
-        ended = threading.Event()
+        finished = threading.Event()
 
-        async def whole() -> T:
+        async def run_and_signal() -> T:
             try:
                 return await work
             finally:
-                ended.set()
+                finished.set()
 
         try:
-            future = self.begin(whole())
+            future = self.begin(run_and_signal())
         except VievalError:
             work.close()
             raise
@@ -63,7 +60,7 @@ class LoopThread:
             return future.result()
         except BaseException:
             if future.cancel():
-                ended.wait(_ENDING)
+                finished.wait(_ENDING)
             raise
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a run would cost, told before it is made: a pilot of a few samples, and what they say of all."""
+"""The plan of a run, which says what it would cost: a pilot of a few samples, and an estimate for all."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ VARIABLE = "VIEVAL_PLAN"
 
 
 def is_planned() -> bool:
-    """Whether the environment asks for a plan."""
+    """Return whether the environment asks for a plan."""
     return os.environ.get(VARIABLE, "") not in ("", "0")
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What judging one sample took: questions, tokens (NaN where nobody says), seconds of calls, and what was stored."""
+    """The cost of judging one sample: questions, tokens (NaN where nobody says), seconds of calls, and what was stored."""
 
     questions: float
     input_tokens: float
@@ -50,7 +50,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Pilot:
-    """What a few of `asked` samples took, drawn at random by `seed`: the first, which also opens connections, and the others.
+    """The costs of a few of `asked` samples, drawn by `seed`: the first, which also opens connections, and the others.
 
     `wall` is how long the others took together, in seconds; `statuses` are those of all verdicts, `reason` is the first
     failure's.
@@ -67,59 +67,64 @@ class Pilot:
 
     @property
     def costs(self) -> tuple[Spent, ...]:
-        """Those of all samples of the pilot."""
+        """The costs of all samples of the pilot."""
         return (self.first, *self.others)
 
     @property
     def cached(self) -> int:
-        """How many answers were in the store."""
+        """The number of answers that were in the store."""
         return sum(cost.cached for cost in self.costs)
 
 
 def to_ask(judged: Sequence[Judged], prepared: PreparedJudge) -> list[Judged]:
-    """Those of some samples that a judge is asked about: it applies to them, and their images are there."""
+    """The samples that a judge is asked about: it applies to them, and their images are there."""
     return [
-        one
-        for one in judged
-        if (prepared.takes_apart(one) or not lacking(prepared.spec, one)) and not absent_image(one)
+        sample
+        for sample in judged
+        if (prepared.takes_apart(sample) or not lacking(prepared.spec, sample)) and not absent_image(sample)
     ]
 
 
-async def pilot(asked: Sequence[Judged], prepared: PreparedJudge, options: Config, backbone: Backbone | None) -> Pilot:
+async def pilot(
+    samples: Sequence[Judged], prepared: PreparedJudge, options: Config, backbone: Backbone | None
+) -> Pilot:
     """Judge eight samples, or all where there are fewer, and keep count; what is answered is stored as in any run.
 
     Raises:
         VievalError: there is nothing to ask about, or none of them could be judged.
     """
-    if not asked:
+    if not samples:
         raise VievalError(f"{prepared.spec.name} can judge none of these samples, so there is nothing to plan")
     seed = options.statistics.seed
-    first, *others = [asked[number] for number in drawn(len(asked), seed)]
+    first, *further = [samples[number] for number in drawn(len(samples), seed)]
     statuses, reasons = Counter[Status](), list[str]()
-    with _with_store(options) as kept, tqdm(total=1 + len(others), desc="Pilot", unit="sample") as shown:
+    with _with_store(options) as with_store, tqdm(total=1 + len(further), desc="Pilot", unit="sample") as progress_bar:
 
-        async def cost_of(*some: Judged) -> Spent:
+        async def cost_of(*group: Judged) -> Spent:
             progress = Progress()
-            outcomes = await outcomes_of(some, prepared, kept, backbone, progress, bar=False)
+            outcomes = await outcomes_of(group, prepared, with_store, backbone, progress, bar=False)
             statuses.update(outcome.verdict.status for outcome in outcomes)
             reasons.extend(outcome.verdict.reason for outcome in outcomes if not outcome.verdict.status.usable)
-            shown.update(len(some))
+            progress_bar.update(len(group))
             usage = progress.usage
-            told = (usage.input_tokens, usage.output_tokens)
+            counts = (usage.input_tokens, usage.output_tokens)
             if usage.cached:  # what a stored reply took is known of texts only
-                told = (sum(one.input_tokens for one in outcomes), sum(one.output_tokens for one in outcomes))
-            tokens_in, tokens_out = (one or math.nan for one in told)
+                counts = (
+                    sum(outcome.input_tokens for outcome in outcomes),
+                    sum(outcome.output_tokens for outcome in outcomes),
+                )
+            tokens_in, tokens_out = (count or math.nan for count in counts)
             return Spent(usage.calls + usage.cached, tokens_in, tokens_out, usage.seconds, usage.cached)
 
         opening = await cost_of(first)
-        begun = time.monotonic()
+        started = time.monotonic()
         if prepared.asks_a_model:
-            costs = await asyncio.gather(*(cost_of(one) for one in others))
+            costs = await asyncio.gather(*(cost_of(sample) for sample in further))
         else:  # measured in batches, by what is loaded once
-            costs = [await cost_of(*others)] if others else []
-        wall = time.monotonic() - begun
+            costs = [await cost_of(*further)] if further else []
+        wall = time.monotonic() - started
     require_answered(statuses, reasons)
-    return Pilot(prepared.spec.name, seed, len(asked), opening, tuple(costs), wall, statuses, next(iter(reasons), ""))
+    return Pilot(prepared.spec.name, seed, len(samples), opening, tuple(costs), wall, statuses, next(iter(reasons), ""))
 
 
 def drawn(population: int, seed: int) -> list[int]:
@@ -130,8 +135,8 @@ def drawn(population: int, seed: int) -> list[int]:
 def require_answered(statuses: Counter[Status], reasons: Sequence[str]) -> None:
     """VievalError where no sample of a pilot could be judged, which says nothing of what the others cost."""
     if not any(status.usable for status in statuses):
-        told = next(iter(reasons), "")[:300]
-        raise VievalError(f"none of the {sum(statuses.values())} samples of the pilot could be judged: {told}")
+        reason = next(iter(reasons), "")[:300]
+        raise VievalError(f"none of the {sum(statuses.values())} samples of the pilot could be judged: {reason}")
 
 
 @contextmanager
@@ -149,41 +154,41 @@ def _with_store(options: Config) -> Iterator[Config]:
         yield options.model_copy(update={"store": store})
 
 
-def plan(found: Pilot, backbone: Backbone | None) -> list[str]:
-    """What the pilot says of a run over all samples, in lines, each number with its 95% interval.
+def plan(trial: Pilot, backbone: Backbone | None) -> list[str]:
+    """The pilot's estimate of a run over all samples, in lines, each number with its 95% interval.
 
     `backbone` is the model behind a server that is asked; None where a model of this process is, or none.
     """
-    n = sum(found.statuses.values())
-    told = ", ".join(f"{status} {count}" for status, count in found.statuses.most_common())
+    n = sum(trial.statuses.values())
+    statuses = ", ".join(f"{status} {count}" for status, count in trial.statuses.most_common())
     by = f" by {backbone.model}" if backbone else ""
-    lines = [f"plan: {found.judge}{by}, {found.asked} samples; a pilot of {n} (seed {found.seed}): {told}"]
-    if any(not status.usable for status in found.statuses):
-        lines.append(f"the first failure: {found.reason[:300]}")
-    if any(cost.questions for cost in found.costs):
+    lines = [f"plan: {trial.judge}{by}, {trial.asked} samples; a pilot of {n} (seed {trial.seed}): {statuses}"]
+    if any(not status.usable for status in trial.statuses):
+        lines.append(f"the first failure: {trial.reason[:300]}")
+    if any(cost.questions for cost in trial.costs):
         lines += [
-            f"calls: {_whole(_calls(found))}",
-            f"tokens in: {_tokens(_of_known([cost.input_tokens for cost in found.costs], found.asked))}",
-            f"tokens out: {_tokens(_of_known([cost.output_tokens for cost in found.costs], found.asked))}",
+            f"calls: {_rounded_total(_calls(trial))}",
+            f"tokens in: {_tokens(_of_known([cost.input_tokens for cost in trial.costs], trial.asked))}",
+            f"tokens out: {_tokens(_of_known([cost.output_tokens for cost in trial.costs], trial.asked))}",
         ]
     else:
         lines.append("calls: 0, tokens: 0, price: 0")
-    lines.append(f"seconds: {_seconds(found, backbone)}")
+    lines.append(f"seconds: {_seconds(trial, backbone)}")
     if backbone:
-        lines.append(f"price: {_price(found, backbone)}")
-    if found.cached:
+        lines.append(f"price: {_price(trial, backbone)}")
+    if trial.cached:
         lines.append(
-            f"{found.cached} answers of the pilot were in the store; the figures are of a run that asks everything"
+            f"{trial.cached} answers of the pilot were in the store; the figures are of a run that asks everything"
         )
     return lines
 
 
-def _calls(found: Pilot) -> Total:
+def _calls(trial: Pilot) -> Total:
     """The calls for all samples; those of the first, which also find out what the server can, are added as they are."""
-    if not found.others:
-        return total([found.first.questions], 1)
-    rest = total([cost.questions for cost in found.others], found.asked - 1)
-    return Total(*(found.first.questions + one for one in rest))
+    if not trial.others:
+        return total([trial.first.questions], 1)
+    further = total([cost.questions for cost in trial.others], trial.asked - 1)
+    return Total(*(trial.first.questions + end for end in further))
 
 
 def _of_known(values: Sequence[float], population: int) -> Total:
@@ -192,43 +197,43 @@ def _of_known(values: Sequence[float], population: int) -> Total:
     return total(known, population) if known else Total(math.nan, math.nan, math.nan)
 
 
-def _seconds(found: Pilot, backbone: Backbone | None) -> str:
-    """How long a run takes: between a server that answers as many at once as quickly, and one that does no more at once."""
-    asked = [cost for cost in found.costs if not cost.cached]
-    others = sum(found.statuses.values()) - 1 - sum(1 for cost in found.others if cost.cached)
-    if not asked or (found.asked > 1 and not others):
+def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
+    """The seconds of a run: between a server that answers as many at once as quickly, and one that does no more at once."""
+    fresh_costs = [cost for cost in trial.costs if not cost.cached]
+    further = sum(trial.statuses.values()) - 1 - sum(1 for cost in trial.others if cost.cached)
+    if not fresh_costs or (trial.asked > 1 and not further):
         return (
             "not known, as answers of the pilot were in the store; --fresh (or store: {refresh: true}) asks them anew"
         )
-    slowest = found.wall / others * (found.asked - 1) if others else 0.0
+    slowest = trial.wall / further * (trial.asked - 1) if further else 0.0
     if backbone is None:
         return f"about {_short(slowest)}"
     at_once = backbone.num_concurrent
-    longest = max(cost.seconds / max(cost.questions, 1) for cost in asked)
-    fastest = max(total([cost.seconds for cost in asked], found.asked).estimate / at_once, longest)
+    longest = max(cost.seconds / max(cost.questions, 1) for cost in fresh_costs)
+    fastest = max(total([cost.seconds for cost in fresh_costs], trial.asked).estimate / at_once, longest)
     return (
         f"{_short(fastest)} if the server answers {at_once} requests at once as quickly as those of the pilot, "
         f"{_short(max(slowest, fastest))} if it gets no further than in the pilot"
     )
 
 
-def _price(found: Pilot, named: Backbone) -> str:
+def _price(trial: Pilot, named: Backbone) -> str:
     if named.price_input is None or named.price_output is None:
         return "not known; give --price-input and --price-output (price_input and price_output of a backbone), per million tokens"
-    each = [(c.input_tokens * named.price_input + c.output_tokens * named.price_output) / 1e6 for c in found.costs]
-    priced = _of_known(each, found.asked)
+    prices = [(c.input_tokens * named.price_input + c.output_tokens * named.price_output) / 1e6 for c in trial.costs]
+    priced = _of_known(prices, trial.asked)
     if math.isnan(priced.estimate):
         return "not known, as the tokens are not"
     at = f"at {named.price_input:g} in and {named.price_output:g} out per million tokens"
     return f"{priced.estimate:.4g} ({priced.low:.4g} to {priced.high:.4g}), {at}"
 
 
-def _tokens(counted: Total) -> str:
-    return "not known, as the server does not say" if math.isnan(counted.estimate) else _whole(counted)
+def _tokens(estimate: Total) -> str:
+    return "not known, as the server does not say" if math.isnan(estimate.estimate) else _rounded_total(estimate)
 
 
-def _whole(counted: Total) -> str:
-    return f"{counted.estimate:,.0f} ({counted.low:,.0f} to {counted.high:,.0f})"
+def _rounded_total(estimate: Total) -> str:
+    return f"{estimate.estimate:,.0f} ({estimate.low:,.0f} to {estimate.high:,.0f})"
 
 
 def _short(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""From a judge's name to a judge: its options, its prompt pack, and the provenance its verdicts carry."""
+"""Preparation of a judge by its name: its options, its prompt pack, and the provenance its verdicts carry."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def unjudged(status: Status, reason: str) -> Verdict:
 class PreparedJudge:
     """A judge ready to run, and what is true of all its verdicts but the backbone's name.
 
-    `setting` is the one that it is in, `calls` how many calls of a model a sample takes, in words; `uses_tools`: that image
-    tools may look at what models are shown.
+    `setting` is the one that it is in, `calls` how many calls of a model a sample takes, in words; `uses_tools`: that
+    image tools may look at what models are shown.
     """
 
     spec: JudgeSpec
@@ -46,11 +46,11 @@ class PreparedJudge:
 
     @property
     def asks_a_model(self) -> bool:
-        """Whether it asks a backbone, and does not measure alone."""
+        """Return whether it asks a backbone, and does not measure alone."""
         return self.spec.pack is not None and not self.spec.scored
 
     def takes_apart(self, judged: Judged) -> bool:
-        """Whether it judges this candidate by candidate: it is a contest, and a good one, and the judge is of samples."""
+        """Return whether it judges this candidate by candidate: it is a contest, and a good one, and the judge is of samples."""
         return isinstance(judged, Contest) and self.spec.rates == "sample" and not fault(judged)
 
     def program(self, judged: Judged) -> Program:
@@ -72,29 +72,34 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
     if setting and setting not in spec.settings:
         known = f"known: {', '.join(spec.settings)}" if spec.settings else "it has no settings"
         raise VievalError(f"{name} has no setting {setting!r}; {known}")
-    own = options.judges.of(spec)
+    judge_options = options.judges.of(spec)
     pack: Pack | Description | None = None
     if spec.described:
         pack = _description(name, options)
         spec = replace(spec, aspects=(pack.aspect,), needs=spec.described(pack))
     elif spec.pack:
-        pack = _pack(spec.pack(own, setting))
+        pack = _pack(spec.pack(judge_options, setting))
         if pack.judge != name:
             raise VievalError(
                 f"prompt pack {pack.name} is for {pack.judge}, not for {name} (option judges.{name}.pack)"
             )
     if spec.by_scorer:
         named_one = name in options.scorers and bool(options.scorers[name].model)
-        own = spec.by_scorer(own, _description(name, options) if named_one else None)
+        judge_options = spec.by_scorer(judge_options, _description(name, options) if named_one else None)
         spec = replace(spec, scored=named_one)
     named = (pack.name, pack.hash) if pack else ("", "")
     resolved = options.resolved(spec, backbone)
     provenance = Provenance(
-        name, tuple(spec.told(own, setting)), spec.aspects, "", *named, options.hash, options=resolved
+        name, tuple(spec.told(judge_options, setting)), spec.aspects, "", *named, options.hash, options=resolved
     )
-    calls = "0" if spec.scored else spec.calls(own, setting)
+    calls = "0" if spec.scored else spec.calls(judge_options, setting)
     return PreparedJudge(
-        spec, spec.build(own, pack, setting), provenance, setting, calls, spec.uses_tools(own, setting)
+        spec,
+        spec.build(judge_options, pack, setting),
+        provenance,
+        setting,
+        calls,
+        spec.uses_tools(judge_options, setting),
     )
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
-from types import TracebackType
 from typing import TypeAlias
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.image_tools.tools import Threads, run
-from vieval_plugin.backends.metrics.batcher import Measuring
-from vieval_plugin.backends.metrics.opening import Scorers
+from vieval_plugin.backends.metrics.batcher import Batcher
+from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import ToolOptions
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import probabilities, tools
@@ -44,8 +43,8 @@ AnswerOne: TypeAlias = Callable[[int, Question], Awaitable[Reply]]
 class Router:
     """Hands each ask to whoever answers its kind; use as `with`.
 
-    Measurements go to this machine's processors, or to the `scorers` that they name, in batches, and tools to threads beside
-    them, in the memory of their options; both ways of running share that.
+    Measurements go to this machine's processors, or to the `scorers` that they name, in batches, and tools to threads
+    beside them, in the memory of their options; both ways of running share that.
     """
 
     def __init__(
@@ -56,48 +55,46 @@ class Router:
         scorers: Scorers | None = None,
         tools: ToolOptions | None = None,
     ) -> None:
-        self._measuring = Measuring(usage, store, bar, scorers.find if scorers else None)
+        self._batcher = Batcher(usage, store, bar, scorers.find if scorers else None)
         self._threads = Threads((tools or ToolOptions()).memory << 20)
 
     def __enter__(self) -> Router:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._threads.close()
-        self._measuring.close()
+        self._batcher.close()
 
-    def wave(self, asked: Sequence[tuple[int, Ask]], answer: AnswerBatch) -> list[Reply]:
-        """Replies to the asks of a wave, in order; `answer` is asked once, with all questions of models."""
+    def answer_batch(self, asks: Sequence[tuple[int, Ask]], answer: AnswerBatch) -> list[Reply]:
+        """Replies to the asks of a batch step, in order; `answer` is asked once, with all questions of models."""
         replies: dict[int, Reply] = {}
         questions: list[tuple[int, tuple[int, Question]]] = []
         measures: list[tuple[int, Measure]] = []
         running: dict[int, Future[Reply]] = {}
-        for place, (number, ask) in enumerate(asked):
+        for place, (number, ask) in enumerate(asks):
             if isinstance(ask, Measure):
                 measures.append((place, ask))
             elif isinstance(ask, UseTool):
                 running[place] = self._threads.start(ask)
             else:
                 questions.append((place, (number, ask)))
-        measured = self._measuring.measure([ask for _, ask in measures])
+        measured = self._batcher.measure([ask for _, ask in measures])
         replies |= zip([place for place, _ in measures], measured, strict=True)
         if questions:
-            answered = answer([question for _, question in questions])
-            replies |= zip([place for place, _ in questions], answered, strict=True)
+            answers = answer([question for _, question in questions])
+            replies |= zip([place for place, _ in questions], answers, strict=True)
         replies |= {place: tool.result() for place, tool in running.items()}
-        return [replies[place] for place in range(len(asked))]
+        return [replies[place] for place in range(len(asks))]
 
     async def look(self, question: Question) -> None:
         """Decode the images of a question whose judge's tools may want them too: once for them and for the model."""
-        shown = [part for message in question.messages for part in message.parts if isinstance(part, Image)]
-        await asyncio.to_thread(self._threads.look, shown)
+        pictures = [part for message in question.messages for part in message.parts if isinstance(part, Image)]
+        await asyncio.to_thread(self._threads.look, pictures)
 
-    async def one(self, number: int, ask: Ask, answer: AnswerOne) -> Reply:
+    async def answer_one(self, number: int, ask: Ask, answer: AnswerOne) -> Reply:
         """The reply to one ask; `answer` is asked where it is a question of a model."""
         if isinstance(ask, Measure):
-            return await self._measuring.measure_soon(ask)
+            return await self._batcher.measure_soon(ask)
         if isinstance(ask, UseTool):
             return await asyncio.wrap_future(self._threads.start(ask))
         return await answer(number, ask)
@@ -119,8 +116,8 @@ def shown_with(ask: Ask) -> tuple[str, tuple[Image, ...]]:
         parts = ask.messages[-1].parts
         text = "\n".join(part for part in parts if isinstance(part, str))
         return text, tuple(part for part in parts if isinstance(part, Image))
-    held = ask.arguments if isinstance(ask, UseTool) else ask.images
-    return "", tuple(value for value in held.values() if isinstance(value, Image))
+    values = ask.arguments if isinstance(ask, UseTool) else ask.images
+    return "", tuple(value for value in values.values() if isinstance(value, Image))
 
 
 def recorded_reply(ask: Ask, step: Step) -> Reply:
@@ -141,5 +138,5 @@ def recorded_reply(ask: Ask, step: Step) -> Reply:
     if ask.definition == "beginning":
         return probabilities.from_json(step.answer, ask.continuations)
     low, high = step.bounds or (0.0, 0.0)
-    rest = (0.0,) * (len(ask.continuations) - 1)
-    return Probabilities((low, *rest), (high, *rest))
+    zeros = (0.0,) * (len(ask.continuations) - 1)
+    return Probabilities((low, *zeros), (high, *zeros))

@@ -1,6 +1,6 @@
 """The run loop of every caller: samples or contests and judges in, verdicts out, whoever answers the questions.
 
-Programs go in waves where whole batches are answered, and each at its own pace where single questions are.
+Programs go in batch steps where whole batches are answered, and each at its own pace where single questions are.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ from pathlib import Path
 from tqdm.auto import tqdm
 
 from vieval_plugin.backends.cache.store import Store
-from vieval_plugin.backends.metrics.opening import Scorers
+from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import ToolOptions
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import is_there, name_of
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Ask, Reply
-from vieval_plugin.run.jobs import Apart, Job
+from vieval_plugin.run.jobs import Apart, Job, warn_of_unlike_images
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
-from vieval_plugin.run.scheduler import Outcome, run_concurrently, run_in_waves
-from vieval_plugin.run.warnings import warn_of_unlike_images
+from vieval_plugin.run.scheduler import Outcome, run_concurrently, run_in_batches
 
 
 def judge_in_waves(
@@ -35,24 +34,24 @@ def judge_in_waves(
     scorers: Scorers | None = None,
     tools: ToolOptions | None = None,
 ) -> list[Outcome]:
-    """Judge all jobs together, the questions of all in one call of `answer` a wave; outcomes in the jobs' order.
+    """Judge all jobs together, the questions of all in one call of `answer` a batch step; outcomes in the jobs' order.
 
     `scorers` measure for judges that measure with a network, `tools` bound the memory of image tools.
 
     VievalError when the run cannot go on.
     """
     warn_of_unlike_images(jobs)
-    apart = Apart(jobs)
+    split_jobs = Apart(jobs)
 
-    def ask(asked: list[tuple[int, Ask]]) -> list[Reply]:
-        return router.wave([(apart.owners[number], one) for number, one in asked], answer)
+    def ask(asks: list[tuple[int, Ask]]) -> list[Reply]:
+        return router.answer_batch([(split_jobs.owners[number], question) for number, question in asks], answer)
 
     with Router(progress.usage, store, bar, scorers, tools) as router:
-        outcomes = run_in_waves([job.judge.program(job.judged) for job in apart.jobs], ask)
-    found = [one for number, outcome in enumerate(outcomes) for one in apart.ended(number, outcome)]
-    for number, outcome in found:
+        outcomes = run_in_batches([job.judge.program(job.judged) for job in split_jobs.jobs], ask)
+    assembled = [pair for number, outcome in enumerate(outcomes) for pair in split_jobs.assemble(number, outcome)]
+    for number, outcome in assembled:
         progress.count([outcome], jobs[number].judge.spec.name)
-    return [outcome for _, outcome in sorted(found, key=itemgetter(0))]
+    return [outcome for _, outcome in sorted(assembled, key=itemgetter(0))]
 
 
 async def judge_each(
@@ -88,32 +87,32 @@ async def judge_with(
     bar: bool = True,
 ) -> None:
     """`judge_each` by a router that is open already."""
-    apart = Apart(whole := tuple(jobs))
-    warn_of_unlike_images(whole)
-    programs = (job.judge.program(job.judged) for job in apart.jobs)
+    split_jobs = Apart(all_jobs := tuple(jobs))
+    warn_of_unlike_images(all_jobs)
+    programs = (job.judge.program(job.judged) for job in split_jobs.jobs)
 
-    def ended(number: int, outcome: Outcome) -> None:
-        for place, whole in apart.ended(number, outcome):
-            progress.count([whole], apart.whole[place].judge.spec.name)
-            on_outcome(place, whole)
-        shown.set_postfix(progress.failures(), refresh=False)
-        shown.update()
+    def hand_on(number: int, outcome: Outcome) -> None:
+        for place, assembled in split_jobs.assemble(number, outcome):
+            progress.count([assembled], split_jobs.original[place].judge.spec.name)
+            on_outcome(place, assembled)
+        progress_bar.set_postfix(progress.failures(), refresh=False)
+        progress_bar.update()
 
     async def ask_model(number: int, question: Question) -> Reply:
-        job = apart.jobs[number]
+        job = split_jobs.jobs[number]
         if job.judge.uses_tools:
             await router.look(question)
         return await answer(question, job.repeat)
 
     async def route(number: int, ask: Ask) -> Reply:
-        return await router.one(number, ask, ask_model)
+        return await router.answer_one(number, ask, ask_model)
 
-    with tqdm(total=len(apart.jobs), desc="Judging", unit="sample", disable=not bar) as shown:
-        await run_concurrently(programs, route, live=min(live, len(apart.jobs)), on_outcome=ended)
+    with tqdm(total=len(split_jobs.jobs), desc="Judging", unit="sample", disable=not bar) as progress_bar:
+        await run_concurrently(programs, route, live=min(live, len(split_jobs.jobs)), on_outcome=hand_on)
 
 
 def absent_image(judged: Judged) -> str:
-    """Which image of a sample or contest is not there, in words; empty where all are."""
+    """The image of a sample or contest that is not there, in words; empty where all are."""
     for sample in candidates_of(judged):
         for role, image in sample.images.items():
             if not is_there(image):
@@ -123,11 +122,11 @@ def absent_image(judged: Judged) -> str:
 
 def require_images(judged: Iterable[Judged], remedy: str) -> None:
     """VievalError naming the first image file that is absent and how many are, with what to do about it."""
-    shown = (image for one in judged for sample in candidates_of(one) for image in sample.images.values())
-    absent = list(dict.fromkeys(name_of(image) for image in shown if not is_there(image)))
-    if absent:
-        more = f" (and {len(absent) - 1} more images)" if len(absent) > 1 else ""
-        raise VievalError(f"{absent[0]}: no such image{more}; {remedy}")
+    images = (image for item in judged for sample in candidates_of(item) for image in sample.images.values())
+    missing = list(dict.fromkeys(name_of(image) for image in images if not is_there(image)))
+    if missing:
+        more = f" (and {len(missing) - 1} more images)" if len(missing) > 1 else ""
+        raise VievalError(f"{missing[0]}: no such image{more}; {remedy}")
 
 
 @contextmanager

@@ -51,32 +51,33 @@ class Given:
 def read_samples(path: Path, kind: str | None = None) -> Given:
     """Samples from a JSONL file, one object a line, or a CSV file (see `rows_of_table`).
 
-    `images` maps roles to paths (relative ones start at the file's folder); `texts` has the conditions, a list of prompts
-    standing for as many samples (`<uid>#0`, ...); `kind` (or `task`) is one of the seven codes unless given for all;
-    `draw` numbers the images that one image model made under the same conditions; `tags` and a `category` are free;
-    all of these and `uid` and `image_model` may be left out. A line that is no such object is a sample whose verdict is decided, called
-    `line N` where it has no readable uid; so is one that names an image file which is not there.
+    `images` maps roles to paths (relative ones start at the file's folder); `texts` has the conditions, a list of
+    prompts standing for as many samples (`<uid>#0`, ...); `kind` (or `task`) is one of the seven codes unless given for
+    all; `draw` numbers the images that one image model made under the same conditions; `tags` and a `category` are
+    free; all of these and `uid` and `image_model` may be left out. A line that is no such object is a sample whose
+    verdict is decided, called `line N` where it has no readable uid; so is one that names an image file which is not
+    there.
 
     Raises:
         VievalError: the file cannot be read, holds no samples, or holds two of one uid, image model, draw and kind.
     """
-    given = Given()
+    loaded = Given()
     for number, row in _rows(path):
         inferred = kind_of(row) if is_table(path) and not isinstance(row, BadLine) else None
-        add_row(given, path.parent, number, row, kind or inferred)
-    if not given.samples:
+        add_row(loaded, path.parent, number, row, kind or inferred)
+    if not loaded.samples:
         raise VievalError(f"{path}: no samples in it; each line is an object with images, texts and kind")
-    _require_distinct(path, given)
-    return given
+    _require_distinct(path, loaded)
+    return loaded
 
 
-def require_good(path: Path, given: Given, spec: JudgeSpec) -> None:
+def require_good(path: Path, loaded: Given, spec: JudgeSpec) -> None:
     """VievalError with the number of the first line that is bad, lacks what the judge needs, or has a broken image."""
 
-    def wrong(number: int) -> str:
-        sample = given.samples[number]
-        if number in given.decided:
-            return given.decided[number].trace[0].reason
+    def problem(number: int) -> str:
+        sample = loaded.samples[number]
+        if number in loaded.decided:
+            return loaded.decided[number].trace[0].reason
         if reason := lacking(spec, sample):
             return reason
         try:
@@ -87,58 +88,58 @@ def require_good(path: Path, given: Given, spec: JudgeSpec) -> None:
         return ""
 
     with ThreadPoolExecutor(thread_name_prefix="look") as pool:
-        for number, reason in enumerate(pool.map(wrong, range(len(given.samples)))):
+        for number, reason in enumerate(pool.map(problem, range(len(loaded.samples)))):
             if reason:
                 pool.shutdown(cancel_futures=True)
-                raise VievalError(f"{path}: line {given.lines[number]}: {reason}")
+                raise VievalError(f"{path}: line {loaded.lines[number]}: {reason}")
 
 
-def _require_distinct(path: Path, given: Given) -> None:
+def _require_distinct(path: Path, loaded: Given) -> None:
     first: dict[SampleId, int] = {}
-    for sample, line in zip(given.samples, given.lines, strict=True):
-        before = first.setdefault(sample.id, line)
-        if before != line:
+    for sample, line in zip(loaded.samples, loaded.lines, strict=True):
+        earlier = first.setdefault(sample.id, line)
+        if earlier != line:
             of = f" of {sample.id.image_model}" if sample.id.image_model else ""
             kind = f" ({sample.kind})" if sample.kind else ""
             raise VievalError(
-                f"{path}: lines {before} and {line} are both {sample.id.uid!r}{of}{kind}; give each a uid of its own, or "
+                f"{path}: lines {earlier} and {line} are both {sample.id.uid!r}{of}{kind}; give each a uid of its own, or "
                 "a draw where they are images of one prompt"
             )
 
 
-def limited(given: Given, most: int | None) -> Given:
+def limited(loaded: Given, most: int | None) -> Given:
     """The first so many samples, and what is known of them; all where there is no limit."""
-    if most is None or most >= len(given.samples):
-        return given
+    if most is None or most >= len(loaded.samples):
+        return loaded
 
     def first(known: Mapping[int, Any]) -> dict[int, Any]:
         return {number: value for number, value in known.items() if number < most}
 
     return Given(
-        given.samples[:most],
-        given.lines[:most],
-        first(given.decided),
-        first(given.findings),
-        first(given.addresses),
-        given.notes,
+        loaded.samples[:most],
+        loaded.lines[:most],
+        first(loaded.decided),
+        first(loaded.findings),
+        first(loaded.addresses),
+        loaded.notes,
     )
 
 
-def add_row(given: Given, folder: Path, number: int, row: Mapping[str, Any] | BadLine, kind: str | None) -> None:
+def add_row(loaded: Given, folder: Path, number: int, row: Mapping[str, Any] | BadLine, kind: str | None) -> None:
     """Add the samples of a row, whose relative paths start at `folder`; a bad one is a sample whose verdict is decided."""
     try:
         if isinstance(row, BadLine):
             raise row
         for sample, files in samples_of_row(folder, number, row, kind, OWN):
             if verdict := _unshown(files, sample):
-                given.decided[len(given.samples)] = verdict
-                given.addresses |= {len(given.samples): found for found in (addresses_among(files),) if found}
-            given.samples.append(sample)
-            given.lines.append(number)
+                loaded.decided[len(loaded.samples)] = verdict
+                loaded.addresses |= {len(loaded.samples): by_role for by_role in (addresses_among(files),) if by_role}
+            loaded.samples.append(sample)
+            loaded.lines.append(number)
     except BadLine as bad:
-        given.decided[len(given.samples)] = unjudged(Status.PARSE_FAILURE, str(bad))
-        given.samples.append(_unread(bad.row, number, kind))
-        given.lines.append(number)
+        loaded.decided[len(loaded.samples)] = unjudged(Status.PARSE_FAILURE, str(bad))
+        loaded.samples.append(_bad_sample(bad.row, number, kind))
+        loaded.lines.append(number)
 
 
 def _rows(path: Path) -> Iterable[NumberedRow]:
@@ -153,10 +154,10 @@ def _objects(path: Path) -> Iterator[NumberedRow]:
             yield number, bad
 
 
-def _unread(row: Mapping[str, Any], number: int, kind: str | None) -> Sample:
+def _bad_sample(row: Mapping[str, Any], number: int, kind: str | None) -> Sample:
     """The sample that a bad row stands for, as far as it can be told."""
     named = row.get("uid"), row.get("image_model"), row.get("kind", row.get("task", kind))
-    uid, model, code = (one if isinstance(one, str) and not overlong(one) else "" for one in named)
+    uid, model, code = (name if isinstance(name, str) and not overlong(name) else "" for name in named)
     try:
         draw = draw_of(row)
     except BadLine:
@@ -184,11 +185,11 @@ def _lines(samples: Sequence[Sample], verdicts: Sequence[Verdict], source: Prove
     by = asdict(source)
     for sample, verdict in zip(samples, verdicts, strict=True):
         identity = {"uid": sample.id.uid, "image_model": sample.id.image_model, "kind": sample.kind}
-        about = {"draw": sample.id.draw, "tags": sample.tags, "category": sample.category}
+        extras = {"draw": sample.id.draw, "tags": sample.tags, "category": sample.category}
         row = {
             "vieval": SCHEMA,
             **identity,
-            **{name: value for name, value in about.items() if value},
+            **{name: value for name, value in extras.items() if value},
             **verdict_document(verdict),
             "sample": fingerprint(sample),
             "provenance": by,

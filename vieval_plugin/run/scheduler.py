@@ -1,4 +1,4 @@
-"""Runs many judge programs against one backend: in waves for batches, each at its own pace for servers."""
+"""Runs many judge programs against one backend: in batch steps, or each at its own pace for servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from vieval_plugin.backends.concurrency import together
+from vieval_plugin.backends.concurrency import gather_or_cancel
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Ask, Measurement, Probabilities, Program, Reply, Status, Step, Text, Verdict
 
@@ -49,31 +49,31 @@ class _Live:
             self.asks = list(next(self.program) if replies is None else self.program.send(replies))
             return None
         except StopIteration as end:
-            return self._ended(_writable(end.value))
+            return self._outcome(_writable(end.value))
         except Exception as error:  # a program that breaks is its sample's failure and no other's
             _log.debug("a judge's program broke", exc_info=True)
-            return self._ended(_broken(error))
+            return self._outcome(_broken(error))
 
-    def _ended(self, verdict: Verdict) -> Outcome:
+    def _outcome(self, verdict: Verdict) -> Outcome:
         """The outcome, with what backends took note of on the way among the verdict's findings, once each."""
         if self.notes:
             verdict = replace(verdict, findings=(*verdict.findings, *self.notes))
         return Outcome(verdict, self.input_tokens, self.output_tokens)
 
 
-def _writable(given: Any) -> Verdict:
-    """What a program returned, if it is a verdict that can be written: JSON has no NaN, and hosts end at one."""
-    if not isinstance(given, Verdict):
+def _writable(returned: Any) -> Verdict:
+    """The verdict that a program returned, if it can be written: JSON has no NaN, and hosts end at one."""
+    if not isinstance(returned, Verdict):
         return _broken(TypeError("it returned no verdict"))
     try:
-        numbers = [*given.scores.values(), *given.recorded.values(), *chain(*given.bounds.values())]
-        for step in given.trace:
+        numbers = [*returned.scores.values(), *returned.recorded.values(), *chain(*returned.bounds.values())]
+        for step in returned.trace:
             numbers += (*step.scores, *step.recorded, *(step.bounds or ()))
     except (AttributeError, TypeError) as error:
         return _broken(error)
-    if wrong := [number for number in numbers if not _is_finite(number)]:
-        return _broken(ValueError(f"its verdict holds {wrong[0]!r} for a number"))
-    return given
+    if not_finite := [number for number in numbers if not _is_finite(number)]:
+        return _broken(ValueError(f"its verdict holds {not_finite[0]!r} for a number"))
+    return returned
 
 
 def _is_finite(number: object) -> bool:
@@ -84,17 +84,21 @@ def _is_finite(number: object) -> bool:
 
 
 def _broken(error: Exception) -> Verdict:
-    said = " ".join(str(error).split())[:300]
-    reason = said if isinstance(error, VievalError) else f"the judge's program broke: {type(error).__name__}: {said}"
+    message = " ".join(str(error).split())[:300]
+    reason = (
+        message if isinstance(error, VievalError) else f"the judge's program broke: {type(error).__name__}: {message}"
+    )
     return Verdict({}, Status.TOOL_ERROR, trace=(Step(BROKEN, Status.TOOL_ERROR, reason=reason),))
 
 
-def run_in_waves(programs: Sequence[Program], answer: Callable[[list[tuple[int, Ask]]], list[Reply]]) -> list[Outcome]:
-    """Advance all programs together: the asks of all live ones go to `answer` in one call a wave.
+def run_in_batches(
+    programs: Sequence[Program], answer: Callable[[list[tuple[int, Ask]]], list[Reply]]
+) -> list[Outcome]:
+    """Advance all programs together: the asks of all live ones go to `answer` in one call a batch step.
 
     For backends that answer whole batches, such as a harness model. Each ask comes with its program's number, replies
-    go back in the asks' order, outcomes come in the programs'. An exception in a program is its sample's failure, one in
-    `answer` ends the run.
+    go back in the asks' order, outcomes come in the programs'. An exception in a program is its sample's failure, one
+    in `answer` ends the run.
     """
     outcomes: dict[int, Outcome] = {}
     live = {place: _Live(program) for place, program in enumerate(programs)}
@@ -104,10 +108,10 @@ def run_in_waves(programs: Sequence[Program], answer: Callable[[list[tuple[int, 
             if (outcome := live[place].advance(None if replies is None else replies[place])) is not None:
                 outcomes[place] = outcome
                 del live[place]
-        asked = [(place, ask) for place, one in live.items() for ask in one.asks]
-        answered = answer(asked) if asked else []
+        asks = [(place, ask) for place, running in live.items() for ask in running.asks]
+        answers = answer(asks) if asks else []
         replies = {place: [] for place in live}
-        for (place, _), reply in zip(asked, answered, strict=True):
+        for (place, _), reply in zip(asks, answers, strict=True):
             replies[place].append(reply)
     return [outcomes[place] for place in range(len(programs))]
 
@@ -131,15 +135,15 @@ async def run_concurrently(
         for place, program in waiting:
             on_outcome(place, await _drive(place, program, answer))
 
-    await together(work() for _ in range(live))
+    await gather_or_cancel(work() for _ in range(live))
 
 
 async def _drive(place: int, program: Program, answer: Callable[[int, Ask], Awaitable[Reply]]) -> Outcome:
-    one = _Live(program)
+    running = _Live(program)
     replies: list[Reply] | None = None
-    while (outcome := one.advance(replies)) is None:
-        if len(one.asks) == 1:
-            replies = [await answer(place, one.asks[0])]
+    while (outcome := running.advance(replies)) is None:
+        if len(running.asks) == 1:
+            replies = [await answer(place, running.asks[0])]
         else:
-            replies = await together(answer(place, ask) for ask in one.asks)
+            replies = await gather_or_cancel(answer(place, ask) for ask in running.asks)
     return outcome

@@ -1,23 +1,60 @@
-"""What runs need open (the store, connections to servers, networks), kept open from one run to the next."""
+"""Resources that runs keep open (the store, connections to servers, networks), kept open from one run to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 
 from vieval_plugin.backends.cache.store import Store
-from vieval_plugin.backends.metrics.opening import Scorers
+from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.protocol import Status, Verdict
+from vieval_plugin.judges.protocol import Program, Reply, Status, Verdict
 from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import PreparedJudge, unjudged
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.question_count import Counted, count_of
-from vieval_plugin.run.router import Router
+from vieval_plugin.run.router import Question, Router, question_of
 from vieval_plugin.run.runner import absent_image, judge_with, opened
 from vieval_plugin.run.scheduler import Outcome
+
+
+@dataclass
+class Counted:
+    """The number of times that each question of a model comes, by key: those to be asked, and those that the store answers."""
+
+    to_ask: Counter[str] = field(default_factory=Counter)
+    stored: Counter[str] = field(default_factory=Counter)
+
+
+async def count_of(
+    program: Program, look_up: Callable[[Question], Awaitable[tuple[str, Reply | None] | None]], totals: Counted
+) -> None:
+    """Follow a judge's program as far as stored replies lead, and count what it asks up to there.
+
+    `look_up` gives the key of a question and its stored reply, None where it cannot be asked. What a program asks
+    after an answer that is not stored, or after a tool, cannot be known.
+    """
+    replies: list[Reply] | None = None
+    while True:
+        try:
+            asks = next(program) if replies is None else program.send(replies)
+        except StopIteration:
+            return
+        known: list[Reply] = []
+        for ask in asks:
+            question = question_of(ask)
+            if question is None or (lookup := await look_up(question)) is None:
+                continue
+            key, reply = lookup
+            (totals.to_ask if reply is None else totals.stored)[key] += 1
+            known += [] if reply is None else [reply]
+        if len(known) < len(asks):
+            return
+        replies = known
+
 
 MEASURED_AT_ONCE = 128
 """Samples under way where no server bounds them, so that batches are full; who measures has bounds for memory."""
@@ -50,15 +87,15 @@ class Session:
         await self._stack.aclose()
 
     def ask_anew(self) -> None:
-        """From now on, what was stored before this moment is as if absent."""
+        """Count what was stored before this moment as absent from now on."""
         if self._store is not None:
             self._store.ask_anew()
 
-    async def count(self, judged: Iterable[Judged], prepared: PreparedJudge, counted: Counted) -> None:
+    async def count(self, judged: Iterable[Judged], prepared: PreparedJudge, totals: Counted) -> None:
         """Count the questions that judging these begins with, and those that the store answers; nothing is asked."""
-        for one in judged:
-            if prepared.asks_a_model and not absent_image(one):
-                await count_of(prepared.program(one), self._backbones.look_up, counted)
+        for sample in judged:
+            if prepared.asks_a_model and not absent_image(sample):
+                await count_of(prepared.program(sample), self._backbones.look_up, totals)
 
     async def judge(
         self,
@@ -79,18 +116,18 @@ class Session:
                 known[number] = Outcome(unjudged(Status.TOOL_ERROR, reason))
         self._progress.count(known.values())
         outcomes |= known
-        asked = [number for number in range(len(samples)) if number not in known]
+        undecided = [number for number in range(len(samples)) if number not in known]
 
-        def ended(place: int, outcome: Outcome) -> None:
-            outcomes[asked[place]] = outcome
+        def keep_outcome(place: int, outcome: Outcome) -> None:
+            outcomes[undecided[place]] = outcome
 
         asks_server = JUDGE in self._named and not prepared.spec.scored
         await judge_with(
             self._router,
-            [Job(samples[number], prepared) for number in asked],
+            [Job(samples[number], prepared) for number in undecided],
             self._backbones.answer,
             self._progress,
-            ended,
+            keep_outcome,
             live=self._named[JUDGE].num_concurrent if asks_server else MEASURED_AT_ONCE,
             bar=bar,
         )

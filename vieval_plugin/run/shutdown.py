@@ -1,4 +1,4 @@
-"""How a command or a run ends before its time: by a signal, or by an error that nobody foresaw."""
+"""Shutdown of a command or a run before its time: by a signal, or by an error that nobody foresaw."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vieval_plugin.text.redaction import redacted
 
 @dataclass
 class Stop:
-    """By which signal a run was stopped, as far as it was."""
+    """The signal by which a run was stopped, as far as it was."""
 
     number: int = int(signal.SIGINT)
 
@@ -34,7 +34,7 @@ class Stop:
 
     @property
     def line(self) -> str:
-        """What is said of it."""
+        """The message on it."""
         return f"interrupted ({signal.Signals(self.number).name}); what was answered is kept"
 
 
@@ -53,19 +53,19 @@ def stopped_like_ctrl_c() -> Iterator[Stop]:
             raise KeyboardInterrupt
         interrupt(signal.SIGINT, frame)  # Python's, or that of an event loop, which ends it tidily
 
-    taken = []
+    handled = []
     if threading.current_thread() is threading.main_thread():
         named = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
-        taken = [one for one in named if one is not None and signal.getsignal(one) is signal.SIG_DFL]
-    for one in taken:
-        signal.signal(one, stopped)
+        handled = [signum for signum in named if signum is not None and signal.getsignal(signum) is signal.SIG_DFL]
+    for signal_number in handled:
+        signal.signal(signal_number, stopped)
     try:
-        with _ctrl_c_known() if taken else contextlib.nullcontext():
+        with _ctrl_c_known() if handled else contextlib.nullcontext():
             yield stop
     finally:
-        for one in taken:
-            if signal.getsignal(one) is stopped:
-                signal.signal(one, signal.SIG_DFL)
+        for signal_number in handled:
+            if signal.getsignal(signal_number) is stopped:
+                signal.signal(signal_number, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
@@ -77,26 +77,26 @@ def _ctrl_c_known() -> Iterator[None]:
     if callable(signal.getsignal(signal.SIGINT)) or not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
+    previous = signal.getsignal(signal.SIGINT)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
 def unforeseen(error: BaseException) -> str:
-    """One line for an error that nobody foresaw, and its traceback in a file that the line names."""
-    told = " ".join(redacted(f"{type(error).__name__}: {error}").split())[:300]
+    """A line for an error that nobody foresaw, and its traceback in a file that the line names."""
+    message = " ".join(redacted(f"{type(error).__name__}: {error}").split())[:300]
     lines = [" ".join(sys.argv), *"".join(traceback.format_exception(error)).split("\n")]
-    file = _kept(redacted("\n".join(map(console, lines))))
+    file = _error_file(redacted("\n".join(map(console, lines))))
     where = f"its traceback is in {file}" if file else "its traceback could not be written"
-    return f"an unforeseen error ({told}); {where}; please report it"
+    return f"an unforeseen error ({message}); {where}; please report it"
 
 
-def _kept(text: str) -> Path | None:
+def _error_file(text: str) -> Path | None:
     """A file of the user's own with this text, in the user's cache folder or else in that for temporary files."""
     name = f"error-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     for folder in (Path(platformdirs.user_cache_dir("vieval")) / "errors", Path(tempfile.gettempdir())):

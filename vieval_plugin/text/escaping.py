@@ -41,7 +41,7 @@ _NUMBER = re.compile(r"[-+]?[0-9.][-+0-9.,eE% ()\[\]]*")
 
 
 def console(text: str) -> str:
-    r"""One line for a terminal: no escape sequence, no change of direction, no half of a character.
+    r"""A single line for a terminal: no escape sequence, no change of direction, no half of a character.
 
     >>> console("red \x1b[31m,\nnew\u202e line")
     'red \\x1b[31m, new\\u202e line'
@@ -55,8 +55,8 @@ def markdown(text: str) -> str:
     >>> markdown("a|b <b>`c`</b> [d](http://e)")
     'a\\|b &lt;b&gt;\\`c\\`&lt;/b&gt; [d\\](http&#58;//e)'
     """
-    told = console(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    marked = _MARKS.sub(lambda mark: f"\\{mark[0]}", told)
+    escaped = console(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    marked = _MARKS.sub(lambda mark: f"\\{mark[0]}", escaped)
     return _ADDRESS.sub(lambda sign: f"&#{ord(sign[0])};", marked)
 
 
@@ -66,9 +66,9 @@ def csv_cell(text: str) -> str:
     >>> csv_cell("=1+1"), csv_cell("a;=1+1"), csv_cell("-0.5 [-1.0, 0.1]")
     ("'=1+1", "a;'=1+1", '-0.5 [-1.0, 0.1]')
     """
-    shown = _NEXT_FORMULA.sub(";'", console(text))
-    formula = shown.lstrip().startswith(_FORMULA) and not _NUMBER.fullmatch(shown)
-    return f"'{shown}" if formula else shown
+    cell = _NEXT_FORMULA.sub(";'", console(text))
+    formula = cell.lstrip().startswith(_FORMULA) and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if formula else cell
 
 
 def csv_text(rows: Iterable[Sequence[str]]) -> str:

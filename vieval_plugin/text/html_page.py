@@ -1,4 +1,4 @@
-"""What our pages share: a template that escapes every word of others, and a policy by which a page loads nothing."""
+"""HTML pages: a template that escapes every word of others, and a policy by which a page loads nothing."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from vieval_plugin.text.escaping import html
 
 def template(path: Path) -> Template:
     """A template of a page: Markup of ours is shown as it is, all else is made harmless."""
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_harmless)
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_escaped)
     return environment.from_string(path.read_text(encoding="utf-8"))
 
 
 def policy(style: str, script: str) -> str:
-    """What a page may do: show its own pictures, and use the style and the script whose digests are these."""
+    """The content security policy of a page: show its own pictures, and use the style and the script whose digests are these."""
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
     return (
         f"default-src 'none'; img-src data:; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
@@ -27,5 +27,5 @@ def policy(style: str, script: str) -> str:
     )
 
 
-def _harmless(value: object) -> Markup:
+def _escaped(value: object) -> Markup:
     return value if isinstance(value, Markup) else html(str(value))

@@ -17,7 +17,7 @@ _ESCAPE = re.compile(
     r"""\\{1,4}(?:u00|x)([\da-f]{2})|%([\da-f]{2})|&#x0*([\da-f]{2});|&#0*(\d{2,3});|\\{1,4}(["'/])""", re.IGNORECASE
 )
 _RUN, _QUERY, _PAIR = re.compile(r'[^\s"<>]+'), re.compile(r"\?|#(?=.*=)"), re.compile(r"([^=&]*=)?[^&]+")
-_sent: set[str] = set()
+_server_secrets: set[str] = set()
 
 
 def remember(key: str, urls: Iterable[str]) -> None:
@@ -27,7 +27,7 @@ def remember(key: str, urls: Iterable[str]) -> None:
         for user in (user_of(url), unquote(user_of(url))):
             known |= {user, user.partition(":")[2], base64.b64encode(user.encode()).decode()}
         known.update(pair.rpartition("=")[2] for pair in url.rpartition("@")[2].partition("?")[2].split("&"))
-    _sent.update(item for item in known if len(item) >= _SHORTEST)
+    _server_secrets.update(item for item in known if len(item) >= _SHORTEST)
 
 
 def user_of(url: str) -> str:
@@ -66,7 +66,7 @@ def _less(value: Any, secrets: list[str]) -> Any:
 
 def _secrets() -> list[str]:
     named = {value for name, value in os.environ.items() if len(value) >= _SHORTEST and _is_secret(name)}
-    return sorted(named | _sent, key=len, reverse=True)  # one may be part of another
+    return sorted(named | _server_secrets, key=len, reverse=True)  # one may be part of another
 
 
 def _sign(escape: re.Match[str]) -> str:
@@ -77,9 +77,9 @@ def _sign(escape: re.Match[str]) -> str:
 
 def _bare(run: str) -> str:
     """An address without user, password and values of its query; other words, such as me@host, as they are."""
-    scheme, slashes, rest = run.partition("//")
+    scheme, slashes, tail = run.partition("//")
     if slashes:
-        run = f"{scheme}//{rest.rpartition('@')[2]}"
+        run = f"{scheme}//{tail.rpartition('@')[2]}"
     elif ":" in user_of(run).partition("/")[0]:
         run = run.rpartition("@")[2]
     if (mark := _QUERY.search(run)) and (slashes or "=" in run[mark.end() :]):

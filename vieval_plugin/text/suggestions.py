@@ -22,5 +22,5 @@ def did_you_mean(name: str, known: Iterable[str], least: float = 0.0) -> str:
     >>> did_you_mean("x", ["model"], least=0.6)
     ''
     """
-    near = difflib.get_close_matches(name, known, n=1, cutoff=least)
-    return f"; did you mean {near[0]}?" if near else ""
+    closest = difflib.get_close_matches(name, known, n=1, cutoff=least)
+    return f"; did you mean {closest[0]}?" if closest else ""

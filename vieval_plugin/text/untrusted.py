@@ -1,9 +1,12 @@
-"""Paths, addresses and names that others wrote: asked about without an exception, whatever they hold."""
+"""Paths, addresses, names and waits that others wrote: asked about without an exception, whatever they hold."""
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from os.path import exists as exists  # which raise nothing for zero bytes, circles of links and names of any length
 from os.path import isdir as isdir
 from os.path import isfile as isfile
@@ -76,3 +79,33 @@ def overlong(*names: str) -> str:
     """The first of some names that is too long to be shown in a table, in words; empty where none is."""
     name = next((name for name in names if len(name) > LONGEST_NAME), "")
     return f"{name[:20]!r}... is a name of {len(name)} characters, and {LONGEST_NAME} are allowed" if name else ""
+
+
+def asked_wait(header: str | None) -> float | None:
+    """The seconds that a Retry-After header asks for, 0 or more; None where it says nothing readable.
+
+    It holds a number (RFC 9110 has whole ones, servers send fractions too) or an HTTP date.
+
+    >>> asked_wait("1.5")
+    1.5
+    >>> asked_wait("Wed, 21 Oct 2015 07:28:00 GMT")
+    0.0
+    >>> asked_wait("soon")
+    """
+    text = (header or "").strip()
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = _until(text)
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
+
+
+def _until(date: str) -> float:
+    """Seconds from now to a date; NaN where it is none."""
+    try:
+        then = parsedate_to_datetime(date)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    if then.tzinfo is None:  # as RFC 5322 writes a time without a zone that is known, which is UTC
+        then = then.replace(tzinfo=UTC)
+    return (then - datetime.now(UTC)).total_seconds()

@@ -50,8 +50,8 @@ def read_json(text: str | bytes) -> Any:
         # written for speed: reports read a hundred thousand texts
         level = [
             inner
-            for one in level
-            for inner in (one.values() if type(one) is dict else one if type(one) is list else ())
+            for outer in level
+            for inner in (outer.values() if type(outer) is dict else outer if type(outer) is list else ())
             if type(inner) is dict or type(inner) is list
         ]
         if not level:
@@ -70,8 +70,8 @@ def _require_small(root: yaml.Node) -> None:
         if depth > _DEEPEST:
             raise ValueError("nested too deeply")
         if isinstance(node, yaml.MappingNode):
-            waiting += [(one, depth + 1) for pair in node.value for one in pair]
+            waiting += [(child, depth + 1) for pair in node.value for child in pair]
         elif isinstance(node, yaml.SequenceNode):
-            waiting += [(one, depth + 1) for one in node.value]
+            waiting += [(child, depth + 1) for child in node.value]
         elif any("\ud800" <= letter <= "\udfff" for letter in node.value):
             raise ValueError(f"half a character in line {node.start_mark.line + 1}")

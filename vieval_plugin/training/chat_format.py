@@ -1,4 +1,4 @@
-"""Conversations as lines of JSON, the way TRL, ms-swift and LLaMA-Factory read them.
+"""Conversations as lines of JSON, written the way TRL, ms-swift and LLaMA-Factory read them, and those for TRL read.
 
 TRL wants the parts of a message as a list and the images beside it. ms-swift and LLaMA-Factory want a text in which
 `<image>` stands where an image belongs, and of ms-swift's messages each may say whether it is trained on.
@@ -12,13 +12,19 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.conversation import TrainingExample
 from vieval_plugin.judges.protocol import Image, Message
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.records import lines_of
+from vieval_plugin.text.untrusted import isfile
+from vieval_plugin.text.yaml_json import read_json
 
 Trainer: TypeAlias = Literal["trl", "ms-swift", "llama-factory"]
 _MARK = "<image>"
@@ -88,11 +94,81 @@ def defused(text: str) -> str:
 def _file(image: Image, folder: Path) -> str:
     if isinstance(image.source, Path):
         return str(image.source.absolute())
-    file = folder / f"{hashlib.sha256(image.source).hexdigest()[:32]}.{_suffix(image.source)}"
+    suffix = "jpg" if image.source.startswith(b"\xff\xd8") else "png"
+    file = folder / f"{hashlib.sha256(image.source).hexdigest()[:32]}.{suffix}"
     if not file.exists():
         write_whole(file, image.source)
     return str(file.absolute())
 
 
-def _suffix(data: bytes) -> str:
-    return "jpg" if data.startswith(b"\xff\xd8") else "png"
+@dataclass(frozen=True)
+class LearntTurn:
+    """A turn to learn and what comes before it, as TRL has messages; `images` are those of both, in order.
+
+    `sample` is the id of what was judged, as far as its uid: benchmark, part, image model where there is one, uid.
+    """
+
+    id: str
+    sample: str
+    prompt: tuple[dict[str, Any], ...]
+    completion: tuple[dict[str, Any], ...]
+    images: tuple[str, ...]
+
+
+def read(files: Sequence[Path]) -> list[LearntTurn]:
+    """The turns to learn of exported conversations, in order.
+
+    Raises:
+        VievalError: in one line, a file that cannot be read or was exported for another trainer, a row that is no
+            conversation, an image that is not there, and conversations about data that may not train a model.
+    """
+    turns: list[LearntTurn] = []
+    for file in files:
+        try:
+            lines = lines_of(file.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise VievalError(
+                f"{file}: cannot be read ({error.strerror}); `vieval export` writes such a file"
+            ) from None
+        for number, line in enumerate(lines, start=1):
+            try:
+                turns += _turns(read_json(line))
+            except VievalError as error:
+                raise VievalError(f"{file}: row {number}: {error}") from None
+            except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+                reason = " ".join(str(error).split())[:100]
+                raise VievalError(
+                    f"{file}: row {number} is no conversation for TRL ({reason}); write it with vieval export --trainer trl"
+                ) from None
+    if not turns:
+        raise VievalError(f"{', '.join(map(str, files))}: no turns to learn")
+    return turns
+
+
+def _turns(row: dict[str, Any]) -> list[LearntTurn]:
+    _require_trainable(row["id"])
+    messages, images = row["messages"], row["images"]
+    for image in images:
+        if not isfile(image):
+            raise VievalError(f"the image {image} is not there; export the run again")
+    return [_turn(row["id"], messages, images, place) for place in row["trained"]]
+
+
+def _turn(identity: str, messages: list[dict[str, Any]], images: list[str], place: int) -> LearntTurn:
+    if messages[place]["role"] != "assistant":
+        raise ValueError(f"message {place} is not the model's")
+    image_count = sum(part["type"] == "image" for message in messages[: place + 1] for part in message["content"])
+    if image_count > len(images):
+        raise ValueError(f"{image_count} images are shown and {len(images)} named")
+    name, parts = f"{identity}#{place}", identity.split("/")
+    uid = "/".join(parts[:4])
+    return LearntTurn(name, uid, tuple(messages[:place]), (messages[place],), tuple(images[:image_count]))
+
+
+def _require_trainable(identity: str) -> None:
+    benchmark = benchmark_registry.benchmarks().get(identity.split("/")[0])
+    if benchmark is not None and not benchmark.trainable:
+        raise VievalError(
+            f"{identity} is about {benchmark.name}, whose data may not train a model (licence: {benchmark.licence}); "
+            "leave it out"
+        )

@@ -1,13 +1,19 @@
-"""`vieval export`: from results to a file of training examples, and a table of what is in it."""
+"""`vieval export`: from results to a file of training examples, rebalanced if asked, and a table of what is in it.
+
+The two rebalancings are those of T2I-Eval's training data: of its sub-tasks, and of the scores within one. Source: Tu
+et al. (2024), section on the training set and Table 5. How often a kind is repeated is said by the judge.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+import random
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 from tqdm import tqdm
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
@@ -20,7 +26,6 @@ from vieval_plugin.records import Record
 from vieval_plugin.results.lookup import Lookup
 from vieval_plugin.text.tables import text_table
 from vieval_plugin.training.chat_format import Trainer, write
-from vieval_plugin.training.rebalance import counts, rebalanced, score_counts
 
 MARGIN = 0.3
 """How far a verdict may be from the human mean; Wang et al. (2025), section on agent tuning."""
@@ -28,7 +33,7 @@ MARGIN = 0.3
 
 @dataclass(frozen=True)
 class ExportChoices:
-    """How examples are written: for which trainer, evened out or not (and by which seed), and how near people's mean."""
+    """Options of an export: the trainer, rebalancing and its seed, and the margin around the mean of human ratings."""
 
     trainer: Trainer
     rebalance: bool = False
@@ -41,7 +46,7 @@ def exporting_judges() -> list[str]:
     return [name for name, spec in judge_registry.judges().items() if spec.export]
 
 
-def export(judge: str, lookup: Lookup, out: Path, choices: ExportChoices) -> Iterator[str]:
+def export(judge: str, lookup: Lookup, file: Path, choices: ExportChoices) -> Iterator[str]:
     """Write a judge's conversations as examples; lines of tables of what was found and written.
 
     VievalError where there are no verdicts of that judge, or where a benchmark's data may not train a model.
@@ -59,17 +64,17 @@ def export(judge: str, lookup: Lookup, out: Path, choices: ExportChoices) -> Ite
         raise VievalError(
             f"these verdicts have no human ratings of {how.near} to be near to; export a run on a benchmark that has"
         )
-    kept = [record for record in judged if near_human(record, how.near, choices.margin)] if how.near else judged
-    before = list(_units(lookup, kept, how))
-    after = rebalanced(before, choices.seed, how.repetitions) if choices.rebalance else before
-    write(out, [example for unit in after for example in unit.examples], choices.trainer)
-    yield from (_by_part(judged, kept, choices.margin) if how.near else _by_sub_task(before, after))
+    exported = [record for record in judged if near_human(record, how.near, choices.margin)] if how.near else judged
+    units = list(_units(lookup, exported, how))
+    written = rebalanced(units, choices.seed, how.repetitions) if choices.rebalance else units
+    write(file, [example for unit in written for example in unit.examples], choices.trainer)
+    yield from (_by_part(judged, exported, choices.margin) if how.near else _by_sub_task(units, written))
     if how.repetitions:
         yield f"seed {choices.seed}" if choices.rebalance else "not rebalanced (--rebalance)"
 
 
 def near_human(record: Record, aspect: str, margin: float) -> bool:
-    """Whether a verdict's score is at most `margin` from the mean of its human ratings; not without either."""
+    """Return whether a verdict's score is at most `margin` from the mean of its human ratings; not without either."""
     rated = [value for value in record.ratings.get(aspect, ()) if not math.isnan(value)]
     score = record.verdict.scores.get(aspect)
     # scores and ratings are tenths and thirds: what is a margin apart on paper is so here
@@ -86,11 +91,11 @@ def _require_trainable(judged: Sequence[Record]) -> None:
 
 
 def _units(lookup: Lookup, judged: Sequence[Record], how: Export) -> Iterator[TrainingUnit]:
-    seen: set[SampleId] = set()  # a candidate of several contests is exported once
+    exported: set[SampleId] = set()  # a candidate of several contests is exported once
     for record in tqdm(judged, desc="Exporting", unit="sample", disable=None):
         for identity, exchanges in _by_sample(record, lookup.conversation(record)):
-            if identity not in seen:
-                seen |= {identity} if record.votes else set()
+            if identity not in exported:
+                exported |= {identity} if record.votes else set()
                 yield from how.units(identity, exchanges)
 
 
@@ -100,8 +105,8 @@ def _by_sample(record: Record, exchanges: Sequence[Exchange]) -> Iterator[tuple[
         yield record.id, exchanges
         return
     for number, candidate in enumerate(record.candidates, start=1):
-        own = [one for one in exchanges if one.step.path[0] == str(number)]
-        yield candidate, [_without_number(one) for one in own]
+        of_candidate = [exchange for exchange in exchanges if exchange.step.path[0] == str(number)]
+        yield candidate, [_without_number(exchange) for exchange in of_candidate]
 
 
 def _without_number(exchange: Exchange) -> Exchange:
@@ -109,25 +114,79 @@ def _without_number(exchange: Exchange) -> Exchange:
     return replace(exchange, ask=replace(exchange.ask, path=path), step=replace(exchange.step, path=path))
 
 
-def _by_sub_task(before: Sequence[TrainingUnit], after: Sequence[TrainingUnit]) -> Iterator[str]:
-    yield from text_table([("sub-task", "examples", "written"), *_columns(counts(before), counts(after))], numbers=True)
+def _by_sub_task(found_units: Sequence[TrainingUnit], written_units: Sequence[TrainingUnit]) -> Iterator[str]:
+    yield from text_table(
+        [("sub-task", "examples", "written"), *_columns(counts(found_units), counts(written_units))], numbers=True
+    )
     numbers = [str(score) for score in range(11)]
-    for name, units in (("scores", before), ("scores written", after)):
-        rows = [(category, *map(str, held)) for category, held in sorted(score_counts(units).items())]
+    for name, units in (("scores", found_units), ("scores written", written_units)):
+        rows = [(category, *map(str, histogram)) for category, histogram in sorted(score_counts(units).items())]
         yield from ("", *text_table([(name, *numbers), *rows], numbers=True))
     yield ""
 
 
-def _by_part(judged: Sequence[Record], kept: Sequence[Record], margin: float) -> Iterator[str]:
-    held, near = (Counter(record.id.part for record in records) for records in (judged, kept))
-    rows = [(part, str(n), str(near[part]), str(n - near[part])) for part, n in held.items()]
-    total = ("all", str(len(judged)), str(len(kept)), str(len(judged) - len(kept)))
+def _by_part(judged: Sequence[Record], exported: Sequence[Record], margin: float) -> Iterator[str]:
+    verdicts, exports = (Counter(record.id.part for record in records) for records in (judged, exported))
+    rows = [(part, str(n), str(exports[part]), str(n - exports[part])) for part, n in verdicts.items()]
+    total = ("all", str(len(judged)), str(len(exported)), str(len(judged) - len(exported)))
     yield from text_table([("part", "verdicts", "kept", "dropped"), *rows, total], numbers=True)
     yield ""
     yield f"margin {margin:g}"
 
 
-def _columns(before: Mapping[str, int], after: Mapping[str, int]) -> list[tuple[str, ...]]:
-    names = list(dict.fromkeys([*before, *after]))
-    rows = [(name, str(before.get(name, 0)), str(after.get(name, 0))) for name in names]
-    return [*rows, ("all", str(sum(before.values())), str(sum(after.values())))]
+def _columns(found_counts: Mapping[str, int], written_counts: Mapping[str, int]) -> list[tuple[str, ...]]:
+    names = list(dict.fromkeys([*found_counts, *written_counts]))
+    rows = [(name, str(found_counts.get(name, 0)), str(written_counts.get(name, 0))) for name in names]
+    return [*rows, ("all", str(sum(found_counts.values())), str(sum(written_counts.values())))]
+
+
+BINS = 11
+
+
+def rebalanced(units: Sequence[TrainingUnit], seed: int, repetitions: Mapping[str, int]) -> list[TrainingUnit]:
+    """Bring every score's count to the third quartile of the counts of 0 to 10, then repeat the kinds; shuffled.
+
+    A score's units are repeated as often as they fit into the quartile, and the rest of it is sampled from them.
+    """
+    rng = random.Random(seed)
+    by_category: dict[tuple[str, str], list[TrainingUnit]] = defaultdict(list)
+    for unit in units:
+        by_category[unit.kind, unit.category].append(unit)
+    chosen_units: list[TrainingUnit] = []
+    for (kind, _), category_units in by_category.items():
+        balanced = _by_score([u for u in category_units if u.score is not None], rng)
+        chosen_units += ([u for u in category_units if u.score is None] + balanced) * repetitions.get(kind, 1)
+    rng.shuffle(chosen_units)
+    return chosen_units
+
+
+def _by_score(units: Sequence[TrainingUnit], rng: random.Random) -> list[TrainingUnit]:
+    bins: dict[int, list[TrainingUnit]] = {number: [] for number in range(BINS)}
+    for unit in units:
+        bins[bin_of(unit.score or 0.0)].append(unit)
+    target = int(np.percentile([len(bin_units) for bin_units in bins.values()], 75))
+    balanced: list[TrainingUnit] = []
+    for bin_units in filter(None, bins.values()):
+        times, remainder = divmod(target, len(bin_units))
+        balanced += bin_units * times + rng.sample(bin_units, remainder)
+    # a category of so few that most scores never occur has a quartile of nothing: it stays as it is
+    return balanced or list(units)
+
+
+def bin_of(score: float) -> int:
+    """The whole number at or below a score of 0 to 10."""
+    return min(max(math.floor(score), 0), BINS - 1)
+
+
+def counts(units: Sequence[TrainingUnit]) -> Mapping[str, int]:
+    """Examples by sub-task."""
+    return Counter(example.sub_task for unit in units for example in unit.examples)
+
+
+def score_counts(units: Sequence[TrainingUnit]) -> Mapping[str, tuple[int, ...]]:
+    """For each category that is scored, how many units have each of the scores 0 to 10."""
+    numbers_by_category: dict[str, list[int]] = {}
+    for unit in units:
+        if unit.score is not None:
+            numbers_by_category.setdefault(unit.category, [0] * BINS)[bin_of(unit.score)] += 1
+    return {category: tuple(numbers) for category, numbers in numbers_by_category.items()}

@@ -17,13 +17,12 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.text.yaml_json import read_json
-from vieval_plugin.training.conversations_file import LearntTurn
-from vieval_plugin.training.training_record import write_card
-from vieval_plugin.training.tuning import Tuning, enough_memory, load_base
+from vieval_plugin.training.chat_format import LearntTurn
+from vieval_plugin.training.tuning import Tuning, enough_memory, load_base, write_training_record
 
 _CHECKPOINTS, _OPTIONS = "checkpoints", "options.json"
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
-_LOOKS = 10  # so many times in a training it is measured and kept
+_EVALUATIONS = 10  # so many times in a training it is measured and kept
 # of the language model alone, whatever its image tower calls its layers
 _TUNED = r"^(?!.*(?:visual|vision)).*_proj$"
 
@@ -41,45 +40,23 @@ class Losses:
     held_out_after: float | None
 
 
-def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: Tuning, out: Path) -> Losses:
-    """Tune a backbone and write it, with its card, to a folder; a tuning that was stopped goes on from its last checkpoint.
+def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: Tuning, folder: Path) -> Losses:
+    """Tune a backbone and write it with its training record; a tuning that was stopped goes on from its last checkpoint.
 
     Args:
         learnt: turns to learn.
         held_out: turns that it is measured on.
         tuning: how.
-        out: a folder for the model, its adapters made part of it.
+        folder: a folder for the model, its adapters made part of it.
 
     Raises:
-        VievalError: the base cannot be loaded, asked or tuned, the folder has checkpoints of a tuning by other options, or
-            memory or room runs out.
+        VievalError: the base cannot be loaded, asked or tuned, the folder has checkpoints of a tuning by other options,
+            or memory or room runs out.
     """
-    torch, transformers, trl = library("torch"), library("transformers"), library("trl")
-    on_gpu = torch.cuda.is_available()
-    every = max(1, tuning.steps // _LOOKS)
-    settings = trl.SFTConfig(
-        output_dir=str(out / _CHECKPOINTS),
-        max_steps=tuning.steps,
-        per_device_train_batch_size=tuning.batch_size,
-        per_device_eval_batch_size=tuning.batch_size,
-        gradient_accumulation_steps=tuning.accumulate,
-        gradient_checkpointing=on_gpu,
-        learning_rate=tuning.learning_rate,
-        warmup_steps=max(1, tuning.steps // 33),
-        logging_steps=every,
-        save_steps=every,
-        save_total_limit=1,
-        bf16=on_gpu,
-        use_cpu=not on_gpu,
-        # an example is an image and its words: half of it is none
-        max_length=None,
-        report_to="none",
-        seed=tuning.seed,
-        data_seed=tuning.seed,
-        disable_tqdm=False,
-    )
+    transformers, trl = library("transformers"), library("trl")
+    settings = _settings(tuning, folder)
     network, processor = load_base(tuning.base)
-    begun = _begun(out / _CHECKPOINTS, tuning)
+    checkpoint = _last_checkpoint(folder / _CHECKPOINTS, tuning)
     peft_config = library("peft").LoraConfig(r=8, lora_alpha=16, lora_dropout=0.05, target_modules=_TUNED)
     try:
         trainer = trl.SFTTrainer(
@@ -93,43 +70,70 @@ def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: T
     except ValueError as error:  # such as of a base that has none of the layers that adapters go to
         raise VievalError(f"--base {tuning.base} cannot be tuned so: {line_of(error)}") from None
     trainer.remove_callback(transformers.PrinterCallback)
-    with enough_memory(tuning, "turns"), _enough_room(out):
-        before = trainer.evaluate()["eval_loss"] if held_out and begun is None else None
-        trainer.train(resume_from_checkpoint=begun)
-        after = trainer.evaluate()["eval_loss"] if held_out else None
-        curve = [(one["step"], one["loss"]) for one in trainer.state.log_history if "loss" in one]
-        losses = Losses(curve[0][1], curve[-1][1], before, after)
+    with enough_memory(tuning, "turns"), _enough_room(folder):
+        loss_before = trainer.evaluate()["eval_loss"] if held_out and checkpoint is None else None
+        trainer.train(resume_from_checkpoint=checkpoint)
+        loss_after = trainer.evaluate()["eval_loss"] if held_out else None
+        curve = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
+        losses = Losses(curve[0][1], curve[-1][1], loss_before, loss_after)
         tuned = trainer.accelerator.unwrap_model(trainer.model)
-        (tuned.merge_and_unload() if tuning.tune == "lora" else tuned).save_pretrained(out)
-        processor.save_pretrained(out)
-    _card(out, tuning, (learnt, held_out), curve, losses)
-    shutil.rmtree(out / _CHECKPOINTS, ignore_errors=True)
+        (tuned.merge_and_unload() if tuning.tune == "lora" else tuned).save_pretrained(folder)
+        processor.save_pretrained(folder)
+    _record(folder, tuning, (learnt, held_out), curve, losses)
+    shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
     return losses
 
 
-def _begun(checkpoints: Path, tuning: Tuning) -> str | None:
+def _settings(tuning: Tuning, folder: Path) -> Any:
+    """The trainer's own settings: steps, evaluations and checkpoints of a tuning."""
+    on_gpu = library("torch").cuda.is_available()
+    interval = max(1, tuning.steps // _EVALUATIONS)
+    return library("trl").SFTConfig(
+        output_dir=str(folder / _CHECKPOINTS),
+        max_steps=tuning.steps,
+        per_device_train_batch_size=tuning.batch_size,
+        per_device_eval_batch_size=tuning.batch_size,
+        gradient_accumulation_steps=tuning.accumulate,
+        gradient_checkpointing=on_gpu,
+        learning_rate=tuning.learning_rate,
+        warmup_steps=max(1, tuning.steps // 33),
+        logging_steps=interval,
+        save_steps=interval,
+        save_total_limit=1,
+        bf16=on_gpu,
+        use_cpu=not on_gpu,
+        # an example is an image and its words: half of it is none
+        max_length=None,
+        report_to="none",
+        seed=tuning.seed,
+        data_seed=tuning.seed,
+        disable_tqdm=False,
+    )
+
+
+def _last_checkpoint(checkpoints: Path, tuning: Tuning) -> str | None:
     """The last checkpoint, if there is one; VievalError if it is of a tuning by other options. Keeps those of this one."""
-    kept = checkpoints / _OPTIONS
+    file = checkpoints / _OPTIONS
     options = asdict(tuning)
-    last = library("transformers").trainer_utils.get_last_checkpoint(str(checkpoints)) if kept.is_file() else None
+    last = library("transformers").trainer_utils.get_last_checkpoint(str(checkpoints)) if file.is_file() else None
     if last is None:
         shutil.rmtree(checkpoints, ignore_errors=True)
-        write_whole(kept, [json.dumps(options)])
+        write_whole(file, [json.dumps(options)])
         return None
     try:
-        before = dict(read_json(kept.read_bytes()))
+        earlier = dict(read_json(file.read_bytes()))
     except (ValueError, TypeError, OSError) as error:
-        raise VievalError(f"{kept}: cannot be read ({line_of(error)}); remove {checkpoints}") from None
-    other = [name for name, value in options.items() if before.get(name) != value]
+        raise VievalError(f"{file}: cannot be read ({line_of(error)}); remove {checkpoints}") from None
+    other = [name for name, value in options.items() if earlier.get(name) != value]
     if other:
         raise VievalError(
-            f"{checkpoints} are of a tuning with another {other[0]} ({before.get(other[0])}); give that, or another --out"
+            f"{checkpoints} are of a tuning with another {other[0]} ({earlier.get(other[0])}); give that, or another --out"
         )
     return str(last)
 
 
 @contextlib.contextmanager
-def _enough_room(out: Path) -> Iterator[None]:
+def _enough_room(folder: Path) -> Iterator[None]:
     """Room that runs out is one line with what to change."""
     try:
         yield
@@ -137,7 +141,7 @@ def _enough_room(out: Path) -> Iterator[None]:
         # what writes weights raises errors of its own when a disk is full
         if getattr(error, "errno", None) in _UNWRITABLE or os.strerror(errno.ENOSPC) in str(error):
             raise VievalError(
-                f"{out}: cannot be written ({line_of(error)}); make room or choose another --out"
+                f"{folder}: cannot be written ({line_of(error)}); make room or choose another --out"
             ) from None
         raise
 
@@ -148,8 +152,8 @@ def _dataset(turns: Sequence[LearntTurn]) -> Any:
     return datasets.Dataset.from_list(rows).cast_column("images", datasets.List(datasets.Image()))
 
 
-def _card(
-    out: Path,
+def _record(
+    folder: Path,
     tuning: Tuning,
     parts: tuple[Sequence[LearntTurn], Sequence[LearntTurn]],
     curve: Sequence[tuple[int, float]],
@@ -158,7 +162,7 @@ def _card(
     learnt, held_out = parts
     names = dict.fromkeys(turn.sample.split("/")[0] for turn in learnt)
     known = benchmark_registry.benchmarks()
-    told = {
+    record = {
         "recipe": asdict(tuning),
         "data": [
             {"source": name, "licence": known[name].licence if name in known else "the user's own"} for name in names
@@ -169,4 +173,4 @@ def _card(
         "curves": curve,
         "losses": asdict(losses),
     }
-    write_card(out, told)
+    write_training_record(folder, record)

@@ -1,15 +1,20 @@
-"""How much of a model is trained, by how many steps, and on which share of the data: what all trainings here have in common."""
+"""Options that all trainings have in common: the tuned weights, the steps, and the share of the data; and their record."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+import importlib.metadata
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from vieval_plugin.backends.weights import is_out_of_memory, library, line_of
 from vieval_plugin.errors import VievalError
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.results.training_records import CARD
 
 Tune: TypeAlias = Literal["lora", "full"]
 Example = TypeVar("Example")
@@ -17,7 +22,7 @@ Example = TypeVar("Example")
 
 @dataclass(frozen=True)
 class Tuning:
-    """How a base is trained: adapters or every weight, and by how many steps.
+    """The options by which a base is trained: adapters or every weight, and by how many steps.
 
     A step sees `batch_size` examples `accumulate` times, in each process. `held_out` is the share of groups of examples
     that is kept for measuring.
@@ -42,12 +47,12 @@ def split(
         VievalError: nothing is left to learn from.
     """
     groups = dict.fromkeys(map(group, examples))
-    held = {name for name in groups if _share(f"held out/{tuning.seed}/{name}") < tuning.held_out}
-    if len(held) == len(groups):
+    held_out_groups = {name for name in groups if _share(f"held out/{tuning.seed}/{name}") < tuning.held_out}
+    if len(held_out_groups) == len(groups):
         raise VievalError(f"--held-out {tuning.held_out:g} leaves nothing to learn from; give less")
     return (
-        [example for example in examples if group(example) not in held],
-        [example for example in examples if group(example) in held],
+        [example for example in examples if group(example) not in held_out_groups],
+        [example for example in examples if group(example) in held_out_groups],
     )
 
 
@@ -90,3 +95,22 @@ def _less(tuning: Tuning) -> str:
     if tuning.batch_size > 1:
         return f"--batch-size {tuning.batch_size // 2} --accumulate {2 * tuning.accumulate} learns the same"
     return "--tune lora needs less" if tuning.tune == "full" else "take a smaller base, or a larger device"
+
+
+_PACKAGES = ("vieval", "torch", "transformers", "peft", "accelerate", "trl")
+
+
+def write_training_record(folder: Path, record: Mapping[str, Any]) -> None:
+    """Write the training record into a model's folder: what it was made of, so that a report can tell what it had seen.
+
+    Versions of what trained it are added. VievalError where it cannot be written.
+    """
+    document = {**record, "versions": {name: version for name in _PACKAGES if (version := _version(name))}}
+    write_whole(folder / CARD, [json.dumps(document, indent=1, ensure_ascii=False)])
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

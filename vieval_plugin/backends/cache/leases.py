@@ -1,4 +1,4 @@
-"""One question is under way in one process only: others that use the same store wait for its reply."""
+"""Leases on questions: each is under way in one process only, and others that use the same store wait for its reply."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from tqdm import tqdm
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.reply_checks import Answer
 
-_RENEWED = 4.0  # well before a lease ends
-_LOOK = 0.2
-_SILENT = 2.0
+_RENEWAL_INTERVAL = 4.0  # well before a lease ends
+_POLL_INTERVAL = 0.2
+_SILENT_WAIT = 2.0
 
 
-class Claims:
+class Leases:
     """The questions that this process is asking, as others see them in the store.
 
-    Batch backends make no claims: a batch is one call without a pause in which a claim could be renewed, or another's
+    Batch backends take no leases: a batch is one call without a pause in which a lease could be renewed, or another's
     reply waited for. What two of them store first is what both use.
     """
 
     def __init__(self, store: Store, longest_wait: float) -> None:
         self._store, self._longest_wait = store, longest_wait
-        self._held: set[str] = set()
-        self._done: list[str] = []
+        self._leased_keys: set[str] = set()
+        self._stored_keys: list[str] = []
         self._renewing: asyncio.Task[None] | None = None
         self._wait_announced = False
 
@@ -36,44 +36,44 @@ class Claims:
 
         A process that asks for longer than a question of ours may take is not waited for.
         """
-        begun = time.monotonic()
-        while not self._store.claim(key) and (waited := time.monotonic() - begun) < self._longest_wait:
-            if waited > _SILENT and not self._wait_announced:
+        started = time.monotonic()
+        while not self._store.claim(key) and (waited := time.monotonic() - started) < self._longest_wait:
+            if waited > _SILENT_WAIT and not self._wait_announced:
                 self._wait_announced = True
                 message = (
                     f"waiting for another process that asks the same questions, {self._longest_wait:.0f} s each at most"
                 )
                 tqdm.write(f"vieval: {self._store.path}: {message}", file=sys.stderr)
-            await asyncio.sleep(_LOOK * (0.5 + random.random()))
+            await asyncio.sleep(_POLL_INTERVAL * (0.5 + random.random()))
             if (reply := self._store.get(key)) is not None:
                 return reply
-        self._held.add(key)
+        self._leased_keys.add(key)
         if self._renewing is None:
             self._renewing = asyncio.ensure_future(self._renew())
-        # between the first look and our claim another process may have stored it and gone on
+        # between the first look and our lease another process may have stored it and gone on
         return self._store.get(key)
 
-    def done(self, key: str, stored: bool) -> None:
-        """Give up a claim: at once for a question that another may ask now, soon for one that nobody needs to."""
-        self._held.discard(key)
+    def finish(self, key: str, stored: bool) -> None:
+        """Give up a lease: at once for a question that another may ask now, soon for one that nobody needs to."""
+        self._leased_keys.discard(key)
         if stored:
-            self._done.append(key)
+            self._stored_keys.append(key)
         else:
             self._store.release([key])
 
     async def close(self) -> None:
-        """Give up all claims."""
+        """Give up all leases."""
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)
-        self._store.release([*self._held, *self._done])
-        self._held.clear()
-        self._done.clear()
+        self._store.release([*self._leased_keys, *self._stored_keys])
+        self._leased_keys.clear()
+        self._stored_keys.clear()
 
     async def _renew(self) -> None:
         while True:
-            await asyncio.sleep(_RENEWED)
-            done, self._done = self._done, []
-            self._store.release(done)
-            if self._held:
-                self._store.renew_claims()
+            await asyncio.sleep(_RENEWAL_INTERVAL)
+            stored_keys, self._stored_keys = self._stored_keys, []
+            self._store.release(stored_keys)
+            if self._leased_keys:
+                self._store.renew_leases()

@@ -23,8 +23,7 @@ from typing import Any
 from tqdm import tqdm
 
 from vieval_plugin.backends.cache import store_file
-from vieval_plugin.backends.cache.store_file import checksum, is_locked, locked
-from vieval_plugin.backends.cache.store_spool import Spool, left_behind
+from vieval_plugin.backends.cache.store_file import Spool, checksum, is_locked, left_behind, locked
 from vieval_plugin.backends.reply_checks import Answer, fault
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Chat, Image, Likelihood, Measurement, Probabilities, Text
@@ -32,12 +31,12 @@ from vieval_plugin.text.untrusted import real
 
 LEASE = 15.0
 """Seconds that a process may ask a question before it has to claim it again; one that was killed holds others up so long."""
-REST = 4.0
+LOCK_RETRY_DELAY = 4.0
 """Seconds until a store that was found locked is written to again."""
 
 # a clock says how old a reply is, and no more: what is asked anew goes by run numbers. A reply of the future has no age
 _COUNTS = "run >= :since AND (:max_age IS NULL OR stored BETWEEN :now - :max_age AND :now)"
-_PUT = (
+_UPSERT = (
     "INSERT INTO replies VALUES (:key, :model, :reply, :stored, :checksum, :run) ON CONFLICT (key) DO UPDATE SET "
     "model = excluded.model, reply = excluded.reply, stored = excluded.stored, checksum = excluded.checksum, "
     f"run = excluded.run WHERE NOT ({_COUNTS})"
@@ -54,7 +53,7 @@ def key_of(parts: Mapping[str, Any]) -> str:
 
 
 def question(ask: Chat | Likelihood, digest: Callable[[Image], str]) -> dict[str, Any]:
-    """What a question asks, for its key: messages with images by `digest`, and the schema or the continuations."""
+    """The content of a question, for its key: messages with images by `digest`, and the schema or the continuations."""
     messages = [[m.role, [{"image": digest(p)} if isinstance(p, Image) else p for p in m.parts]] for m in ask.messages]
     if isinstance(ask, Chat):
         return {"messages": messages, "schema": ask.schema}
@@ -63,8 +62,8 @@ def question(ask: Chat | Likelihood, digest: Callable[[Image], str]) -> dict[str
 
 def to_stored(reply: Answer) -> str:
     """An answer as JSON; ValueError for one with values that none can have."""
-    if wrong := fault(reply):
-        raise ValueError(wrong)
+    if problem := fault(reply):
+        raise ValueError(problem)
     # notes are of what was shown this time, and `by` says what it was called
     values = {name: value for name, value in asdict(reply).items() if name not in ("notes", "by")}
     return json.dumps({"kind": type(reply).__name__, **values}, allow_nan=False)
@@ -78,8 +77,8 @@ def from_stored(text: str) -> Answer:
         reply = kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in document.items()})
     except (AttributeError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"no reply: {error}") from None
-    if wrong := fault(reply):
-        raise ValueError(wrong)
+    if problem := fault(reply):
+        raise ValueError(problem)
     return reply
 
 
@@ -101,7 +100,7 @@ class Store:
         self._damage_announced = self._lock_announced = False
         for file in left_behind(real(path)):
             self._spool.take(file)
-        self._drop_dead_claims()
+        self._drop_dead_leases()
         if refresh:
             self.ask_anew()
             self._forget()
@@ -125,24 +124,24 @@ class Store:
         row = {"key": key, "model": model, "reply": text, "stored": time.time(), "run": self._run()}
         row["checksum"] = checksum(key, model, text)
         for _ in range(2):
-            changed = self._write_unless_locked(_PUT, {**row, **self._bounds()})
-            if changed:
+            row_count = self._write_unless_locked(_UPSERT, {**row, **self._bounds()})
+            if row_count:
                 return reply
-            if (kept := self.get(key)) is not None:
-                return kept
-            if changed is None:
+            if (earlier := self.get(key)) is not None:
+                return earlier
+            if row_count is None:
                 self._spool_row(row)
                 return reply
             # it was damaged, and is gone now that it was looked at
         return reply
 
     def ask_anew(self) -> None:
-        """From now on, what was stored before this moment is as if absent."""
+        """Count what was stored before this moment as absent from now on."""
         self._write("UPDATE about SET value = value + 1 WHERE name = 'run'")
         self._since = self._run()
 
     def claim(self, key: str) -> bool:
-        """Whether a question is this process's to ask until its lease ends; else another is asking it."""
+        """Return whether a question is this process's to ask until its lease ends; else another is asking it."""
         lease = {"key": key, "owner": self._owner, **_lease()}
         claimed = self._write_unless_locked(
             "INSERT INTO claims VALUES (:key, :owner, :now + :lease) "
@@ -153,13 +152,13 @@ class Store:
             return not self._rows(f"SELECT 1 FROM claims WHERE key = :key AND NOT ({_VOID})", lease)
         return bool(claimed)
 
-    def renew_claims(self) -> None:
+    def renew_leases(self) -> None:
         """Begin the leases of this process again."""
         owned = {"owner": self._owner, **_lease()}
         self._write_unless_locked("UPDATE claims SET until = :now + :lease WHERE owner = :owner", owned)
 
     def release(self, keys: Iterable[str]) -> None:
-        """Give up claims: what is stored needs none, and what failed may be asked by another."""
+        """Give up leases: what is stored needs none, and what failed may be asked by another."""
         owned = [{"key": key, "owner": self._owner} for key in keys]
         self._write_unless_locked("DELETE FROM claims WHERE key = :key AND owner = :owner", *owned)
 
@@ -179,7 +178,7 @@ class Store:
         )
 
     def export(self) -> Iterator[dict[str, Any]]:
-        """All replies, by key."""
+        """Replies of the store, by key."""
         keys = [key for (key,) in self._rows("SELECT key FROM replies ORDER BY key")]
         for key in keys:
             for model, reply, stored, check in self._rows(
@@ -214,7 +213,7 @@ class Store:
         return {"since": self._since, "max_age": self._max_age, "now": time.time()}
 
     def _forget(self) -> None:
-        """What was found out about servers may be out of date too, and costs one call."""
+        """Delete what was found out about servers: it may be out of date too, and costs one call."""
         self._write("DELETE FROM about WHERE name NOT IN ('schema', 'run')")
 
     def _read(self, key: str, model: str, text: str, check: str) -> Answer | None:
@@ -232,7 +231,7 @@ class Store:
         self._write_unless_locked("DELETE FROM replies WHERE key = :key AND checksum = :checksum", damaged)
         return None
 
-    def _drop_dead_claims(self) -> None:
+    def _drop_dead_leases(self) -> None:
         """Give up what processes claimed that were killed, as far as can be told: those of this machine."""
         self._write_unless_locked(f"DELETE FROM claims WHERE {_VOID}", _lease())
         owners = [str(owner) for (owner,) in self._rows("SELECT DISTINCT owner FROM claims")]
@@ -258,28 +257,28 @@ class Store:
             if self._spool.rows:
                 # what is of an earlier run is replaced, as it would have been then
                 rows = self._spool.rows.values()
-                self._in_one([(_PUT, {**self._bounds(), "since": row["run"], **row}) for row in rows])
+                self._in_transaction([(_UPSERT, {**self._bounds(), "since": row["run"], **row}) for row in rows])
                 self._spool.clear()
             if len(values) == 1:
                 return self._database.execute(statement, values[0]).rowcount
-            return self._in_one([(statement, row) for row in values])
+            return self._in_transaction([(statement, row) for row in values])
         except sqlite3.Error as error:
             if not is_locked(error):
                 raise self._failed(error) from None
-        self._locked_until = time.monotonic() + REST
+        self._locked_until = time.monotonic() + LOCK_RETRY_DELAY
         return None
 
-    def _in_one(self, statements: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
+    def _in_transaction(self, statements: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
         """Run statements in one transaction; how many rows they changed."""
         self._database.execute("BEGIN IMMEDIATE")
         try:
-            changed = sum(self._database.execute(statement, values).rowcount for statement, values in statements)
+            row_count = sum(self._database.execute(statement, values).rowcount for statement, values in statements)
             self._database.execute("COMMIT")
         except BaseException:
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
             raise
-        return changed
+        return row_count
 
     def _write(self, statement: str, values: Mapping[str, Any] | None = None) -> int:
         """Run a statement as soon as no other process has the store locked; how many rows it changed."""
@@ -304,9 +303,9 @@ def _lease() -> dict[str, float]:
 
 
 def _is_dead(owner: str) -> bool:
-    """Whether the process that made a claim is known to be gone."""
-    host, _, rest = owner.partition(" ")
-    number = rest.partition(" ")[0]
+    """Return whether the process that took a lease is known to be gone."""
+    host, _, process = owner.partition(" ")
+    number = process.partition(" ")[0]
     if os.name != "posix" or host != socket.gethostname() or not number.isdecimal():
         return False
     try:

@@ -1,16 +1,19 @@
-"""The file that replies are kept in: private to the user, and never somebody else's."""
+"""The file that replies are kept in, private to the user, and files beside it for those that come while it is locked."""
 
 from __future__ import annotations
 
+import glob
 import hashlib
+import json
 import os
+import secrets
 import sqlite3
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tqdm import tqdm
 
@@ -20,7 +23,7 @@ from vieval_plugin.text.untrusted import real
 SCHEMA = 3
 TURN = 1.0  # seconds that SQLite waits for another process's turn, and with it all of this process
 PATIENCE = 60.0  # seconds to wait for it where nothing else can be done
-_SILENT = 3.0
+_SILENT_WAIT = 3.0
 _MAGIC, _WAL = b"SQLite format 3\0", 2
 _TABLES = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -49,17 +52,17 @@ def connect(path: Path) -> sqlite3.Connection:
 
 def in_turn(path: Path, act: Callable[[], _Result]) -> _Result:
     """The result of `act`, tried until no other process has the store locked; VievalError if that does not happen."""
-    begun, announced = time.monotonic(), False
+    started, announced = time.monotonic(), False
     while True:
         try:
             return act()
         except sqlite3.OperationalError as error:
             if not is_locked(error):
                 raise
-        waited = time.monotonic() - begun
+        waited = time.monotonic() - started
         if waited > PATIENCE:
             raise VievalError(f"{locked(path)} and stays so; end that process, or set store.path elsewhere")
-        if not announced and waited > _SILENT:
+        if not announced and waited > _SILENT_WAIT:
             announced = True
             tqdm.write(f"vieval: {locked(path)}; waiting for it, {PATIENCE:g} s at most", file=sys.stderr)
         time.sleep(0.02)
@@ -71,7 +74,7 @@ def locked(path: Path) -> str:
 
 
 def is_locked(error: sqlite3.Error) -> bool:
-    """Whether an error says that another process has its turn."""
+    """Return whether an error says that another process has its turn."""
     return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
 
 
@@ -94,7 +97,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def checksum(key: str | bytes, model: str | bytes, reply: str | bytes) -> str:
-    """What stands beside a reply to tell whether it is still what was stored."""
+    """A checksum that stands beside a reply to tell whether it is still what was stored."""
     parts = [part.encode("utf-8", "replace") if isinstance(part, str) else part for part in (key, model, reply)]
     return hashlib.blake2b(b"\n".join(parts), digest_size=8).hexdigest()
 
@@ -116,14 +119,14 @@ def _refuse_others(path: Path) -> None:
     if not head.startswith(_MAGIC):
         raise _unusable(path, "it is a file of something else")
     # in WAL mode to read would make files beside it, unless they are there or it is said that nobody writes
-    idle = head[18] == _WAL and not path.with_name(f"{path.name}-wal").exists()
-    address = f"{path.as_uri()}?mode=ro{'&immutable=1' if idle else ''}"
+    no_writer = head[18] == _WAL and not path.with_name(f"{path.name}-wal").exists()
+    address = f"{path.as_uri()}?mode=ro{'&immutable=1' if no_writer else ''}"
     with closing(sqlite3.connect(address, uri=True, timeout=TURN)) as database:
         _has_tables(database, path)
 
 
 def _has_tables(database: sqlite3.Connection, path: Path) -> bool:
-    """Whether a database is a store of this version, or nothing yet; VievalError for any other."""
+    """Return whether a database is a store of this version, or nothing yet; VievalError for any other."""
     names = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")}
     if not names:
         return False
@@ -153,3 +156,57 @@ def _make(database: sqlite3.Connection, path: Path) -> None:
     except BaseException:
         database.execute("ROLLBACK")
         raise
+
+
+_COLUMNS = {"key": str, "model": str, "reply": str, "stored": float, "checksum": str, "run": int}
+
+
+class Spool:
+    """Replies by key that came while another process had the store locked, as lines of a file beside it.
+
+    A process that is killed leaves them to the next.
+    """
+
+    def __init__(self, store: Path) -> None:
+        self.path = store.with_name(f"{store.name}.spool-{os.getpid()}-{secrets.token_hex(4)}")
+        self.rows: dict[str, Mapping[str, Any]] = {}
+        self._files = {self.path}
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Keep a row, in the file before this returns; OSError where it cannot be written."""
+        with open(os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
+            file.write(f"\n{json.dumps(row)}")  # on a line of its own even after half a line
+        self.rows[row["key"]] = row
+
+    def take(self, path: Path) -> None:
+        """Take over what another process left."""
+        self._files.add(path)
+        for row in _rows(path):
+            self.rows.setdefault(row["key"], row)
+
+    def clear(self) -> None:
+        """Remove what is in the store now."""
+        self.rows.clear()
+        for path in self._files:
+            with suppress(OSError):
+                path.unlink()
+        self._files = {self.path}
+
+
+def left_behind(store: Path) -> list[Path]:
+    """The files that other processes left beside a store."""
+    return sorted(store.parent.glob(f"{glob.escape(store.name)}.spool-*"))
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The rows of a file; half a row and one that was changed are passed over."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return
+    for line in lines:
+        with suppress(ValueError, RecursionError):
+            row = json.loads(line)
+            is_row = isinstance(row, dict) and {name: type(value) for name, value in row.items()} == _COLUMNS
+            if is_row and row["checksum"] == checksum(row["key"], row["model"], row["reply"]):
+                yield row

@@ -1,4 +1,4 @@
-"""Images as a server takes them: the file's own pixels where it can, encoded anew where it must, in bounded memory.
+"""Images and request bodies as a server takes them: a file's own pixels where it can, encoded anew where it must.
 
 Every image is decoded whole before it is sent. What a file says beside its picture (place, time, comments) never leaves
 this machine.
@@ -56,29 +56,29 @@ class ImageEncoder:
     def __init__(self, max_pixels: int | None = None, memory: int = 48 << 20) -> None:
         self._max_pixels, self._memory = max_pixels, memory
         self._under_way: dict[Image, asyncio.Task[Encoded]] = {}
-        self._kept: OrderedDict[Image, Encoded] = OrderedDict()
-        self._held = 0
+        self._recent: OrderedDict[Image, Encoded] = OrderedDict()
+        self._recent_bytes = 0
 
     async def encode(self, image: Image) -> Encoded:
         """The encoded image; VievalError if it cannot be read."""
-        if image in self._kept:
-            self._kept.move_to_end(image)
-            return self._kept[image]
+        if image in self._recent:
+            self._recent.move_to_end(image)
+            return self._recent[image]
         task = self._under_way.get(image)
         if task is None:
             task = asyncio.ensure_future(asyncio.to_thread(encode, image, self._max_pixels))
             self._under_way[image] = task
-            task.add_done_callback(lambda done: self._ended(image, done))
+            task.add_done_callback(lambda finished_task: self._finish(image, finished_task))
         return await asyncio.shield(task)
 
-    def _ended(self, image: Image, done: asyncio.Task[Encoded]) -> None:
+    def _finish(self, image: Image, finished_task: asyncio.Task[Encoded]) -> None:
         del self._under_way[image]
-        if done.cancelled() or done.exception():
+        if finished_task.cancelled() or finished_task.exception():
             return
-        self._kept[image] = done.result()
-        self._held += len(done.result().url)
-        while self._held > self._memory and len(self._kept) > 1:
-            self._held -= len(self._kept.popitem(last=False)[1].url)
+        self._recent[image] = finished_task.result()
+        self._recent_bytes += len(finished_task.result().url)
+        while self._recent_bytes > self._memory and len(self._recent) > 1:
+            self._recent_bytes -= len(self._recent.popitem(last=False)[1].url)
 
 
 _one_at_a_time = threading.Lock()
@@ -89,14 +89,14 @@ def encode(image: Image, max_pixels: int | None = None) -> Encoded:
     data = read_bytes(image)  # once: what is sent must be what was decoded
     media = next((kind for start, kind in _SIGNATURES.items() if data.startswith(start)), None)
     too_large = max_pixels is not None and math.prod(size(image, data, MOST_TO_SHRINK)) > max_pixels
-    sent = None if media is None or too_large or examine(image, data).turned else without_metadata(data)
-    if sent is not None:
-        return _encoded(sent, media)
+    file_bytes = None if media is None or too_large or examine(image, data).turned else without_metadata(data)
+    if file_bytes is not None:
+        return _encoded(file_bytes, media)
     pixels = math.prod(size(image, data, MOST_TO_SHRINK if too_large else MAX_PIXELS))
     with _one_at_a_time if pixels > MAX_PIXELS else nullcontext():  # each may take a gigabyte
         picture, turned = upright(image, data, MOST_TO_SHRINK if too_large else MAX_PIXELS)
-        sent = _as_png(picture, max_pixels if too_large else None, colour_chunks(data))
-    return _encoded(sent, "image/png", ((TURNED,) if turned else ()) + ((SHRUNK,) if too_large else ()))
+        file_bytes = _as_png(picture, max_pixels if too_large else None, colour_chunks(data))
+    return _encoded(file_bytes, "image/png", ((TURNED,) if turned else ()) + ((SHRUNK,) if too_large else ()))
 
 
 def _encoded(data: bytes, media: str | None, notes: tuple[str, ...] = ()) -> Encoded:
@@ -124,8 +124,8 @@ def as_json(body: Mapping[str, Any]) -> bytes:
         urls.append(value.url)
         return _MARK
 
-    first, *rest = json.dumps(body, default=mark).split(_MARK)
-    return "".join([first, *chain.from_iterable(zip(urls, rest, strict=True))]).encode()
+    first, *pieces = json.dumps(body, default=mark).split(_MARK)
+    return "".join([first, *chain.from_iterable(zip(urls, pieces, strict=True))]).encode()
 
 
 def _as_png(picture: PIL.Image.Image, max_pixels: int | None, colours: bytes) -> bytes:
@@ -135,5 +135,34 @@ def _as_png(picture: PIL.Image.Image, max_pixels: int | None, colours: bytes) ->
         picture = picture.resize((width, height))
     file = io.BytesIO()
     picture.save(file, "PNG", compress_level=3)
-    made = file.getvalue()
-    return made[:_HEADER] + colours + made[_HEADER:]
+    png = file.getvalue()
+    return png[:_HEADER] + colours + png[_HEADER:]
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a form."""
+
+    name: str
+    content: bytes
+    kind: str = "image/png"
+
+
+class FormBody(dict[str, Any]):
+    """A body that is sent as `multipart/form-data`: texts, numbers, and lists of `File`."""
+
+
+def encoded(body: Mapping[str, Any]) -> tuple[Any, dict[str, str]]:
+    """The payload of a body, made anew for each try, and its headers."""
+    if not isinstance(body, FormBody):
+        return as_json(dict(body)), {"Content-Type": "application/json"}
+    import aiohttp
+
+    form = aiohttp.FormData(quote_fields=False)
+    for name, value in body.items():
+        for field_value in value if isinstance(value, list) else [value]:
+            if isinstance(field_value, File):
+                form.add_field(name, field_value.content, filename=field_value.name, content_type=field_value.kind)
+            else:
+                form.add_field(name, str(field_value))
+    return form, {}

@@ -1,7 +1,7 @@
-"""Image files less all that does not belong to the picture: where and when it was taken, by whom, what was said of it.
+"""Metadata removal: image files less where and when a picture was taken, by whom, and what was said of it.
 
-Nothing is decoded: parts of a file are copied or left out. What decides colours stays (profile, gamma, transparency), as
-does all that is needed to read the pixels.
+Nothing is decoded: parts of a file are copied or left out. What decides colours stays (profile, gamma, transparency),
+as does all that is needed to read the pixels.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def without_metadata(data: bytes) -> bytes | None:
 
 
 def colour_chunks(data: bytes) -> bytes:
-    """What a PNG file says of its colours that holds for any pixels in them, empty for other files."""
+    """The chunks of a PNG file on its colours that hold for any pixels in them, empty for other files."""
     try:
         parts = list(_png(data)) if data.startswith(_PNG) else []
     except ValueError:
@@ -70,12 +70,12 @@ def _jpeg(data: bytes) -> Iterator[bytes]:
         yield _segment(marker, data[at:end])
         at = end
         if marker == _SCAN:
-            found = _MARKER.search(data, at)
-            yield data[at : found.start() if found else len(data)]
-            if found is None:
+            next_marker = _MARKER.search(data, at)
+            yield data[at : next_marker.start() if next_marker else len(data)]
+            if next_marker is None:
                 yield _END_OF_IMAGE
                 return
-            at = found.start()
+            at = next_marker.start()
 
 
 def _segment(marker: int, segment: bytes) -> bytes:

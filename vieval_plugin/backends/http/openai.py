@@ -6,19 +6,23 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from types import TracebackType
 from typing import Any
 
-from vieval_plugin.backends.cache.leases import Claims
+from vieval_plugin.backends.cache.leases import Leases
 from vieval_plugin.backends.cache.store import Store, key_of, question
-from vieval_plugin.backends.http.exact_probabilities import TokenIds, closed
 from vieval_plugin.backends.http.image_encoding import Encoded, ImageEncoder, noted
-from vieval_plugin.backends.http.response_parsing import ended, first_token, reply_of, text_of, tokens_of, unusable
-from vieval_plugin.backends.http.responses import Refused
-from vieval_plugin.backends.http.schemas import response_format, without_lengths
+from vieval_plugin.backends.http.responses import (
+    Refused,
+    finish_reason,
+    first_token,
+    reply_of,
+    text_of,
+    tokens_of,
+    unusable,
+)
 from vieval_plugin.backends.http.server import CHAT, Server, ServerOptions, Usage
-from vieval_plugin.backends.local.prefixes import beginnings
 from vieval_plugin.backends.reply_checks import Answer, checked, final, probabilities
+from vieval_plugin.backends.token_probabilities import TokenIds, narrowed_bounds, prefix_probabilities
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Reply, Status
 from vieval_plugin.text.redaction import redacted
@@ -37,7 +41,7 @@ _SCHEMA_REFUSED = ("HTTP 400", "HTTP 422")
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a model samples; `extra` goes into the request as it is."""
+    """Sampling options of a model; `extra` goes into the request as it is."""
 
     temperature: float = 0.0
     max_tokens: int | None = None
@@ -61,9 +65,9 @@ class OpenAIBackend:
         self.model, self.sampling, self.usage = model, sampling, usage
         self._server = Server(server, usage, seed)
         self._store = store
-        self._claims = Claims(store, server.longest_question) if store else None
+        self._leases = Leases(store, server.longest_question) if store else None
         self._images = ImageEncoder(max_pixels)
-        self._asked: dict[str, asyncio.Task[Reply]] = {}
+        self._in_flight: dict[str, asyncio.Task[Reply]] = {}
         self._schemas: asyncio.Task[bool] | None = None
         self._refused_schemas: list[Mapping[str, Any]] = []
         self._refused_repetition = False
@@ -75,18 +79,16 @@ class OpenAIBackend:
         await self._server.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         # a run that was ended must leave nothing behind that asks and stores on
-        under_way = [*self._asked.values(), *([self._schemas] if self._schemas else [])]
+        under_way = [*self._in_flight.values(), *([self._schemas] if self._schemas else [])]
         for task in under_way:
             task.cancel()
         await asyncio.gather(*under_way, return_exceptions=True)
         await self._ids.close()
-        await self._server.__aexit__(kind, error, trace)
-        if self._claims:
-            await self._claims.close()
+        await self._server.__aexit__()
+        if self._leases:
+            await self._leases.close()
 
     async def answer(self, ask: Chat | Likelihood, repeat: int = 0) -> Reply:
         """The reply to a `Chat` or `Likelihood`; a failed call is a `Failure`, a server down for good a VievalError.
@@ -98,7 +100,8 @@ class OpenAIBackend:
         except VievalError as error:
             return self._failed(Failure(Status.TOOL_ERROR, str(error)), "unreadable image")
         return noted(
-            await self._kept_or_asked(ask, images, repeat), (note for one in images.values() for note in one.notes)
+            await self._stored_or_asked(ask, images, repeat),
+            (note for encoded in images.values() for note in encoded.notes),
         )
 
     async def look_up(self, ask: Chat | Likelihood) -> tuple[str, Answer | None] | None:
@@ -113,19 +116,19 @@ class OpenAIBackend:
         key = self._key(ask, images, 0)
         return key, self._store.get(key) if self._store else None
 
-    async def _kept_or_asked(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> Reply:
+    async def _stored_or_asked(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> Reply:
         key = self._key(ask, images, repeat)
-        if key not in self._asked:
+        if key not in self._in_flight:
             if self._store and (stored := self._store.get(key)) is not None:
                 return self._cached(stored)
-            self._asked[key] = asyncio.ensure_future(self._ask(ask, images, key))
-            self._asked[key].add_done_callback(lambda done: self._ended(key, done))
-        return await asyncio.shield(self._asked[key])
+            self._in_flight[key] = asyncio.ensure_future(self._ask(ask, images, key))
+            self._in_flight[key].add_done_callback(lambda finished_task: self._forget_task(key, finished_task))
+        return await asyncio.shield(self._in_flight[key])
 
-    def _ended(self, key: str, done: asyncio.Task[Reply]) -> None:
-        self._asked.pop(key, None)
-        if not done.cancelled():
-            done.exception()  # whoever waited may have been cancelled first, and an error nobody looked at is printed
+    def _forget_task(self, key: str, finished_task: asyncio.Task[Reply]) -> None:
+        self._in_flight.pop(key, None)
+        if not finished_task.cancelled():
+            finished_task.exception()  # whoever waited may have been cancelled first, and an error nobody looked at is printed
 
     def _cached(self, stored: Answer) -> Answer:
         self.usage.cached += 1
@@ -133,18 +136,18 @@ class OpenAIBackend:
 
     async def _ask(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], key: str) -> Reply:
         """The reply to a question that is not in the store; one that another process is asking is waited for."""
-        if self._store is None or self._claims is None:
+        if self._store is None or self._leases is None:
             return await self._reply(ask, images)
-        kept = False
+        is_stored = False
         try:
-            if kept := (stored := await self._claims.reply_or_turn(key)) is not None:
+            if is_stored := (stored := await self._leases.reply_or_turn(key)) is not None:
                 return self._cached(stored)
             reply = await self._reply(ask, images)
             if final(reply):
-                reply, kept = self._store.put(key, self.model, reply), True
+                reply, is_stored = self._store.put(key, self.model, reply), True
             return reply
         finally:
-            self._claims.done(key, kept)
+            self._leases.finish(key, is_stored)
 
     async def _reply(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded]) -> Reply:
         """A reply without keys and with possible numbers only."""
@@ -168,8 +171,8 @@ class OpenAIBackend:
         body = self._body(ask.messages, self._tokens(ask), images)
         schema = ask.schema if self._lengths or ask.schema is None else without_lengths(ask.schema)
         if schema is None or schema in self._refused_schemas or not await self.takes_schemas():
-            return self._counted(await self._free_text(body, ask.stop_repeating))
-        return self._counted(await self._with_schema(body, schema))
+            return self._count_tokens(await self._free_text(body, ask.stop_repeating))
+        return self._count_tokens(await self._with_schema(body, schema))
 
     async def _with_schema(self, body: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
         """Post a chat whose answer a schema bounds; servers differ in the keywords they enforce.
@@ -209,7 +212,7 @@ class OpenAIBackend:
             reason = f"a server cannot tell {ask.definition}; use the transformers backend (vieval_transformers)"
             return Failure(Status.API_ERROR, reason)
         body = self._body(ask.messages, self._tokens(ask), images) | {"logprobs": True, "top_logprobs": _LISTED}
-        answer = self._counted(await self._post(body))
+        answer = self._count_tokens(await self._post(body))
         try:
             listed = first_token(answer)
         except ValueError as error:
@@ -217,24 +220,24 @@ class OpenAIBackend:
         if not listed:
             return Failure(Status.API_ERROR, "the server sent no log-probabilities")
         if ask.definition == "beginning":
-            return await beginnings(answer, listed, ask.continuations, self._ids, body, self._server.post)
+            return await prefix_probabilities(answer, listed, ask.continuations, self._ids, body, self._server.post)
         bounds = probabilities(listed, ask.continuations)
         if isinstance(bounds, Failure):
             return bounds
-        return await closed(bounds, ask.continuations, self._ids, body, self._server.post)
+        return await narrowed_bounds(bounds, ask.continuations, self._ids, body, self._server.post)
 
-    def _counted(self, answer: dict[str, Any]) -> dict[str, Any]:
-        given, made = tokens_of(answer)
-        self.usage.input_tokens += given or 0
-        self.usage.output_tokens += made or 0
+    def _count_tokens(self, answer: dict[str, Any]) -> dict[str, Any]:
+        input_tokens, output_tokens = tokens_of(answer)
+        self.usage.input_tokens += input_tokens or 0
+        self.usage.output_tokens += output_tokens or 0
         return answer
 
     async def _post(self, body: dict[str, Any]) -> dict[str, Any]:
         """Post a chat; models that want the token limit by its newer name get it from then on."""
         limit = {self._limit: body["max_tokens"]}
-        rest = {k: v for k, v in body.items() if k != "max_tokens"}
+        other_fields = {k: v for k, v in body.items() if k != "max_tokens"}
         try:
-            return await self._server.post(CHAT, rest | limit, unusable)
+            return await self._server.post(CHAT, other_fields | limit, unusable)
         except Refused as refused:
             if refused.code != 400 or "max_completion_tokens" not in refused.reason or "max_tokens" not in limit:
                 raise
@@ -260,7 +263,7 @@ class OpenAIBackend:
         return key_of({**fixed, **question(ask, lambda image: images[image].digest)})
 
     async def takes_schemas(self) -> bool:
-        """Whether the server enforces JSON schemas: probed once, then remembered in the store."""
+        """Return whether the server enforces JSON schemas: probed once, then remembered in the store."""
         if self._schemas is None:
             self._schemas = asyncio.ensure_future(self._probe_schemas())
         return await asyncio.shield(self._schemas)
@@ -275,12 +278,13 @@ class OpenAIBackend:
         except Refused as refused:
             if refused.kind not in _SCHEMA_REFUSED:  # a fault says nothing about schemas: find out again next time
                 return False
-            enforced, told = False, True
+            enforced, is_conclusive = False, True
         else:
             text = text_of(answer)
             enforced = _is_probe(text)
-            told = enforced or (ended(answer) == "stop" and bool(text.strip()))  # nor does an answer that was cut
-        if self._store and told:
+            # nor does an answer that was cut
+            is_conclusive = enforced or (finish_reason(answer) == "stop" and bool(text.strip()))
+        if self._store and is_conclusive:
             self._store.remember(name, "enforced" if enforced else "not enforced")
         return enforced
 
@@ -301,3 +305,19 @@ def _content(message: Message, images: Mapping[Image, Encoded]) -> str | list[di
         else {"type": "text", "text": part}
         for part in message.parts
     ]
+
+
+def without_lengths(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema less the bounds on the lengths of texts, which not every API takes."""
+    return {name: _loose(value) for name, value in schema.items() if name not in ("minLength", "maxLength")}
+
+
+def _loose(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return without_lengths(value)
+    return [_loose(member) for member in value] if isinstance(value, (list, tuple)) else value
+
+
+def response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema as a field of a request."""
+    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}

@@ -1,4 +1,4 @@
-"""When a server is asked again: how long a request waits, how long an address rests, when a request has had its tries.
+"""Retry timing: how long a request waits, how long an address rests, when a request has had its tries.
 
 No clock runs here and nothing is sent: times come in as arguments.
 """
@@ -19,16 +19,16 @@ DENIED_IN_A_ROW = 20
 
 @dataclass(eq=False)
 class Attempts:
-    """What one request has been through.
+    """The tries of a request so far.
 
-    `made` are all its tries, `tries` those that count: a reply "too many requests" is half a one, and none where most
+    `sends` are all its tries, `tries` those that count: a reply "too many requests" is half a one, and none where most
     requests get it. They begin anew when the server is found to be away. `vain` counts how often the server was found
     to be well and the request failed all the same, `returns` how often the server answered something between two
     absences.
     """
 
     retries: int
-    made: int = 0
+    sends: int = 0
     tries: float = 0.0
     vain: int = 0
     returns: int = 0
@@ -40,7 +40,7 @@ class Attempts:
 
     def failed(self, limited: bool, with_most: bool) -> None:
         """Note a try that failed: whether by "too many requests", and whether most requests were told to wait."""
-        self.made += 1
+        self.sends += 1
         if not limited:
             self.tries += 1.0
         elif not with_most:
@@ -65,21 +65,21 @@ class Attempts:
         longest = min(BACKOFF * 2.0 ** min(max(self.tries - 1, 0), 30), LONGEST_BACKOFF)
         return float(longest * (0.5 + jitter.random()))
 
-    def asked_wait(self, asked: float, jitter: random.Random) -> float:
+    def asked_wait(self, seconds: float, jitter: random.Random) -> float:
         """Seconds to wait where the server named some and yet answers most others.
 
         It is believed more with each try, and never so much less that it would be hammered.
         """
         shortest = min(SHORTEST_REST, BACKOFF) * (0.5 + jitter.random())
-        return max(shortest, min(asked, self.backoff(jitter)))
+        return max(shortest, min(seconds, self.backoff(jitter)))
 
 
 @dataclass(eq=False)
 class Address:
-    """One address: how it is, and what became of the last requests that were sent to it.
+    """An address of a server: how it is, and what became of the last requests that were sent to it.
 
-    `resting_until`: it asked most requests to wait; `suspect_until`: others are tried first because it failed;
-    `rests`: how often it rested since it answered anything; `answered`: whether it ever has; `denied`: refusals in a row
+    `resting_until`: it asked most requests to wait; `suspect_until`: others are tried first because it failed; `rests`:
+    how often it rested since it answered anything; `has_answered`: whether it ever has; `denied`: refusals in a row
     that say nothing of the request, such as of a key.
     """
 
@@ -88,29 +88,29 @@ class Address:
     resting_until: float = 0.0
     suspect_until: float = 0.0
     rests: int = 0
-    answered: bool = False
+    has_answered: bool = False
     denied: int = 0
     _told_to_wait: OrderedDict[Attempts, bool] = field(default_factory=OrderedDict)
 
     def doubtful(self, now: float) -> bool:
-        """Whether others go first: it failed just now, or failed last and a request is finding out how it is."""
+        """Return whether others go first: it failed just now, or failed last and a request is finding out how it is."""
         return self.suspect_until > now or (self.suspect_until > 0 and self.in_flight > 0)
 
-    def sent(self, request: Attempts) -> None:
+    def note_sent(self, request: Attempts) -> None:
         """Note that a request goes there; of the last few it is remembered whether they were told to wait."""
         self._told_to_wait.pop(request, None)
         self._told_to_wait[request] = False
         if len(self._told_to_wait) > REMEMBERED:
             self._told_to_wait.popitem(last=False)
 
-    def heard(self) -> None:
+    def note_answer(self) -> None:
         """Note an answer."""
-        self.suspect_until, self.rests, self.denied, self.answered = 0.0, 0, 0, True
+        self.suspect_until, self.rests, self.denied, self.has_answered = 0.0, 0, 0, True
 
     def denies(self) -> bool:
         """Note a refusal that need not be about the request; whether it is about them all."""
         self.denied += 1
-        return not self.answered or self.denied >= DENIED_IN_A_ROW
+        return not self.has_answered or self.denied >= DENIED_IN_A_ROW
 
     def asks_most_to_wait(self, request: Attempts) -> bool:
         """Note that a request was told to wait; whether most of the last ones were.
@@ -121,7 +121,7 @@ class Address:
             self._told_to_wait[request] = True
         return sum(self._told_to_wait.values()) >= MOST * len(self._told_to_wait)
 
-    def rest(self, asked: float, now: float, jitter: random.Random) -> None:
+    def start_rest(self, seconds: float, now: float, jitter: random.Random) -> None:
         """Leave the address alone for as long as it asks; it is believed more with each rest in a row.
 
         One that asks for no time, or none to speak of, is left alone for longer each time too. Replies to what was sent
@@ -129,8 +129,8 @@ class Address:
         """
         if self.resting_until > now:
             return
-        wait = min(asked, FIRST_REST * 2.0 ** min(self.rests, 10))
-        if asked < SHORTEST_REST:  # the first are short: what was let through may still be at work
+        wait = min(seconds, FIRST_REST * 2.0 ** min(self.rests, 10))
+        if seconds < SHORTEST_REST:  # the first are short: what was let through may still be at work
             wait = SHORTEST_REST * 2.0 ** min(max(self.rests - 2, 0), 10) * (0.75 + 0.5 * jitter.random())
         self.resting_until = now + min(wait, LONGEST_REST)
         self.rests += 1

@@ -1,4 +1,4 @@
-"""What a response of an OpenAI-compatible server means for a request: an answer, another try, or a refusal."""
+"""Responses of an OpenAI-compatible server: an answer and what it says, another try, or a refusal."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from vieval_plugin.judges.protocol import Status
+import numpy as np
+
+from vieval_plugin.backends.reply_checks import log_probability
+from vieval_plugin.judges.protocol import Failure, Reply, Status, Text
 from vieval_plugin.text.redaction import redacted
-from vieval_plugin.text.retry_after import asked_wait
-from vieval_plugin.text.untrusted import address_of
+from vieval_plugin.text.untrusted import address_of, asked_wait
 
 _FILTERED = ("content_filter", "content_policy", "content management policy", "responsible_ai", "safety system")
 _TOO_LONG = ("context length", "maximum context", "too long")
@@ -51,34 +53,38 @@ def answer_of(body: bytes | bytearray) -> dict[str, Any]:
 
 
 def failure_of(code: int, body: bytes | bytearray, headers: Mapping[str, str], url: str) -> Again | Refused:
-    """What a response that is not 200 means; `url` is the base address that was called."""
-    said, shown = redacted(_said(body))[:300], redacted(url)
+    """The exception for a response that is not 200; `url` is the base address that was called."""
+    message, server = redacted(_error_message(body))[:300], redacted(url)
     if 300 <= code < 400:
         where = _target(url, headers.get("Location", ""))
         remedy = "redirects are not followed: base_url should be the final address"
         reason = f"a redirect to {where}, which is not followed" if where else "a redirect, which is not followed"
-        return Denied(code, reason, f"{shown} answers with HTTP {code} ({reason}); {remedy}")
+        return Denied(code, reason, f"{server} answers with HTTP {code} ({reason}); {remedy}")
     if code in (401, 403):
         remedy = "set the environment variable that holds it"
-        return Denied(code, said or "refused", f"{shown} refuses the key (HTTP {code}); {remedy}")
+        return Denied(code, message or "refused", f"{server} refuses the key (HTTP {code}); {remedy}")
     if code == 404:
         remedy = "check the name, and that the address ends in /v1"
-        return Denied(code, said or "not found", f"{shown} knows no such model or address (HTTP 404: {said}); {remedy}")
-    if code == 402 or (code == 429 and "insufficient_quota" in said):
         return Denied(
-            code, said or "no credit", f"{shown}: the account of this key has no credit left (HTTP {code}: {said})"
+            code, message or "not found", f"{server} knows no such model or address (HTTP 404: {message}); {remedy}"
+        )
+    if code == 402 or (code == 429 and "insufficient_quota" in message):
+        return Denied(
+            code,
+            message or "no credit",
+            f"{server}: the account of this key has no credit left (HTTP {code}: {message})",
         )
     wait = asked_wait(headers.get("Retry-After"))
     if code == 429:
         return Again("rate limit", "too many requests (HTTP 429)", wait, limited=True)
     if code >= 500 or code == 408:
         return Again("server error", f"HTTP {code}", wait)
-    lowered = said.lower()
+    lowered = message.lower()
     if any(sign in lowered for sign in _FILTERED):
-        return Refused(Status.REFUSAL, "content filter", f"the server's content filter declined: {said}", code)
+        return Refused(Status.REFUSAL, "content filter", f"the server's content filter declined: {message}", code)
     if code == 413 or any(sign in lowered for sign in _TOO_LONG):
-        return Refused(Status.API_ERROR, "too long", f"too long for the server: {said}", code)
-    return Refused(Status.API_ERROR, f"HTTP {code}", f"HTTP {code}: {said}", code)
+        return Refused(Status.API_ERROR, "too long", f"too long for the server: {message}", code)
+    return Refused(Status.API_ERROR, f"HTTP {code}", f"HTTP {code}: {message}", code)
 
 
 def _parsed(body: bytes | bytearray) -> Any:
@@ -88,20 +94,97 @@ def _parsed(body: bytes | bytearray) -> Any:
         return None
 
 
-def _said(body: bytes | bytearray) -> str:
+def _error_message(body: bytes | bytearray) -> str:
     """The error's own words and code, in one line."""
     document = _parsed(body)
     error = document.get("error", document) if isinstance(document, dict) else document
     if isinstance(error, dict):
-        told = [error.get(name) for name in ("message", "code", "type")]
-        text = " ".join(str(one)[:4000] for one in told if one and isinstance(one, (str, int)))
+        fields = [error.get(name) for name in ("message", "code", "type")]
+        text = " ".join(str(field)[:4000] for field in fields if field and isinstance(field, (str, int)))
     else:
         text = error if isinstance(error, str) else body[:4000].decode(errors="replace")
     return " ".join(text[:12000].split())
 
 
 def _target(url: str, location: str) -> str:
-    """Where a redirect leads, less what may be a secret: user, query and fragment."""
+    """The target of a redirect, less what may be a secret: user, query and fragment."""
     target = address_of(location, f"{url}/") if location else None
     place = f"{target.scheme}://{target.server}{target.path}" if target else ""
     return redacted(place)[:200] if place.isprintable() else ""
+
+
+CUT = {"stop": False, "length": True}
+"""Return whether a token limit ended an answer, by what servers call its end."""
+_ANSWERING = ("text", "output_text")
+_MOST_TOKENS = 2**53  # a number of tokens beyond is none
+
+
+def unusable(answer: Mapping[str, Any]) -> str | None:
+    """The fault of an answer that has no message to read, else None; one that was cut before its first word is empty."""
+    choices = answer.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        return "an answer without choices"
+    message, end = choices[0].get("message"), choices[0].get("finish_reason")
+    if not isinstance(message, dict):
+        return "a choice without a message"
+    content, refusal = message.get("content"), message.get("refusal")
+    if not isinstance(content, (str, list, type(None))) or not isinstance(refusal, (str, type(None))):
+        return "a message whose content is no text"
+    if content is None and not refusal and end not in ("length", "content_filter"):
+        return "a message without content"
+    return None
+
+
+def reply_of(answer: Mapping[str, Any]) -> Reply:
+    """The text of a usable answer, or the refusal that it is."""
+    message = answer["choices"][0]["message"]
+    if message.get("refusal") and not message.get("content"):
+        return Failure(Status.REFUSAL, str(message["refusal"]).encode("utf-8", "replace").decode())
+    if finish_reason(answer) == "content_filter" and not message.get("content"):
+        return Failure(Status.REFUSAL, "the server's content filter cut the answer")
+    return Text(text_of(answer), *tokens_of(answer), CUT.get(str(finish_reason(answer))))
+
+
+def text_of(answer: Mapping[str, Any]) -> str:
+    """The text of an answer; some servers send it in parts, of which those of another type (`thinking`) are no answer.
+
+    Halves of a character cannot be kept in files.
+    """
+    content = answer["choices"][0]["message"].get("content") or ""
+    if isinstance(content, list):
+        parts = [part for part in content if isinstance(part, dict) and part.get("type", "text") in _ANSWERING]
+        texts = [part.get("text") for part in parts]
+        content = "".join(text for text in texts if isinstance(text, str))
+    return str(content).encode("utf-8", "replace").decode()
+
+
+def finish_reason(answer: Mapping[str, Any]) -> Any:
+    """The reason why an answer ends where it does: `stop` for a complete one, `length` where its token limit cut it."""
+    return answer["choices"][0].get("finish_reason")
+
+
+def tokens_of(answer: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Tokens in and out, as far as the server tells."""
+    usage = answer.get("usage")
+    counts = [usage.get(k) if isinstance(usage, dict) else None for k in ("prompt_tokens", "completion_tokens")]
+    input_tokens, output_tokens = (n if type(n) is int and 0 <= n < _MOST_TOKENS else None for n in counts)
+    return input_tokens, output_tokens
+
+
+def first_token(answer: Mapping[str, Any]) -> dict[str, float]:
+    """Log-probabilities of the likeliest first tokens by their text, none if there are none; of two alike the sum.
+
+    ValueError for a value that is no log-probability.
+    """
+    try:
+        listed = answer["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
+        pairs = [(entry["token"], entry["logprob"]) for entry in listed]
+    except (KeyError, IndexError, TypeError):
+        return {}
+    summed: dict[str, float] = {}
+    for token, number in pairs:
+        value = log_probability(number)
+        if not isinstance(token, str):
+            raise ValueError("a token that is no text")
+        summed[token] = min(float(np.logaddexp(summed[token], value)), 0.0) if token in summed else value
+    return summed

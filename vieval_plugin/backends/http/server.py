@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tqdm import tqdm
 
-from vieval_plugin.backends.http.connections import connector
+from vieval_plugin.backends.http.image_encoding import encoded
 from vieval_plugin.backends.http.pacing import AVOIDED, Address, Attempts
-from vieval_plugin.backends.http.request_bodies import encoded
 from vieval_plugin.backends.http.responses import Again, Denied, Refused, answer_of, failure_of
 from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
@@ -25,6 +24,27 @@ from vieval_plugin.text.untrusted import address_of
 
 if TYPE_CHECKING:
     import aiohttp
+
+
+def connector() -> Any:
+    """A connector of aiohttp without a limit of its own.
+
+    aiohttp hands a connection out again although something came in on it meanwhile, and takes that for the answer to
+    the next request. A reply that comes later still, when the next request is under way, cannot be told from its answer
+    in HTTP/1.1.
+    """
+    import aiohttp
+
+    class Connector(aiohttp.TCPConnector):
+        async def connect(self, req: Any, traces: Any, timeout: Any) -> aiohttp.connector.Connection:
+            while True:
+                connection = await super().connect(req, traces, timeout)
+                if connection.protocol is None or not connection.protocol.should_close:
+                    return connection
+                connection.close()
+
+    return Connector(limit=0, ttl_dns_cache=300)
+
 
 Check: TypeAlias = Callable[[dict[str, Any]], str | None]  # what makes an answer unusable, None if nothing does
 
@@ -36,7 +56,7 @@ _NO_FILE = "a file cannot be had"
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """Where and how to call.
+    """Addresses of servers, and how to call them.
 
     `urls` are base addresses that end in /v1; `key` is sent as a bearer token and shown nowhere. `concurrent` bounds
     requests in flight, `timeout` the seconds without a byte, `deadline` those of a try in all (default: twice
@@ -69,7 +89,7 @@ class ServerOptions:
 
 @dataclass
 class Usage:
-    """What a run cost so far; `seconds` are those of all calls together, which go on side by side."""
+    """Calls and tokens of a run so far; `seconds` are those of all calls together, which go on side by side."""
 
     calls: int = 0
     cached: int = 0
@@ -89,7 +109,7 @@ class Server:
         self.options, self.usage, self._key = options, usage, options.key.strip()
         remember(self._key, options.urls)
         self._addresses = [Address(url.rstrip("/")) for url in options.urls]
-        self._told = False
+        self._outage_announced = False
         self._jitter = random.Random(seed)
         self._session: aiohttp.ClientSession | None = None
         self._slots = asyncio.Semaphore(options.concurrent)
@@ -104,9 +124,9 @@ class Server:
             raise VievalError('calling a server needs aiohttp; run: pip install "vieval[http]"') from None
         if not self._key.isprintable():
             raise VievalError("the key of a server has a line break or control character in it; set its variable anew")
-        if self._key and (both := next((a.url for a in self._addresses if user_of(a.url)), None)):
+        if self._key and (url_with_user := next((a.url for a in self._addresses if user_of(a.url)), None)):
             raise VievalError(
-                f"{redacted(both)}: a user and password in an address and a key cannot be sent both; "
+                f"{redacted(url_with_user)}: a user and password in an address and a key cannot be sent both; "
                 "leave out one of the two (OPENAI_API_KEY is the key where no other variable is named)"
             )
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
@@ -129,19 +149,19 @@ class Server:
         while True:
             async with self._slots:
                 address = await self._choose(address)
-                begun = time.monotonic()
+                started = time.monotonic()
                 try:
                     return await self._try(request, address, path, body, check)
                 except Again as again:
                     problem = again
             self._tell(address, problem)
-            silent = self._failed(address, problem, begun)
+            silent = self._failed(address, problem, started)
             # what was sent before a rest began says nothing of what comes after it
             late = silent > self.options.patience + address.rest_left(time.monotonic())
             rests = self._rests(request, address, problem)
             request.failed(problem.limited, with_most=rests)
             if request.spent or late:
-                await self._give_up_or_go_on(request, address, problem, begun, silent if late else None, body)
+                await self._give_up_or_go_on(request, address, problem, started, silent if late else None, body)
             self.usage.retries[problem.kind] += 1
             await asyncio.sleep(self._wait(request, problem, rests, self.options.patience - silent))
 
@@ -150,16 +170,17 @@ class Server:
         request: Attempts,
         address: Address,
         problem: Again,
-        begun: float,
+        started: float,
         late: float | None,
         body: Mapping[str, Any],
     ) -> None:
         """Raise `Refused` for a request that has had its tries, VievalError for a server that has had its time.
 
-        `begun` is when the last try was; `late` for how many seconds nothing was answered, None if patience allows it.
+        `started` is when the last try was; `late` for how many seconds nothing was answered, None if patience allows
+        it.
         """
-        refused = Refused(Status.API_ERROR, problem.kind, f"{problem.reason}, {request.made} times")
-        if request.spent and self._last_answer > begun:
+        refused = Refused(Status.API_ERROR, problem.kind, f"{problem.reason}, {request.sends} times")
+        if request.spent and self._last_answer > started:
             raise refused
         # nothing else was answered meanwhile: is it this request, or the server?
         if await self._alive(body.get("model")):
@@ -175,8 +196,8 @@ class Server:
 
     def _tell(self, address: Address, problem: Again) -> None:
         """Say once that a server cannot be reached, long before it is given up."""
-        if problem.kind == "connection" and not self._told:
-            self._told = True
+        if problem.kind == "connection" and not self._outage_announced:
+            self._outage_announced = True
             trying = f"trying for {self.options.patience:g} s"
             tqdm.write(f"vieval: {redacted(address.url)}: {problem.reason}; {trying}", file=sys.stderr)
 
@@ -192,20 +213,20 @@ class Server:
                 return address
             await asyncio.sleep(address.rest_left(now) + 0.1 * self._jitter.random())
 
-    def _failed(self, address: Address, problem: Again, begun: float) -> float:
+    def _failed(self, address: Address, problem: Again, started: float) -> float:
         """Note a failed try; the seconds for which nothing has been answered."""
         now = time.monotonic()
         if not problem.limited:
             address.suspect_until = now + AVOIDED
         if self._silent_since is None:
-            self._silent_since = max(begun, self._last_answer)
+            self._silent_since = max(started, self._last_answer)
         return now - self._silent_since
 
     def _rests(self, request: Attempts, address: Address, problem: Again) -> bool:
-        """Whether the address asks most requests to wait, so that it rests for all now."""
+        """Return whether the address asks most requests to wait, so that it rests for all now."""
         if not problem.asks_to_wait or not address.asks_most_to_wait(request):
             return False
-        address.rest(problem.wait or 0.0, time.monotonic(), self._jitter)
+        address.start_rest(problem.wait or 0.0, time.monotonic(), self._jitter)
         return True
 
     def _wait(self, request: Attempts, problem: Again, rests: bool, left: float) -> float:
@@ -221,7 +242,7 @@ class Server:
         return backoff if problem.limited else min(backoff, max(left, 0.05))
 
     async def _alive(self, model: Any) -> bool:
-        """Whether a server answers the shortest of questions; whoever asks meanwhile is told the same."""
+        """Return whether a server answers the shortest of questions; whoever asks meanwhile is told the same."""
         if self._probe is None:
             self._probe = asyncio.ensure_future(self._answers_hello(model))
             self._probe.add_done_callback(self._probed)
@@ -235,7 +256,7 @@ class Server:
     async def _answers_hello(self, model: Any) -> bool:
         """Asked at once and beside all others: requests that wait for a rest to end would hold it up for ever."""
         body = {**self.options.hello, "model": model}
-        address = min(self._addresses, key=lambda one: (one.resting_until, one.in_flight))
+        address = min(self._addresses, key=lambda candidate: (candidate.resting_until, candidate.in_flight))
         try:
             await self._try(Attempts(0), address, self.options.path, body, lambda answer: None)
         except Again:
@@ -249,12 +270,12 @@ class Server:
     ) -> dict[str, Any]:
         """Send a request once; an answer, a refusal too, shows that the address is well."""
         address.in_flight += 1
-        address.sent(request)
-        begun = time.monotonic()
+        address.note_sent(request)
+        started = time.monotonic()
         try:
             answer = await self._send(address.url, path, body)
-            if wrong := check(answer):
-                raise Again("malformed answer", wrong)
+            if problem := check(answer):
+                raise Again("malformed answer", problem)
         except Denied as denied:
             # other paths are what not every server has
             if (path == self.options.path) is self._chats and address.denies():
@@ -263,13 +284,13 @@ class Server:
             raise
         except Refused:
             self._heard()
-            address.heard()
+            address.note_answer()
             raise
         finally:
             address.in_flight -= 1
-            self.usage.seconds += time.monotonic() - begun
+            self.usage.seconds += time.monotonic() - started
         self._heard()
-        address.heard()
+        address.note_answer()
         return answer
 
     def _heard(self) -> None:
@@ -294,7 +315,7 @@ class Server:
                     received += chunk
                     if len(received) > most:
                         break
-                code, told = response.status, response.headers
+                code, headers = response.status, response.headers
         except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError):
             raise VievalError(f"{redacted(base)}: not an address; base_url is like http://127.0.0.1:8000/v1") from None
         except aiohttp.ConnectionTimeoutError:
@@ -310,7 +331,7 @@ class Server:
         if len(received) > most:
             raise Refused(Status.API_ERROR, "malformed answer", f"an answer of more than {most >> 20} MiB")
         if code != 200:
-            raise failure_of(code, received, told, base)
+            raise failure_of(code, received, headers, base)
         return received
 
     async def fetch(self, address: str, most: int = _MOST_BYTES) -> bytes:
@@ -318,10 +339,10 @@ class Server:
 
         Raises `Refused` for a file on another host, and for one that cannot be had whole.
         """
-        base = next((one.url for one in self._addresses if _same_server(one.url, address)), None)
+        base = next((known.url for known in self._addresses if _same_server(known.url, address)), None)
         if base is None:
-            shown = redacted(address)[:200]
-            raise Refused(Status.API_ERROR, "another host", f"the server names a file on another host: {shown}")
+            shortened = redacted(address)[:200]
+            raise Refused(Status.API_ERROR, "another host", f"the server names a file on another host: {shortened}")
         request = Attempts(self.options.retries)
         while True:
             try:
@@ -338,19 +359,19 @@ class Server:
                 raise Refused(Status.API_ERROR, "no file", f"{_NO_FILE}: its address is none") from None
             request.failed(problem.limited, with_most=False)
             if request.spent:
-                reason = f"{_NO_FILE}: {problem.reason}, {request.made} times"
+                reason = f"{_NO_FILE}: {problem.reason}, {request.sends} times"
                 raise Refused(Status.API_ERROR, problem.kind, reason)
             self.usage.retries[problem.kind] += 1
             await asyncio.sleep(self._wait(request, problem, False, self.options.patience))
 
 
 def _same_server(url: str, address: str) -> bool:
-    own, named = address_of(url), address_of(address)
-    return own is not None and named is not None and own.origin == named.origin
+    server, file = address_of(url), address_of(address)
+    return server is not None and file is not None and server.origin == file.origin
 
 
 def server_options(name: str, backbone: Backbone) -> ServerOptions:
-    """How to call a backbone's servers; VievalError if the variable that should hold its key is not set."""
+    """The options for calling a backbone's servers; VievalError if the variable that should hold its key is not set."""
     return ServerOptions(
         backbone.base_url,
         backbone.key(name),

@@ -16,14 +16,14 @@ from functools import cache, partial
 from typing import Any, TypeAlias
 
 from vieval_plugin import images
-from vieval_plugin.backends.image_tools.decoded_images import Decode
+from vieval_plugin.backends.image_tools.image_memory import Decode
 from vieval_plugin.judges.protocol import Box, Image, ToolResult
 from vieval_plugin.judges.tools import ToolMissing
 from vieval_plugin.judges.tools._pixels import Pixels
 
 BOX_THRESHOLD = TEXT_THRESHOLD = 0.2
 BATCH = 8
-_KEPT = 100_000
+_MOST_REMEMBERED = 100_000
 _LONGEST_TEXT = 256
 
 
@@ -56,59 +56,59 @@ class Grounder:
 
         `pixels` decodes the image. VievalError if it cannot be read.
         """
-        name, shown = images.digest(image), partial(pixels, image)
-        found = [self._future(name, phrase, shown) for phrase in dict.fromkeys(phrases)]
-        while not all(one.done() for one in found):
+        name, decode = images.digest(image), partial(pixels, image)
+        futures = [self._future(name, phrase, decode) for phrase in dict.fromkeys(phrases)]
+        while not all(future.done() for future in futures):
             with self._turn:
-                if not all(one.done() for one in found):
+                if not all(future.done() for future in futures):
                     self._run_batch()
-        return without_enclosing([one for future in found if (one := future.result()) is not None])
+        return without_enclosing([detection for future in futures if (detection := future.result()) is not None])
 
-    def _future(self, name: str, phrase: str, shown: Callable[[], Pixels]) -> Future[Detection | None]:
+    def _future(self, name: str, phrase: str, decode: Callable[[], Pixels]) -> Future[Detection | None]:
         key = name, phrase
         with self._change:
             if key not in self._known:
-                self._known[key], self._waiting[key] = Future(), shown
-                while len(self._known) > _KEPT and next(iter(self._known.values())).done():
+                self._known[key], self._waiting[key] = Future(), decode
+                while len(self._known) > _MOST_REMEMBERED and next(iter(self._known.values())).done():
                     self._known.popitem(last=False)
             return self._known[key]
 
     def _run_batch(self) -> None:
         with self._change:
-            taken = [self._waiting.popitem(last=False) for _ in range(min(self._batch, len(self._waiting)))]
-            futures = [self._known[key] for key, _ in taken]
-        rows, asked = [], []
-        for ((_, phrase), shown), future in zip(taken, futures, strict=True):
+            batch = [self._waiting.popitem(last=False) for _ in range(min(self._batch, len(self._waiting)))]
+            futures = [self._known[key] for key, _ in batch]
+        rows, decoded = [], []
+        for ((_, phrase), decode), future in zip(batch, futures, strict=True):
             try:
-                rows.append((shown(), phrase))
-                asked.append(future)
+                rows.append((decode(), phrase))
+                decoded.append(future)
             except Exception as error:
                 future.set_exception(error)
         try:
-            for future, detection in zip(asked, self._detect(rows) if rows else [], strict=True):
+            for future, detection in zip(decoded, self._detect(rows) if rows else [], strict=True):
                 future.set_result(detection)
         except BaseException as error:
-            self._fail(asked, error)
+            self._fail(decoded, error)
             if not isinstance(error, Exception):
                 raise
 
     def _fail(self, futures: Sequence[Future[Detection | None]], error: BaseException) -> None:
         """Tell those who wait; a detector that ran out of memory may manage the next time, so nothing of it is kept."""
         with self._change:
-            for key in [key for key, future in self._known.items() if any(future is one for one in futures)]:
+            for key in [key for key, future in self._known.items() if any(future is failed for failed in futures)]:
                 del self._known[key]
         for future in futures:
             if not future.done():
                 future.set_exception(error)
 
 
-def without_enclosing(found: Sequence[Detection]) -> list[Box]:
+def without_enclosing(detections: Sequence[Detection]) -> list[Box]:
     """The boxes, surest first, less those that enclose a smaller kept one (or equal one)."""
-    kept: list[Detection] = []
-    for one in sorted(found, key=lambda d: (_area(d.box), -d.score)):
-        if not any(_encloses(one.box, smaller.box) for smaller in kept):
-            kept.append(one)
-    return [one.box for one in sorted(kept, key=lambda d: -d.score)]
+    smallest: list[Detection] = []
+    for detection in sorted(detections, key=lambda d: (_area(d.box), -d.score)):
+        if not any(_encloses(detection.box, smaller.box) for smaller in smallest):
+            smallest.append(detection)
+    return [detection.box for detection in sorted(smallest, key=lambda d: -d.score)]
 
 
 def load(name: str, revision: str | None = None) -> tuple[Detect, str]:
@@ -134,7 +134,7 @@ def load(name: str, revision: str | None = None) -> tuple[Detect, str]:
             "(setting no_grounding)"
         ) from None
 
-    def together(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
+    def detect_equal_sizes(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
         sizes = [image.shape[:2] for image, _ in rows]
         inputs = processor(
             images=[image.copy() for image, _ in rows],  # torch warns of arrays that cannot be written to
@@ -146,20 +146,20 @@ def load(name: str, revision: str | None = None) -> tuple[Detect, str]:
         ).to(device)
         with torch.inference_mode():
             outputs = model(**inputs)
-        found = processor.post_process_grounded_object_detection(
+        results = processor.post_process_grounded_object_detection(
             outputs, inputs["input_ids"], threshold=BOX_THRESHOLD, text_threshold=TEXT_THRESHOLD, target_sizes=sizes
         )
-        return [_best(one["scores"], one["boxes"], *size) for one, size in zip(found, sizes, strict=True)]
+        return [_best(result["scores"], result["boxes"], *size) for result, size in zip(results, sizes, strict=True)]
 
     def detect(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
         # padding an image to its neighbour's size would move boxes: results must not depend on who else was waiting
         places: dict[tuple[int, ...], list[int]] = {}
         for place, (image, _) in enumerate(rows):
             places.setdefault(image.shape, []).append(place)
-        found: dict[int, Detection | None] = {}
-        for same in places.values():
-            found |= zip(same, together([rows[place] for place in same]), strict=True)
-        return [found[place] for place in range(len(rows))]
+        detections: dict[int, Detection | None] = {}
+        for group in places.values():
+            detections |= zip(group, detect_equal_sizes([rows[place] for place in group]), strict=True)
+        return [detections[place] for place in range(len(rows))]
 
     commit = getattr(model.config, "_commit_hash", None)  # a folder has none
     return detect, f"{name}@{commit}" if commit else name
@@ -177,8 +177,8 @@ def as_query(phrase: str) -> str:
 
 def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
     """The boxes of `phrases` in `image`, found by the model `detector` in its `revision`."""
-    found = grounder(arguments["detector"], arguments.get("revision"))
-    return ToolResult(tuple(found.boxes(arguments["image"], arguments["phrases"], pixels)), by=found.by)
+    detector = grounder(arguments["detector"], arguments.get("revision"))
+    return ToolResult(tuple(detector.boxes(arguments["image"], arguments["phrases"], pixels)), by=detector.by)
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any
 
 import PIL.Image
 
-from vieval_plugin.backends.image_tools.decoded_images import Decode
+from vieval_plugin.backends.image_tools.image_memory import Decode
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import is_jpeg, vouch
 from vieval_plugin.judges.protocol import Image, ToolResult
@@ -27,20 +27,20 @@ def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
     otherwise, and the image's own file where nothing of it changes.
     """
     image, boxes, form = arguments["image"], tuple(arguments["boxes"]), arguments["form"]
-    before = pixels(image)
-    shown = highlight(resized(before, pixels(arguments["like"])) if "like" in arguments else before, boxes)
-    if form == "source" and shown is before:
+    source = pixels(image)
+    highlighted = highlight(resized(source, pixels(arguments["like"])) if "like" in arguments else source, boxes)
+    if form == "source" and highlighted is source:
         return ToolResult(boxes, image=image)
     as_file = as_jpeg if form == "jpeg" or (form == "source" and is_jpeg(image)) else as_png
-    return ToolResult(boxes, image=vouch(as_file(shown)))
+    return ToolResult(boxes, image=vouch(as_file(highlighted)))
 
 
-def as_jpeg(shown: Pixels) -> Image:
+def as_jpeg(pixels: Pixels) -> Image:
     """An array (height, width, 3) of RGB as a JPEG file in memory; VievalError where a side is too long for one."""
-    if max(shown.shape) > _LONGEST_SIDE:
+    if max(pixels.shape) > _LONGEST_SIDE:
         raise VievalError(
-            f"no JPEG file has a side of {max(shown.shape)} pixels, at most {_LONGEST_SIDE}; have highlights sent as png"
+            f"no JPEG file has a side of {max(pixels.shape)} pixels, at most {_LONGEST_SIDE}; have highlights sent as png"
         )
     file = io.BytesIO()
-    PIL.Image.fromarray(shown).save(file, "JPEG", quality=QUALITY, subsampling="4:4:4")
+    PIL.Image.fromarray(pixels).save(file, "JPEG", quality=QUALITY, subsampling="4:4:4")
     return Image(file.getvalue())

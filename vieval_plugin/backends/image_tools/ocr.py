@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vieval_plugin.backends.image_tools.decoded_images import Decode
+from vieval_plugin.backends.image_tools.image_memory import Decode
 from vieval_plugin.judges.protocol import Box, ToolResult
 from vieval_plugin.judges.tools import ToolMissing
 from vieval_plugin.judges.tools._pixels import Pixels
@@ -20,10 +20,10 @@ _one_at_a_time = threading.Lock()
 def read_lines(image: Pixels) -> list[tuple[str, Box]]:
     """The lines of text in `image` (height, width, 3) in reading order, each with the box around it."""
     with _one_at_a_time:
-        found = _engine()(np.ascontiguousarray(image[:, :, ::-1]))  # it wants blue first
-    if found.txts is None or found.boxes is None:
+        output = _engine()(np.ascontiguousarray(image[:, :, ::-1]))  # it wants blue first
+    if output.txts is None or output.boxes is None:
         return []
-    return [(text, _around(corners)) for text, corners in zip(found.txts, found.boxes, strict=True)]
+    return [(text, _around(corners)) for text, corners in zip(output.txts, output.boxes, strict=True)]
 
 
 def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:

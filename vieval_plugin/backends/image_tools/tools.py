@@ -13,9 +13,8 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from vieval_plugin import images
-from vieval_plugin.backends.daemon_pool import DaemonPool
-from vieval_plugin.backends.image_tools.decoded_images import Decode, Decoded
-from vieval_plugin.backends.image_tools.disk_spill import Spill
+from vieval_plugin.backends.concurrency import DaemonPool
+from vieval_plugin.backends.image_tools.image_memory import Decode, Decoded, Spill
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import tools
 from vieval_plugin.judges.protocol import Failure, Image, Reply, Status, ToolResult, UseTool
@@ -47,9 +46,9 @@ class Threads:
             running.add_done_callback(lambda _: self._running.pop(key, None))
         return running
 
-    def look(self, shown: Iterable[Image]) -> None:
+    def look(self, pictures: Iterable[Image]) -> None:
         """Decode images that tools are likely to be asked about, so that they are not decoded twice."""
-        for image in shown:
+        for image in pictures:
             self._decoded.look(image)
 
     def close(self) -> None:
@@ -79,13 +78,13 @@ def run(ask: UseTool, pixels: Decode = images.pixels) -> Reply:
         ToolMissing: the tool cannot run on this machine, so that no other ask for it can be answered either.
     """
     tool = tools.registry().get(ask.tool)
-    own = None if tool is None or tool.run is not None else _run_here(tool.name)
+    local_run = None if tool is None or tool.run is not None else _run_here(tool.name)
     try:
-        if own is not None:
-            return own(ask.arguments, pixels)
+        if local_run is not None:
+            return local_run(ask.arguments, pixels)
         if tool is not None and tool.run is not None:
-            shown = {name: pixels(one) if isinstance(one, Image) else one for name, one in ask.arguments.items()}
-            return tool.run(shown)
+            decoded = {name: pixels(part) if isinstance(part, Image) else part for name, part in ask.arguments.items()}
+            return tool.run(decoded)
         return Failure(Status.TOOL_ERROR, f"no tool {ask.tool!r}")
     except tools.ToolMissing:
         raise

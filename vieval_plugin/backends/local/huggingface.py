@@ -1,7 +1,7 @@
 """Exact likelihoods, and greedy chats, through transformers in this process, in padded batches.
 
-For the models that no server runs (encoder-decoders such as InstructBLIP with FlanT5), and to check those that do. Named
-after the hub, because a file called transformers.py would hide the library from anything started in this folder.
+For the models that no server runs (encoder-decoders such as InstructBLIP with FlanT5), and to check those that do.
+Named after the hub, because a file called transformers.py would hide the library from anything started in this folder.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches
-from vieval_plugin.backends.local.prefixes import Ends, Tokens, asked_after, joined
 from vieval_plugin.backends.reply_checks import log_probability
+from vieval_plugin.backends.token_probabilities import Bounds, Tokens, from_token_bounds, next_tokens
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Probabilities, Reply, Status, Text
@@ -35,8 +35,8 @@ class _Row:
     """A conversation, the tokens that the assistant's turn begins with, and those wanted at each position from its start."""
 
     messages: tuple[Message, ...]
-    begun: tuple[int, ...]
-    wanted: tuple[tuple[int, ...], ...]
+    prefix: tuple[int, ...]
+    targets: tuple[tuple[int, ...], ...]
 
 
 class TransformersBackend:
@@ -95,12 +95,12 @@ class TransformersBackend:
         ids = self._tokenizer(after, add_special_tokens=False).input_ids
         return int(next((token for token in ids if token in special), self._tokenizer.eos_token_id))
 
-    def answer(self, asked: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]) -> list[Reply]:
+    def answer(self, questions: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]) -> list[Reply]:
         """Replies to asks, in order. Nothing is drawn at random: a question asked again has the same answer."""
-        if self.sampling.temperature > 0 and any(isinstance(ask, Chat) for _, ask in asked):
+        if self.sampling.temperature > 0 and any(isinstance(ask, Chat) for _, ask in questions):
             raise VievalError("the transformers backend answers greedily; set temperature to 0")
         return answer_in_batches(
-            asked,
+            questions,
             key=lambda _, ask, digest: self._key(ask, digest),
             generate=lambda batch: self._answers([ask for _, ask in batch]),
             store=self.store,
@@ -119,30 +119,30 @@ class TransformersBackend:
     def _answers(self, asks: Sequence[Chat | Likelihood]) -> list[Reply]:
         texts = iter(self._in_batches([ask for ask in asks if isinstance(ask, Chat)], self._texts))
         rows = [self._rows(ask) if isinstance(ask, Likelihood) else [] for ask in asks]
-        values = iter(self._in_batches([row for own in rows for row in own], self._log_probabilities))
+        values = iter(self._in_batches([row for rows_of_ask in rows for row in rows_of_ask], self._log_probabilities))
         replies: list[Reply] = []
-        for ask, own in zip(asks, rows, strict=True):
+        for ask, rows_of_ask in zip(asks, rows, strict=True):
             if isinstance(ask, Chat):
                 replies.append(next(texts))
             else:
-                found = [next(values) for _ in own]
-                failed = next((value for value in found if isinstance(value, Failure)), None)
-                replies.append(failed or self._read(ask, found))
+                row_values = [next(values) for _ in rows_of_ask]
+                failed = next((value for value in row_values if isinstance(value, Failure)), None)
+                replies.append(failed or self._read(ask, row_values))
         return replies
 
     def _in_batches(
         self, items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Result]]
     ) -> list[Result | Failure]:
-        """What `run` makes of the items; one that it cannot take fails alone: halves are tried until it is by itself."""
+        """The results of `run` for the items; one that it cannot take fails alone: halves are tried until it is by itself."""
         starts = range(0, len(items), self.batch_size)
-        return [result for start in starts for result in _tried(items[start : start + self.batch_size], run)]
+        return [result for start in starts for result in _run_or_halve(items[start : start + self.batch_size], run)]
 
     def _rows(self, ask: Likelihood) -> list[_Row]:
         tokens = [self._tokens(text) for text in ask.continuations]
         if ask.definition == "first_token":
             return [_Row(ask.messages, (), (tuple(t[0] for t in tokens if t is not None and len(t) == 1),))]
         if ask.definition == "beginning":
-            return _rows_of_beginnings(ask.messages, asked_after(filter(None, tokens)))
+            return _rows_of_prefixes(ask.messages, next_tokens(filter(None, tokens)))
         return [_Row(ask.messages, t, tuple((n,) for n in (*t, self._end))) for t in tokens if t is not None]
 
     def _read(self, ask: Likelihood, values: Sequence[Any]) -> Probabilities | Failure:
@@ -151,81 +151,83 @@ class TransformersBackend:
         try:
             if ask.definition == "first_token":
                 [[first]] = values
-                one = [t[0] if t is not None and len(t) == 1 else None for t in tokens]
-                found = [0.0 if token is None else math.exp(log_probability(first[token])) for token in one]
+                first_tokens = [t[0] if t is not None and len(t) == 1 else None for t in tokens]
+                chances = [0.0 if token is None else math.exp(log_probability(first[token])) for token in first_tokens]
             elif ask.definition == "beginning":
-                return joined(tokens, _known(self._rows(ask), values))
+                return from_token_bounds(tokens, _known(self._rows(ask), values))
             else:
-                rest = iter(values)
-                found = [0.0 if t is None else _geometric_mean(next(rest), (*t, self._end)) for t in tokens]
+                remaining = iter(values)
+                chances = [0.0 if t is None else _geometric_mean(next(remaining), (*t, self._end)) for t in tokens]
         except ValueError as error:
             return Failure(Status.API_ERROR, f"the model told {error}")
-        return Probabilities(tuple(found), tuple(found))
+        return Probabilities(tuple(chances), tuple(chances))
 
     def _tokens(self, text: str) -> tuple[int, ...] | None:
         """The tokens of a continuation, None where they are no other way of writing it."""
         ids = self._tokenizer(text, add_special_tokens=False).input_ids
-        back = self._tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
-        return tuple(ids) if back == text else None
+        decoded = self._tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return tuple(ids) if decoded == text else None
 
     def _log_probabilities(self, rows: Sequence[_Row]) -> list[list[dict[int, float]]]:
         """For each row and position, the log-probabilities of the tokens wanted there."""
         with self._torch.inference_mode():
             inputs = self._inputs([row.messages for row in rows])
-            logged = self._logits(inputs, [row.begun for row in rows]).float().log_softmax(-1).cpu()
+            logged = self._logits(inputs, [row.prefix for row in rows]).float().log_softmax(-1).cpu()
         return [
-            [{token: float(logged[n, place, token]) for token in tokens} for place, tokens in enumerate(row.wanted)]
+            [{token: float(logged[n, place, token]) for token in tokens} for place, tokens in enumerate(row.targets)]
             for n, row in enumerate(rows)
         ]
 
-    def _logits(self, inputs: Any, begun: Sequence[tuple[int, ...]]) -> Any:
+    def _logits(self, inputs: Any, prefixes: Sequence[tuple[int, ...]]) -> Any:
         """Logits where each turn starts and after each token it begins with; what is past a shorter one means nothing."""
-        longest = max(map(len, begun))
-        padded = [[*tokens, *[self._tokenizer.pad_token_id] * (longest - len(tokens))] for tokens in begun]
-        made = self._torch.tensor(padded, dtype=self._torch.long, device=inputs["input_ids"].device)
+        longest = max(map(len, prefixes))
+        padded = [[*tokens, *[self._tokenizer.pad_token_id] * (longest - len(tokens))] for tokens in prefixes]
+        prefix_tokens = self._torch.tensor(padded, dtype=self._torch.long, device=inputs["input_ids"].device)
         if self._start is not None:
             first = self._torch.full_like(inputs["input_ids"][:, :1], self._start)
-            return self._network(**inputs, decoder_input_ids=self._torch.cat([first, made], 1)).logits
-        mask = self._torch.tensor([[n < len(tokens) for n in range(longest)] for tokens in begun], device=made.device)
-        whole = self._joined(inputs, {"input_ids": made, "attention_mask": mask})
+            return self._network(**inputs, decoder_input_ids=self._torch.cat([first, prefix_tokens], 1)).logits
+        mask = self._torch.tensor(
+            [[n < len(tokens) for n in range(longest)] for tokens in prefixes], device=prefix_tokens.device
+        )
+        extended = self._joined(inputs, {"input_ids": prefix_tokens, "attention_mask": mask})
         # of a long prompt the logits of every position would take more memory than the model
         last = "logits_to_keep" in inspect.signature(self._network.forward).parameters
-        kept = {"logits_to_keep": longest + 1} if last else {}
-        return self._network(**whole, **kept, use_cache=False).logits[:, -longest - 1 :]
+        limits = {"logits_to_keep": longest + 1} if last else {}
+        return self._network(**extended, **limits, use_cache=False).logits[:, -longest - 1 :]
 
     def _joined(self, inputs: Any, added: Mapping[str, Any]) -> dict[str, Any]:
         """Inputs with tokens added at the end; whatever else there is per token says 0 of them, that is: text."""
         shape = inputs["input_ids"].shape
-        whole = dict(inputs)
+        extended = dict(inputs)
         for name, value in inputs.items():
             if getattr(value, "shape", None) == shape:
                 end = added.get(name, self._torch.zeros_like(added["input_ids"]))
-                whole[name] = self._torch.cat([value, end.to(value.dtype)], 1)
-        return whole
+                extended[name] = self._torch.cat([value, end.to(value.dtype)], 1)
+        return extended
 
     def _texts(self, asks: Sequence[Chat]) -> list[Text]:
         inputs = self._inputs([ask.messages for ask in asks])
         limits = [self._limit(ask) for ask in asks]
         greedy = {"do_sample": False, "num_beams": 1, "pad_token_id": self._tokenizer.pad_token_id}
-        made = self._network.generate(**inputs, **greedy, max_new_tokens=max(limits))
+        outputs = self._network.generate(**inputs, **greedy, max_new_tokens=max(limits))
         skipped = inputs["input_ids"].shape[1] if self._start is None else 1
-        asked = inputs["attention_mask"].sum(1).tolist()
+        prompt_lengths = inputs["attention_mask"].sum(1).tolist()
         return [
-            self._text(row[skipped : skipped + limit].tolist(), given)
-            for row, limit, given in zip(made, limits, asked, strict=True)
+            self._text(row[skipped : skipped + limit].tolist(), input_tokens)
+            for row, limit, input_tokens in zip(outputs, limits, prompt_lengths, strict=True)
         ]
 
-    def _text(self, tokens: list[int], given: int) -> Text:
+    def _text(self, tokens: list[int], tokens_in: int) -> Text:
         ends = self._network.generation_config.eos_token_id
         ends = {self._end, *(ends if isinstance(ends, list) else [ends])}
         end = next((n for n, token in enumerate(tokens, 1) if token in ends), None)
         length = len(tokens) if end is None else end
-        return Text(self._tokenizer.decode(tokens[:length], skip_special_tokens=True), given, length, end is None)
+        return Text(self._tokenizer.decode(tokens[:length], skip_special_tokens=True), tokens_in, length, end is None)
 
     def _inputs(self, conversations: Sequence[Sequence[Message]]) -> Any:
         """A batch for the model. VievalError for an image that cannot be read."""
         images = [[decode(part) for m in c for part in m.parts if isinstance(part, Image)] for c in conversations]
-        if self._start is not None and any(len(own) != 1 for own in images):
+        if self._start is not None and any(len(images_of_conversation) != 1 for images_of_conversation in images):
             raise ValueError("an encoder-decoder is asked about exactly one image")
         prompts = [self._prompt(conversation) for conversation in conversations]
         begin = self._tokenizer.bos_token
@@ -269,13 +271,13 @@ def _load(model: str, dtype: str, origin: Mapping[str, Any], arguments: Mapping[
 def _decoder_start(config: Any, generation: Any, tokenizer: Any) -> int | None:
     """The token an encoder-decoder's answer starts with (T5's is the padding), None for a decoder."""
     configs = [config, getattr(config, "text_config", None)]
-    if not any(getattr(one, "is_encoder_decoder", False) for one in configs):
+    if not any(getattr(candidate, "is_encoder_decoder", False) for candidate in configs):
         return None
-    named = [getattr(one, "decoder_start_token_id", None) for one in (generation, *configs)]
+    named = [getattr(candidate, "decoder_start_token_id", None) for candidate in (generation, *configs)]
     return int(next((token for token in named if token is not None), tokenizer.pad_token_id))
 
 
-def _tried(items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Result]]) -> list[Result | Failure]:
+def _run_or_halve(items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Result]]) -> list[Result | Failure]:
     try:
         return list(run(items))
     except Exception as error:  # what processors and models raise for a bad input, or for too large a batch
@@ -284,27 +286,33 @@ def _tried(items: Sequence[Item], run: Callable[[Sequence[Item]], Sequence[Resul
     if len(items) == 1:
         return [failure]
     half = len(items) // 2
-    return _tried(items[:half], run) + _tried(items[half:], run)
+    return _run_or_halve(items[:half], run) + _run_or_halve(items[half:], run)
 
 
 def _geometric_mean(values: Sequence[Mapping[int, float]], tokens: Sequence[int]) -> float:
-    told = [log_probability(value[token]) for value, token in zip(values, tokens, strict=True)]
-    return math.exp(math.fsum(told) / len(tokens))
+    log_probabilities = [log_probability(value[token]) for value, token in zip(values, tokens, strict=True)]
+    return math.exp(math.fsum(log_probabilities) / len(tokens))
 
 
-def _rows_of_beginnings(messages: tuple[Message, ...], after: Mapping[Tokens, tuple[int, ...]]) -> list[_Row]:
-    """A row for each beginning that no longer one begins with: on its way the model passes through the shorter ones."""
-    longest = [one for one in after if not any(len(other) > len(one) and other[: len(one)] == one for other in after)]
-    return [_Row(messages, one, tuple(after[one[:length]] for length in range(len(one) + 1))) for one in longest]
+def _rows_of_prefixes(messages: tuple[Message, ...], after: Mapping[Tokens, tuple[int, ...]]) -> list[_Row]:
+    """A row for each prefix that no longer one begins with: on its way the model passes through the shorter ones."""
+    longest = [
+        prefix
+        for prefix in after
+        if not any(len(other) > len(prefix) and other[: len(prefix)] == prefix for other in after)
+    ]
+    return [
+        _Row(messages, prefix, tuple(after[prefix[:length]] for length in range(len(prefix) + 1))) for prefix in longest
+    ]
 
 
-def _known(rows: Sequence[_Row], values: Sequence[Sequence[Mapping[int, float]]]) -> dict[Tokens, dict[int, Ends]]:
-    """The probabilities of single tokens after each beginning that rows pass through."""
-    known: dict[Tokens, dict[int, Ends]] = {}
+def _known(rows: Sequence[_Row], values: Sequence[Sequence[Mapping[int, float]]]) -> dict[Tokens, dict[int, Bounds]]:
+    """The probabilities of single tokens after each prefix that rows pass through."""
+    known: dict[Tokens, dict[int, Bounds]] = {}
     for row, of_row in zip(rows, values, strict=True):
         for length, logged in enumerate(of_row):
-            told = {token: math.exp(log_probability(value)) for token, value in logged.items()}
-            known.setdefault(row.begun[:length], {token: (value, value) for token, value in told.items()})
+            chances = {token: math.exp(log_probability(value)) for token, value in logged.items()}
+            known.setdefault(row.prefix[:length], {token: (value, value) for token, value in chances.items()})
     return known
 
 

@@ -6,14 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from vieval_plugin.backends.cache.store import Store, key_of, question
-from vieval_plugin.backends.http.exact_probabilities import CLOSE_ENOUGH
 from vieval_plugin.backends.http.image_encoding import encode
 from vieval_plugin.backends.http.openai import Sampling
-from vieval_plugin.backends.http.response_parsing import CUT
+from vieval_plugin.backends.http.responses import CUT
 from vieval_plugin.backends.http.server import Usage
-from vieval_plugin.backends.local.batch import Looked, answer_in_batches
-from vieval_plugin.backends.local.prefixes import UNKNOWN, Ends, Tokens, asked_after, joined
+from vieval_plugin.backends.local.batch import ExaminedImage, answer_in_batches
 from vieval_plugin.backends.reply_checks import probabilities
+from vieval_plugin.backends.token_probabilities import (
+    CLOSE_ENOUGH,
+    UNKNOWN,
+    Bounds,
+    Tokens,
+    from_token_bounds,
+    next_tokens,
+)
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Reply, Status, Text
 
@@ -43,10 +49,10 @@ class VLLMBackend:
         self.store, self._max_pixels, self._arguments = store, max_pixels, {k: str(v) for k, v in arguments.items()}
         self._engine = vllm.LLM(model=model, max_logprobs=_LISTED, **arguments)
 
-    def answer(self, asked: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]) -> list[Reply]:
+    def answer(self, questions: Sequence[tuple[int, Chat | Likelihood]], repeats: Sequence[int]) -> list[Reply]:
         """Replies to asks, in order; each comes with its program's number, an index into `repeats`."""
         return answer_in_batches(
-            asked,
+            questions,
             look=self._look,
             key=lambda number, ask, digest: self._key(ask, repeats[number], digest),
             generate=lambda batch: self._generate([ask for _, ask in batch]),
@@ -55,22 +61,22 @@ class VLLMBackend:
             usage=self.usage,
         )
 
-    def _look(self, image: Image) -> Looked:
+    def _look(self, image: Image) -> ExaminedImage:
         encoded = encode(image, self._max_pixels)
-        return Looked(encoded.digest, encoded.notes)
+        return ExaminedImage(encoded.digest, encoded.notes)
 
     def _key(self, ask: Chat | Likelihood, repeat: int, digest: Callable[[Image], str]) -> str:
-        asked = question(ask, digest)
+        content = question(ask, digest)
         engine = {"engine": "vllm", "model": self.model, "arguments": self._arguments, "pixels": self._max_pixels}
         sampling = {"temperature": self.sampling.temperature, "extra": self.sampling.extra, "limit": self._limit(ask)}
-        return key_of({**engine, **sampling, "repeat": repeat, **asked})
+        return key_of({**engine, **sampling, "repeat": repeat, **content})
 
     def _limit(self, ask: Chat | Likelihood) -> int:
         return self.sampling.max_tokens or ask.max_tokens if isinstance(ask, Chat) else 1
 
     def _generate(self, asks: list[Chat | Likelihood]) -> list[Reply]:
         replies: dict[int, Reply] = {}
-        ready, conversations = [], []
+        places, conversations = [], []
         for place, ask in enumerate(asks):
             if isinstance(ask, Likelihood) and ask.definition == "sequence_mean":
                 reason = f"{ask.definition} is not told by this backend; use vieval_transformers"
@@ -78,71 +84,69 @@ class VLLMBackend:
                 continue
             try:
                 conversations.append([self._message(message) for message in ask.messages])
-                ready.append(place)
+                places.append(place)
             except VievalError as error:
                 replies[place] = Failure(Status.TOOL_ERROR, str(error))
-        outputs = self._chat(conversations, [self._parameters(asks[place]) for place in ready])
-        begun: list[tuple[int, Any, Any]] = []
-        for place, conversation, output in zip(ready, conversations, outputs, strict=True):
+        outputs = self._chat(conversations, [self._parameters(asks[place]) for place in places])
+        prefix_asks: list[tuple[int, Any, Any]] = []
+        for place, conversation, output in zip(places, conversations, outputs, strict=True):
             ask = asks[place]
             if isinstance(ask, Likelihood) and ask.definition == "beginning" and not isinstance(output, Failure):
-                begun.append((place, conversation, output))
+                prefix_asks.append((place, conversation, output))
             else:
                 replies[place] = output if isinstance(output, Failure) else _reply(ask, output)
-        told = self._beginnings([(asks[place], conversation, output) for place, conversation, output in begun])
-        replies |= zip([place for place, *_ in begun], told, strict=True)
+        prefix_replies = self._prefix_replies(
+            [(asks[place], conversation, output) for place, conversation, output in prefix_asks]
+        )
+        replies |= zip([place for place, *_ in prefix_asks], prefix_replies, strict=True)
         return [replies[place] for place in range(len(asks))]
 
-    def _beginnings(self, asked: Sequence[tuple[Any, list[Any], Any]]) -> list[Reply]:
-        """Replies to asks for beginnings, each with its conversation and the output that lists its first tokens.
+    def _prefix_replies(self, prefix_asks: Sequence[tuple[Any, list[Any], Any]]) -> list[Reply]:
+        """Replies to asks for prefixes, each with its conversation and the output that lists its first tokens.
 
         A further call has the first tokens that were not listed and may count, and another the turns that go on.
         """
-        tokens = [[self._tokens(text) for text in ask.continuations] for ask, _, _ in asked]
-        after = [asked_after(of_one) for of_one in tokens]
-        known: list[dict[Tokens, dict[int, Ends]]] = [
-            {(): _first(output, of_one[()])} for (_, _, output), of_one in zip(asked, after, strict=True)
+        tokens = [[self._tokens(text) for text in ask.continuations] for ask, _, _ in prefix_asks]
+        after = [next_tokens(ask_tokens) for ask_tokens in tokens]
+        known: list[dict[Tokens, dict[int, Bounds]]] = [
+            {(): _first(output, following[()])} for (_, _, output), following in zip(prefix_asks, after, strict=True)
         ]
-        self._ask_for_tokens(
-            asked,
-            known,
-            [(number, (), token) for number, of_one in enumerate(known) for token in _open_tokens(of_one[()])],
-        )
-        self._ask_for_tokens(
-            asked,
-            known,
-            [
-                (number, beginning, token)
-                for number, of_one in enumerate(after)
-                for beginning, following in of_one.items()
-                for token in following
-                if beginning and known[number][()][beginning[0]][1] > CLOSE_ENOUGH
-            ],
-        )
-        return [joined(of_one, of_all) for of_one, of_all in zip(tokens, known, strict=True)]
+        firsts: list[tuple[int, Tokens, int]] = [
+            (number, (), token) for number, bounds in enumerate(known) for token in _open_tokens(bounds[()])
+        ]
+        self._ask_for_tokens(prefix_asks, known, firsts)
+        further = [
+            (number, prefix, token)
+            for number, following in enumerate(after)
+            for prefix, next_ones in following.items()
+            for token in next_ones
+            if prefix and known[number][()][prefix[0]][1] > CLOSE_ENOUGH
+        ]
+        self._ask_for_tokens(prefix_asks, known, further)
+        return [from_token_bounds(ask_tokens, bounds) for ask_tokens, bounds in zip(tokens, known, strict=True)]
 
     def _ask_for_tokens(
         self,
-        asked: Sequence[tuple[Any, list[Any], Any]],
-        known: Sequence[dict[Tokens, dict[int, Ends]]],
-        wanted: Sequence[tuple[int, Tokens, int]],
+        prefix_asks: Sequence[tuple[Any, list[Any], Any]],
+        known: Sequence[dict[Tokens, dict[int, Bounds]]],
+        token_requests: Sequence[tuple[int, Tokens, int]],
     ) -> None:
-        """Add to `known` what the engine tells of single tokens, each by an ask's number and the beginning before it."""
-        going_on = any(beginning for _, beginning, _ in wanted)
+        """Add to `known` what the engine tells of single tokens, each by an ask's number and the prefix before it."""
+        going_on = any(prefix for _, prefix, _ in token_requests)
         turns = [
-            [*asked[number][1], *([{"role": "assistant", "content": self._text(beginning)}] if going_on else [])]
-            for number, beginning, _ in wanted
+            [*prefix_asks[number][1], *([{"role": "assistant", "content": self._text(prefix)}] if going_on else [])]
+            for number, prefix, _ in token_requests
         ]
-        outputs = self._chat(turns, [_allowed(token) for *_, token in wanted], going_on)
-        for (number, beginning, token), output in zip(wanted, outputs, strict=True):
+        outputs = self._chat(turns, [_allowed(token) for *_, token in token_requests], going_on)
+        for (number, prefix, token), output in zip(token_requests, outputs, strict=True):
             # a template may change how the turn begins, and the tokenizer join its first token with what stands before
-            prompt = [*asked[number][2].prompt_token_ids, *beginning]
+            prompt = [*prefix_asks[number][2].prompt_token_ids, *prefix]
             if not isinstance(output, Failure) and list(output.prompt_token_ids) == prompt:
                 least, most = _first(output, (token,))[token]
-                before = known[number].setdefault(beginning, {})
+                bounds_by_token = known[number].setdefault(prefix, {})
                 # a value above the bound that it should lie within shows an engine that renormalises
-                if most <= before.get(token, UNKNOWN)[1] * (1 + 1e-6):
-                    before[token] = least, most
+                if most <= bounds_by_token.get(token, UNKNOWN)[1] * (1 + 1e-6):
+                    bounds_by_token[token] = least, most
 
     def _text(self, tokens: Tokens) -> str:
         return str(self._engine.get_tokenizer().decode(tokens))
@@ -204,20 +208,20 @@ def _allowed(token: int) -> Any:
     return SamplingParams(temperature=0, max_tokens=1, logprobs=0, allowed_token_ids=[token])
 
 
-def _open_tokens(first: Mapping[int, Ends]) -> list[int]:
+def _open_tokens(first: Mapping[int, Bounds]) -> list[int]:
     """Tokens that the likeliest do not settle; none where all of them together hardly count."""
     widths = {token: high - low for token, (low, high) in first.items()}
     return [token for token, width in widths.items() if width] if sum(widths.values()) > CLOSE_ENOUGH else []
 
 
-def _first(output: Any, wanted: Sequence[int]) -> dict[int, Ends]:
+def _first(output: Any, token_ids: Sequence[int]) -> dict[int, Bounds]:
     """The lowest and highest that the probability of each first token can be, from those that an output lists."""
     logprobs = output.outputs[0].logprobs
     listed = {str(token): max(entry.logprob, _IMPOSSIBLE) for token, entry in (logprobs[0] if logprobs else {}).items()}
-    bounds = probabilities(listed, tuple(map(str, wanted)))
+    bounds = probabilities(listed, tuple(map(str, token_ids)))
     if isinstance(bounds, Failure):
-        return dict.fromkeys(wanted, UNKNOWN)
-    return dict(zip(wanted, zip(bounds.low, bounds.high, strict=True), strict=True))
+        return dict.fromkeys(token_ids, UNKNOWN)
+    return dict(zip(token_ids, zip(bounds.low, bounds.high, strict=True), strict=True))
 
 
 def _reply(ask: Chat | Likelihood, output: Any) -> Reply:

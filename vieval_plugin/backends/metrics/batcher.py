@@ -19,8 +19,7 @@ from typing import Any, Protocol, TypeVar
 from tqdm import tqdm
 
 from vieval_plugin.backends.cache.store import Store, key_of
-from vieval_plugin.backends.concurrency import together
-from vieval_plugin.backends.daemon_pool import DaemonPool
+from vieval_plugin.backends.concurrency import DaemonPool, gather_or_cancel
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics.pixel_metrics import measure
 from vieval_plugin.backends.reply_checks import checked, final
@@ -34,7 +33,7 @@ _AHEAD = 2  # so many batches are looked at and not yet measured, at most
 
 
 @dataclass(frozen=True)
-class Ready:
+class PreparedMeasure:
     """An ask that was looked at: its key in the store, what is measured, and what may go into one batch with it.
 
     `notes` are findings for the verdict.
@@ -42,7 +41,7 @@ class Ready:
 
     key: str
     content: Any
-    alike: Hashable = None
+    batch_key: Hashable = None
     notes: tuple[str, ...] = ()
 
 
@@ -55,8 +54,8 @@ class Instrument(Protocol):
     @property
     def batch(self) -> int: ...
 
-    def look(self, ask: Measure) -> Ready:
-        """What is needed to measure, made in any thread; VievalError for an image that cannot be read."""
+    def look(self, ask: Measure) -> PreparedMeasure:
+        """Prepare a measurement, in any thread; VievalError for an image that cannot be read."""
 
     def compute(self, contents: Sequence[Any]) -> list[Reply]:
         """The measurements of a batch in order, always made in the same thread."""
@@ -65,7 +64,7 @@ class Instrument(Protocol):
         """Let go of connections, in that thread."""
 
 
-class OnPixels:
+class PixelInstrument:
     """Metrics of pixels on this machine's processors."""
 
     by = "measurements on this machine"  # what `vieval cache info` calls them
@@ -74,8 +73,8 @@ class OnPixels:
     def __init__(self, pool: Executor) -> None:
         self._pool = pool
 
-    def look(self, ask: Measure) -> Ready:
-        return Ready(_key(ask), ask)
+    def look(self, ask: Measure) -> PreparedMeasure:
+        return PreparedMeasure(_key(ask), ask)
 
     def compute(self, contents: Sequence[Measure]) -> list[Reply]:
         return list(self._pool.map(measure, contents))
@@ -84,7 +83,7 @@ class OnPixels:
         pass
 
 
-class Measuring:
+class Batcher:
     """Answers asks by the instrument that each names; from the store where it has them.
 
     `find` gives the scorer of an ask that names one.
@@ -101,7 +100,7 @@ class Measuring:
         self._pool = DaemonPool(os.cpu_count() or 1, "measure")
         # networks have threads of their own below each that calls them
         self._worker = DaemonPool(1, "instrument")
-        self._on_pixels = OnPixels(self._pool)
+        self._pixel_instrument = PixelInstrument(self._pool)
         self._instruments: dict[tuple[str, str], Instrument] = {}
         self._queue: _Queue | None = None
 
@@ -115,47 +114,47 @@ class Measuring:
 
     async def measure_soon(self, ask: Measure) -> Reply:
         """The reply to one ask, made together with others that wait at the same time."""
-        self._queue = self._queue or _Queue(self._kept, self._worker)
-        return await self._one(self._queue, ask)
+        self._queue = self._queue or _Queue(self._store_replies, self._worker)
+        return await self._reply(self._queue, ask)
 
     def close(self) -> None:
         """Begin nothing more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        closing = [self._worker.submit(one.close) for one in self._instruments.values()]
+        closing = [self._worker.submit(instrument.close) for instrument in self._instruments.values()]
         wait(closing, timeout=_CLOSING)
         self._worker.shutdown(wait=False, cancel_futures=True)
 
     async def _all(self, asks: Sequence[Measure]) -> list[Reply]:
-        queue = _Queue(self._kept, self._worker)  # of this event loop
-        with tqdm(total=len(asks), desc="Measuring", unit="image", disable=not self._bar) as shown:
+        queue = _Queue(self._store_replies, self._worker)  # of this event loop
+        with tqdm(total=len(asks), desc="Measuring", unit="image", disable=not self._bar) as progress_bar:
 
-            async def one(ask: Measure) -> Reply:
-                reply = await self._one(queue, ask)
-                shown.update()
+            async def reply_and_count(ask: Measure) -> Reply:
+                reply = await self._reply(queue, ask)
+                progress_bar.update()
                 return reply
 
-            return await together(one(ask) for ask in asks)
+            return await gather_or_cancel(reply_and_count(ask) for ask in asks)
 
-    async def _one(self, queue: _Queue, ask: Measure) -> Reply:
+    async def _reply(self, queue: _Queue, ask: Measure) -> Reply:
         instrument = await self._instrument(ask)
         async with queue.room(instrument):
             try:
-                ready = await _in(self._pool, partial(instrument.look, ask))
+                prepared = await _in(self._pool, partial(instrument.look, ask))
             except VievalError as error:
                 return Failure(Status.TOOL_ERROR, str(error))
-            reply: Reply | None = self._store.get(ready.key) if self._store else None
+            reply: Reply | None = self._store.get(prepared.key) if self._store else None
             if reply is not None:
                 self._usage.cached += 1
             else:
-                reply = await queue.measured(instrument, ready)
+                reply = await queue.reply(instrument, prepared)
                 self._usage.measured += 1
         # which weights they were is in the key, and what they were called here need not be what they were called then
         by = instrument.by if ask.backbone else ""
-        return replace(reply, by=by, notes=ready.notes) if isinstance(reply, Measurement) else reply
+        return replace(reply, by=by, notes=prepared.notes) if isinstance(reply, Measurement) else reply
 
     async def _instrument(self, ask: Measure) -> Instrument:
         if not ask.backbone:
-            return self._on_pixels
+            return self._pixel_instrument
         if self._find is None:
             raise VievalError(
                 f"{ask.metric} is measured by a scorer, and this run has none: run it with --model vieval_scorer "
@@ -171,76 +170,80 @@ class Measuring:
         if name not in self._instruments and self._find is not None:
             self._instruments[name] = self._find(ask, self._usage)
 
-    def _kept(self, instrument: Instrument, batch: Sequence[Ready], made: Iterable[Reply]) -> list[Reply]:
+    def _store_replies(
+        self, instrument: Instrument, batch: Sequence[PreparedMeasure], raw_replies: Iterable[Reply]
+    ) -> list[Reply]:
         """Replies as they are handed on, after they were stored; the store is used from the loop's thread alone."""
         replies = []
-        for ready, one in zip(batch, made, strict=True):
-            reply = checked(one)
+        for prepared, raw_reply in zip(batch, raw_replies, strict=True):
+            reply = checked(raw_reply)
             if self._store and final(reply):
-                reply = self._store.put(ready.key, instrument.by, reply)
+                reply = self._store.put(prepared.key, instrument.by, reply)
             replies.append(reply)
         return replies
 
 
 class _Queue:
-    """What waits for instruments in one event loop; what is asked for twice at once is measured once."""
+    """The asks that wait for instruments in one event loop; what is asked for twice at once is measured once."""
 
     def __init__(
         self,
-        keep: Callable[[Instrument, Sequence[Ready], Iterable[Reply]], list[Reply]],
+        keep: Callable[[Instrument, Sequence[PreparedMeasure], Iterable[Reply]], list[Reply]],
         worker: Executor,
     ) -> None:
         self._keep, self._worker = keep, worker
-        self._waiting: list[tuple[Instrument, Ready]] = []
+        self._waiting: list[tuple[Instrument, PreparedMeasure]] = []
         self._under_way: dict[str, asyncio.Future[Reply]] = {}
         self._rooms: dict[int, asyncio.Semaphore] = {}
         self._working: asyncio.Task[None] | None = None
 
     def room(self, instrument: Instrument) -> asyncio.Semaphore:
-        """What keeps the number of asks that are looked at and not yet measured within bounds, for memory."""
+        """A semaphore that keeps the number of asks that are looked at and not yet measured within bounds, for memory."""
         return self._rooms.setdefault(id(instrument), asyncio.Semaphore(_AHEAD * instrument.batch))
 
-    async def measured(self, instrument: Instrument, ready: Ready) -> Reply:
-        if ready.key not in self._under_way:
-            self._under_way[ready.key] = asyncio.get_running_loop().create_future()
-            self._waiting.append((instrument, ready))
+    async def reply(self, instrument: Instrument, prepared: PreparedMeasure) -> Reply:
+        if prepared.key not in self._under_way:
+            self._under_way[prepared.key] = asyncio.get_running_loop().create_future()
+            self._waiting.append((instrument, prepared))
             if self._working is None or self._working.done():
                 self._working = asyncio.ensure_future(self._work())
-        return await self._under_way[ready.key]
+        return await self._under_way[prepared.key]
 
     async def _work(self) -> None:
         await asyncio.sleep(0)
         while self._waiting:
-            instrument, batch = self._taken()
-            answered = [self._under_way[ready.key] for ready in batch]
+            instrument, batch = self._next_batch()
+            futures = [self._under_way[prepared.key] for prepared in batch]
             try:
-                contents = [ready.content for ready in batch]
-                made = await _in(self._worker, partial(instrument.compute, contents))
-                for future, reply in zip(answered, self._keep(instrument, batch, made), strict=True):
+                contents = [prepared.content for prepared in batch]
+                raw_replies = await _in(self._worker, partial(instrument.compute, contents))
+                for future, reply in zip(futures, self._keep(instrument, batch, raw_replies), strict=True):
                     if not future.done():
                         future.set_result(reply)
             except Exception as error:
-                for future in answered:
+                for future in futures:
                     if not future.done():
                         future.set_exception(error)
-            for ready in batch:
-                del self._under_way[ready.key]
+            for prepared in batch:
+                del self._under_way[prepared.key]
 
-    def _taken(self) -> tuple[Instrument, list[Ready]]:
+    def _next_batch(self) -> tuple[Instrument, list[PreparedMeasure]]:
         """The first that waits, and as many as fit into one batch with it."""
         instrument, first = self._waiting[0]
         fitting = [
-            n for n, (other, ready) in enumerate(self._waiting) if other is instrument and ready.alike == first.alike
+            n
+            for n, (other, prepared) in enumerate(self._waiting)
+            if other is instrument and prepared.batch_key == first.batch_key
         ]
-        taken = set(fitting[: instrument.batch])
-        batch = [self._waiting[n][1] for n in sorted(taken)]
-        self._waiting = [one for n, one in enumerate(self._waiting) if n not in taken]
+        numbers = set(fitting[: instrument.batch])
+        batch = [self._waiting[n][1] for n in sorted(numbers)]
+        self._waiting = [item for n, item in enumerate(self._waiting) if n not in numbers]
         return instrument, batch
 
 
 async def _in(pool: Executor, call: Callable[[], T]) -> T:
-    done: Awaitable[T] = asyncio.get_running_loop().run_in_executor(pool, call)
-    return await done
+    result: Awaitable[T] = asyncio.get_running_loop().run_in_executor(pool, call)
+    return await result
 
 
 def _key(ask: Measure) -> str:
@@ -251,10 +254,10 @@ def _key(ask: Measure) -> str:
 
 @cache
 def _versions() -> str:
-    found = []
+    versions = []
     for package in ("vieval", "scikit-image", "numpy", "scipy", "pillow"):
         try:
-            found.append(f"{package} {importlib.metadata.version(package)}")
+            versions.append(f"{package} {importlib.metadata.version(package)}")
         except importlib.metadata.PackageNotFoundError:
             continue
-    return ", ".join(found)
+    return ", ".join(versions)

@@ -1,16 +1,18 @@
-"""Towers: networks of transformers that turn an image, or a text, into a vector of length 1."""
+"""Encoders, networks that turn an image or a text into a vector of length 1, and heads, which turn one into a number."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import PIL.Image
 
-from vieval_plugin.backends.metrics.network_metrics import Picture, Shown
-from vieval_plugin.backends.weights import library
+from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, Picture
+from vieval_plugin.backends.weights import library, state_dict
 from vieval_plugin.errors import VievalError
 
 TRUNCATED = "text truncated to the length that the scorer reads"
@@ -21,12 +23,12 @@ _one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Tower:
+class Encoder:
     """A loaded network; `by` is what results call it, `identity` tells its weights from all others.
 
-    `embed` turns pixels (images, 3, height, width) into vectors (images, size). `embed_texts` does so from token ids and
-    mask (texts, tokens), where the network knows texts, of `longest` tokens each at most; `learnt_scale` is what its cosines were
-    multiplied with in training.
+    `embed` turns pixels (images, 3, height, width) into vectors (images, size). `embed_texts` does so from token ids
+    and mask (texts, tokens), where the network knows texts, of `longest` tokens each at most; `learnt_scale` is what
+    its cosines were multiplied with in training.
     """
 
     by: str
@@ -46,9 +48,9 @@ class Tower:
     def tokens(self, text: str) -> tuple[list[int], tuple[str, ...]]:
         """A text as token ids, and the finding where only its beginning goes in."""
         with _one_at_a_time:
-            whole = self.tokenizer(text).input_ids
-            if len(whole) <= self.longest:
-                return whole, ()
+            token_ids = self.tokenizer(text).input_ids
+            if len(token_ids) <= self.longest:
+                return token_ids, ()
             return self.tokenizer(text, truncation=True, max_length=self.longest).input_ids, (TRUNCATED,)
 
     def images(self, pixels: Sequence[Any]) -> Any:
@@ -63,17 +65,66 @@ class Tower:
         return _unit(self.embed_texts(padded.to(self.device)))
 
 
-def pair(tower: Tower, images: Mapping[str, Picture], texts: Mapping[str, str]) -> Shown:
-    """`image` and `reference` as a tower takes them."""
-    return Shown({role: tower.pixels(images[role]) for role in ("image", "reference")})
+def pair(encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
+    """`image` and `reference` as an encoder takes them."""
+    return NetworkInputs({role: encoder.pixels(images[role]) for role in ("image", "reference")})
 
 
-def alike(tower: Tower, batch: Mapping[str, Sequence[Any]]) -> Any:
+def cosines(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     """Cosines of the vectors of `image` and `reference`, a tensor (asks,)."""
-    both = tower.images([*batch["image"], *batch["reference"]])
+    vectors = encoder.images([*batch["image"], *batch["reference"]])
     half = len(batch["image"])
-    return (both[:half] * both[half:]).sum(-1)
+    return (vectors[:half] * vectors[half:]).sum(-1)
 
 
 def _unit(vectors: Any) -> Any:
     return vectors / vectors.norm(dim=-1, keepdim=True)
+
+
+ACTIVATIONS = {"relu": "ReLU", "gelu": "GELU", "tanh": "Tanh", "silu": "SiLU", "none": "Identity"}
+"""What may stand between two linear layers, by the name that descriptions use."""
+
+
+def load_head(path: Path, prefix: str, activation: str, size: int) -> Any:
+    """A head of linear layers with an activation between each two, their number and shapes as in the weights.
+
+    Args:
+        path: safetensors or a state dict, which may hold other weights too.
+        prefix: what the head's names begin with, empty where the file holds the head alone.
+        activation: one of `ACTIVATIONS`.
+        size: how long the vectors are that it is given.
+
+    Returns:
+        A module from vectors (n, size) to numbers (n, outputs).
+
+    Raises:
+        VievalError: the weights are not there, hold more than tensors, or are no chain of linear layers from `size` on.
+    """
+    torch = library("torch")
+    start = f"{prefix}." if prefix else ""
+    tensors = {name[len(start) :]: tensor for name, tensor in state_dict(path, start).items()}
+    if not tensors:
+        raise VievalError(f"{path} holds no weights under {prefix!r} (network.prefix)")
+    strays = sorted(name for name in tensors if name.rpartition(".")[2] not in ("weight", "bias"))
+    if strays:
+        raise VievalError(f"{path}: {strays[0]} belongs to no linear layer; name the head by network.prefix")
+    layers: list[Any] = []
+    for name in sorted((name for name in tensors if name.endswith("weight")), key=_natural):
+        weight, bias = tensors[name], tensors.pop(f"{name[: -len('weight')]}bias", None)
+        if weight.dim() != 2 or weight.shape[1] != size or (bias is not None and bias.shape != weight.shape[:1]):
+            raise VievalError(
+                f"{path}: {name} of shape {tuple(weight.shape)} does not follow on vectors of {size}; the head of another "
+                "network, or no chain of linear layers"
+            )
+        linear = torch.nn.Linear(size, weight.shape[0], bias=bias is not None)
+        linear.load_state_dict({"weight": weight} | ({} if bias is None else {"bias": bias}))
+        layers += [linear, getattr(torch.nn, ACTIVATIONS[activation])()]
+        size = weight.shape[0]
+    if stray := next((name for name in tensors if name.endswith("bias")), ""):
+        raise VievalError(f"{path}: {stray} has no weight beside it")
+    return torch.nn.Sequential(*layers[:-1]).float().eval()
+
+
+def _natural(name: str) -> list[tuple[bool, int, str]]:
+    """Layers in the order of their numbers: 2 before 10, and numbers before names."""
+    return [(not part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in re.split(r"[._]", name)]

@@ -29,15 +29,17 @@ class ImageTextModel:
 
     @property
     def size(self) -> int:
-        """How long a hidden state is."""
+        """The length of a hidden state."""
         return int(self.network.config.get_text_config().hidden_size)
 
     def token(self, text: str) -> int:
         """The id of a token; VievalError where the text is not one token."""
-        found = self.tokenizer(text, add_special_tokens=False).input_ids
-        if len(found) != 1:
-            raise VievalError(f"{text!r} is {len(found)} tokens of this model and not one; list it under added_tokens")
-        return int(found[0])
+        token_ids = self.tokenizer(text, add_special_tokens=False).input_ids
+        if len(token_ids) != 1:
+            raise VievalError(
+                f"{text!r} is {len(token_ids)} tokens of this model and not one; list it under added_tokens"
+            )
+        return int(token_ids[0])
 
     def prompt(self, system: str, words: str, images: int, answer: str) -> str:
         """A conversation in the model's own template: images, then words, then what the answer begins with."""
@@ -47,15 +49,15 @@ class ImageTextModel:
         return str(self.processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)) + answer
 
     def inputs(self, prompt: str, images: Sequence[PIL.Image.Image]) -> dict[str, Any]:
-        """What the network takes of one conversation: tensors whose first axis can be put together."""
+        """The network's inputs for one conversation: tensors whose first axis can be put together."""
         begin = self.tokenizer.bos_token
-        given = self.processor(
+        features = self.processor(
             text=[prompt],
             images=[list(images)],
             return_tensors="pt",
             add_special_tokens=not (begin and prompt.startswith(begin)),
         )
-        return dict(given)
+        return dict(features)
 
     def hidden(self, inputs: dict[str, Any], sequential: bool = False) -> Any:
         """The last hidden states, a tensor (asks, tokens, size).
@@ -69,11 +71,11 @@ class ImageTextModel:
             rows = "mrope_section" in str(self.network.config.get_text_config().to_dict())
             inputs = {**inputs, "position_ids": places.expand(3, *places.shape) if rows else places}
         # token ids stay whole numbers
-        moved = {
+        on_device = {
             name: value.to(self.device, self.network.dtype if torch.is_floating_point(value) else None)
             for name, value in inputs.items()
         }
-        return self.network.base_model(**moved, use_cache=False).last_hidden_state
+        return self.network.base_model(**on_device, use_cache=False).last_hidden_state
 
 
 def load(
@@ -84,7 +86,7 @@ def load(
     adapter: str,
     pixels: dict[str, int],
     dtype: str,
-    wanted: str,
+    device_name: str,
 ) -> ImageTextModel:
     """An image-text model with its processor.
 
@@ -96,17 +98,17 @@ def load(
         adapter: a folder that peft wrote, or its name on the hub; its weights are added to the base's.
         pixels: bounds of an image's pixels (`min_pixels`, `max_pixels`), for processors that have them.
         dtype: float32 or bfloat16.
-        wanted: the device.
+        device_name: the device.
 
     Raises:
         VievalError: something of it is not there, lacks weights, is no image-text model, or holds more than tensors.
     """
-    where, on = hub_name_or_folder(base), device(wanted)
+    where, on = hub_name_or_folder(base), device(device_name)
     transformers = library("transformers")
     origin = {"trust_remote_code": False, **({"revision": revision} if revision else {})}
     try:
-        made = _processor(transformers, hub_name_or_folder(processor), pixels, {} if processor != base else origin)
-        network, told = transformers.AutoModelForImageTextToText.from_pretrained(
+        loaded = _processor(transformers, hub_name_or_folder(processor), pixels, {} if processor != base else origin)
+        network, loading_info = transformers.AutoModelForImageTextToText.from_pretrained(
             where, dtype=dtype, output_loading_info=True, **origin
         )
     except VievalError:
@@ -116,27 +118,27 @@ def load(
             raise VievalError(f"{where} is of another architecture: an image-text model is needed") from None
         raise VievalError(why_not(where, revision, error)) from None
     # the language head gives no hidden state, and reward models may be kept without it
-    if missing := sorted(name for name in told["missing_keys"] if not name.endswith("lm_head.weight")):
+    if missing := sorted(name for name in loading_info["missing_keys"] if not name.endswith("lm_head.weight")):
         raise VievalError(f"{where} lacks weights of {type(network).__name__}, such as {missing[0]}")
-    if not getattr(made, "chat_template", None):
+    if not getattr(loaded, "chat_template", None):
         raise VievalError(f"{processor} has no chat template, so there is no telling how to ask it")
-    _add_tokens(network, made.tokenizer, added_tokens)
+    _add_tokens(network, loaded.tokenizer, added_tokens)
     if adapter:
         network = _adapted(network, adapter)
     if bool(network.get_input_embeddings().weight.isnan().any()):
         raise VievalError(f"neither {where} nor an adapter has embeddings of {', '.join(added_tokens)}")
-    return ImageTextModel(network.to(on).eval(), made, on)
+    return ImageTextModel(network.to(on).eval(), loaded, on)
 
 
 def _processor(transformers: Any, where: str, pixels: dict[str, int], origin: dict[str, Any]) -> Any:
-    made = transformers.AutoProcessor.from_pretrained(where, **pixels, **origin)
-    images = getattr(made, "image_processor", None)
-    if images is None or getattr(made, "tokenizer", None) is None:
+    processor = transformers.AutoProcessor.from_pretrained(where, **pixels, **origin)
+    images = getattr(processor, "image_processor", None)
+    if images is None or getattr(processor, "tokenizer", None) is None:
         raise VievalError(f"{where} has no processor of images and texts together")
     known = getattr(getattr(images, "valid_kwargs", None), "__annotations__", {})
     if unknown := sorted(set(pixels) - set(known)):
         raise VievalError(f"the processor of {where} knows no {unknown[0]}")
-    return made
+    return processor
 
 
 def _add_tokens(network: Any, tokenizer: Any, added: Sequence[str]) -> None:

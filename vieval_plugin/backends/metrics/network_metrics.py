@@ -1,24 +1,31 @@
-"""Metrics that are a network with a number at its end: how one describes itself, and how all are found.
+"""Metrics that are a network with a number at its end: how one describes itself, how all are found, and how one is run.
 
-A metric is a `NetworkMetric` in a module of `networks/`, or in one that another package names under the entry point group
-`vieval.networks`: `METRIC`, or `METRICS` for several that are alike. Such a module imports its libraries where it loads.
-Which of a sample's images and texts a metric is given, and what its number means as a score, is said by its judge.
+A metric is a `NetworkMetric` in a module of `networks/`, or in one that another package names under the entry point
+group `vieval.networks`: `METRIC`, or `METRICS` for several that are alike. Such a module imports its libraries where it
+loads. Which of a sample's images and texts a metric is given, and what its number means as a score, is said by its
+judge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, TypeAlias
 
 import PIL.Image
 
+from vieval_plugin.backends.cache.store import key_of
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics import networks
-from vieval_plugin.backends.metrics.batcher import Instrument
-from vieval_plugin.backends.weights import Origin
+from vieval_plugin.backends.metrics.batcher import Instrument, PreparedMeasure
+from vieval_plugin.backends.weights import Origin, is_out_of_memory, library, line_of
+from vieval_plugin.config import Scorer
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import decode
 from vieval_plugin.judges import registry as judge_registry
+from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply, Status
 
 ENTRY_POINTS, SERVED_ENTRY_POINTS = "vieval.networks", "vieval.served_networks"
 
@@ -36,8 +43,8 @@ class Network(Protocol):
 
 
 @dataclass(frozen=True)
-class Shown:
-    """One ask as a network is given it: tensors by role, and findings. Asks with tensors of the same shapes go together."""
+class NetworkInputs:
+    """Inputs of a network for an ask: tensors by role, and findings. Asks with tensors of the same shapes go together."""
 
     tensors: Mapping[str, Any]
     notes: tuple[str, ...] = ()
@@ -47,15 +54,16 @@ class Shown:
 class NetworkMetric:
     """A metric of a network.
 
-    `load` makes the network, of the weights `model` where a user names none. `show` turns an ask's decoded images and its
-    texts into tensors, in any thread. `values` takes the network and the tensors of a batch, for each role a list, and
-    gives a tensor (asks,) in the metric's own unit. Metrics with the same `load` and the same weights share a network.
+    `load` makes the network, of the weights `model` where a user names none. `show` turns an ask's decoded images and
+    its texts into tensors, in any thread. `values` takes the network and the tensors of a batch, for each role a list,
+    and gives a tensor (asks,) in the metric's own unit. Metrics with the same `load` and the same weights share a
+    network.
     """
 
     name: str
     load: Callable[[Origin], Network]
     model: str
-    show: Callable[[Any, Mapping[str, Picture], Mapping[str, str]], Shown]
+    show: Callable[[Any, Mapping[str, Picture], Mapping[str, str]], NetworkInputs]
     values: Callable[[Any, Mapping[str, Sequence[Any]]], Any]
 
 
@@ -68,12 +76,108 @@ class ServedMetric:
 
 
 @cache
-def served() -> Mapping[str, ServedMetric]:
-    """All metrics of networks behind servers by name."""
+def served_metrics() -> Mapping[str, ServedMetric]:
+    """Metrics of networks behind servers, by name."""
     return judge_registry.descriptions(networks, ("METRIC", "METRICS"), SERVED_ENTRY_POINTS, ServedMetric)
 
 
 @cache
 def metrics() -> Mapping[str, NetworkMetric]:
-    """All metrics of networks by name, ours first."""
+    """Metrics of networks by name, ours first."""
     return judge_registry.descriptions(networks, ("METRIC", "METRICS"), ENTRY_POINTS, NetworkMetric)
+
+
+class NetworkInstrument:
+    """A metric's network as an instrument: `batch` asks at once, and half as many each time its memory runs out."""
+
+    def __init__(self, name: str, metric: NetworkMetric, network: Any, batch: int) -> None:
+        self._name, self._metric, self._network, self.batch = name, metric, network, batch
+        self.by: str = network.by
+
+    def look(self, ask: Measure) -> PreparedMeasure:
+        """The images decoded and, with the texts, as tensors; VievalError where that cannot be done."""
+        images = {role: decode(image) for role, image in ask.images.items()}
+        try:
+            inputs = self._metric.show(self._network, images, ask.texts)
+        except VievalError:
+            raise
+        except Exception as error:  # libraries raise anything on images made to break them
+            raise VievalError(f"{self._name} cannot be computed: {line_of(error)}") from None
+        parts = {
+            "metric": self._name,
+            "weights": self._network.identity,
+            "images": {role: _digest(image) for role, image in images.items()},
+            "texts": dict(ask.texts),
+        }
+        shapes = tuple((role, tuple(getattr(tensor, "shape", ()))) for role, tensor in inputs.tensors.items())
+        return PreparedMeasure(key_of(parts), inputs.tensors, shapes, inputs.notes)
+
+    def compute(self, contents: Sequence[Mapping[str, Any]]) -> list[Reply]:
+        replies: list[Reply] = []
+        while len(replies) < len(contents):
+            replies += self._measure_or_halve(contents[len(replies) : len(replies) + self.batch])
+        return replies
+
+    def close(self) -> None:
+        """Networks stay loaded for the next run."""
+
+    def _measure_or_halve(self, rows: Sequence[Mapping[str, Any]]) -> list[Reply]:
+        """A batch's values; halves are tried where it fails, so that what cannot be measured fails by itself."""
+        try:
+            return [Measurement(value) for value in self._values(rows)]
+        except Exception as error:
+            full = is_out_of_memory(error)
+            if len(rows) == 1:
+                remedy = "; set device to cpu, or make the image smaller" if full else ""
+                return [Failure(Status.TOOL_ERROR, f"{self._name} cannot be computed: {line_of(error)}{remedy}")]
+        half = len(rows) // 2
+        if full:
+            library("torch").cuda.empty_cache()
+            self.batch = min(self.batch, half)
+            return self.compute(rows)
+        return self._measure_or_halve(rows[:half]) + self._measure_or_halve(rows[half:])
+
+    def _values(self, rows: Sequence[Mapping[str, Any]]) -> list[float]:
+        torch = library("torch")
+        batch = {role: [row[role] for row in rows] for role in rows[0]}
+        # the same digits on a GPU as on a CPU, as far as single precision goes
+        with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+            return [_rounded(float(value)) for value in self._metric.values(self._network, batch).double().cpu()]
+
+
+class Scorers:
+    """The scorers of a run, those that the options name; each network is loaded once."""
+
+    def __init__(self, named: Mapping[str, Scorer]) -> None:
+        self._named = named
+        self._networks: dict[Hashable, Any] = {}
+
+    def find(self, ask: Measure, usage: Usage) -> Instrument:
+        """The scorer that an ask names, loaded if it is not yet; `usage` counts the calls of one behind a server.
+
+        Raises:
+            VievalError: there is no such metric, or its weights cannot be loaded.
+        """
+        known, behind_servers = metrics(), served_metrics()
+        options = self._named.get(ask.backbone, Scorer())
+        if ask.metric in behind_servers:
+            return behind_servers[ask.metric].open(options.model, usage)
+        if ask.metric not in known:
+            names = ", ".join([*known, *behind_servers])
+            raise VievalError(f"no scorer knows the metric {ask.metric!r}; known are {names}")
+        metric = known[ask.metric]
+        origin = Origin(options.model or metric.model, options.revision, options.device)
+        key = metric.load, origin
+        if key not in self._networks:
+            self._networks[key] = metric.load(origin)
+        return NetworkInstrument(ask.metric, metric, self._networks[key], options.batch_size)
+
+
+def _rounded(value: float) -> float:
+    """To five decimals, or five significant digits below 1: what is beyond depends on which others were in the batch."""
+    return round(value, 5) if abs(value) >= 1 else float(f"{value:.5g}")
+
+
+def _digest(image: PIL.Image.Image) -> str:
+    """SHA-256 of an image's size and pixels, in whatever file they were."""
+    return hashlib.sha256(repr(image.size).encode() + image.tobytes()).hexdigest()

@@ -87,7 +87,7 @@ def psnr(images: Mapping[str, Pixels]) -> float:
 
 
 def edge_f1(images: Mapping[str, Pixels]) -> float:
-    """How far the edges of `image` and of `reference` coincide, in [0, 1].
+    """The F1 score of the edges of `image` against those of `reference`, in [0, 1].
 
     The harmonic mean of precision (edge pixels of the image with one of the reference nearby) and recall (the reverse).
     Edges are Canny's (1986, sigma 2), but of a drawing in white lines on black its thinned lines, for Canny would find
@@ -98,17 +98,17 @@ def edge_f1(images: Mapping[str, Pixels]) -> float:
     from scipy.ndimage import distance_transform_edt
 
     image, reference = pair(images)
-    edges, wanted = _edges(image), _edges(reference)
-    if not edges.any() or not wanted.any():
-        return float(edges.any() == wanted.any())
-    near = 0.0075 * math.hypot(*edges.shape)
-    precision = float(np.mean(distance_transform_edt(~wanted)[edges] <= near))
-    recall = float(np.mean(distance_transform_edt(~edges)[wanted] <= near))
+    edges, reference_edges = _edges(image), _edges(reference)
+    if not edges.any() or not reference_edges.any():
+        return float(edges.any() == reference_edges.any())
+    tolerance = 0.0075 * math.hypot(*edges.shape)
+    precision = float(np.mean(distance_transform_edt(~reference_edges)[edges] <= tolerance))
+    recall = float(np.mean(distance_transform_edt(~edges)[reference_edges] <= tolerance))
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
 def histogram(images: Mapping[str, Pixels]) -> float:
-    """How much of the colour distribution `image` and `reference` share, in [0, 1]; their sizes do not matter.
+    """The share of the colour distribution that `image` and `reference` have in common, in [0, 1]; their sizes do not matter.
 
     Intersection of histograms of 8 x 8 x 8 RGB bins (Swain, Ballard: Color indexing, 1991), each blurred by one bin, so
     that a colour a little off counts as a little different, whichever side of a bin's border it falls on.

@@ -1,4 +1,4 @@
-"""What `vieval_small` is shown: an output and its conditions as small arrays, and its words as numbers."""
+"""The inputs of `vieval_small`: an output and its conditions as small arrays, and its words as numbers."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ TEXTS: dict[str, tuple[str, ...]] = {
 
 def small(picture: Picture, channels: int = 3) -> Pixels:
     """A picture as (96, 96, channels)."""
-    shown = picture.convert("L" if channels == 1 else "RGB").resize((SIDE, SIDE), PIL.Image.Resampling.BOX)
-    return np.asarray(shown).reshape(SIDE, SIDE, channels)
+    resized = picture.convert("L" if channels == 1 else "RGB").resize((SIDE, SIDE), PIL.Image.Resampling.BOX)
+    return np.asarray(resized).reshape(SIDE, SIDE, channels)
 
 
 def full(picture: Picture) -> Pixels:
     """A picture as (256, 256, 3)."""
-    shown = picture.convert("RGB")
-    if shown.size != (FULL, FULL):
-        shown = shown.resize((FULL, FULL), PIL.Image.Resampling.BILINEAR)
-    return np.asarray(shown)
+    resized = picture.convert("RGB")
+    if resized.size != (FULL, FULL):
+        resized = resized.resize((FULL, FULL), PIL.Image.Resampling.BILINEAR)
+    return np.asarray(resized)
 
 
 def conditions(kind: str, images: Mapping[str, Picture]) -> Pixels:
     """The condition images of a kind as (96, 96, channels), side by side in the order of `CONDITIONS`."""
-    shown = [small(images[role], channels) for role, channels in CONDITIONS[kind]]
-    return np.concatenate(shown, -1) if shown else np.zeros((SIDE, SIDE, 0), np.uint8)
+    arrays = [small(images[role], channels) for role, channels in CONDITIONS[kind]]
+    return np.concatenate(arrays, -1) if arrays else np.zeros((SIDE, SIDE, 0), np.uint8)
 
 
 def words(kind: str, texts: Mapping[str, str]) -> list[str]:
@@ -68,13 +68,13 @@ def words(kind: str, texts: Mapping[str, str]) -> list[str]:
     return re.findall(r"[a-z]+|[.,|]", " . ".join(texts.get(name, "") for name in TEXTS[kind]).lower())[:LENGTH]
 
 
-def mirrored(found: Sequence[str]) -> list[str]:
+def mirrored(words: Sequence[str]) -> list[str]:
     """The words that say of a mirrored picture what these say of the picture."""
     other = {"left": "right", "right": "left"}
-    return [other.get(word, word) for word in found]
+    return [other.get(word, word) for word in words]
 
 
-def numbered(found: Sequence[str], vocabulary: Mapping[str, int]) -> list[int]:
+def numbered(words: Sequence[str], vocabulary: Mapping[str, int]) -> list[int]:
     """Words as their numbers in a vocabulary, 1 for those that are not in it, and 0 for none up to `LENGTH`."""
-    numbers = [vocabulary.get(word, UNKNOWN) for word in found]
+    numbers = [vocabulary.get(word, UNKNOWN) for word in words]
     return numbers + [0] * (LENGTH - len(numbers))

@@ -89,11 +89,10 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]
     from vieval_plugin.backends import weights
     from vieval_plugin.backends.metrics.networks.clip import load as load_clip
     from vieval_plugin.errors import VievalError
+    from vieval_plugin.run.progress import failures
     from vieval_plugin.run.samples_file import read_samples
-    from vieval_plugin.run.summary import failures
     from vieval_plugin.training.adiee.dataset import Terms
-    from vieval_plugin.training.adiee.labels import Editors
-    from vieval_plugin.training.adiee.outputs import from_outputs, pairs_of
+    from vieval_plugin.training.adiee.labels import Editors, from_outputs, pairs_of
 
     if not options.licence:
         raise VievalError("--outputs: say with --licence on which terms they may train a model; it goes onto the card")

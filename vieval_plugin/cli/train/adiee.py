@@ -38,7 +38,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.text.escaping import say
     from vieval_plugin.training.adiee import dataset, folder, loop
     from vieval_plugin.training.adiee.held_out import figures
-    from vieval_plugin.training.adiee.recipe import Recipe
+    from vieval_plugin.training.adiee.loop import Recipe
     from vieval_plugin.training.tuning import split
 
     tuning = tuning_of(options)

@@ -26,7 +26,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.results.training_records import CARD
     from vieval_plugin.text.escaping import say
-    from vieval_plugin.training.conversations_file import read
+    from vieval_plugin.training.chat_format import read
     from vieval_plugin.training.sft import tune
     from vieval_plugin.training.tuning import split
 

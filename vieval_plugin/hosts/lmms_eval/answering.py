@@ -15,8 +15,7 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.records import fingerprint, response_json
-from vieval_plugin.run.banner import announced
-from vieval_plugin.run.jobs import Job
+from vieval_plugin.run.jobs import Job, announced
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.runner import require_images
 from vieval_plugin.run.scheduler import Outcome

@@ -39,15 +39,14 @@ from vieval_plugin.run.generated import (
     on_disk,
     prompt_of,
     read_answer,
+    trusted_folders,
     undrawn,
     unjudged_json,
     with_findings,
 )
-from vieval_plugin.run.output_files import trusted_folders
 from vieval_plugin.run.prepare import PreparedJudge, prepare
-from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.progress import Progress, failures
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.run.summary import failures
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.escaping import say
 

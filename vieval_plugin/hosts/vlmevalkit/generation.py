@@ -25,8 +25,7 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import lines_of
 from vieval_plugin.run.backbones import JUDGE
 from vieval_plugin.run.evaluate import OWN, evaluate, provenance_of
-from vieval_plugin.run.generated import MadeImage, made_images, read_answer
-from vieval_plugin.run.output_files import trusted_folders
+from vieval_plugin.run.generated import MadeImage, made_images, read_answer, trusted_folders
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.samples_file import write_verdicts

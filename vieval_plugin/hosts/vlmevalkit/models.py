@@ -16,7 +16,7 @@ from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.local.huggingface import TransformersBackend
 from vieval_plugin.backends.local.vllm import VLLMBackend
-from vieval_plugin.backends.metrics.opening import Scorers
+from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.backbone import ForeignHost, given_backbone

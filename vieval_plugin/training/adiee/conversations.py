@@ -10,7 +10,7 @@ from typing import Any
 
 import PIL.Image
 
-from vieval_plugin.backends.metrics.networks.value_head import beside
+from vieval_plugin.backends.metrics.networks.value_head import join_side_by_side
 from vieval_plugin.backends.weights import library
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
@@ -29,11 +29,11 @@ class Batch:
 
     inputs: Any
     at: Any
-    wanted: Any
+    targets: Any
     labels: Any
 
     def to(self, device: Any) -> Batch:
-        return Batch(self.inputs.to(device), *(one.to(device) for one in (self.at, self.wanted, self.labels)))
+        return Batch(self.inputs.to(device), *(tensor.to(device) for tensor in (self.at, self.targets, self.labels)))
 
 
 class Conversations:
@@ -48,7 +48,7 @@ class Conversations:
         # how a tokenizer pads is a state of it, and the next step is prepared while held-out edits are measured
         self._one_at_a_time = threading.Lock()
 
-    def drawn(self, rng: random.Random) -> Form:
+    def random_form(self, rng: random.Random) -> Form:
         """A question and an answer sentence, each as likely as the others."""
         return Form(rng.choice(self.questions), rng.choice(self.answers))
 
@@ -63,62 +63,62 @@ class Conversations:
 
     def _batch(self, edits: Sequence[LabelledEdit], forms: Sequence[Form]) -> Batch:
         torch = library("torch")
-        asked = [self._asked(edit, form) for edit, form in zip(edits, forms, strict=True)]
-        whole = [prompt + answer for prompt, answer in asked]
+        pairs = [self._prompt_and_answer(edit, form) for edit, form in zip(edits, forms, strict=True)]
+        texts = [prompt + answer for prompt, answer in pairs]
         pictures = [self._pictures(edit) for edit in edits]
         bos = self._tokenizer.bos_token
         inputs = self._processor(
-            text=whole,
+            text=texts,
             images=pictures,
             padding=True,
             return_tensors="pt",
-            add_special_tokens=not (bos and whole[0].startswith(bos)),
+            add_special_tokens=not (bos and texts[0].startswith(bos)),
         )
         tokens = inputs["input_ids"]
         ends = inputs["attention_mask"].sum(1)
-        wanted = torch.full_like(tokens, _IGNORED)
-        for row, (prompt, answer) in enumerate(asked):
+        targets = torch.full_like(tokens, _IGNORED)
+        for row, (prompt, answer) in enumerate(pairs):
             end = int(ends[row])
-            begin = end - self._said(prompt, answer)
-            wanted[row, begin:end] = tokens[row, begin:end]
+            begin = end - self._answer_length(prompt, answer)
+            targets[row, begin:end] = tokens[row, begin:end]
         read = (
             positions(tokens, self._tokenizer.convert_tokens_to_ids(TOKEN))
             if self._with_token
             else torch.zeros(len(edits), dtype=torch.long)
         )
-        return Batch(inputs, read, wanted, torch.tensor([edit.label for edit in edits], dtype=torch.float32))
+        return Batch(inputs, read, targets, torch.tensor([edit.label for edit in edits], dtype=torch.float32))
 
-    def _asked(self, edit: LabelledEdit, form: Form) -> tuple[str, str]:
+    def _prompt_and_answer(self, edit: LabelledEdit, form: Form) -> tuple[str, str]:
         """The text up to the assistant's turn, and that turn."""
         reading: Reading = "token" if self._with_token else "sentence"
         words = question_text(edit.instruction, form, self._wording, self._images, reading)
-        shown = [{"type": "image"}] * (2 if self._images == "two" else 1)
-        content = [*shown, {"type": "text", "text": words}]
+        placeholders = [{"type": "image"}] * (2 if self._images == "two" else 1)
+        content = [*placeholders, {"type": "text", "text": words}]
         turns = [{"role": "user", "content": content}]
         prompt = self._processor.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
         score = TOKEN if self._with_token else str(round(10 * edit.label))
         return str(prompt), answer_text(form.answer, score, self._wording) + self._end
 
     def _pictures(self, edit: LabelledEdit) -> list[PIL.Image.Image]:
-        both = [decode(Image(path)) for path in (edit.source, edit.output)]
+        pictures = [decode(Image(path)) for path in (edit.source, edit.output)]
         if self._images == "two":
-            return both
-        return [beside(both)]
+            return pictures
+        return [join_side_by_side(pictures)]
 
-    def _said(self, prompt: str, answer: str) -> int:
-        """How many tokens the answer adds to the prompt."""
-        before, whole = (
+    def _answer_length(self, prompt: str, answer: str) -> int:
+        """The number of tokens that the answer adds to the prompt."""
+        prompt_tokens, all_tokens = (
             self._tokenizer(text, add_special_tokens=False).input_ids for text in (prompt, prompt + answer)
         )
-        if whole[: len(before)] != before:
+        if all_tokens[: len(prompt_tokens)] != prompt_tokens:
             raise VievalError(
                 "the tokenizer joins the end of a question with its answer, so what is said cannot be told"
             )
-        return len(whole) - len(before)
+        return len(all_tokens) - len(prompt_tokens)
 
 
 def _after_a_turn(processor: Any) -> str:
-    """What a chat template puts after an assistant's turn."""
+    """The text that a chat template puts after an assistant's turn."""
     words = [("user", "?"), ("assistant", "vieval")]
     turns = [{"role": role, "content": [{"type": "text", "text": text}]} for role, text in words]
     return str(processor.apply_chat_template(turns, tokenize=False).rpartition("vieval")[2])

@@ -21,7 +21,7 @@ _PATHS = ("source", "output")
 
 @dataclass(frozen=True)
 class Terms:
-    """Where edits are from, on which terms, and whether those let them train a model."""
+    """The origin of edits, its terms, and whether those let them train a model."""
 
     source: str
     licence: str
@@ -56,8 +56,8 @@ def read(folder: Path) -> tuple[list[LabelledEdit], dict[str, Any]]:
     """The edits of a folder and its manifest.
 
     Raises:
-        VievalError: in one line, what is absent or malformed with the number of the row, a label out of [0, 1], an image
-            that is not there, and data that may not train a model.
+        VievalError: in one line, what is absent or malformed with the number of the row, a label out of [0, 1], an
+            image that is not there, and data that may not train a model.
     """
     try:
         manifest = read_json((folder / MANIFEST).read_bytes())

@@ -1,4 +1,4 @@
-"""What a training leaves: the model, its head, the description that a scorer is loaded by, and a card."""
+"""Results of a training: the model, its head, the description that a scorer is loaded by, and a training record."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.descriptions import FILE
 from vieval_plugin.training.adiee.held_out import Figures
 from vieval_plugin.training.adiee.labels import LabelledEdit
-from vieval_plugin.training.adiee.loop import Curve
+from vieval_plugin.training.adiee.loop import Curve, Recipe
 from vieval_plugin.training.adiee.network import TOKEN, Trained, merged
-from vieval_plugin.training.adiee.recipe import Recipe
-from vieval_plugin.training.training_record import write_card
+from vieval_plugin.training.tuning import write_training_record
 
 HEAD = "head.safetensors"
 
@@ -34,8 +33,8 @@ def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
     network.save_pretrained(folder)
     trained.processor.save_pretrained(folder)
     if trained.head is not None:
-        held = {name: tensor.detach().contiguous().cpu() for name, tensor in trained.head.state_dict().items()}
-        library("safetensors.torch").save_file(held, folder / HEAD)
+        tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in trained.head.state_dict().items()}
+        library("safetensors.torch").save_file(tensors, folder / HEAD)
         described = _description(recipe, identity(network), "bfloat16" if half else "float32")
         write_whole(folder / FILE, [yaml.safe_dump(described, sort_keys=False, allow_unicode=True)])
 
@@ -72,9 +71,9 @@ def card(
     curves: Sequence[Curve],
     figures: Figures | None,
 ) -> None:
-    """Write the card: data and licences, the recipe with its seed, which groups were learnt and which held out, curves."""
+    """Write the training record: data and licences, the recipe with its seed, groups learnt and held out, curves."""
     learnt, held_out = parts
-    told = {
+    record = {
         "recipe": recipe.options(),
         "data": manifest["data"],
         "data_seed": manifest["seed"],
@@ -84,13 +83,13 @@ def card(
         "curves": [asdict(curve) for curve in curves],
         "held_out": asdict(figures) if figures else None,
     }
-    write_card(folder, _without_nan(told))
+    write_training_record(folder, _without_nan(record))
 
 
 def _without_nan(value: Any) -> Any:
     """JSON has no NaN: what is not known is null."""
     if isinstance(value, dict):
-        return {name: _without_nan(one) for name, one in value.items()}
+        return {name: _without_nan(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [_without_nan(one) for one in value]
+        return [_without_nan(member) for member in value]
     return None if isinstance(value, float) and math.isnan(value) else value

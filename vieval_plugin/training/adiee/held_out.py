@@ -1,4 +1,4 @@
-"""What a trained head says of edits that it has not learnt from."""
+"""Evaluation of a trained head on held-out edits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class HeldOutAgreement:
 
 @dataclass(frozen=True)
 class Figures:
-    """What a card says of held-out edits, each asked all questions.
+    """Figures on held-out edits for the training record, each asked all questions.
 
     `agreement` is of the first question, `moved` the mean over edits of the largest less the smallest score over the
     questions. The other three are mean scores: of edits whose label is 1, of the same with the source of another scene,
@@ -45,24 +45,24 @@ def values(
 ) -> list[float]:
     """The head's numbers for edits, all asked one question with the first answer sentence."""
     torch = library("torch")
-    module, found = trained.module, []
+    module, numbers = trained.module, []
     module.eval()
     device = next(module.parameters()).device
     form = Form(question, conversations.answers[0])
     for begin in range(0, len(edits), batch_size):
-        some = edits[begin : begin + batch_size]
-        batch = conversations.batch(some, [form] * len(some)).to(device)
+        part = edits[begin : begin + batch_size]
+        batch = conversations.batch(part, [form] * len(part)).to(device)
         with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            value, _ = module(batch.inputs, batch.at, batch.wanted)
-        found += value.float().cpu().tolist()
-    return found
+            value, _ = module(batch.inputs, batch.at, batch.targets)
+        numbers += value.float().cpu().tolist()
+    return numbers
 
 
-def agreement(found: Sequence[float], edits: Sequence[LabelledEdit]) -> HeldOutAgreement:
-    """How far numbers agree with labels; the correlation is NaN where either does not vary."""
+def agreement(numbers: Sequence[float], edits: Sequence[LabelledEdit]) -> HeldOutAgreement:
+    """The agreement of numbers with labels; the correlation is NaN where either does not vary."""
     labels = [edit.label for edit in edits]
-    errors = [abs(value - label) for value, label in zip(found, labels, strict=True)]
-    return HeldOutAgreement(correlation(found, labels), fmean(errors), len(edits))
+    errors = [abs(value - label) for value, label in zip(numbers, labels, strict=True)]
+    return HeldOutAgreement(correlation(numbers, labels), fmean(errors), len(edits))
 
 
 def figures(
@@ -72,16 +72,18 @@ def figures(
     if trained.head is None or not edits:
         return None
 
-    def asked(some: Sequence[LabelledEdit], question: str = conversations.questions[0]) -> list[float]:
-        return values(trained, conversations, some, question, batch_size)
+    def scores_of(part: Sequence[LabelledEdit], question: str = conversations.questions[0]) -> list[float]:
+        return values(trained, conversations, part, question, batch_size)
 
-    by_question = [asked(edits, question) for question in conversations.questions]
-    moved = [max(column) - min(column) for column in zip(*by_question, strict=True)]
-    whole = [edit for edit in edits if edit.label == 1]
-    strangers = [one for edit in whole if (one := _with_another_source(edit, edits))]
+    by_question = [scores_of(edits, question) for question in conversations.questions]
+    ranges = [max(column) - min(column) for column in zip(*by_question, strict=True)]
+    done_as_asked = [edit for edit in edits if edit.label == 1]
+    strangers = [edit_elsewhere for edit in done_as_asked if (edit_elsewhere := _with_another_source(edit, edits))]
     unedited = list({edit.source: replace(edit, output=edit.source) for edit in edits}.values())
     return Figures(
-        agreement(by_question[0], edits), fmean(moved), *(_mean(asked(some)) for some in (whole, strangers, unedited))
+        agreement(by_question[0], edits),
+        fmean(ranges),
+        *(_mean(scores_of(part)) for part in (done_as_asked, strangers, unedited)),
     )
 
 
@@ -89,9 +91,9 @@ def _with_another_source(edit: LabelledEdit, edits: Sequence[LabelledEdit]) -> L
     """The edit with the source of the next scene, around the end; None where there is no other."""
     place = edits.index(edit)
     around = [*edits[place:], *edits[:place]]
-    other = next((one for one in around if one.group != edit.group), None)
+    other = next((candidate for candidate in around if candidate.group != edit.group), None)
     return replace(edit, source=other.source) if other else None
 
 
-def _mean(found: Sequence[float]) -> float:
-    return fmean(found) if found else math.nan
+def _mean(numbers: Sequence[float]) -> float:
+    return fmean(numbers) if numbers else math.nan

@@ -1,8 +1,13 @@
-"""The training itself: steps, checkpoints, what held-out edits say on the way."""
+"""The training of ADIEE: its recipe, steps, checkpoints, and what held-out edits say on the way.
+
+What happens at a step follows from its number and the seed alone, so that a training that was killed goes on as if it
+had not been.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import random
 from collections.abc import Sequence
@@ -10,29 +15,85 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from tqdm import tqdm
 
 from vieval_plugin.backends.weights import library
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.adiee.question import Images
 from vieval_plugin.prompts import packs
 from vieval_plugin.training.adiee.conversations import Batch, Conversations
 from vieval_plugin.training.adiee.held_out import HeldOutAgreement, agreement, values
 from vieval_plugin.training.adiee.labels import LabelledEdit
 from vieval_plugin.training.adiee.network import Trained, load
-from vieval_plugin.training.adiee.recipe import SCORE_WEIGHT, Recipe, order, rate
 from vieval_plugin.training.tuning import Tuning, enough_memory
 
+Answer: TypeAlias = Literal["token", "number"]
+SCORE_WEIGHT = 10.0
+"""What the score's L1 counts against the text's cross-entropy; the paper's."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The recipe by which a scorer of edits is trained.
+
+    With the answer `number` neither token nor head is there and the model learns to say a whole number from 0 to 10:
+    the paper's ablation.
+    """
+
+    tuning: Tuning
+    answer: Answer = "token"
+    images: Images = "two"
+    pack: str = "adiee/v1"
+
+    def options(self) -> dict[str, Any]:
+        """The options of the recipe, by name."""
+        return {**asdict(self.tuning), "answer": self.answer, "images": self.images, "pack": self.pack}
+
+
+def learning_rate(tuning: Tuning, step: int) -> float:
+    """The learning rate at a step from 0 on: rising over the first 3% of the steps, then falling evenly.
+
+    >>> [round(learning_rate(Tuning("", steps=100, learning_rate=1.0), step), 2) for step in (0, 2, 50, 99)]
+    [0.33, 1.0, 0.51, 0.01]
+    """
+    rising = max(1, math.ceil(0.03 * tuning.steps))
+    return tuning.learning_rate * min((step + 1) / rising, (tuning.steps - step) / (tuning.steps - rising + 1))
+
+
+def order(count: int, begin: int, end: int, seed: int) -> list[int]:
+    """Places `begin` to `end` in an endless row of numbers below `count`, each of them once before any comes again.
+
+    >>> sorted(order(3, 3, 6, seed=1))
+    [0, 1, 2]
+    """
+    numbers = []
+    for place in range(begin, end):
+        epoch, place_in_epoch = divmod(place, count)
+        numbers.append(_shuffled(count, f"epoch/{seed}/{epoch}")[place_in_epoch])
+    return numbers
+
+
+_shuffles: dict[tuple[int, str], list[int]] = {}
+
+
+def _shuffled(count: int, name: str) -> list[int]:
+    if (count, name) not in _shuffles:
+        _shuffles.clear()  # an epoch comes but once
+        _shuffles[count, name] = random.Random(name).sample(range(count), count)
+    return _shuffles[count, name]
+
+
 CHECKPOINT = "checkpoint.pt"
-_LOOKS = 20  # so many times in a training it is measured and kept
+_EVALUATIONS = 20  # so many times in a training it is measured and kept
 _MEASURED = 200  # held-out edits at most, on the way
 _LONGEST_STEP = 1.0  # of the gradient
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What was measured after a step: losses averaged since the last, and the agreement with held-out labels."""
+    """An evaluation after a step: losses averaged since the last, and the agreement with held-out labels."""
 
     step: int
     text: float
@@ -42,7 +103,7 @@ class Curve:
 
 @dataclass
 class _State:
-    """What goes on from step to step, and what a checkpoint keeps."""
+    """The state of a training, which a checkpoint keeps."""
 
     trained: Trained
     module: Any
@@ -53,15 +114,15 @@ class _State:
 
 
 def train(
-    recipe: Recipe, learnt: Sequence[LabelledEdit], held_out: Sequence[LabelledEdit], out: Path
+    recipe: Recipe, learnt: Sequence[LabelledEdit], held_out: Sequence[LabelledEdit], folder: Path
 ) -> tuple[Trained, Conversations, list[Curve]]:
-    """Train, from the checkpoint in the folder `out` where there is one; the trained model and its curves.
+    """Train, from the checkpoint in the folder `folder` where there is one; the trained model and its curves.
 
     Args:
         recipe: how; a checkpoint made otherwise is an error.
         learnt: edits to learn from.
         held_out: edits that it is measured on, none of whose scenes are among the others.
-        out: where checkpoints go.
+        folder: where checkpoints go.
 
     Raises:
         VievalError: the base cannot be trained, a checkpoint is of another training, or memory runs out.
@@ -82,9 +143,9 @@ def train(
     optimizer = torch.optim.AdamW(weights, lr=tuning.learning_rate, weight_decay=0.01)
     module, optimizer = accelerator.prepare(trained.module, optimizer)
     state = _State(trained, module, optimizer, accelerator, [])
-    _resume(state, recipe, out / CHECKPOINT)
+    _resume(state, recipe, folder / CHECKPOINT)
     with enough_memory(tuning, "edits"):
-        _run(state, recipe, conversations, learnt, held_out[:_MEASURED], out)
+        _run(state, recipe, conversations, learnt, held_out[:_MEASURED], folder)
     return trained, conversations, state.curves
 
 
@@ -94,64 +155,64 @@ def _run(
     conversations: Conversations,
     learnt: Sequence[LabelledEdit],
     held_out: Sequence[LabelledEdit],
-    out: Path,
+    folder: Path,
 ) -> None:
     tuning = recipe.tuning
-    every, first = max(1, tuning.steps // _LOOKS), state.step
-    seen = tuning.batch_size * tuning.accumulate * state.accelerator.num_processes
+    interval, first = max(1, tuning.steps // _EVALUATIONS), state.step
+    per_step = tuning.batch_size * tuning.accumulate * state.accelerator.num_processes
     main = state.accelerator.is_main_process
     losses: list[tuple[float, float]] = []
     prepare = partial(_batches, state.accelerator, recipe, conversations, learnt)
-    bar = tqdm(total=tuning.steps * seen, initial=first * seen, desc="Training", unit="edit", disable=None)
+    bar = tqdm(total=tuning.steps * per_step, initial=first * per_step, desc="Training", unit="edit", disable=None)
     # the next step's images are read while this one is made
     with bar, ThreadPoolExecutor(1, thread_name_prefix="prepare") as pool:
-        ready = pool.submit(prepare, first)
+        next_batches = pool.submit(prepare, first)
         while state.step < tuning.steps:
-            batches = ready.result()
+            batches = next_batches.result()
             if state.step + 1 < tuning.steps:
-                ready = pool.submit(prepare, state.step + 1)
+                next_batches = pool.submit(prepare, state.step + 1)
             losses.append(_step(state, tuning, batches))
             state.step += 1
-            bar.update(seen)
-            if state.step % every and state.step < tuning.steps:
+            bar.update(per_step)
+            if state.step % interval and state.step < tuning.steps:
                 continue
             text, score = (sum(column) / len(losses) for column in zip(*losses, strict=True))
             losses = []
             if main:
-                found = _measured(state.trained, conversations, held_out, tuning.batch_size)
-                state.curves.append(Curve(state.step, text, score, found))
-                told = f"{found.spearman:.3f}" if found else "-"
-                bar.set_postfix_str(f"text {text:.3f} score {score:.3f} held-out rho {told}")
-                _keep(state, recipe, out / CHECKPOINT)
+                agreement_now = _evaluate(state.trained, conversations, held_out, tuning.batch_size)
+                state.curves.append(Curve(state.step, text, score, agreement_now))
+                correlation = f"{agreement_now.spearman:.3f}" if agreement_now else "-"
+                bar.set_postfix_str(f"text {text:.3f} score {score:.3f} held-out rho {correlation}")
+                _write_checkpoint(state, recipe, folder / CHECKPOINT)
             state.accelerator.wait_for_everyone()
 
 
 def _batches(
     accelerator: Any, recipe: Recipe, conversations: Conversations, learnt: Sequence[LabelledEdit], step: int
 ) -> list[tuple[int, Batch]]:
-    """What this process sees at a step, each batch with the seed of its dropout."""
-    found, tuning = [], recipe.tuning
+    """The batches of this process at a step, each batch with the seed of its dropout."""
+    parts, tuning = [], recipe.tuning
     for part in range(tuning.accumulate):
         turn = (step * tuning.accumulate + part) * accelerator.num_processes + accelerator.process_index
         begin = turn * tuning.batch_size
         edits = [learnt[n] for n in order(len(learnt), begin, begin + tuning.batch_size, tuning.seed)]
         rng = random.Random(f"{tuning.seed}/{turn}")
-        found.append((rng.getrandbits(32), conversations.batch(edits, [conversations.drawn(rng) for _ in edits])))
-    return found
+        parts.append((rng.getrandbits(32), conversations.batch(edits, [conversations.random_form(rng) for _ in edits])))
+    return parts
 
 
 def _step(state: _State, tuning: Tuning, batches: Sequence[tuple[int, Batch]]) -> tuple[float, float]:
-    """One optimisation step; the text's cross-entropy and the score's L1."""
+    """Take an optimisation step; the text's cross-entropy and the score's L1."""
     torch, accelerator = library("torch"), state.accelerator
     state.module.train()
     for group in state.optimizer.param_groups:
-        group["lr"] = rate(tuning, state.step)
+        group["lr"] = learning_rate(tuning, state.step)
     texts = scores = 0.0
     for part, (seed, prepared) in enumerate(batches, start=1):
         batch = prepared.to(accelerator.device)
         torch.manual_seed(seed)
         with contextlib.nullcontext() if part == len(batches) else accelerator.no_sync(state.module):
-            value, text = state.module(batch.inputs, batch.at, batch.wanted)
+            value, text = state.module(batch.inputs, batch.at, batch.targets)
             score = (value - batch.labels).abs().mean() if value is not None else torch.zeros(())
             accelerator.backward((text + SCORE_WEIGHT * score) / tuning.accumulate)
         texts, scores = texts + text.item() / tuning.accumulate, scores + score.item() / tuning.accumulate
@@ -161,7 +222,7 @@ def _step(state: _State, tuning: Tuning, batches: Sequence[tuple[int, Batch]]) -
     return texts, scores
 
 
-def _measured(
+def _evaluate(
     trained: Trained, conversations: Conversations, edits: Sequence[LabelledEdit], batch_size: int
 ) -> HeldOutAgreement | None:
     if trained.head is None or not edits:
@@ -169,11 +230,11 @@ def _measured(
     return agreement(values(trained, conversations, edits, conversations.questions[0], batch_size), edits)
 
 
-def _keep(state: _State, recipe: Recipe, file: Path) -> None:
+def _write_checkpoint(state: _State, recipe: Recipe, file: Path) -> None:
     """Write a checkpoint; the one before stays until this one is whole."""
     torch = library("torch")
     module = state.trained.module
-    kept = {
+    checkpoint = {
         "recipe": recipe.options(),
         "step": state.step,
         "weights": {name: weight.data for name, weight in module.named_parameters() if weight.requires_grad},
@@ -183,7 +244,7 @@ def _keep(state: _State, recipe: Recipe, file: Path) -> None:
     unfinished = file.with_suffix(".part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(kept, unfinished)
+        torch.save(checkpoint, unfinished)
         os.replace(unfinished, file)
     except (OSError, RuntimeError) as error:
         unfinished.unlink(missing_ok=True)
@@ -194,21 +255,26 @@ def _resume(state: _State, recipe: Recipe, file: Path) -> None:
     if not file.is_file():
         return
     try:
-        kept = library("torch").load(file, map_location="cpu", weights_only=True)
-        other = [name for name, value in recipe.options().items() if kept["recipe"].get(name) != value]
+        checkpoint = library("torch").load(file, map_location="cpu", weights_only=True)
+        other = [name for name, value in recipe.options().items() if checkpoint["recipe"].get(name) != value]
     except Exception as error:
         raise VievalError(f"{file}: no checkpoint that can be gone on from ({error}); remove it") from None
     if other:
         raise VievalError(
-            f"{file} is of a training with another {other[0]} ({kept['recipe'].get(other[0])}); give that, or another --out"
+            f"{file} is of a training with another {other[0]} ({checkpoint['recipe'].get(other[0])}); give that, or another --out"
         )
-    own = dict(state.trained.module.named_parameters())
+    parameters = dict(state.trained.module.named_parameters())
     with library("torch").no_grad():
-        for name, weight in kept["weights"].items():
-            own[name].copy_(weight)
-    state.optimizer.load_state_dict(kept["optimizer"])
-    state.step = kept["step"]
+        for name, weight in checkpoint["weights"].items():
+            parameters[name].copy_(weight)
+    state.optimizer.load_state_dict(checkpoint["optimizer"])
+    state.step = checkpoint["step"]
     state.curves = [
-        Curve(one["step"], one["text"], one["score"], HeldOutAgreement(**one["held_out"]) if one["held_out"] else None)
-        for one in kept["curves"]
+        Curve(
+            curve["step"],
+            curve["text"],
+            curve["score"],
+            HeldOutAgreement(**curve["held_out"]) if curve["held_out"] else None,
+        )
+        for curve in checkpoint["curves"]
     ]

@@ -24,7 +24,7 @@ _RANK, _ALPHA, _DROPOUT = 8, 16, 0.05
 
 @dataclass(frozen=True)
 class Trained:
-    """What is trained: `module` gives losses, `network` is the model in it and `processor` prepares its inputs."""
+    """A model in training: `module` gives losses, `network` is the model in it and `processor` prepares its inputs."""
 
     module: Any
     network: Any
@@ -111,16 +111,16 @@ def _module(torch: Any, network: Any, head: Any) -> Any:
             super().__init__()
             self.network, self.head = network, head
 
-        def forward(self, inputs: Any, at: Any, wanted: Any) -> tuple[Any, Any]:
+        def forward(self, inputs: Any, at: Any, targets: Any) -> tuple[Any, Any]:
             """Values (rows,) of the head at the positions `at`, None without a head; and the text's cross-entropy.
 
-            `wanted` (rows, length) has the token ids to be said, -100 where none is.
+            `targets` (rows, length) has the token ids to be said, -100 where none is.
             """
             model = core(self.network)
             hidden = model.base_model(**inputs).last_hidden_state
-            said = wanted[:, 1:] != _IGNORED
-            logits = model.get_output_embeddings()(hidden[:, :-1][said]).float()
-            text = torch.nn.functional.cross_entropy(logits, wanted[:, 1:][said])
+            is_target = targets[:, 1:] != _IGNORED
+            logits = model.get_output_embeddings()(hidden[:, :-1][is_target]).float()
+            text = torch.nn.functional.cross_entropy(logits, targets[:, 1:][is_target])
             if self.head is None:
                 return None, text
             read = hidden[torch.arange(len(at), device=at.device), at]

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vieval_plugin.backends.metrics.encoders import Tower, alike, pair
-from vieval_plugin.backends.metrics.network_metrics import NetworkMetric, Picture, Shown
+from vieval_plugin.backends.metrics.encoders import Encoder, cosines, pair
+from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
 from vieval_plugin.backends.weights import Origin, hub_name_or_folder, identity, library, line_of, named, pretrained
 from vieval_plugin.errors import VievalError
 
 
-def load(origin: Origin, processor: str = "") -> Tower:
-    """A CLIP of transformers with both of its towers; VievalError as `weights.pretrained`.
+def load(origin: Origin, processor: str = "") -> Encoder:
+    """A CLIP of transformers with both of its encoders; VievalError as `weights.pretrained`.
 
     `processor` is where its image processor and tokenizer are, if not with the weights.
     """
     network, images = pretrained("CLIPModel", "clip", origin, processor)
-    beside = not processor or processor == origin.model
+    with_weights = not processor or processor == origin.model
     try:
         tokenizer = library("transformers").AutoTokenizer.from_pretrained(
-            network.name_or_path if beside else hub_name_or_folder(processor),
-            revision=origin.revision if beside else None,
+            network.name_or_path if with_weights else hub_name_or_folder(processor),
+            revision=origin.revision if with_weights else None,
             trust_remote_code=False,
         )
     except VievalError:
@@ -32,7 +32,7 @@ def load(origin: Origin, processor: str = "") -> Tower:
         ) from None
     preparing = images.to_json_string(), tokenizer.backend_tokenizer.to_str()
     digest = identity(network, *preparing)
-    return Tower(
+    return Encoder(
         named(origin, network, digest),
         digest,
         images,
@@ -45,26 +45,26 @@ def load(origin: Origin, processor: str = "") -> Tower:
     )
 
 
-def clip_score(tower: Tower, batch: Mapping[str, Sequence[Any]]) -> Any:
+def clip_score(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     """Cosine of the embeddings of `image` and `text`, in [-1, 1]; the more alike, the higher.
 
-    Hessel et al., CLIPScore (EMNLP 2021), less its scale, which no rank statistic sees. As VIEScore has it (Ku et al., ACL
-    2024) with CLIP ViT-B/32.
+    Hessel et al., CLIPScore (EMNLP 2021), less its scale, which no rank statistic sees. As VIEScore has it (Ku et al.,
+    ACL 2024) with CLIP ViT-B/32.
     """
-    return (tower.images(batch["image"]) * tower.texts(batch["text"])).sum(-1)
+    return (encoder.images(batch["image"]) * encoder.texts(batch["text"])).sum(-1)
 
 
-def clip_i(tower: Tower, batch: Mapping[str, Sequence[Any]]) -> Any:
+def clip_i(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     """Cosine of CLIP's embeddings of `image` and `reference`, in [-1, 1]; the more alike, the higher.
 
     Ruiz et al., DreamBooth (CVPR 2023).
     """
-    return alike(tower, batch)
+    return cosines(encoder, batch)
 
 
-def _image_and_text(tower: Tower, images: Mapping[str, Picture], texts: Mapping[str, str]) -> Shown:
-    tokens, notes = tower.tokens(texts["text"])
-    return Shown({"image": tower.pixels(images["image"]), "text": tokens}, notes)
+def _image_and_text(encoder: Encoder, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
+    tokens, notes = encoder.tokens(texts["text"])
+    return NetworkInputs({"image": encoder.pixels(images["image"]), "text": tokens}, notes)
 
 
 _WEIGHTS = "openai/clip-vit-base-patch32"

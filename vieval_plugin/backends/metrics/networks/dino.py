@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vieval_plugin.backends.metrics.encoders import Tower, alike, pair
+from vieval_plugin.backends.metrics.encoders import Encoder, cosines, pair
 from vieval_plugin.backends.metrics.network_metrics import NetworkMetric
 from vieval_plugin.backends.weights import Origin, identity, named, pretrained
 
 
-def load(origin: Origin) -> Tower:
+def load(origin: Origin) -> Encoder:
     """A vision transformer of DINO, whose vector is its class token; VievalError as `weights.pretrained`."""
     # without the pooler, of which DINO has no weights
     network, processor = pretrained("ViTModel", "vit", origin, add_pooling_layer=False)
     digest = identity(network, processor.to_json_string())
-    return Tower(
+    return Encoder(
         named(origin, network, digest),
         digest,
         processor,
@@ -24,13 +24,13 @@ def load(origin: Origin) -> Tower:
     )
 
 
-def dino(tower: Tower, batch: Mapping[str, Sequence[Any]]) -> Any:
+def dino(encoder: Encoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     """Cosine of the class tokens of DINO's ViT-S/16 for `image` and `reference`, in [-1, 1]; the more alike, the higher.
 
     Ruiz et al., DreamBooth (CVPR 2023), with the network of Caron et al., Emerging properties in self-supervised vision
     transformers (ICCV 2021).
     """
-    return alike(tower, batch)
+    return cosines(encoder, batch)
 
 
 METRIC = NetworkMetric("dino", load, "facebook/dino-vits16", pair, dino)

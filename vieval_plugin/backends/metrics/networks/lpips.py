@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vieval_plugin.backends.metrics.network_metrics import NetworkMetric, Picture, Shown
+from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
 from vieval_plugin.backends.metrics.pixel_metrics import pair, working_pixels
 from vieval_plugin.backends.weights import Origin, device, identity, library, named, state_dict
 from vieval_plugin.errors import VievalError
@@ -28,8 +28,8 @@ class PerceptualDistance:
     device: Any
 
     def __call__(self, images: Sequence[Any], references: Sequence[Any]) -> Any:
-        shown = (library("torch").stack(list(some)).to(self.device).float() / 255 for some in (images, references))
-        return self.network(*shown, normalize=True).reshape(-1)
+        scaled = (library("torch").stack(list(batch)).to(self.device).float() / 255 for batch in (images, references))
+        return self.network(*scaled, normalize=True).reshape(-1)
 
 
 def load(origin: Origin) -> PerceptualDistance:
@@ -46,17 +46,17 @@ def load(origin: Origin) -> PerceptualDistance:
     if origin.revision:
         raise VievalError(f"revision {origin.revision}: {origin.model} is a file, which has none")
     path = path_of(origin.model)
-    held = state_dict(path)
-    found = {
-        f"{place}.{layer}.{kind}": held.get(f"features.{layer}.{kind}")
+    weights = state_dict(path)
+    renamed = {
+        f"{place}.{layer}.{kind}": weights.get(f"features.{layer}.{kind}")
         for layer, place in _SLICES.items()
         for kind in ("weight", "bias")
     }
     network = _without_download()
     shapes = {name: tuple(tensor.shape) for name, tensor in network.net.state_dict().items()}
-    if {name: tuple(tensor.shape) for name, tensor in found.items() if tensor is not None} != shapes:
+    if {name: tuple(tensor.shape) for name, tensor in renamed.items() if tensor is not None} != shapes:
         raise VievalError(f"{path} is of another architecture: the weights of torchvision's AlexNet are needed")
-    network.net.load_state_dict(found)
+    network.net.load_state_dict(renamed)
     network = network.float().to(device(origin.device)).eval()
     digest = identity(network)
     return PerceptualDistance(named(origin, network, digest), digest, network, next(network.parameters()).device)
@@ -72,19 +72,19 @@ def _without_download() -> Any:
     return lpips._LPIPS(net="alex", pnet_rand=True)
 
 
-def show(network: PerceptualDistance, images: Mapping[str, Picture], texts: Mapping[str, str]) -> Shown:
+def show(network: PerceptualDistance, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
     """An image and its reference at the image's size, tensors (3, height, width) of 0 to 255.
 
     An image of more than 2048 pixels at its longer side is reduced to that, as for metrics of pixels.
     """
-    both = pair({role: working_pixels(image) for role, image in images.items()})
+    pixel_pair = pair({role: working_pixels(image) for role, image in images.items()})
     torch = library("torch")
-    tensors = (torch.from_numpy(np.array(pixels)).permute(2, 0, 1) for pixels in both)
-    return Shown(dict(zip(("image", "reference"), tensors, strict=True)))
+    tensors = (torch.from_numpy(np.array(pixels)).permute(2, 0, 1) for pixels in pixel_pair)
+    return NetworkInputs(dict(zip(("image", "reference"), tensors, strict=True)))
 
 
 def lpips(network: PerceptualDistance, batch: Mapping[str, Sequence[Any]]) -> Any:
-    """How far apart AlexNet's features of `image` and `reference` are, from 0; a distance: the less, the more alike.
+    """The distance of AlexNet's features of `image` and `reference` are, from 0; a distance: the less, the more alike.
 
     Zhang et al., The unreasonable effectiveness of deep features as a perceptual metric (CVPR 2018), version 0.1.
     """

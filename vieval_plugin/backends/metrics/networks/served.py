@@ -16,11 +16,12 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from vieval_plugin.backends.cache.store import key_of
+from vieval_plugin.backends.concurrency import gather_or_cancel
 from vieval_plugin.backends.http.image_encoding import Encoded, encode
 from vieval_plugin.backends.http.responses import Refused
 from vieval_plugin.backends.http.server import Server, Usage, server_options
-from vieval_plugin.backends.metrics.batcher import Ready
-from vieval_plugin.backends.metrics.heads import load_head
+from vieval_plugin.backends.metrics.batcher import PreparedMeasure
+from vieval_plugin.backends.metrics.encoders import load_head
 from vieval_plugin.backends.metrics.network_metrics import ServedMetric
 from vieval_plugin.backends.reply_checks import checked
 from vieval_plugin.backends.weights import library
@@ -34,7 +35,7 @@ NAME = "served"
 
 
 class ServedScorer(Part):
-    """What a description says under `network`; `server` has the options of a backbone."""
+    """The section `network` of a description; `server` has the options of a backbone."""
 
     server: Backbone
     endpoint: Literal["pooling", "classify", "score"]
@@ -53,36 +54,36 @@ class ServedScorer(Part):
         return self
 
 
-class Served:
+class ServedInstrument:
     """A served scorer as an instrument; its connections live in the one thread that computes."""
 
     def __init__(self, described: Description, usage: Usage) -> None:
-        written = described.parsed(ServedScorer)
-        self._written, self._usage, self._described = written, usage, described
-        self.by = f"{described.name} on {written.server.model}"
-        self.batch = 4 * written.server.num_concurrent
+        settings = described.parsed(ServedScorer)
+        self._settings, self._usage, self._described = settings, usage, described
+        self.by = f"{described.name} on {settings.server.model}"
+        self.batch = 4 * settings.server.num_concurrent
         self._head, digest = None, ""
-        if written.head:
-            file = Path(described.place(written.head))
-            self._head = load_head(file, written.prefix, written.activation, written.size)
+        if settings.head:
+            file = Path(described.place(settings.head))
+            self._head = load_head(file, settings.prefix, settings.activation, settings.size)
             digest = hashlib.sha256(file.read_bytes()).hexdigest()
         fields = {"endpoint", "system", "prefix", "activation", "output", "probability"}
-        said = {**written.model_dump(include=fields), "extra": dict(written.server.extra)}
-        self._identity = {"metric": NAME, "model": written.server.model, "head": digest, **said}
-        options = server_options(described.name, written.server)
+        described_settings = {**settings.model_dump(include=fields), "extra": dict(settings.server.extra)}
+        self._identity = {"metric": NAME, "model": settings.server.model, "head": digest, **described_settings}
+        options = server_options(described.name, settings.server)
         # these endpoints stand beside /v1 and not under it
         urls = tuple(url.rstrip("/").removesuffix("/v1") for url in options.urls)
         hello = self._body([], "Say hello.")
-        self._options = replace(options, urls=urls, path=written.endpoint, hello=hello)
+        self._options = replace(options, urls=urls, path=settings.endpoint, hello=hello)
         self._loop = asyncio.new_event_loop()
         self._server: Server | None = None
 
-    def look(self, ask: Measure) -> Ready:
+    def look(self, ask: Measure) -> PreparedMeasure:
         """The request of an ask, its images decoded once to see that they can be."""
-        images = [encode(ask.images[f"image_{n}"], self._written.server.max_pixels) for n in range(len(ask.images))]
-        key = key_of({**self._identity, "images": [one.digest for one in images], "text": ask.texts["text"]})
-        notes = tuple(dict.fromkeys(note for one in images for note in one.notes))
-        return Ready(key, self._body(images, ask.texts["text"]), notes=notes)
+        images = [encode(ask.images[f"image_{n}"], self._settings.server.max_pixels) for n in range(len(ask.images))]
+        key = key_of({**self._identity, "images": [image.digest for image in images], "text": ask.texts["text"]})
+        notes = tuple(dict.fromkeys(note for image in images for note in image.notes))
+        return PreparedMeasure(key, self._body(images, ask.texts["text"]), notes=notes)
 
     def compute(self, contents: Sequence[dict[str, Any]]) -> list[Reply]:
         return self._loop.run_until_complete(self._all(contents))
@@ -96,60 +97,56 @@ class Served:
     async def _all(self, contents: Sequence[dict[str, Any]]) -> list[Reply]:
         if self._server is None:
             self._server = await Server(self._options, self._usage).__aenter__()
-        tasks = [asyncio.ensure_future(self._one(self._server, body)) for body in contents]
-        try:
-            return list(await asyncio.gather(*tasks))
-        finally:
-            for task in tasks:
-                task.cancel()
+        server = self._server
+        return await gather_or_cancel(self._reply(server, body) for body in contents)
 
-    async def _one(self, server: Server, body: dict[str, Any]) -> Reply:
+    async def _reply(self, server: Server, body: dict[str, Any]) -> Reply:
         reply: Reply
         try:
-            reply = Measurement(self._value(await server.post(self._written.endpoint, body, self._wrong)))
+            reply = Measurement(self._value(await server.post(self._settings.endpoint, body, self._problem)))
         except Refused as refused:
             self._usage.failures[refused.kind] += 1
             reply = Failure(refused.status, refused.reason)
         return checked(reply)
 
-    def _wrong(self, answer: dict[str, Any]) -> str | None:
+    def _problem(self, answer: dict[str, Any]) -> str | None:
         try:
             self._value(answer)
         except (LookupError, TypeError, ValueError) as error:
-            return f"an answer of another form than that of {self._written.endpoint} ({type(error).__name__})"
+            return f"an answer of another form than that of {self._settings.endpoint} ({type(error).__name__})"
         return None
 
     def _value(self, answer: Mapping[str, Any]) -> float:
         """The number of an answer; LookupError, TypeError or ValueError where it has none."""
-        [found] = answer["data"]
-        if self._written.endpoint == "score":
-            return float(found["score"])
-        numbers = [float(number) for number in found["data" if self._written.endpoint == "pooling" else "probs"]]
+        [entry] = answer["data"]
+        if self._settings.endpoint == "score":
+            return float(entry["score"])
+        numbers = [float(number) for number in entry["data" if self._settings.endpoint == "pooling" else "probs"]]
         if self._head is None:
-            return numbers[self._written.output]
-        if len(numbers) != self._written.size:
+            return numbers[self._settings.output]
+        if len(numbers) != self._settings.size:
             raise VievalError(
-                f"{self._described.path}: network.size is {self._written.size}, and the server gives {len(numbers)} numbers"
+                f"{self._described.path}: network.size is {self._settings.size}, and the server gives {len(numbers)} numbers"
             )
         with library("torch").inference_mode():
-            return float(self._head(library("torch").tensor([numbers]))[0, self._written.output])
+            return float(self._head(library("torch").tensor([numbers]))[0, self._settings.output])
 
     def _body(self, images: Sequence[Encoded], words: str) -> dict[str, Any]:
         """The request of an endpoint: images before words, and numbers as the network has them unless told otherwise."""
-        shown: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": image}} for image in images]
-        written = self._written
-        common = {**written.server.extra, "model": written.server.model, "use_activation": written.probability}
-        if written.endpoint == "score":
-            return {**common, "queries": words, "documents": {"content": shown} if shown else words}
-        turns: list[dict[str, Any]] = [{"role": "system", "content": written.system}] if written.system else []
-        turns.append({"role": "user", "content": [*shown, {"type": "text", "text": words}]})
-        task = {"task": "embed"} if written.endpoint == "pooling" else {}
+        pictures: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": image}} for image in images]
+        settings = self._settings
+        common = {**settings.server.extra, "model": settings.server.model, "use_activation": settings.probability}
+        if settings.endpoint == "score":
+            return {**common, "queries": words, "documents": {"content": pictures} if pictures else words}
+        turns: list[dict[str, Any]] = [{"role": "system", "content": settings.system}] if settings.system else []
+        turns.append({"role": "user", "content": [*pictures, {"type": "text", "text": words}]})
+        task = {"task": "embed"} if settings.endpoint == "pooling" else {}
         return {**task, **common, "messages": turns, "add_generation_prompt": True}
 
 
-def open_served(model: str, usage: Usage) -> Served:
+def open_served(model: str, usage: Usage) -> ServedInstrument:
     """The served scorer of a description; VievalError where it has an unknown key, or names a head that does not fit."""
-    return Served(descriptions.load(model), usage)
+    return ServedInstrument(descriptions.load(model), usage)
 
 
 METRIC = ServedMetric(NAME, open_served)

@@ -14,10 +14,10 @@ from typing import Any, Literal
 import PIL.Image
 from pydantic import Field, model_validator
 
-from vieval_plugin.backends.metrics.heads import load_head
+from vieval_plugin.backends.metrics.encoders import load_head
 from vieval_plugin.backends.metrics.image_text import ImageTextModel
 from vieval_plugin.backends.metrics.image_text import load as load_base
-from vieval_plugin.backends.metrics.network_metrics import NetworkMetric, Picture, Shown
+from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
 from vieval_plugin.backends.weights import Origin, identity, library, named
 from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts import descriptions
@@ -25,18 +25,18 @@ from vieval_plugin.prompts.descriptions import Part
 
 
 class Position(Part):
-    """Which hidden state the head reads: at a token, one before it, which is the one that predicts it, or at the last."""
+    """The hidden state that the head reads: at a token, one before it, which is the one that predicts it, or at the last."""
 
     at: str = ""
     before: str = ""
 
     @model_validator(mode="before")
     @classmethod
-    def _last(cls, given: Any) -> Any:
-        return {} if given == "last" else given
+    def _last(cls, position: Any) -> Any:
+        return {} if position == "last" else position
 
     @model_validator(mode="after")
-    def _one(self) -> Position:
+    def _at_most_one_place(self) -> Position:
         if self.at and self.before:
             raise ValueError("one of at and before is meant, or last")
         return self
@@ -47,7 +47,7 @@ class Position(Part):
 
 
 class ValueHead(Part):
-    """What a description says under `network`."""
+    """The section `network` of a description."""
 
     base: str
     base_weights: str = ""
@@ -70,19 +70,19 @@ class ValueHead(Part):
 
 
 @dataclass(frozen=True)
-class Valued:
+class LoadedValueHead:
     """A loaded value head on its base."""
 
     by: str
     identity: str
-    written: ValueHead
+    settings: ValueHead
     base: ImageTextModel
     head: Any
     token: int | None
 
     def place(self, tokens: Sequence[int]) -> int:
-        """Which of a prompt's tokens the head reads."""
-        position = self.written.position
+        """The number of the token of a prompt that the head reads."""
+        position = self.settings.position
         if self.token is None:
             return len(tokens) - 1
         places = [place for place, token in enumerate(tokens) if token == self.token]
@@ -96,7 +96,7 @@ class Valued:
         return place
 
 
-def load(origin: Origin) -> Valued:
+def load(origin: Origin) -> LoadedValueHead:
     """The value head of a description, which `origin` names.
 
     Raises:
@@ -104,39 +104,39 @@ def load(origin: Origin) -> Valued:
             together, or holds more than tensors.
     """
     described = descriptions.load(origin.model)
-    written = described.parsed(ValueHead)
-    base = described.place(written.base)
-    pixels = {n: v for n in ("min_pixels", "max_pixels") if (v := getattr(written, n)) is not None}
+    settings = described.parsed(ValueHead)
+    base = described.place(settings.base)
+    pixels = {n: v for n in ("min_pixels", "max_pixels") if (v := getattr(settings, n)) is not None}
     model = load_base(
         base,
-        origin.revision or written.revision,
-        described.place(written.processor) or base,
-        written.added_tokens,
-        described.place(written.adapter),
+        origin.revision or settings.revision,
+        described.place(settings.processor) or base,
+        settings.added_tokens,
+        described.place(settings.adapter),
         pixels,
-        written.dtype,
+        settings.dtype,
         origin.device,
     )
-    if written.base_weights not in ("", identity(model.network)):
+    if settings.base_weights not in ("", identity(model.network)):
         raise VievalError(
             f"{described.path}: {base} has other weights than the base that this head was trained on; give that one "
             "(network.base), or train a head for this one"
         )
-    head = load_head(Path(described.place(written.head)), written.prefix, written.activation, model.size)
-    if written.output >= (outputs := head[-1].out_features):
-        raise VievalError(f"{described.path}: network.output is {written.output}, and the head has {outputs} outputs")
-    position = written.position
+    head = load_head(Path(described.place(settings.head)), settings.prefix, settings.activation, model.size)
+    if settings.output >= (outputs := head[-1].out_features):
+        raise VievalError(f"{described.path}: network.output is {settings.output}, and the head has {outputs} outputs")
+    position = settings.position
     token = model.token(position.token) if position.token else None
     # whatever else of the description changes a number
-    said = repr(
+    read_settings = repr(
         (
-            written.activation,
-            written.output,
+            settings.activation,
+            settings.output,
             position,
-            written.system,
-            written.answer,
-            written.side_by_side,
-            written.positions,
+            settings.system,
+            settings.answer,
+            settings.side_by_side,
+            settings.positions,
         )
     )
     prepared = (
@@ -144,78 +144,82 @@ def load(origin: Origin) -> Valued:
         str(model.processor.chat_template),
         model.tokenizer.backend_tokenizer.to_str(),
     )
-    digest = identity(library("torch").nn.ModuleDict({"base": model.network, "head": head}), *prepared, said)
-    valued = Valued(named(Origin(described.name), None, digest), digest, written, model, head.to(model.device), token)
-    _require_images(valued, len(described.images))
-    return valued
+    digest = identity(library("torch").nn.ModuleDict({"base": model.network, "head": head}), *prepared, read_settings)
+    loaded = LoadedValueHead(
+        named(Origin(described.name), None, digest), digest, settings, model, head.to(model.device), token
+    )
+    _require_images(loaded, len(described.images))
+    return loaded
 
 
-def _require_images(valued: Valued, count: int) -> None:
+def _require_images(loaded: LoadedValueHead, count: int) -> None:
     """VievalError where the processor does not take as many images as are asked about."""
-    drawn = [PIL.Image.new("RGB", (112, 112), (90 * n, 80, 70)) for n in range(count)]
-    shown = [beside(drawn)] if valued.written.side_by_side else drawn
-    config = valued.base.network.config
+    samples = [PIL.Image.new("RGB", (112, 112), (90 * n, 80, 70)) for n in range(count)]
+    pictures = [join_side_by_side(samples)] if loaded.settings.side_by_side else samples
+    config = loaded.base.network.config
     token = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", None)
     try:
-        found, one = (_inputs(valued, "?", some)["input_ids"][0].tolist() for some in (shown, shown[:1]))
-        fits = token is None or found.count(token) == len(shown) * one.count(token)
-        said = "its template or processor drops some"
+        all_tokens, tokens_of_first = (
+            _inputs(loaded, "?", subset)["input_ids"][0].tolist() for subset in (pictures, pictures[:1])
+        )
+        fits = token is None or all_tokens.count(token) == len(pictures) * tokens_of_first.count(token)
+        reason = "its template or processor drops some"
     except Exception as error:  # processors raise anything
-        fits, said = False, " ".join(str(error).split())[:200] or type(error).__name__
+        fits, reason = False, " ".join(str(error).split())[:200] or type(error).__name__
     if not fits:
-        remedy = "; with side_by_side: true they are shown as one" if len(shown) > 1 else ""
-        raise VievalError(f"{valued.written.base} does not take {len(shown)} images at once ({said}){remedy}")
+        remedy = "; with side_by_side: true they are shown as one" if len(pictures) > 1 else ""
+        raise VievalError(f"{loaded.settings.base} does not take {len(pictures)} images at once ({reason}){remedy}")
 
 
-def show(valued: Valued, images: Mapping[str, Picture], texts: Mapping[str, str]) -> Shown:
+def show(loaded: LoadedValueHead, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
     """Tensors of the conversation; what there is of each token as lists, which are made equally long in a batch."""
-    shown = [images[f"image_{number}"] for number in range(len(images))]
-    made = _inputs(valued, texts["text"], [beside(shown)] if valued.written.side_by_side else shown)
-    tokens = made["input_ids"].shape
-    tensors = {n: v[0].tolist() if getattr(v, "shape", None) == tokens else v for n, v in made.items()}
-    return Shown({**tensors, "place": valued.place(tensors["input_ids"])})
+    pictures = [images[f"image_{number}"] for number in range(len(images))]
+    inputs = _inputs(loaded, texts["text"], [join_side_by_side(pictures)] if loaded.settings.side_by_side else pictures)
+    tokens = inputs["input_ids"].shape
+    tensors = {n: v[0].tolist() if getattr(v, "shape", None) == tokens else v for n, v in inputs.items()}
+    return NetworkInputs({**tensors, "place": loaded.place(tensors["input_ids"])})
 
 
-def _inputs(valued: Valued, words: str, images: Sequence[Picture]) -> dict[str, Any]:
-    prompt = valued.base.prompt(valued.written.system, words, len(images), valued.written.answer)
-    return valued.base.inputs(prompt, images)
+def _inputs(loaded: LoadedValueHead, words: str, images: Sequence[Picture]) -> dict[str, Any]:
+    prompt = loaded.base.prompt(loaded.settings.system, words, len(images), loaded.settings.answer)
+    return loaded.base.inputs(prompt, images)
 
 
-def value_head(valued: Valued, batch: Mapping[str, Sequence[Any]]) -> Any:
+def value_head(loaded: LoadedValueHead, batch: Mapping[str, Sequence[Any]]) -> Any:
     """The head's number at its position, without bounds, in the network's own unit."""
     torch = library("torch")
     places = torch.tensor(batch["place"])
     inputs = {
-        name: _padded(valued, name, rows) if isinstance(rows[0], list) else torch.cat(list(rows))
+        name: _padded(loaded, name, rows) if isinstance(rows[0], list) else torch.cat(list(rows))
         for name, rows in batch.items()
         if name != "place"
     }
-    hidden = valued.base.hidden(inputs, valued.written.positions == "sequential")
+    hidden = loaded.base.hidden(inputs, loaded.settings.positions == "sequential")
     at = hidden[torch.arange(len(places)), places.to(hidden.device)]
-    return valued.head(at.float())[:, valued.written.output]
+    return loaded.head(at.float())[:, loaded.settings.output]
 
 
-def _padded(valued: Valued, name: str, rows: Sequence[list[int]]) -> Any:
+def _padded(loaded: LoadedValueHead, name: str, rows: Sequence[list[int]]) -> Any:
     """Tokens after the end, where what reads from left to right does not see them."""
-    tokenizer = valued.base.tokenizer
+    tokenizer = loaded.base.tokenizer
     pad = 0 if name != "input_ids" else tokenizer.pad_token_id or tokenizer.eos_token_id or 0
     longest = max(map(len, rows))
     return library("torch").tensor([[*row, *[pad] * (longest - len(row))] for row in rows])
 
 
-def beside(images: Sequence[Picture]) -> Picture:
+def join_side_by_side(images: Sequence[Picture]) -> Picture:
     """Images side by side, first to last from the left, as high as the highest of them."""
     high = max(image.height for image in images)
     scaled = [
         image.resize((max(1, round(image.width * high / image.height)), high), PIL.Image.Resampling.LANCZOS)
         for image in images
     ]
-    whole = PIL.Image.new("RGB", (sum(image.width for image in scaled), high))
+    canvas = PIL.Image.new("RGB", (sum(image.width for image in scaled), high))
     left = 0
     for image in scaled:
-        whole.paste(image, (left, 0))
+        canvas.paste(image, (left, 0))
         left += image.width
-    return whole
+    return canvas
 
 
 METRIC = NetworkMetric("value_head", load, "", show, value_head)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vieval_plugin.backends.metrics import vieval_small_views as views
-from vieval_plugin.backends.metrics.network_metrics import NetworkMetric, Picture, Shown
+from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
 from vieval_plugin.backends.weights import Origin, device, identity, library, state_dict
 from vieval_plugin.errors import VievalError
 from vieval_plugin.text.untrusted import path_of
@@ -33,8 +33,8 @@ class SmallJudge:
     def part_of(self, kind: str) -> str:
         """The part that scores the consistency of a kind."""
         kinds = library("vieval_plugin.backends.metrics.vieval_small_network").PARTS
-        found: str = next(part for part, (_, scored) in kinds.items() if kind in scored)
-        return found
+        part_name: str = next(part for part, (_, scored) in kinds.items() if kind in scored)
+        return part_name
 
 
 def load(origin: Origin) -> SmallJudge:
@@ -46,45 +46,47 @@ def load(origin: Origin) -> SmallJudge:
     if origin.revision:
         raise VievalError(f"revision {origin.revision}: these weights are a file, which has none")
     path = path_of(origin.model) if origin.model else WEIGHTS
-    held, told = state_dict(path), _told(path)
+    tensors, description = state_dict(path), _description(path)
     torch, network = library("torch"), library("vieval_plugin.backends.metrics.vieval_small_network")
     try:
         parts = torch.nn.ModuleDict(
             {
-                part: network.PARTS[part][0](len(one["words"]) + 2, one["defects"], one["facts"])
-                for part, one in told.items()
+                part: network.PARTS[part][0](len(settings["words"]) + 2, settings["defects"], settings["facts"])
+                for part, settings in description.items()
             }
         )
         parts.load_state_dict(
-            {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in held.items()}
+            {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
         )
     except (LookupError, TypeError, ValueError, RuntimeError):
         raise VievalError(
             f"{path} holds no weights of vieval_small as this version has it; install VIEval anew"
         ) from None
     parts = parts.to(device(origin.device)).eval()
-    digest = identity(parts, json.dumps(told, sort_keys=True))
-    words = {part: {word: n for n, word in enumerate(one["words"], start=2)} for part, one in told.items()}
+    digest = identity(parts, json.dumps(description, sort_keys=True))
+    words = {
+        part: {word: n for n, word in enumerate(settings["words"], start=2)} for part, settings in description.items()
+    }
     by = f"{path.stem}@sha256:{digest[:16]}, trained on drawings only"
     return SmallJudge(by, digest, parts, words, next(parts.parameters()).device)
 
 
-def _told(path: Path) -> dict[str, Any]:
-    """What the file says of its parts: words, and how many numbers each gives."""
+def _description(path: Path) -> dict[str, Any]:
+    """The description of a file's parts: words, and how many numbers each gives."""
     try:
         with library("safetensors").safe_open(path, "np") as opened:
-            found = json.loads((opened.metadata() or {})["parts"])
+            description = json.loads((opened.metadata() or {})["parts"])
     except Exception as error:  # of a file that anyone may have written
         raise VievalError(f"{path} is no file of vieval_small's weights ({type(error).__name__})") from None
-    return dict(found)
+    return dict(description)
 
 
-def show_consistency(network: SmallJudge, images: Mapping[str, Picture], texts: Mapping[str, str]) -> Shown:
+def show_consistency(network: SmallJudge, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
     """Output and conditions at 96 pixels, and the words; `texts` has the sample's kind as `kind`."""
     kind = texts["kind"]
     known = network.words[network.part_of(kind)]
     words = views.words(kind, texts)
-    return Shown(
+    return NetworkInputs(
         {
             "output": _tensor(views.small(images["output"])),
             "condition": _tensor(views.conditions(kind, images)),
@@ -95,9 +97,9 @@ def show_consistency(network: SmallJudge, images: Mapping[str, Picture], texts: 
     )
 
 
-def show_quality(network: SmallJudge, images: Mapping[str, Picture], texts: Mapping[str, str]) -> Shown:
+def show_quality(network: SmallJudge, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
     """The output at 256 pixels."""
-    return Shown({"full": _tensor(views.full(images["output"]))})
+    return NetworkInputs({"full": _tensor(views.full(images["output"]))})
 
 
 def _tensor(pixels: Any) -> Any:
@@ -105,31 +107,31 @@ def _tensor(pixels: Any) -> Any:
 
 
 def vieval_small_sc(network: SmallJudge, batch: Mapping[str, Sequence[Any]]) -> Any:
-    """How far an output is what was asked for, in [0, 1]: 1 less the strength of its defect, as a drawing's would be."""
+    """Semantic consistency of an output, in [0, 1]: 1 less the strength of its defect, as a drawing's would be."""
     torch = library("torch")
     kinds = [int(kind) for kind in batch["kind"]]
-    found = torch.empty(len(kinds))
+    scores = torch.empty(len(kinds))
     for kind in sorted(set(kinds)):
-        rows = [row for row, one in enumerate(kinds) if one == kind]
-        held = {
+        rows = [row for row, other in enumerate(kinds) if other == kind]
+        stacked = {
             role: torch.stack([batch[role][row] for row in rows]).to(network.device)
             for role in ("output", "condition", "words", "mirrored")
         }
-        shown = {"output": held["output"] / 255, "condition": held["condition"] / 255, "words": held["words"]}
-        flipped = {role: shown[role].flip(3) for role in ("output", "condition")} | {"words": held["mirrored"]}
-        found[rows] = _scored(network, network.part_of(views.KINDS[kind]), views.KINDS[kind], (shown, flipped))
-    return found
+        plain = {"output": stacked["output"] / 255, "condition": stacked["condition"] / 255, "words": stacked["words"]}
+        flipped = {role: plain[role].flip(3) for role in ("output", "condition")} | {"words": stacked["mirrored"]}
+        scores[rows] = _scored(network, network.part_of(views.KINDS[kind]), views.KINDS[kind], (plain, flipped))
+    return scores
 
 
 def vieval_small_pq(network: SmallJudge, batch: Mapping[str, Sequence[Any]]) -> Any:
-    """How good an output is as a picture, in [0, 1]: 1 less the strength of its defect, as a drawing's would be."""
+    """Perceptual quality of an output, in [0, 1]: 1 less the strength of its defect, as a drawing's would be."""
     pictures = library("torch").stack(list(batch["full"])).to(network.device) / 255
     return _scored(network, "quality", "", ({"full": pictures}, {"full": pictures.flip(3)}))
 
 
 def _scored(network: SmallJudge, part: str, name: str, views_of_it: Sequence[Mapping[str, Any]]) -> Any:
     """The mean of a part's scores for samples as they are and mirrored, which are as good."""
-    scores = [network.parts[part]({name: shown})[name]["score"].sigmoid() for shown in views_of_it]
+    scores = [network.parts[part]({name: view})[name]["score"].sigmoid() for view in views_of_it]
     return (sum(scores) / len(scores)).cpu()
 
 

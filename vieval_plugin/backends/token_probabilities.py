@@ -1,0 +1,258 @@
+"""Exact probabilities of tokens and of prefixes of answers, where a server or an engine can tell them (vLLM).
+
+A request that allows one token only still reports that token's raw log-probability, and reads the prefix cache. vLLM's
+`logprob_token_ids` would need one request for all tokens, but spoils the listed log-probabilities of other requests in
+its batch (seen with vLLM 0.32), those of other users of the server among them.
+
+The probability that an answer begins with a text of several tokens, and with no longer one of those asked for, follows
+from single tokens after single prefixes: of a 10 that is two tokens, from "1", and from "0" after "1". A backend tells
+them in its own way; what it cannot tell lies between 0 and 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from vieval_plugin.backends.http.responses import Refused, tokens_of
+from vieval_plugin.backends.reply_checks import log_probability, probabilities
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Failure, Probabilities
+
+Post = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+
+# the fourth decimal: an interval narrower than this is left as it is, closing it costs a request for every variant
+CLOSE_ENOUGH = 1e-4
+
+
+class TokenIds:
+    """The token ids of answers, asked of the server once each; empty where it has no /tokenize."""
+
+    def __init__(self, model: str, post: Post) -> None:
+        self._model, self._post = model, post
+        self._known: dict[str, asyncio.Task[list[int] | None]] = {}
+
+    async def of(self, text: str) -> list[int] | None:
+        """The ids of a text's tokens, or None where the server does not tell."""
+        if text not in self._known:
+            self._known[text] = asyncio.ensure_future(self._ask(text))
+        return await asyncio.shield(self._known[text])
+
+    async def _ask(self, text: str) -> list[int] | None:
+        body = {"model": self._model, "prompt": text, "add_special_tokens": False}
+        try:
+            answer = await self._post("../tokenize", body)
+        except (Refused, VievalError):
+            return None
+        tokens = answer.get("tokens")
+        return tokens if isinstance(tokens, list) and all(type(token) is int for token in tokens) else None
+
+    async def close(self) -> None:
+        """Ask nothing more."""
+        for task in self._known.values():
+            task.cancel()
+        await asyncio.gather(*self._known.values(), return_exceptions=True)
+
+
+async def narrowed_bounds(
+    bounds: Probabilities, continuations: tuple[str, ...], ids: TokenIds, body: Mapping[str, Any], post: Post
+) -> Probabilities:
+    """The same bounds with those closed that the server can close; `body` is the request that listed the likeliest.
+
+    A continuation of several tokens is not a first token: its probability is 0. A value above the bound it should lie
+    within shows a server that renormalises, and is not used; nor is one that is no log-probability.
+    """
+    if sum(bounds.high) - sum(bounds.low) <= CLOSE_ENOUGH:
+        return bounds
+    tokens = await asyncio.gather(*(ids.of(continuation) for continuation in continuations))
+    if any(token_ids is None for token_ids in tokens):
+        return bounds
+    bounds_by_place = dict(enumerate(zip(bounds.low, bounds.high, strict=True)))
+    # to some tokenizers "Yes" and " Yes" are one token, which a sum over both must count once
+    by_token: dict[tuple[int, ...], list[int]] = {}
+    for place, token_ids in enumerate(tokens):
+        by_token.setdefault(tuple(token_ids or ()), []).append(place)
+    for token, places in by_token.items():
+        exact_place = next(
+            (p for p in places if bounds_by_place[p][0] == bounds_by_place[p][1] and bounds_by_place[p][0] > 0),
+            places[0],
+        )
+        bounds_by_place |= dict.fromkeys((p for p in places if p != exact_place), (0.0, 0.0))
+        if bounds_by_place[exact_place][0] != bounds_by_place[exact_place][1]:
+            bounds_by_place[exact_place] = await _close(*bounds_by_place[exact_place], token, body, post)
+    return Probabilities(*zip(*(bounds_by_place[place] for place in range(len(continuations))), strict=True))
+
+
+async def _close(
+    low: float, high: float, token: tuple[int, ...], body: Mapping[str, Any], post: Post
+) -> tuple[float, float]:
+    if len(token) != 1:
+        return 0.0, 0.0
+    try:
+        answer = await post("chat/completions", {**body, "allowed_token_ids": list(token), "top_logprobs": 0})
+        value = math.exp(log_probability(answer["choices"][0]["logprobs"]["content"][0]["logprob"]))
+    except (Refused, KeyError, IndexError, TypeError, ValueError):
+        return low, high
+    return (value, value) if value <= high * (1 + 1e-6) else (low, high)
+
+
+Tokens: TypeAlias = tuple[int, ...]
+Bounds: TypeAlias = tuple[float, float]
+"""The lowest and the highest that a probability can be."""
+Known: TypeAlias = Mapping[Tokens, Mapping[int, Bounds]]
+"""By prefix, what is known of each token after it."""
+
+UNKNOWN: Bounds = (0.0, 1.0)
+
+
+def next_tokens(texts: Iterable[Tokens]) -> dict[Tokens, tuple[int, ...]]:
+    """The tokens that are asked about after each prefix, the shortest prefixes first.
+
+    >>> next_tokens([(1,), (1, 0), (7,)])
+    {(): (1, 7), (1,): (0,)}
+    """
+    following: dict[Tokens, dict[int, None]] = {}
+    for tokens in texts:
+        for length, token in enumerate(tokens):
+            following.setdefault(tokens[:length], {})[token] = None
+    return {prefix: tuple(following[prefix]) for prefix in sorted(following, key=len)}
+
+
+def from_token_bounds(answers: Sequence[Tokens | None], known: Known) -> Probabilities:
+    """The probability of each text that the answer begins with its tokens and with those of no longer one.
+
+    Args:
+        answers: the tokens of each, None where it has none of its own; of the same tokens the first counts.
+        known: what is known of single tokens.
+
+    >>> found = from_token_bounds([(1,), (1, 0)], {(): {1: (0.5, 0.5)}, (1,): {0: (0.25, 0.25)}})
+    >>> found.low
+    (0.375, 0.125)
+    """
+    texts = {tokens for tokens in answers if tokens}
+    after = next_tokens(texts)
+
+    def through(tokens: Tokens) -> Bounds:
+        ends = [known.get(tokens[:n], {}).get(token, UNKNOWN) for n, token in enumerate(tokens)]
+        return math.prod(low for low, _ in ends), math.prod(high for _, high in ends)
+
+    def onwards(prefix: Tokens) -> Bounds:
+        """The probability that the answer goes on to a longer text of those asked for."""
+        low = high = 0.0
+        for token in after.get(prefix, ()):
+            least, most = known.get(prefix, {}).get(token, UNKNOWN)
+            continued = (1.0, 1.0) if (*prefix, token) in texts else onwards((*prefix, token))
+            low, high = low + least * continued[0], high + most * continued[1]
+        return min(low, 1.0), min(high, 1.0)
+
+    pairs = []
+    for place, tokens in enumerate(answers):
+        if not tokens or tokens in answers[:place]:
+            pairs.append((0.0, 0.0))
+            continue
+        (low, high), (least, most) = through(tokens), onwards(tokens)
+        pairs.append((low * (1 - most), high * (1 - least)))
+    return Probabilities(*zip(*pairs, strict=True))
+
+
+def bounds_from_first_tokens(listed: Mapping[str, Any], continuations: Sequence[str]) -> Probabilities | Failure:
+    """Bounds on prefixes where only the likeliest first tokens are known, by their text.
+
+    A text that is a listed token may still go on to a longer one asked for that is not; one that is not listed may
+    begin with any listed token that its text begins with.
+    """
+    bounds = probabilities(listed, (*continuations, *listed))
+    if isinstance(bounds, Failure):
+        return bounds
+    number = len(continuations)
+    tokens = dict(zip(listed, bounds.low[number:], strict=True))
+    ends = []
+    for text, low, high in zip(continuations, bounds.low, bounds.high, strict=False):
+        if text in tokens:
+            goes_on = any(other != text and other.startswith(text) and other not in tokens for other in continuations)
+            ends.append((0.0 if goes_on else low, high))
+        else:
+            prefix_mass = math.fsum(p for token, p in tokens.items() if token and text.startswith(token))
+            ends.append((0.0, min(1.0, high + prefix_mass)))
+    return Probabilities(*zip(*ends, strict=True))
+
+
+async def prefix_probabilities(
+    answer: Mapping[str, Any],
+    listed: Mapping[str, Any],
+    continuations: tuple[str, ...],
+    ids: TokenIds,
+    body: Mapping[str, Any],
+    post: Post,
+) -> Probabilities | Failure:
+    """The probabilities of prefixes through a server; exact where it tells tokens and goes on with a turn (vLLM).
+
+    Args:
+        answer: that to the request `body`, which listed the likeliest first tokens, `listed`.
+        continuations: the texts asked for.
+        ids: the token ids of texts.
+        body: a request for one token.
+        post: sends a request.
+    """
+    bounds = bounds_from_first_tokens(listed, continuations)
+    spelt = await asyncio.gather(*(ids.of(text) for text in continuations))
+    tokens = [tuple(token_ids) for token_ids in spelt if token_ids]
+    if isinstance(bounds, Failure) or len(tokens) < len(continuations):
+        return bounds
+    after = next_tokens(tokens)
+    texts = await _texts_of(after, dict(zip(tokens, continuations, strict=True)), ids)
+    firsts = tuple(texts.get((token,), "") for token in after[()])
+    first = probabilities(listed, firsts)
+    if not all(firsts) or isinstance(first, Failure):
+        return bounds
+    first = await narrowed_bounds(first, firsts, ids, body, post)
+    known: dict[Tokens, dict[int, Bounds]] = {
+        (): dict(zip(after[()], zip(first.low, first.high, strict=True), strict=True))
+    }
+    open_pairs = [
+        (prefix, token)
+        for prefix, following in after.items()
+        for token in following
+        if prefix and known[()][prefix[0]][1] > CLOSE_ENOUGH
+    ]
+    prompt_length, _ = tokens_of(answer)
+    requests = (_after(texts[prefix], len(prefix), token, prompt_length, body, post) for prefix, token in open_pairs)
+    for (prefix, token), ends in zip(open_pairs, await asyncio.gather(*requests), strict=True):
+        known.setdefault(prefix, {})[token] = ends
+    return from_token_bounds(tokens, known)
+
+
+async def _texts_of(
+    after: Mapping[Tokens, tuple[int, ...]], continuations: Mapping[Tokens, str], ids: TokenIds
+) -> dict[Tokens, str]:
+    """The text of each prefix and first token: as much of a continuation as has just its tokens."""
+    texts = dict(continuations)
+    short = {(token,) for token in after[()]} | {prefix for prefix in after if prefix}
+    for tokens in sorted(short - set(texts)):
+        text = next(continuation for longer, continuation in continuations.items() if longer[: len(tokens)] == tokens)
+        for end in range(1, len(text)):
+            if tuple(await ids.of(text[:end]) or ()) == tokens:
+                texts[tokens] = text[:end]
+                break
+    return texts
+
+
+async def _after(
+    prefix_text: str, length: int, token: int, prompt_length: int | None, body: Mapping[str, Any], post: Post
+) -> Bounds:
+    """The probability of a token once the turn has begun so, as far as the server tells.
+
+    `prompt_length` is how many tokens the question has: a server that reads the prefix in other tokens, or does not
+    go on with the turn, has another number than that and `length`.
+    """
+    conversation = {"messages": [*body["messages"], {"role": "assistant", "content": prefix_text}]}
+    going_on = {"add_generation_prompt": False, "continue_final_message": True, "allowed_token_ids": [token]}
+    try:
+        answer = await post("chat/completions", {**body, **conversation, **going_on, "top_logprobs": 0})
+        value = math.exp(log_probability(answer["choices"][0]["logprobs"]["content"][0]["logprob"]))
+    except (Refused, KeyError, IndexError, TypeError, ValueError):
+        return UNKNOWN
+    read_length, _ = tokens_of(answer)
+    return (value, value) if prompt_length is not None and read_length == prompt_length + length else UNKNOWN
