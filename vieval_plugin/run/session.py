@@ -10,13 +10,14 @@ from vieval_plugin.backends.metrics.opening import Scorers
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status, Verdict
+from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import PreparedJudge, unjudged
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.question_count import Counted, count_of
 from vieval_plugin.run.router import Router
-from vieval_plugin.run.runner import absent_image, judge_with, opened
+from vieval_plugin.run.runner import absent_image, judge_with
 from vieval_plugin.run.scheduler import Outcome
 
 MEASURED_AT_ONCE = 128
@@ -36,9 +37,8 @@ class Session:
         self._store: Store | None = None
 
     async def __aenter__(self) -> Session:
-        store = self._options.store
         async with AsyncExitStack() as stack:
-            self._store = stack.enter_context(opened(self._options.store_path(), store.refresh, store.max_age))
+            self._store = stack.enter_context(opened_store(self._options))
             usage, seed = self._progress.usage, self._options.statistics.seed
             self._backbones = await stack.enter_async_context(Backbones(self._named, self._store, usage, seed))
             scorers = Scorers(self._options.scorers)

@@ -14,10 +14,13 @@ from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.requests import JudgeRequest
+from vieval_plugin.hosts.shutdown import tell
 from vieval_plugin.records import fingerprint, response_json
+from vieval_plugin.run.answerers import Answerer
 from vieval_plugin.run.banner import announced
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import prepare
+from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.runner import require_images
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.escaping import say
@@ -86,6 +89,39 @@ def with_generation(backbone: Backbone, requests: Sequence[JudgeRequest]) -> Bac
     if given.max_tokens is not None:
         update["max_tokens"] = given.max_tokens
     return backbone.model_copy(update=update)
+
+
+def judged(
+    instances: Sequence[Instance],
+    answerer: Answerer,
+    options: Config,
+    backbone: str | None,
+    *,
+    served_by: Backbone | None = None,
+    progress: Progress | None = None,
+    only_failures: bool = False,
+    bar: bool = False,
+) -> list[GenerationResult]:
+    """Judge the host's requests by an answerer and print what that cost; results as `results` has them.
+
+    Args:
+        instances: the host's requests.
+        answerer: what answers the judges' questions.
+        options: those of the run.
+        backbone: the model as tables call it, None where each judge goes by its own name.
+        served_by: the model, where it is one of the options' kind.
+        progress: counts on from an earlier run of the same model.
+        only_failures: print the cost where calls failed alone.
+        bar: show a progress bar.
+    """
+    progress = progress or Progress()
+    made, outcomes = jobs(instances, options, served_by), dict[int, Outcome]()
+    try:
+        answerer.judge(made, options, progress, outcomes.__setitem__, bar)
+    finally:
+        if progress.failed_calls or not only_failures:
+            tell(progress)
+    return results(instances, made, [outcomes[number] for number in range(len(made))], backbone)
 
 
 def results(

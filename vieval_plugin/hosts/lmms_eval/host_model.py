@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from lmms_eval.api.instance import GenerationResult, Instance, unwrap_generation_output
@@ -19,16 +20,16 @@ from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches, apart
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.lmms_eval.answering import jobs, requests_of, results
+from vieval_plugin.hosts.lmms_eval.answering import judged, requests_of, results
 from vieval_plugin.hosts.lmms_eval.likelihood import probabilities, require_known
 from vieval_plugin.hosts.lmms_eval.planning import or_plan
 from vieval_plugin.hosts.requests import JudgeRequest
-from vieval_plugin.hosts.shutdown import tell, vieval_errors
+from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
-from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.router import Question
-from vieval_plugin.run.runner import judge_in_waves, opened
+from vieval_plugin.run.answerers import BatchFunction
+from vieval_plugin.run.jobs import Job
+from vieval_plugin.run.router import AnswerBatch, Question
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 
@@ -46,20 +47,18 @@ _FAILURES = (
 def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult]:
     """Judge all samples with a host's own model, wave by wave; becomes a method of the host's base class."""
     _refuse_lockstep(model)
-    options = config.current()
-    requests, made = requests_of(instances), jobs(instances, options)
+    requests = requests_of(instances)
     if not requests:
         return results(instances, [], [], "")
-    progress = Progress()
     # the weights of a model that a user made may be any, so that answers could not be told apart
-    path = options.store_path() if requests[0].model_hash else None
-    with opened(path, options.store.refresh, options.store.max_age) as store:
-        backend = _HostBackend(model, requests, [job.repeat for job in made], store, progress.usage)
-        try:
-            outcomes = judge_in_waves(made, backend.answer, progress, store, tools=options.tools)
-        finally:
-            tell(progress)
-    return results(instances, made, outcomes, requests[0].backbone)
+    answerer = BatchFunction(partial(_bind, model, requests), keeps_replies=bool(requests[0].model_hash))
+    return judged(instances, answerer, config.current(), requests[0].backbone)
+
+
+def _bind(
+    model: Any, requests: list[JudgeRequest], jobs: Sequence[Job], store: Store | None, usage: Usage
+) -> AnswerBatch:
+    return _HostBackend(model, requests, [job.repeat for job in jobs], store, usage).answer
 
 
 class _HostBackend:

@@ -15,12 +15,12 @@ from lmms_eval.api.model import lmms
 from tqdm import tqdm
 
 from vieval_plugin import config
-from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.local.huggingface import TransformersBackend
 from vieval_plugin.backends.local.vllm import VLLMBackend
 from vieval_plugin.backends.metrics.opening import Scorers
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.backbone import ForeignHost, given_backbone
 from vieval_plugin.hosts.lmms_eval.answerable import Why, answering, by_scorers
@@ -28,21 +28,19 @@ from vieval_plugin.hosts.lmms_eval.answering import (
     generation_of,
     is_padding,
     jobs,
+    judged,
     requests_of,
-    results,
     with_generation,
 )
 from vieval_plugin.hosts.lmms_eval.planning import or_plan, plan_by_server, refuse_plan
 from vieval_plugin.hosts.requests import JudgeRequest
-from vieval_plugin.hosts.serving import judge_by_server
-from vieval_plugin.hosts.shutdown import tell, vieval_errors
+from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.records import response_json
 from vieval_plugin.results import replay
+from vieval_plugin.run.answerers import Answerer, Engine, Metrics, Server
 from vieval_plugin.run.plan import is_planned
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.router import without_models
-from vieval_plugin.run.runner import judge_in_waves, opened
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.tasks import Task
 from vieval_plugin.text.escaping import say
@@ -159,22 +157,45 @@ class VievalReplay(_JudgingOnly):
             say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
 
 
-class VievalMeasure(_JudgingOnly):
-    """Image metrics that need no weights: `--model vieval_measure`, for the tasks of judges that measure."""
+class _Judging(_JudgingOnly):
+    """A model that judges by an answerer; `label` is what tables call it, None where each judge goes by its own name."""
+
+    answerer: Answerer
+    options: Config
+    label: str | None = None
+    progress: Progress | None = None
+    only_failures = False
 
     @vieval_errors
     @or_plan
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
-        options, progress = config.current(), Progress()
-        made = jobs(instances, options)
-        with opened(options.store_path(), options.store.refresh, options.store.max_age) as store:
-            outcomes = judge_in_waves(made, without_models, progress, store, bar=self.rank == 0)
-        if progress.failed_calls:
-            tell(progress)
-        return results(instances, made, outcomes, backbone=None)
+        return judged(
+            instances,
+            self.answerer_of(requests_of(instances)),
+            self.options,
+            self.label,
+            progress=self.progress,
+            only_failures=self.only_failures,
+            bar=self.rank == 0,
+        )
+
+    def answerer_of(self, requests: Sequence[JudgeRequest]) -> Answerer:
+        """Answerer of these requests, with what the user gave as generation arguments where it takes any."""
+        return self.answerer
 
 
-class VievalScorer(_JudgingOnly):
+class VievalMeasure(_Judging):
+    """Image metrics that need no weights: `--model vieval_measure`, for the tasks of judges that measure."""
+
+    only_failures = True
+
+    @vieval_errors
+    def __init__(self, **host_arguments: Any) -> None:
+        super().__init__()
+        self.options, self.answerer = config.current(), Metrics()
+
+
+class VievalScorer(_Judging):
     """Networks that measure: `--model vieval_scorer --model_args name=...,revision=...,device=...`.
 
     `name` is a name on the hub, a folder or a file of weights, or one of the options' scorers. Without it each judge's
@@ -187,27 +208,14 @@ class VievalScorer(_JudgingOnly):
     ) -> None:
         super().__init__()
         # the host says 1 where nothing was asked for
-        many = int(batch_size) if str(batch_size or 1).isdecimal() and int(batch_size or 1) > 1 else None
+        images_at_once = int(batch_size) if str(batch_size or 1).isdecimal() and int(batch_size or 1) > 1 else None
         if device is None and PartialState().num_processes > 1:
             device = str(PartialState().device)  # each process has its own
-        told = {"model": str(name), "batch_size": many, "device": device, **fields}
-        self.name = str(name)
-        self.options = config.current().scored_by({field: value for field, value in told.items() if value})
-        self.scorers = Scorers(self.options.scorers)
+        scorer = {"model": str(name), "batch_size": images_at_once, "device": device, **fields}
+        self.label = Path(str(name)).name or None
+        self.options = config.current().scored_by({field: value for field, value in scorer.items() if value})
+        self.answerer = Metrics(Scorers(self.options.scorers))
         answering(self, lambda task: by_scorers(task, self.options.scorers))
-
-    @vieval_errors
-    @or_plan
-    def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
-        made, progress = jobs(instances, self.options), Progress()
-        try:
-            with opened(self.options.store_path(), self.options.store.refresh, self.options.store.max_age) as store:
-                outcomes = judge_in_waves(
-                    made, without_models, progress, store, bar=self.rank == 0, scorers=self.scorers
-                )
-        finally:
-            tell(progress)
-        return results(instances, made, outcomes, Path(self.name).name or None)
 
 
 class VievalOpenAI(_JudgingOnly):
@@ -228,19 +236,14 @@ class VievalOpenAI(_JudgingOnly):
     @vieval_errors
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
         backbone = with_generation(self.backbone, requests_of(instances))
-        made = jobs(instances, self.options, backbone)
         if is_planned():
-            plan_by_server(made, self.options, backbone)
-        progress, outcomes = Progress(), dict[int, Outcome]()
-        try:
-            judge_by_server(made, self.options, backbone, progress, outcomes.__setitem__, bar=self.rank == 0)
-        finally:
-            tell(progress)
-        return results(instances, made, [outcomes[number] for number in range(len(made))], self.backbone.model)
+            plan_by_server(jobs(instances, self.options, backbone), self.options, backbone)
+        label, bar = self.backbone.model, self.rank == 0
+        return judged(instances, Server(backbone), self.options, label, served_by=backbone, bar=bar)
 
 
-class _InProcess(_JudgingOnly):
-    """A model in this process that answers whole batches, wave by wave; subclasses name the backend."""
+class _InProcess(_Judging):
+    """A model in this process that answers in batch steps; subclasses name the backend."""
 
     load: ClassVar[Callable[..., VLLMBackend | TransformersBackend]]
 
@@ -251,32 +254,16 @@ class _InProcess(_JudgingOnly):
         super().__init__()
         if not model:
             raise VievalError(f"{type(self).__name__} needs --model_args model=<a folder or a name that can be loaded>")
-        self.options = config.current()
-        path = self.options.store_path()
-        self.progress = Progress()
         if batch_size and "batch_size" in inspect.signature(type(self).load).parameters:
             arguments["batch_size"] = int(batch_size)
-        self.store = Store(path, self.options.store.refresh, self.options.store.max_age) if path else None
-        self.backend = type(self).load(model, usage=self.progress.usage, store=self.store, **arguments)
+        self.options, self.progress, self.label = config.current(), Progress(), Path(model).name
+        self.answerer = self.engine = Engine(type(self).load, model, arguments)
+        self.engine.load(self.options)
 
-    @vieval_errors
-    @or_plan
-    def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
-        made = jobs(instances, self.options)
-        given = generation_of(requests_of(instances))
-        self.backend.sampling = Sampling(given.temperature or 0.0, given.max_tokens, given.extra)
-        repeats = [job.repeat for job in made]
-        try:
-            outcomes = judge_in_waves(
-                made,
-                lambda asked: self.backend.answer(asked, repeats),
-                self.progress,
-                self.store,
-                tools=self.options.tools,
-            )
-        finally:
-            tell(self.progress)
-        return results(instances, made, outcomes, Path(self.backend.model).name)
+    def answerer_of(self, requests: Sequence[JudgeRequest]) -> Answerer:
+        generation = generation_of(requests)
+        self.engine.sampling = Sampling(generation.temperature or 0.0, generation.max_tokens, generation.extra)
+        return self.engine
 
 
 class VievalVLLM(_InProcess):

@@ -6,27 +6,22 @@ main thread: the host has switched off gradients there, and nowhere else.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches, apart
-from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.vlmevalkit.messages import interleaved
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
-from vieval_plugin.run.jobs import Job
-from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.answerers import CallFunction
 from vieval_plugin.run.router import Question
-from vieval_plugin.run.runner import judge_each, opened
-from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 
@@ -35,43 +30,29 @@ _IN_A_ROW = 3
 """So many exceptions one after another end a run: they are no bad luck."""
 
 
+@dataclass(frozen=True)
 class HostModel:
-    """A built model of the host: what tables call it, what tells it from others, and how many questions it takes at once."""
+    """A built model of the host: its name in tables, its identity among others, and where and for what it is asked."""
 
-    def __init__(
-        self, inner: Any, name: str, identity: Mapping[str, Any], at_once: int, images: Path, dataset: str
-    ) -> None:
-        self.inner, self.backbone, self.identity, self.images, self.dataset = inner, name, identity, images, dataset
-        self.at_once = at_once if getattr(inner, "is_api", False) else 1
-        self._threaded = bool(getattr(inner, "is_api", False))
+    inner: Any
+    name: str
+    identity: Mapping[str, Any]
+    images: Path
+    dataset: str
 
-    def judge(
-        self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Callable[[int, Outcome], None]
-    ) -> None:
-        """Judge all jobs; outcomes are handed on as they come, by the jobs' number. VievalError when it cannot go on."""
-        if self._threaded:
-            say(
-                f"vieval: {type(self.inner).__name__} encodes images anew, as JPEG and some of them larger, before it sends "
-                "them: PQ can suffer; VievalOpenAI sends the files' own pixels",
-                file=sys.stderr,
-            )
-        asyncio.run(self._judge(jobs, options, progress, ended))
+    def answerer(self, api_nproc: int) -> CallFunction:
+        """Answer by the model's `generate`: of a server's model as many questions at once as `api_nproc` says."""
+        if not getattr(self.inner, "is_api", False):
+            return CallFunction(self._bind)
+        say(
+            f"vieval: {type(self.inner).__name__} encodes images anew, as JPEG and some of them larger, before it sends "
+            "them: PQ can suffer; VievalOpenAI sends the files' own pixels",
+            file=sys.stderr,
+        )
+        return CallFunction(self._bind, threads=api_nproc)
 
-    async def _judge(
-        self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Callable[[int, Outcome], None]
-    ) -> None:
-        with (
-            opened(options.store_path(), options.store.refresh, options.store.max_age) as store,
-            ThreadPoolExecutor(self.at_once) as pool,
-        ):
-            asking = _Asking(self, store, progress.usage)
-
-            async def answer(ask: Question, repeat: int) -> Reply:
-                if not self._threaded:
-                    return asking.answer(ask, repeat)
-                return await asyncio.get_running_loop().run_in_executor(pool, asking.answer, ask, repeat)
-
-            await judge_each(jobs, answer, progress, ended, live=self.at_once, store=store, tools=options.tools)
+    def _bind(self, store: Store | None, usage: Usage) -> Callable[[Question, int], Reply]:
+        return _Asking(self, store, usage).answer
 
 
 class _Asking:
@@ -95,7 +76,7 @@ class _Asking:
                 key=lambda _, asked, digest: self._key(asked, repeat, digest),
                 generate=self._generate,
                 store=self._store,
-                model=self._model.backbone,
+                model=self._model.name,
                 usage=self._usage,
             )
         return reply
@@ -138,7 +119,7 @@ class _Asking:
         if own is not None and own < chat.max_tokens and not self._told:
             self._told = True
             say(
-                f"vieval: {self._model.backbone} answers in {own} tokens at most, and a judge asks for up to "
+                f"vieval: {self._model.name} answers in {own} tokens at most, and a judge asks for up to "
                 f"{chat.max_tokens}: answers may be cut",
                 file=sys.stderr,
             )

@@ -30,6 +30,7 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Verdict
 from vieval_plugin.records import fingerprint, response_json, target_json
 from vieval_plugin.results.documents import read_response
+from vieval_plugin.run.answerers import Answerer
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
@@ -162,9 +163,9 @@ class _Judge:
             append(part, row)
             rows.append((row, outcome.verdict))
 
-        answering = self._own or self._host_model()
+        answerer = self._own.answerer if self._own else self._host_model()
         try:
-            answering.judge([Job(sample, self._prepared) for sample in judged], self.options, progress, ended)
+            answerer.judge([Job(sample, self._prepared) for sample in judged], self.options, progress, ended, bar=True)
         finally:
             tell(progress)
             failed.append(progress.failed_calls)
@@ -173,7 +174,7 @@ class _Judge:
     def _sample(self, index: int) -> Judged:
         return self._dataset.judged[index]
 
-    def _host_model(self) -> HostModel:
+    def _host_model(self) -> Answerer:
         """The host's model, built as the host would build it."""
         if isinstance(self.model, str):
             self.model = _built(self.model, self._rest)
@@ -181,8 +182,8 @@ class _Judge:
         if hasattr(self.model, "set_dump_image"):
             self.model.set_dump_image(self._dataset.dump_image)
         images = Path(LMUDataRoot()) / "images" / "vieval"
-        at_once = self._rest.get("api_nproc", 4)
-        return HostModel(self.model, self._name, self._identity, at_once, images, self._dataset.dataset_name)
+        host_model = HostModel(self.model, self._name, self._identity, images, self._dataset.dataset_name)
+        return host_model.answerer(self._rest.get("api_nproc", 4))
 
 
 def _built(name: str, rest: Mapping[str, Any]) -> Any:
