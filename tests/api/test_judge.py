@@ -239,7 +239,7 @@ def test_a_judge_that_knows_no_generated_images_says_so_before_it_is_asked(store
 )
 def test_wrong_arguments_are_told_in_a_line(store, given, told):
     with pytest.raises(VievalError, match=told):
-        Judge(**conversion)
+        Judge(**given)
 
 
 def test_an_aspect_that_is_not_rated_costs_no_call(judge, server):

@@ -32,14 +32,14 @@ def with_backbone(
     fields = {name: value for name, value in named.items() if value is not None}
     if unknown := sorted(set(fields) - set(Backbone.model_fields)):
         known = [*Backbone.model_fields, *arguments]
-        near = did_you_mean(unknown[0], known, least=_ALIKE) or f"; it may have {', '.join(known)}"
-        raise VievalError(f"Judge has no argument {unknown[0]!r}{near}")
+        suggestion = did_you_mean(unknown[0], known, least=_ALIKE) or f"; it may have {', '.join(known)}"
+        raise VievalError(f"Judge has no argument {unknown[0]!r}{suggestion}")
     if ("model" in fields) != ("base_url" in fields):
         raise VievalError("model and base_url go together; or pass neither and set backbones.judge in the options")
     if not fields:
         return base
     if "model" not in fields and JUDGE not in base.backbones:
         raise VievalError(f"{min(fields)} is a field of the backbone; pass model and base_url too")
-    before = {} if "model" in fields else base.backbones[JUDGE].model_dump()
-    made = config.from_mapping({"backbones": {JUDGE: {**before, **fields}}}, "Judge")
-    return base.model_copy(update={"backbones": {**base.backbones, **made.backbones}})
+    configured = {} if "model" in fields else base.backbones[JUDGE].model_dump()
+    options_of_judge = config.from_mapping({"backbones": {JUDGE: {**configured, **fields}}}, "Judge")
+    return base.model_copy(update={"backbones": {**base.backbones, **options_of_judge.backbones}})

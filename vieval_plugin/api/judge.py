@@ -44,7 +44,8 @@ class Judge:
 
     Args:
         name: the judge; `vieval tasks` lists them.
-        model: its backbone, as the server knows it (default: `backbones.judge` of the options; judges that measure need none).
+        model: its backbone, as the server knows it (default: `backbones.judge` of the options; judges that measure need
+            none).
         base_url: the address of that server, or several, each ending in /v1.
         setting: one of the judge's settings, such as "1shot" (default: its plain one).
         scorer: weights of a judge that measures with a network: a name, a folder or a file (default: its own).
@@ -161,7 +162,7 @@ class Judge:
     def score(
         self, images: Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
     ) -> NDArray[np.float64]:
-        """How good each image is for its prompt.
+        """Score each image for its prompt.
 
         Args:
             images: a sequence of images, or a batch (number, height, width, 3).
@@ -189,7 +190,7 @@ class Judge:
     def compare(
         self, a: Iterable[GivenImage], b: Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
     ) -> NDArray[np.float64]:
-        """Which of two images is better for its prompt.
+        """Compare two images for their prompt.
 
         Args:
             a: a sequence of images, or a batch (number, height, width, 3).
@@ -244,7 +245,7 @@ class Judge:
             )
 
     async def _judged(self, opened: Opened, samples: Sequence[Sample | Contest]) -> Verdicts:
-        """In the judge's own loop; `last` has what is there, however it ends."""
+        """Judge in the judge's own loop; `last` has what is there, however it ends."""
         outcomes: dict[int, Outcome] = {}
         ending = ""
         opened.runs += 1
@@ -262,8 +263,8 @@ class Judge:
             raise
         finally:
             opened.runs -= 1
-            absent = Outcome(unjudged(Status.MISSING, ending))
-            verdicts = [outcomes.get(number, absent).verdict for number in range(len(samples))]
+            missing = Outcome(unjudged(Status.MISSING, ending))
+            verdicts = [outcomes.get(number, missing).verdict for number in range(len(samples))]
             self.last = Verdicts(samples, verdicts, self.aspects)
         return self.last
 

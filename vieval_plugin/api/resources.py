@@ -1,4 +1,4 @@
-"""What a judge has open: an event loop in a thread, and in it the store and connections."""
+"""Open resources of a judge: an event loop in a thread, and in it the store and connections."""
 
 from __future__ import annotations
 

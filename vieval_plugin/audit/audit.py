@@ -1,4 +1,4 @@
-"""An audit: what is to be asked is counted, and then the judge is asked about samples as they are and as they are changed."""
+"""An audit: the questions are counted, then the judge is asked about samples as they are and as they are changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from vieval_plugin.audit.changes import Change, changes
 from vieval_plugin.audit.effects import Effect, adjusted, effect
-from vieval_plugin.audit.material import others
+from vieval_plugin.audit.material import partners_of
 from vieval_plugin.audit.scores import PREFERENCE, of_aspect, of_order
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
@@ -28,14 +28,14 @@ ORDER = "order swapped"
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """What an audit asks about: samples as they are, those changed, and the questions of models they begin with.
+    """Counts of what an audit asks: samples as they are, those modified, and the questions of models they begin with.
 
     `stored` of these are in the store, and `to_ask` are not; what a judge asks after an answer is not counted where
     `at_least`.
     """
 
     samples: int
-    changed: int
+    modified: int
     to_ask: int
     stored: int
     at_least: bool
@@ -43,10 +43,10 @@ class AuditPlan:
 
 @dataclass(frozen=True)
 class Audit:
-    """What came of it: `effects` in the order of the changes, and how many samples had no score even unchanged.
+    """Outcome of an audit: `effects` in the order of the changes, and how many samples had no score even unchanged.
 
-    `inconsistent` is the share of contests in which the two orders have different answers, with its 95% interval; None where
-    no contest has two.
+    `inconsistent` is the share of contests in which the two orders have different answers, with its 95% interval;
+    None where no contest has two.
     """
 
     judge: str
@@ -62,7 +62,7 @@ async def audit(
     backbone: Backbone | None,
     seed: int,
     progress: Progress,
-    told: Callable[[AuditPlan], None],
+    on_plan: Callable[[AuditPlan], None],
     bar: bool = True,
 ) -> Audit:
     """Audit a judge on samples, or on contests of two where it is one of contests.
@@ -74,53 +74,57 @@ async def audit(
         backbone: the model that answers, where a caller names it and not the options.
         seed: of everything random.
         progress: counts calls, tokens and failures.
-        told: is given the plan before anything is asked.
+        on_plan: is given the plan before anything is asked.
         bar: whether to show progress bars.
 
     Raises:
         VievalError: the run cannot go on, or nothing has a score.
     """
-    apart = others(judged, seed)
-    used = [one for one in changes() if one.of == "output" or prepared.spec.rates == "sample"]
+    partners = partners_of(judged, seed)
+    used = [change for change in changes() if change.of == "output" or prepared.spec.rates == "sample"]
     async with Session(options, backbone, progress) as session:
 
-        async def verdicts_of(some: Sequence[Judged]) -> list[Verdict]:
+        async def verdicts_of(batch: Sequence[Judged]) -> list[Verdict]:
             outcomes: dict[int, Outcome] = {}
-            await session.judge(some, prepared, outcomes, bar)
-            return [outcomes[number].verdict for number in range(len(some))]
+            await session.judge(batch, prepared, outcomes, bar)
+            return [outcomes[number].verdict for number in range(len(batch))]
 
         # images are made again for each use: those of all changes together may be larger than memory
-        counted, changed = Counted(), 0
-        await session.count(judged, prepared, counted)
+        counts, modified = Counted(), 0
+        await session.count(judged, prepared, counts)
         for change in used:
-            made = [one for one in _changed(change, judged, apart) if one is not None]
-            changed += len(made)
-            await session.count(made, prepared, counted)
+            samples = [sample for sample in _versions(change, judged, partners) if sample is not None]
+            modified += len(samples)
+            await session.count(samples, prepared, counts)
         exact = prepared.spec.calls(options.judges.of(prepared.spec), setting_of(prepared.provenance)).isdecimal()
         # what is answered once is stored, and not asked again
-        calls = len(counted.to_ask) if options.store.use else counted.to_ask.total()
-        told(AuditPlan(len(judged), changed, calls, len(counted.stored), not exact))
-        before, after = await verdicts_of(judged), list[tuple[Change, list[Verdict | None]]]()
+        calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
+        on_plan(AuditPlan(len(judged), modified, calls, len(counts.stored), not exact))
+        unchanged, changed = await verdicts_of(judged), list[tuple[Change, list[Verdict | None]]]()
         for change in used:
-            versions = list(_changed(change, judged, apart))
-            verdicts = iter(await verdicts_of([one for one in versions if one is not None]))
-            after.append((change, [None if one is None else next(verdicts) for one in versions]))
-    return _audit(judged, prepared, options, seed, before, after)
+            versions = list(_versions(change, judged, partners))
+            verdicts = iter(await verdicts_of([sample for sample in versions if sample is not None]))
+            changed.append((change, [None if sample is None else next(verdicts) for sample in versions]))
+    return _audit(judged, prepared, options, seed, unchanged, changed)
 
 
-def _changed(change: Change, judged: Sequence[Judged], apart: Sequence[Sample | None]) -> Iterator[Judged | None]:
+def _versions(change: Change, judged: Sequence[Judged], partners: Sequence[Sample | None]) -> Iterator[Judged | None]:
     """Each sample changed, and of each contest the first candidate; None where the change does not apply.
 
     Nor does any to a file that cannot be read, which has no score unchanged.
     """
-    for one, other in zip(judged, apart, strict=True):
-        sample = one.candidates[0] if isinstance(one, Contest) else one
+    for original, other in zip(judged, partners, strict=True):
+        sample = original.candidates[0] if isinstance(original, Contest) else original
         try:
-            made = change.make(sample, other)
+            modified = change.make(sample, other)
         except VievalError:
             yield None
             continue
-        yield replace(one, candidates=(made, *one.candidates[1:])) if made and isinstance(one, Contest) else made
+        yield (
+            replace(original, candidates=(modified, *original.candidates[1:]))
+            if modified and isinstance(original, Contest)
+            else modified
+        )
 
 
 def _audit(
@@ -129,10 +133,10 @@ def _audit(
     options: Config,
     seed: int,
     unchanged: Sequence[Verdict],
-    changed: Sequence[tuple[Change, Sequence[Verdict | None]]],
+    verdicts_by_change: Sequence[tuple[Change, Sequence[Verdict | None]]],
 ) -> Audit:
     """The effects of all changes, from the verdicts on the samples; None where a change does not apply to one."""
-    groups = [f"{one.kind}/{one.group}" for one in judged]
+    groups = [f"{row.kind}/{row.group}" for row in judged]
     aspects = prepared.spec.aspects if prepared.spec.rates == "sample" else (PREFERENCE,)
     statistics = options.statistics.options()
     scores = {aspect: np.array(of_aspect(unchanged, aspect)) for aspect in aspects}
@@ -144,15 +148,15 @@ def _audit(
     if prepared.spec.rates == "contest":
         orders = [of_order(unchanged, order) for order in (FORWARD, REVERSE)]
         effects.append(effect(ORDER, PREFERENCE, "same", orders[1], orders[0], groups, statistics, seed))
-    for change, verdicts in changed:
+    for change, verdicts in verdicts_by_change:
         rows = [number for number, verdict in enumerate(verdicts) if verdict is not None]
         after = [verdict for verdict in verdicts if verdict is not None]
         theirs = [groups[number] for number in rows]
         for aspect in aspects:
-            before, expected = scores[aspect][rows], change.expects(aspect)
+            unchanged_scores, expected = scores[aspect][rows], change.expects(aspect)
             values = of_aspect(after, aspect)
-            effects.append(effect(change.name, aspect, expected, before, values, theirs, statistics, seed))
-    effects = [one for one in effects if one.n or one.failed or one.change == ORDER]
+            effects.append(effect(change.name, aspect, expected, unchanged_scores, values, theirs, statistics, seed))
+    effects = [row for row in effects if row.n or row.failed or row.change == ORDER]
     unscored = len(judged) - int(np.any(list(scored.values()), axis=0).sum())
     return Audit(
         prepared.spec.name,
@@ -166,11 +170,15 @@ def _inconsistent(
     verdicts: Sequence[Verdict], groups: Sequence[str], draws: int, seed: int
 ) -> tuple[float, float, float] | None:
     forward, reverse = (np.array(of_order(verdicts, order)) for order in (FORWARD, REVERSE))
-    both = ~np.isnan(forward)
-    if not both.any():
+    answered_twice = ~np.isnan(forward)
+    if not answered_twice.any():
         return None
-    differs = (forward[both] != reverse[both]).astype(float)
-    counts = cluster_counts([group for group, kept in zip(groups, both, strict=True) if kept], draws, seed)
+    differs = (forward[answered_twice] != reverse[answered_twice]).astype(float)
+    counts = cluster_counts(
+        [group for group, is_answered_twice in zip(groups, answered_twice, strict=True) if is_answered_twice],
+        draws,
+        seed,
+    )
     sums = counts.sum(axis=1)
     shares = (counts @ differs) / np.where(sums, sums, math.nan)
     return float(differs.mean()), *interval(shares)

@@ -20,13 +20,13 @@ def of_aspect(verdicts: Sequence[Verdict], aspect: str) -> list[float]:
 
 
 def of_order(verdicts: Sequence[Verdict], order: str) -> list[float]:
-    """How far the first candidate is preferred in an order; NaN where it, or the other order, has no answer."""
-    both = [preferences(verdict) for verdict in verdicts]
-    return [one[order] if {FORWARD, REVERSE} <= one.keys() else math.nan for one in both]
+    """Preference for the first candidate in an order; NaN where it, or the other order, has no answer."""
+    by_order = [preferences(verdict) for verdict in verdicts]
+    return [preference[order] if {FORWARD, REVERSE} <= preference.keys() else math.nan for preference in by_order]
 
 
 def preferences(verdict: Verdict) -> Mapping[str, float]:
-    """By order, how far the first candidate is preferred to the second: 1 for a vote for it, 1/2 for neither, 0."""
+    """Preference for the first candidate over the second, by order: 1 for a vote for it, 1/2 for neither, 0."""
     if verdict.choice is None or not verdict.status.usable:
         return {}
     points = {FIRST: 1.0, SECOND: 0.0}

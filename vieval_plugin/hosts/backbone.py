@@ -16,21 +16,22 @@ from vieval_plugin.text.redaction import SECRET_NAME, redacted
 
 @dataclass(frozen=True)
 class ForeignHost:
-    """How a host's users name a backbone: the model's name there, how arguments are given, and who else sees them."""
+    """A host's words for a backbone: the model's name there, how arguments are given, and who else sees them."""
 
     model: str
     way: str
-    seen: str
+    visibility: str
 
 
 def given_backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone], host: ForeignHost) -> Backbone:
-    """The backbone with these fields, or `backbones.judge` of the options where there are none.
+    """Make the backbone with these fields, or take `backbones.judge` of the options where there are none.
 
-    `named` are the options' backbones. VievalError says which field is wrong, or that it holds a secret that the host shows.
+    `named` are the options' backbones. VievalError says which field is wrong, or that it holds a secret that the host
+    shows.
     """
     if hidden := [name for name in fields if SECRET_NAME.search(name)]:
         raise VievalError(
-            f"do not pass {hidden[0]}= ({host.seen}); put the key into the environment variable OPENAI_API_KEY, or pass "
+            f"do not pass {hidden[0]}= ({host.visibility}); put the key into the environment variable OPENAI_API_KEY, or pass "
             "api_key_env=<the variable that holds it>"
         )
     if not fields:
@@ -44,7 +45,7 @@ def given_backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone], hos
         known["model"] = str(known["model"])
     if any(redacted(url) != url for url in known.get("base_url", ())):
         raise VievalError(
-            f"do not pass a user, password or query in base_url= ({host.seen}); put the address under backbones.judge into "
+            f"do not pass a user, password or query in base_url= ({host.visibility}); put the address under backbones.judge into "
             "VIEVAL_CONFIG's file, and pass no arguments"
         )
     try:

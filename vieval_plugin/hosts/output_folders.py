@@ -1,4 +1,4 @@
-"""Where a host's generator saves what it makes, as the model itself says."""
+"""Folders into which a host's generator saves what it makes, as the model itself says."""
 
 from __future__ import annotations
 

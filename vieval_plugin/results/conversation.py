@@ -1,4 +1,4 @@
-"""From a verdict back to the conversation behind it: the judge's program is run again on its recorded answers.
+"""Conversations behind verdicts: the judge's program is run again on its recorded answers.
 
 A verdict's trace holds every answer word for word, under the path of its question; judges have no I/O, so the same
 program asks the same questions again. Training data and what `vieval show` prints come from here.
@@ -27,8 +27,8 @@ def conversation(judge: Callable[[Judged], Program], judged: Judged, verdict: Ve
     if any(step.path in (BROKEN, UNJUDGED) for step in verdict.trace):
         return []
     steps = {(step.path, step.attempt): step for step in verdict.trace}
-    asked: Counter[Path] = Counter()
-    found: list[Exchange] = []
+    asks_by_path: Counter[Path] = Counter()
+    exchanges: list[Exchange] = []
     program = judge(judged)
     replies: list[Reply] | None = None
     try:
@@ -36,17 +36,17 @@ def conversation(judge: Callable[[Judged], Program], judged: Judged, verdict: Ve
             asks = next(program) if replies is None else program.send(replies)
             replies = []
             for ask in asks:
-                attempt, asked[ask.path] = asked[ask.path], asked[ask.path] + 1
+                attempt, asks_by_path[ask.path] = asks_by_path[ask.path], asks_by_path[ask.path] + 1
                 step = steps.get((ask.path, attempt))
                 if step is None:
                     raise VievalError(
                         f"{judged.id}: no recorded answer to {'/'.join(ask.path)}; use the options of the run that made it"
                     )
                 replies.append(recorded_reply(ask, step))
-                found.append(Exchange(ask, replies[-1], step))
+                exchanges.append(Exchange(ask, replies[-1], step))
     except StopIteration as end:
         if dict(end.value.scores) != dict(verdict.scores) or end.value.choice != verdict.choice:
             raise VievalError(
                 f"{judged.id}: the recorded answers give other scores now; use the options of the run that made it"
             ) from None
-    return found
+    return exchanges

@@ -22,7 +22,7 @@ _EDITS = ("tie", "mie")
 
 
 def is_foreign(row: Mapping[str, Any]) -> bool:
-    """Whether a row of a samples file is of a task that is none of VIEval."""
+    """Tell whether a row of a samples file is of a task that is none of VIEval."""
     try:
         target = read_json(str(row.get("target")))
     except (ValueError, RecursionError):
@@ -46,27 +46,29 @@ def made_of_row(row: Mapping[str, Any], file: Path, kind: str | None, trusted: S
         raise VievalError(
             "it is of a task that says no kind; name what its generator was asked for with --kind, such as tig"
         )
-    prompt = next((one for one in row.get("arguments", ()) if isinstance(one, str) and one.strip()), "")
+    prompt = next(
+        (argument for argument in row.get("arguments", ()) if isinstance(argument, str) and argument.strip()), ""
+    )
     if not prompt:
         raise VievalError("it has no prompt among its arguments")
     number = row["doc_id"] if isinstance(row.get("doc_id"), int) else 0
     task = re.sub(r"^.*_samples_", "", file.stem)
     text = "instruction" if kind in _EDITS else "prompt"
-    conditions = Sample(SampleId(OWN, kind, "", f"{task}-{number}"), _shown(row), {text: prompt})
+    conditions = Sample(SampleId(OWN, kind, "", f"{task}-{number}"), _source_images(row), {text: prompt})
     answers = [read_answer(answer, number) for answer in responses_of(row)]
-    wanted = max((len(answer.images) for answer in answers), default=0)
-    yield from made_images(conditions, real(file).parent.name, answers, max(wanted, 1), trusted)
+    image_count = max((len(answer.images) for answer in answers), default=0)
+    yield from made_images(conditions, real(file).parent.name, answers, max(image_count, 1), trusted)
 
 
-def _shown(row: Mapping[str, Any]) -> dict[str, Image]:
+def _source_images(row: Mapping[str, Any]) -> dict[str, Image]:
     """The image that a generator was shown, where the row has it: as a file that is there, or in it."""
     media = row.get("input_media")
-    for one in media if isinstance(media, list) else ():
-        if isinstance(one, str) and (head := _DATA.match(one)):
+    for image in media if isinstance(media, list) else ():
+        if isinstance(image, str) and (head := _DATA.match(image)):
             try:
-                return {"source": Image(base64.b64decode(one[head.end() :], validate=True))}
+                return {"source": Image(base64.b64decode(image[head.end() :], validate=True))}
             except (binascii.Error, ValueError):
                 continue
-        if isinstance(one, str) and isfile(one):
-            return {"source": Image(path_of(one).absolute())}
+        if isinstance(image, str) and isfile(image):
+            return {"source": Image(path_of(image).absolute())}
     return {}

@@ -34,28 +34,28 @@ class Lookup:
 
     def find(self, name: str, judge: str | None = None) -> Record:
         """The record whose id is or ends in `name`, of a judge where one is named; VievalError names those it could be."""
-        held = [record for record in self.records if judge in (None, record.provenance.judge)]
-        exact = [record for record in held if str(record.id) == name]
-        found = exact or [record for record in held if str(record.id).endswith(f"/{name}")]
-        if len(found) == 1:
-            return found[0]
-        like = [str(record.id) for record in found or self.records]
-        some = ", ".join(like[:_NAMED]) + (", ..." if len(like) > _NAMED else "")
-        if len({record.id for record in found}) == 1:
-            judges = ", ".join(dict.fromkeys(record.provenance.judge for record in found))
+        candidates = [record for record in self.records if judge in (None, record.provenance.judge)]
+        exact = [record for record in candidates if str(record.id) == name]
+        matches = exact or [record for record in candidates if str(record.id).endswith(f"/{name}")]
+        if len(matches) == 1:
+            return matches[0]
+        like = [str(record.id) for record in matches or self.records]
+        examples = ", ".join(like[:_NAMED]) + (", ..." if len(like) > _NAMED else "")
+        if len({record.id for record in matches}) == 1:
+            judges = ", ".join(dict.fromkeys(record.provenance.judge for record in matches))
             raise VievalError(
-                f"{name}: {len(found)} verdicts on this sample ({judges}); say which with --judge, or name one samples file"
+                f"{name}: {len(matches)} verdicts on this sample ({judges}); say which with --judge, or name one samples file"
             )
-        if found:
-            raise VievalError(f"{name}: {len(found)} verdicts are called that; say more of the id ({some})")
-        raise VievalError(f"{name}: no such sample among {len(self.records)} verdicts; ids look like {some}")
+        if matches:
+            raise VievalError(f"{name}: {len(matches)} verdicts are called that; say more of the id ({examples})")
+        raise VievalError(f"{name}: no such sample among {len(self.records)} verdicts; ids look like {examples}")
 
     def sample(self, identity: SampleId) -> Judged:
         """The sample or contest of a record; VievalError says what is missing to find it."""
-        found = _samples(identity.benchmark, identity.part, self.samples).get(identity)
-        if found is None:
+        sample = _samples(identity.benchmark, identity.part, self.samples).get(identity)
+        if sample is None:
             raise VievalError(f"{identity}: not among the samples; is this the data that was judged?")
-        return found
+        return sample
 
     def conversation(self, record: Record) -> list[Exchange]:
         """The conversation behind a record (see conversation.py); VievalError where it cannot be had."""
@@ -79,15 +79,15 @@ class Lookup:
 
 def open_results(results: Sequence[Path], samples: Path | None = None) -> Lookup:
     """Records of lmms-eval runs (--output_path, or a samples file) or of `vieval score`; VievalError names a bad row."""
-    found: list[Record] = []
+    records: list[Record] = []
     for result in results:
         if not exists(result):
             raise VievalError(
                 f"{result}: no such file or folder; pass a run's --output_path, or what vieval score wrote"
             )
         for path in samples_files(result):
-            found += [record for judged in rows_of(path) for record in judged]
-    return Lookup(tuple(found), samples)
+            records += [record for judged in rows_of(path) for record in judged]
+    return Lookup(tuple(records), samples)
 
 
 _prepared: dict[str, PreparedJudge] = {}

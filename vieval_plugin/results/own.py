@@ -15,7 +15,7 @@ from vieval_plugin.text.yaml_json import read_json
 
 
 def is_own(path: Path) -> bool:
-    """Whether a file was written by `vieval score`, by its first line."""
+    """Tell by its first line whether a file was written by `vieval score`."""
     with path.open(encoding="utf-8") as file:
         try:
             row = read_json(file.readline())
@@ -50,8 +50,8 @@ def records_of(path: Path) -> Iterator[Record]:
                 )
             )
         except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
-            said = " ".join(str(error).split())[:200]
-            raise VievalError(f"{path}: line {number} is no verdict of vieval score ({said})") from None
+            reason = " ".join(str(error).split())[:200]
+            raise VievalError(f"{path}: line {number} is no verdict of vieval score ({reason})") from None
 
 
 _VERDICT = ("scores", "status", "rationale", "trace", "bounds", "findings", "recorded", "choice")

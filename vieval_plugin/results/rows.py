@@ -18,23 +18,23 @@ def rows_of(path: Path) -> list[tuple[Record, ...]]:
             draw of it) by the same judge: nobody could say which of them counts.
     """
     try:
-        rows = _own(path) if own.is_own(path) else host_samples.records_of(path)
+        rows = _records_of_score(path) if own.is_own(path) else host_samples.records_of(path)
     except (OSError, UnicodeDecodeError) as error:
         raise VievalError(f"{path}: cannot be read ({error}); restore it, or leave it out") from None
     if not rows:
         raise VievalError(f"{path}: no verdicts in it; restore it, or judge again")
     first: dict[tuple[SampleId, Provenance], int] = {}
-    for number, together in enumerate(rows, start=1):
-        if not together:
+    for number, records in enumerate(rows, start=1):
+        if not records:
             raise VievalError(f"{path}: line {number} holds no verdict; restore it, or judge again")
-        one = together[0]
-        before = first.setdefault((one.id, one.provenance), number)
-        if before != number:
+        record = records[0]
+        earlier_line = first.setdefault((record.id, record.provenance), number)
+        if earlier_line != number:
             raise VievalError(
-                f"{path}: lines {before} and {number} are both verdicts of {one.provenance.judge} on {one.id}; remove one of them"
+                f"{path}: lines {earlier_line} and {number} are both verdicts of {record.provenance.judge} on {record.id}; remove one of them"
             )
     return rows
 
 
-def _own(path: Path) -> list[tuple[Record, ...]]:
+def _records_of_score(path: Path) -> list[tuple[Record, ...]]:
     return [(record,) for record in own.records_of(path)]

@@ -59,7 +59,7 @@ class Answerer(Protocol):
         """
 
 
-class Server:
+class ServerAnswerer:
     """An OpenAI-compatible server as the judge's backbone, each sample at its own pace."""
 
     def __init__(self, backbone: Backbone) -> None:
@@ -81,7 +81,7 @@ class Server:
                 )
 
 
-class Metrics:
+class MetricAnswerer:
     """Pixel metrics, and the network metrics of `scorers`; judges that ask a model are refused."""
 
     def __init__(self, scorers: Scorers | None = None) -> None:
@@ -95,7 +95,7 @@ class Metrics:
 
 
 @dataclass(frozen=True)
-class BatchFunction:
+class BatchAnswerer:
     """A host's function that answers all questions of a batch step in one call.
 
     `bind` makes it for a run, from the jobs, the store of replies (None for none) and what counts calls.
@@ -127,7 +127,7 @@ class Backend(Protocol):
         """Replies to questions, in order; each comes with its program's number, an index into `repeats`."""
 
 
-class Engine:
+class EngineAnswerer:
     """A model in this process that answers in batch steps.
 
     `load` is called once, with the model and the arguments, when the engine is first used; `sampling` holds for the
@@ -148,7 +148,7 @@ class Engine:
 
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
         """Judge in batch steps, under the backend's own progress bar; see `Answerer.judge`."""
-        BatchFunction(self._bind).judge(jobs, options, progress, on_outcome, bar)
+        BatchAnswerer(self._bind).judge(jobs, options, progress, on_outcome, bar)
 
     def _bind(self, jobs: Sequence[Job], store: Store | None, usage: Usage) -> AnswerBatch:
         backend, repeats = self._loaded(usage, store), [job.repeat for job in jobs]
@@ -162,7 +162,7 @@ class Engine:
 
 
 @dataclass(frozen=True)
-class CallFunction:
+class CallAnswerer:
     """A host's function that answers one question, each sample at its own pace.
 
     `bind` makes it for a run, from the store of replies (None for none) and what counts calls; it is given a question

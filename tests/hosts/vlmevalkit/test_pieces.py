@@ -146,11 +146,11 @@ def test_which_vlmevalkit_is_here_and_that_there_is_only_one(tmp_path, monkeypat
     (tmp_path / "vlmeval").mkdir()
     (tmp_path / "vlmeval" / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    assert guard.found().name == f"a checkout in {tmp_path}"
+    assert guard.installation().name == f"a checkout in {tmp_path}"
     bring(tmp_path, "ms-vlmeval", "0.0.20")
-    assert guard.found() == guard.Found("ms-vlmeval 0.0.20", tmp_path / "vlmeval")
+    assert guard.installation() == guard.Installation("ms-vlmeval 0.0.20", tmp_path / "vlmeval")
     bring(tmp_path, "nvidia-vlmeval", "26.3")
     with pytest.raises(
         VievalError, match=r"(ms-vlmeval 0.0.20|nvidia-vlmeval 26.3) and .* have written over each other"
     ):
-        guard.found()
+        guard.installation()

@@ -1,4 +1,4 @@
-"""What every model of ours does with the host's requests: judge, and hand verdicts back as the host's results."""
+"""Answers of our models to the host's requests: they judge, and hand verdicts back as the host's results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from vieval_plugin.text.escaping import say
 
 
 def is_padding(instance: Instance) -> bool:
-    """Whether the host made this request only to give every rank as many; it is answered without a call."""
+    """Tell whether the host made this request only to give every rank as many; it is answered without a call."""
     return bool(instance.metadata.get("__padding_only__"))
 
 
@@ -44,23 +44,23 @@ def jobs(instances: Sequence[Instance], options: Config, backbone: Backbone | No
     """
     requests = requests_of(instances)
     require_images((r.judged for r in requests), "`vieval tasks` says how to get a benchmark's images")
-    wanted = dict.fromkeys((r.judge, r.setting) for r in requests)
-    prepared = {(judge, setting): prepare(judge, setting, options, backbone) for judge, setting in wanted}
-    seen: Counter[int] = Counter()
-    made = []
+    settings = dict.fromkeys((r.judge, r.setting) for r in requests)
+    prepared = {(judge, setting): prepare(judge, setting, options, backbone) for judge, setting in settings}
+    repeats: Counter[int] = Counter()
+    listed = []
     for request in requests:
-        made.append(Job(request.judged, prepared[request.judge, request.setting], seen[id(request)]))
-        seen[id(request)] += 1
-    if made:
+        listed.append(Job(request.judged, prepared[request.judge, request.setting], repeats[id(request)]))
+        repeats[id(request)] += 1
+    if listed:
         several = int(os.environ.get("WORLD_SIZE", "1"))
         share = f" (process {os.environ.get('RANK', '0')} of {several})" if several > 1 else ""
-        say(f"vieval: {announced(made)}{share}", file=sys.stderr)
-    return made
+        say(f"vieval: {announced(listed)}{share}", file=sys.stderr)
+    return listed
 
 
 @dataclass(frozen=True)
 class Generation:
-    """What the user gave as --gen_kwargs; None where nothing was."""
+    """Generation arguments of the user (--gen_kwargs); None where nothing was."""
 
     temperature: float | None
     max_tokens: int | None
@@ -69,25 +69,25 @@ class Generation:
 
 def generation_of(requests: Sequence[JudgeRequest]) -> Generation:
     """The --gen_kwargs of a run; VievalError where tasks in it have different ones."""
-    given = dict(requests[0].generation) if requests else {}
-    if any(dict(r.generation) != given for r in requests):
+    arguments = dict(requests[0].generation) if requests else {}
+    if any(dict(r.generation) != arguments for r in requests):
         raise VievalError("tasks with different generation arguments in one run; run them one after another")
     passed = ("top_p", "top_k", "seed", "repetition_penalty", "presence_penalty")
     return Generation(
-        float(given["temperature"]) if given.get("temperature") else None,
-        int(given["max_new_tokens"]) if given.get("max_new_tokens") else None,
-        {name: given[name] for name in passed if name in given},
+        float(arguments["temperature"]) if arguments.get("temperature") else None,
+        int(arguments["max_new_tokens"]) if arguments.get("max_new_tokens") else None,
+        {name: arguments[name] for name in passed if name in arguments},
     )
 
 
 def with_generation(backbone: Backbone, requests: Sequence[JudgeRequest]) -> Backbone:
     """The backbone with what the user gave as --gen_kwargs; the tasks themselves only ask for temperature 0."""
-    given = generation_of(requests)
-    update: dict[str, Any] = {"extra": {**given.extra, **backbone.extra}}
-    if given.temperature is not None:
-        update["temperature"] = given.temperature
-    if given.max_tokens is not None:
-        update["max_tokens"] = given.max_tokens
+    generation = generation_of(requests)
+    update: dict[str, Any] = {"extra": {**generation.extra, **backbone.extra}}
+    if generation.temperature is not None:
+        update["temperature"] = generation.temperature
+    if generation.max_tokens is not None:
+        update["max_tokens"] = generation.max_tokens
     return backbone.model_copy(update=update)
 
 
@@ -115,21 +115,21 @@ def judged(
         bar: show a progress bar.
     """
     progress = progress or Progress()
-    made, outcomes = jobs(instances, options, served_by), dict[int, Outcome]()
+    listed, outcomes = jobs(instances, options, served_by), dict[int, Outcome]()
     try:
-        answerer.judge(made, options, progress, outcomes.__setitem__, bar)
+        answerer.judge(listed, options, progress, outcomes.__setitem__, bar)
     finally:
         if progress.failed_calls or not only_failures:
             tell(progress)
-    return results(instances, made, [outcomes[number] for number in range(len(made))], backbone)
+    return results(instances, listed, [outcomes[number] for number in range(len(listed))], backbone)
 
 
 def results(
-    instances: Sequence[Instance], made: Sequence[Job], outcomes: Sequence[Outcome], backbone: str | None
+    instances: Sequence[Instance], jobs_answered: Sequence[Job], outcomes: Sequence[Outcome], backbone: str | None
 ) -> list[GenerationResult]:
-    """One result an instance, in order; `backbone` names the model, None lets each judge go by its own name."""
-    answered = iter(zip(made, outcomes, strict=True))
-    return [GenerationResult("") if is_padding(i) else _result(*next(answered), backbone) for i in instances]
+    """Results of the instances, in order; `backbone` names the model, None lets each judge go by its own name."""
+    outcomes_of_jobs = iter(zip(jobs_answered, outcomes, strict=True))
+    return [GenerationResult("") if is_padding(i) else _result(*next(outcomes_of_jobs), backbone) for i in instances]
 
 
 def _result(job: Job, outcome: Outcome, backbone: str | None) -> GenerationResult:

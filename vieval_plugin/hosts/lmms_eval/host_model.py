@@ -27,7 +27,7 @@ from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
-from vieval_plugin.run.answerers import BatchFunction
+from vieval_plugin.run.answerers import BatchAnswerer
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.router import AnswerBatch, Question
 from vieval_plugin.text.escaping import say
@@ -51,7 +51,7 @@ def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult
     if not requests:
         return results(instances, [], [], "")
     # the weights of a model that a user made may be any, so that answers could not be told apart
-    answerer = BatchFunction(partial(_bind, model, requests), keeps_replies=bool(requests[0].model_hash))
+    answerer = BatchAnswerer(partial(_bind, model, requests), keeps_replies=bool(requests[0].model_hash))
     return judged(instances, answerer, config.current(), requests[0].backbone)
 
 
@@ -70,11 +70,11 @@ class _HostBackend:
         self.model, self.requests, self.repeats = model, requests, repeats
         self.store, self.usage = store, usage
 
-    def answer(self, asked: list[tuple[int, Question]]) -> list[Reply]:
-        if likelihoods := apart(asked)[1]:
+    def answer(self, questions: list[tuple[int, Question]]) -> list[Reply]:
+        if likelihoods := apart(questions)[1]:
             require_known(self.model, [ask for _, _, ask in likelihoods])
         return answer_in_batches(
-            asked,
+            questions,
             key=self._key,
             generate=self._generate,
             store=self.store,
@@ -89,19 +89,19 @@ class _HostBackend:
             failures = [_unreadable(ask) for _, ask in batch]
             if not any(failures):
                 raise
-        rest = iter(self._ask([one for one, failure in zip(batch, failures, strict=True) if not failure]))
-        return [failure or next(rest) for failure in failures]
+        readable = iter(self._ask([numbered for numbered, failure in zip(batch, failures, strict=True) if not failure]))
+        return [failure or next(readable) for failure in failures]
 
     def _ask(self, batch: list[tuple[int, Question]]) -> list[Reply]:
         """Chats by the host's `generate_until`, then likelihoods by its `loglikelihood`; replies in the asks' order."""
         chats, likelihoods = apart(batch)
-        answered = self._run(
+        texts = self._run(
             [ask for _, _, ask in chats],
             lambda: self._texts([(number, ask) for _, number, ask in chats]),
         )
         asks = [ask for _, _, ask in likelihoods]
-        told = self._run(asks, lambda: probabilities(self.model, asks, (TASK, SPLIT), visuals_of, text_of))
-        replies = dict(zip([place for place, *_ in (*chats, *likelihoods)], [*answered, *told], strict=True))
+        probabilities_of = self._run(asks, lambda: probabilities(self.model, asks, (TASK, SPLIT), visuals_of, text_of))
+        replies = dict(zip([place for place, *_ in (*chats, *likelihoods)], [*texts, *probabilities_of], strict=True))
         return [replies[place] for place in range(len(batch))]
 
     def _texts(self, chats: list[tuple[int, Chat]]) -> list[Reply]:
@@ -124,24 +124,24 @@ class _HostBackend:
             raise
         except Exception as error:  # the host would print it and exit 0
             say(*redacted(traceback.format_exc()).splitlines(), file=sys.stderr)
-            said = redacted(" ".join(str(error).split()))[:300]
+            reason = redacted(" ".join(str(error).split()))[:300]
             raise VievalError(
-                f"{type(self.model).__name__} failed ({type(error).__name__}: {said}); "
+                f"{type(self.model).__name__} failed ({type(error).__name__}: {reason}); "
                 "what was answered before is kept: run the same command again once it works"
             ) from None
         finally:
             del self.model.task_dict[TASK]
 
     def _generation(self, number: int, ask: Chat) -> dict[str, Any]:
-        given = dict(self.requests[number].generation)
-        return {**given, "max_new_tokens": given.get("max_new_tokens") or ask.max_tokens}
+        generation = dict(self.requests[number].generation)
+        return {**generation, "max_new_tokens": generation.get("max_new_tokens") or ask.max_tokens}
 
     def _key(self, number: int, ask: Question, digest: Callable[[Image], str]) -> str:
-        request, asked = self.requests[number], question(ask, digest)
+        request, question_parts = self.requests[number], question(ask, digest)
         identity = {"host": request.model_hash, "simple": bool(self.model.is_simple), "repeat": self.repeats[number]}
         chats, _ = apart([(number, ask)])
         generation = self._generation(number, chats[0][2]) if chats else {}
-        return key_of({**identity, **asked, "generation": generation})
+        return key_of({**identity, **question_parts, "generation": generation})
 
 
 def messages_of(doc: dict[str, Any], **_rounds: Any) -> list[dict[str, Any]]:

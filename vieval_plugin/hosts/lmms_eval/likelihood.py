@@ -1,8 +1,8 @@
 """Probabilities from the host's own `loglikelihood`, of the models where it is known what that returns.
 
-The host documents a log-probability; its models return a mean cross-entropy in nats, positive, over whatever tokens their
-code leaves unmasked. Only where those are exactly the answer and the end of the turn is exp(-value) `sequence_mean`;
-docs/vqascore_models.md tells how each model was read.
+The host documents a log-probability; its models return a mean cross-entropy in nats, positive, over whatever tokens
+their code leaves unmasked. Only where those are exactly the answer and the end of the turn is exp(-value)
+`sequence_mean`; docs/vqascore_models.md tells how each model was read.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _ALLOWED = {"Llava": "vicuna_v1", "Ross": "vicuna_v1"}
 def require_known(model: Any, asks: Sequence[Likelihood]) -> None:
     """VievalError where a model cannot tell these probabilities, or it is not known what it would tell."""
     name = type(model).__name__
-    served = "serve it with vLLM and use --model vieval_openai, or use --model vieval_transformers"
+    advice = "serve it with vLLM and use --model vieval_openai, or use --model vieval_transformers"
     if name not in _ALLOWED:
-        raise VievalError(f"{name} cannot be asked for probabilities here; {served}")
+        raise VievalError(f"{name} cannot be asked for probabilities here; {advice}")
     if (template := getattr(model, "conv_template", None)) != _ALLOWED[name]:
         raise VievalError(f"{name} scores other tokens too with conv_template={template}; use {_ALLOWED[name]}")
     if any(ask.definition != "sequence_mean" for ask in asks):
         raise VievalError(
             f"{name}'s loglikelihood tells sequence_mean only: set the judge's option `definition` to it where it has one, "
-            f"or {served}"
+            f"or {advice}"
         )
 
 
@@ -62,8 +62,8 @@ def probabilities(
 def _read(losses: Sequence[Any]) -> Reply:
     """Probabilities from losses, which may be tensors of one number."""
     try:
-        told = [loss if isinstance(loss, bool) else -float(loss) for loss in losses]
-        values = tuple(math.exp(log_probability(value)) for value in told)
+        log_probabilities = [loss if isinstance(loss, bool) else -float(loss) for loss in losses]
+        values = tuple(math.exp(log_probability(value)) for value in log_probabilities)
     except (TypeError, ValueError) as error:
         return Failure(Status.API_ERROR, f"the host's model told {error}")
     return Probabilities(values, values)

@@ -38,7 +38,7 @@ from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.records import response_json
 from vieval_plugin.results import replay
-from vieval_plugin.run.answerers import Answerer, Engine, Metrics, Server
+from vieval_plugin.run.answerers import Answerer, EngineAnswerer, MetricAnswerer, ServerAnswerer
 from vieval_plugin.run.plan import is_planned
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
@@ -52,17 +52,17 @@ HOST = ForeignHost(
 
 
 class _JudgingOnly(lmms):  # type: ignore[misc]
-    """What these models have in common: they answer our requests and no others."""
+    """Base of these models: they answer our requests and no others."""
 
     is_simple = True
 
     def __init__(self, **host_arguments: Any) -> None:
-        """What the host passes to every model (batch size, device) means nothing here."""
+        """Ignore the arguments that the host passes to every model (batch size, device)."""
         super().__init__()
 
     @property
     def device(self) -> Any:
-        """Where the host counts requests when there are several processes."""
+        """Device on which the host counts requests when there are several processes."""
         return PartialState().device
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
@@ -91,48 +91,52 @@ class VievalReplay(_JudgingOnly):
 
     def _why_not(self, task: Task) -> Why | None:
         recording = self._recording(task.judge)
-        lacking = recording.lacks(task.benchmark, task.part)
-        if not lacking or self._has_candidates(recording, task):
+        missing = recording.lacks(task.benchmark, task.part)
+        if not missing or self._has_candidates(recording, task):
             return None
-        return Why(f"{self.logs} holds nothing of them", lacking)
+        return Why(f"{self.logs} holds nothing of them", missing)
 
     @staticmethod
     def _has_candidates(recording: replay.Recording, task: Task) -> bool:
-        """Whether the logs hold a part of another benchmark, of which the candidates of this task are."""
+        """Tell whether the logs hold a part of another benchmark, of which the candidates of this task are."""
         if not recording.covered:
             return False
         try:
             judged = benchmark_registry.samples(task.benchmark, task.part, config.current().data_folder())
         except VievalError:  # whoever runs the task is told
             return False
-        return any(recording.has_candidates(one) for one in judged[:1])
+        return any(recording.has_candidates(contest) for contest in judged[:1])
 
     @vieval_errors
     def vieval_judge(self, requests: list[Instance]) -> list[str]:
         refuse_plan("a replay costs nothing; unset it")
         self._tell_uncovered(requests_of(requests))
-        seen: Counter[int] = Counter()
+        repeats: Counter[int] = Counter()
         answers = []
         progress = Progress()
         for instance in tqdm(requests, desc="Replaying", unit="sample"):
             request = instance.args[2]
-            answers.append("" if is_padding(instance) else self._answer(request, seen[id(request)], progress))
-            seen[id(request)] += 1
+            answers.append("" if is_padding(instance) else self._answer(request, repeats[id(request)], progress))
+            repeats[id(request)] += 1
         self._say(*progress.verdict_lines())
         return answers
 
     def _tell_uncovered(self, requests: Sequence[JudgeRequest]) -> None:
-        """What the logs do not cover, before the start; VievalError where they cover nothing of a task."""
-        asked: dict[str, list[Judged]] = {}
+        """Say before the start what the logs do not cover; VievalError where they cover nothing of a task."""
+        judged_by_judge: dict[str, list[Judged]] = {}
         for request in requests:
-            asked.setdefault(request.judge, []).append(request.judged)
-        absent = [one for judge, judged in asked.items() for one in self._recording(judge).uncovered(judged)]
-        if absent:
-            self._say(f"not in {self.logs}, so missing: {', '.join(absent)}")
-        unread = list(dict.fromkeys(line for judge in asked for line in self._recording(judge).unread))
-        if unread:
-            more = f" (and {len(unread) - 1} more lines)" if len(unread) > 1 else ""
-            self._say(f"{unread[0]}{more}; what they held is missing or a failure")
+            judged_by_judge.setdefault(request.judge, []).append(request.judged)
+        uncovered = [
+            phrase for judge, judged in judged_by_judge.items() for phrase in self._recording(judge).uncovered(judged)
+        ]
+        if uncovered:
+            self._say(f"not in {self.logs}, so missing: {', '.join(uncovered)}")
+        unread_lines = list(
+            dict.fromkeys(line for judge in judged_by_judge for line in self._recording(judge).unread_lines)
+        )
+        if unread_lines:
+            more = f" (and {len(unread_lines) - 1} more lines)" if len(unread_lines) > 1 else ""
+            self._say(f"{unread_lines[0]}{more}; what they held is missing or a failure")
 
     def _answer(self, request: JudgeRequest, repeat: int, progress: Progress) -> str:
         verdict, provenance = replay.replayed(
@@ -192,7 +196,7 @@ class VievalMeasure(_Judging):
     @vieval_errors
     def __init__(self, **host_arguments: Any) -> None:
         super().__init__()
-        self.options, self.answerer = config.current(), Metrics()
+        self.options, self.answerer = config.current(), MetricAnswerer()
 
 
 class VievalScorer(_Judging):
@@ -214,7 +218,7 @@ class VievalScorer(_Judging):
         scorer = {"model": str(name), "batch_size": images_at_once, "device": device, **fields}
         self.label = Path(str(name)).name or None
         self.options = config.current().scored_by({field: value for field, value in scorer.items() if value})
-        self.answerer = Metrics(Scorers(self.options.scorers))
+        self.answerer = MetricAnswerer(Scorers(self.options.scorers))
         answering(self, lambda task: by_scorers(task, self.options.scorers))
 
 
@@ -239,7 +243,7 @@ class VievalOpenAI(_JudgingOnly):
         if is_planned():
             plan_by_server(jobs(instances, self.options, backbone), self.options, backbone)
         label, bar = self.backbone.model, self.rank == 0
-        return judged(instances, Server(backbone), self.options, label, served_by=backbone, bar=bar)
+        return judged(instances, ServerAnswerer(backbone), self.options, label, served_by=backbone, bar=bar)
 
 
 class _InProcess(_Judging):
@@ -257,7 +261,7 @@ class _InProcess(_Judging):
         if batch_size and "batch_size" in inspect.signature(type(self).load).parameters:
             arguments["batch_size"] = int(batch_size)
         self.options, self.progress, self.label = config.current(), Progress(), Path(model).name
-        self.answerer = self.engine = Engine(type(self).load, model, arguments)
+        self.answerer = self.engine = EngineAnswerer(type(self).load, model, arguments)
         self.engine.load(self.options)
 
     def answerer_of(self, requests: Sequence[JudgeRequest]) -> Answerer:

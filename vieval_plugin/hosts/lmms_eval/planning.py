@@ -1,4 +1,4 @@
-"""What a run of the host would cost, where the environment asks for that instead of the run: VIEVAL_PLAN=1."""
+"""Cost of a run of the host, where the environment asks for that instead of the run: VIEVAL_PLAN=1."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def plan_by_server(jobs: Sequence[Job], options: Config, backbone: Backbone) -> 
     for job in Apart(jobs).jobs:
         by_judge.setdefault(id(job.judge), (job.judge, []))[1].append(job.judged)
     for judge, judged in by_judge.values():
-        found = asyncio.run(pilot(to_ask(judged, judge), judge, options, backbone))
-        _tell(plan(found, backbone if judge.asks_a_model else None))
+        cost = asyncio.run(pilot(to_ask(judged, judge), judge, options, backbone))
+        _tell(plan(cost, backbone if judge.asks_a_model else None))
     raise SystemExit(0)
 
 
 def or_plan(judge_all: JudgeAll) -> JudgeAll:
-    """A host's model that judges, or where the environment asks for it plans and ends the process: in this process, in batches."""
+    """Let a host's model judge, or where the environment asks for it plan in batches and end the process."""
 
     @functools.wraps(judge_all)
     def wrapped(model: Any, instances: list[Instance]) -> list[GenerationResult]:
@@ -52,8 +52,8 @@ def or_plan(judge_all: JudgeAll) -> JudgeAll:
             if not is_padding(instance):
                 request = instance.args[2]
                 by_judge[request.judge, request.setting].append(instance)
-        for (judge, _), asked in by_judge.items():
-            _tell(plan(_pilot(judge, functools.partial(judge_all, model), asked), None))
+        for (judge, _), judged_instances in by_judge.items():
+            _tell(plan(_pilot(judge, functools.partial(judge_all, model), judged_instances), None))
         raise SystemExit(0)
 
     return wrapped
@@ -66,26 +66,26 @@ def refuse_plan(instead: str) -> None:
 
 
 def _pilot(
-    judge: str, judge_all: Callable[[list[Instance]], list[GenerationResult]], asked: Sequence[Instance]
+    judge: str, judge_all: Callable[[list[Instance]], list[GenerationResult]], population: Sequence[Instance]
 ) -> Pilot:
     seed = config.current().statistics.seed
-    first, *others = [asked[number] for number in drawn(len(asked), seed)]
+    first, *further = [population[number] for number in drawn(len(population), seed)]
     asks = judge_registry.judge(judge).pack is not None
     opening = judge_all([first])
-    begun = time.monotonic()
-    rest = judge_all(others) if others else []
-    wall = time.monotonic() - begun
+    start = time.monotonic()
+    further_results = judge_all(further) if further else []
+    wall = time.monotonic() - start
     statuses, reasons, costs = Counter[Status](), list[str](), list[Spent]()
-    for result in (*opening, *rest):
+    for result in (*opening, *further_results):
         _, verdict, _ = read_response(result.text)
         statuses[verdict.status] += 1
         reasons += [verdict.reason] if verdict.reason else []
         counts = result.token_counts
-        told = (counts.input_tokens, counts.output_tokens) if counts else (None, None)
-        tokens_in, tokens_out = (math.nan if one is None else float(one) for one in told)
+        token_counts = (counts.input_tokens, counts.output_tokens) if counts else (None, None)
+        tokens_in, tokens_out = (math.nan if count is None else float(count) for count in token_counts)
         costs.append(Spent(len(verdict.trace) if asks else 0, tokens_in, tokens_out, 0.0))
     require_answered(statuses, reasons)
-    return Pilot(judge, seed, len(asked), costs[0], tuple(costs[1:]), wall, statuses, next(iter(reasons), ""))
+    return Pilot(judge, seed, len(population), costs[0], tuple(costs[1:]), wall, statuses, next(iter(reasons), ""))
 
 
 def _tell(lines: Sequence[str]) -> None:

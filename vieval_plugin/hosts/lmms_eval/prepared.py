@@ -1,4 +1,4 @@
-"""Which tasks have their data: a wildcard runs these, and says which others it leaves out."""
+"""Tasks whose data is there: a wildcard runs these, and says which others it leaves out."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from vieval_plugin.tasks import Task
 
 
 def unprepared(images: bool) -> WhyNot:
-    """What can be said of tasks whose data is not there, or cannot be read; each part is looked at once.
+    """Make the check for data that is not there, or cannot be read; each part is looked at once.
 
     `images` says whether samples are judged now, and not replayed.
     """
     options = config.current()
 
     @cache
-    def found(benchmark: str, part: str, of_subset: Task | None) -> Sequence[Judged] | str:
+    def samples_or_reason(benchmark: str, part: str, of_subset: Task | None) -> Sequence[Judged] | str:
         task = of_subset or Task("", benchmark, part, "", "")
         try:
             samples = samples_of(task, options)
@@ -36,18 +36,18 @@ def unprepared(images: bool) -> WhyNot:
         return samples
 
     def why(task: Task) -> Why | None:
-        samples = found(task.benchmark, task.part, task if task.subset else None)
-        reason = samples if isinstance(samples, str) else _unasked(task, samples) if images else ""
+        samples = samples_or_reason(task.benchmark, task.part, task if task.subset else None)
+        reason = samples if isinstance(samples, str) else _unaskable(task, samples) if images else ""
         advice = f"their data is not there: `vieval tasks {task.benchmark}`"
         return Why(advice, f"{task.name}: {reason}") if reason else None
 
     return why
 
 
-def _unasked(task: Task, samples: Sequence[Judged]) -> str:
-    """Why a judge can be asked about none of the samples, such as those whose texts are not there."""
+def _unaskable(task: Task, samples: Sequence[Judged]) -> str:
+    """The reason that a judge can be asked about none of the samples, such as texts that are not there."""
     if benchmark_registry.benchmark(task.benchmark).generates:
         return ""
     spec = judge_registry.judge(task.judge)
     reasons = [lacking(spec, samples[0])] if samples else ["no samples"]
-    return reasons[0] if all(lacking(spec, one) for one in samples) else ""
+    return reasons[0] if all(lacking(spec, sample) for sample in samples) else ""

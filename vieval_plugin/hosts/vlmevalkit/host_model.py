@@ -20,7 +20,7 @@ from vieval_plugin.backends.local.batch import answer_in_batches, apart
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.vlmevalkit.messages import interleaved
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
-from vieval_plugin.run.answerers import CallFunction
+from vieval_plugin.run.answerers import CallAnswerer
 from vieval_plugin.run.router import Question
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
@@ -40,16 +40,16 @@ class HostModel:
     images: Path
     dataset: str
 
-    def answerer(self, api_nproc: int) -> CallFunction:
+    def answerer(self, api_nproc: int) -> CallAnswerer:
         """Answer by the model's `generate`: of a server's model as many questions at once as `api_nproc` says."""
         if not getattr(self.inner, "is_api", False):
-            return CallFunction(self._bind)
+            return CallAnswerer(self._bind)
         say(
             f"vieval: {type(self.inner).__name__} encodes images anew, as JPEG and some of them larger, before it sends "
             "them: PQ can suffer; VievalOpenAI sends the files' own pixels",
             file=sys.stderr,
         )
-        return CallFunction(self._bind, threads=api_nproc)
+        return CallAnswerer(self._bind, threads=api_nproc)
 
     def _bind(self, store: Store | None, usage: Usage) -> Callable[[Question, int], Reply]:
         return _Asking(self, store, usage).answer
@@ -62,7 +62,7 @@ class _Asking:
         self._model, self._store, self._usage = model, store, usage
         self._alone = threading.Lock()
         self._broken = 0
-        self._told = False
+        self._warned = False
 
     def answer(self, ask: Question, repeat: int) -> Reply:
         if apart([(0, ask)])[1]:
@@ -73,7 +73,7 @@ class _Asking:
         with self._alone:
             [reply] = answer_in_batches(
                 [(0, ask)],
-                key=lambda _, asked, digest: self._key(asked, repeat, digest),
+                key=lambda _, question_asked, digest: self._key(question_asked, repeat, digest),
                 generate=self._generate,
                 store=self._store,
                 model=self._model.name,
@@ -90,45 +90,45 @@ class _Asking:
         message = interleaved(chat, self._model.images)
         self._alone.release()
         try:
-            made = self._model.inner.generate(message=message, dataset=self._model.dataset)
+            output = self._model.inner.generate(message=message, dataset=self._model.dataset)
             failed = None
         except Exception as error:
             failed = error
-            said = redacted(traceback.format_exc())
+            trace = redacted(traceback.format_exc())
         finally:
             self._alone.acquire()
         if failed is None:
             self._broken = 0
-            return [_reply(made)]
-        return [self._failure(failed, said)]
+            return [_reply(output)]
+        return [self._failure(failed, trace)]
 
     def _failure(self, error: Exception, trace: str) -> Reply:
         say(*trace.splitlines(), file=sys.stderr)
         self._broken += 1
-        told = f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:300]}"
+        reason = f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:300]}"
         if self._broken >= _IN_A_ROW:
             raise VievalError(
-                f"{type(self._model.inner).__name__} failed {_IN_A_ROW} times in a row ({told}); what was answered before is "
+                f"{type(self._model.inner).__name__} failed {_IN_A_ROW} times in a row ({reason}); what was answered before is "
                 "kept: run the same command again once it works"
             )
-        return Failure(Status.API_ERROR, told)
+        return Failure(Status.API_ERROR, reason)
 
     def _tell_shorter(self, chat: Chat) -> None:
         """The length of an answer cannot be passed to these models: it is their own."""
-        own = _longest_answer(self._model.inner)
-        if own is not None and own < chat.max_tokens and not self._told:
-            self._told = True
+        limit = _longest_answer(self._model.inner)
+        if limit is not None and limit < chat.max_tokens and not self._warned:
+            self._warned = True
             say(
-                f"vieval: {self._model.name} answers in {own} tokens at most, and a judge asks for up to "
+                f"vieval: {self._model.name} answers in {limit} tokens at most, and a judge asks for up to "
                 f"{chat.max_tokens}: answers may be cut",
                 file=sys.stderr,
             )
 
 
 def _longest_answer(model: Any) -> int | None:
-    """How many tokens a model of the host says at most, as far as it tells."""
-    given = getattr(model, "generate_kwargs", None) or getattr(model, "kwargs", None)
-    known = given if isinstance(given, dict) else {}
+    """Most tokens of an answer of a model of the host, as far as it tells."""
+    arguments = getattr(model, "generate_kwargs", None) or getattr(model, "kwargs", None)
+    known = arguments if isinstance(arguments, dict) else {}
     for value in (
         getattr(model, "max_tokens", None),
         getattr(model, "max_new_tokens", None),
@@ -139,9 +139,9 @@ def _longest_answer(model: Any) -> int | None:
     return None
 
 
-def _reply(made: Any) -> Reply:
+def _reply(output: Any) -> Reply:
     """A model's output; what it writes in place of an answer when a call failed is no answer."""
-    text = made.get("prediction") if isinstance(made, dict) else made
+    text = output.get("prediction") if isinstance(output, dict) else output
     if not isinstance(text, str) or not text.strip():
         return Failure(Status.API_ERROR, "the host's model returned no text")
     if _FAILURE in text:

@@ -1,4 +1,4 @@
-"""What tells a model of the host from others: its class, and the arguments that it was made with."""
+"""Identity of a model of the host: its class, and the arguments that it was made with."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ _TRANSPORT = re.compile(
     r"(^|_)(api_?key|key|secret|password|authorization|credentials?|base|base_url|url|retry|wait|verbose|timeout|proxy|org|logger)$",
     re.IGNORECASE,
 )
-_OWN = "vieval_identity"
+_ATTRIBUTE = "vieval_identity"
 
 
 def identity_of(model: Any, name: str, supported: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the answers of a model depend on, the same whether it is built already or only named.
+    """Identity on which the answers of a model depend, the same whether it is built already or only named.
 
     `supported` maps the host's names to what builds them: a class, or a partial of one.
     """
     if not isinstance(model, str):
-        known: Mapping[str, Any] | None = getattr(model, _OWN, None)
-        return known if known is not None else _told(type(model).__name__, name, vars(model))
+        known: Mapping[str, Any] | None = getattr(model, _ATTRIBUTE, None)
+        return known if known is not None else _identity(type(model).__name__, name, vars(model))
     maker = supported.get(name)
-    return _told(getattr(getattr(maker, "func", maker), "__name__", ""), name, getattr(maker, "keywords", {}))
+    return _identity(getattr(getattr(maker, "func", maker), "__name__", ""), name, getattr(maker, "keywords", {}))
 
 
 def keep_identity(model: Any, identity: Mapping[str, Any]) -> None:
     """Let a model that was built for one dataset have the same identity for the next."""
-    setattr(model, _OWN, identity)
+    setattr(model, _ATTRIBUTE, identity)
 
 
-def _told(kind: str, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    kept = {key: value for key, value in arguments.items() if not _TRANSPORT.search(key) and _is_plain(value)}
-    return {"class": kind, "name": name, "arguments": kept}
+def _identity(kind: str, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    public = {key: value for key, value in arguments.items() if not _TRANSPORT.search(key) and _is_plain(value)}
+    return {"class": kind, "name": name, "arguments": public}
 
 
 def _is_plain(value: Any) -> bool:
     if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_plain(one) for key, one in value.items())
+        return all(isinstance(key, str) and _is_plain(nested) for key, nested in value.items())
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, (str, int, float, bool))

@@ -1,4 +1,4 @@
-"""What earlier runs left in the host's files: answers that it will take up, and those that it must not."""
+"""Answers of earlier runs in the host's files: those that it will take up, and those that it must not."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _SHEETS = (".xlsx", ".tsv", ".json")
 _PICKLES = ("_PREV.pkl", "_checkpoint.pkl", "_supp.pkl")
 
 
-def held(files: VerdictFiles, by: str, retry_failed: bool, rank: int, world_size: int) -> set[int]:
+def rows_answered(files: VerdictFiles, by: str, retry_failed: bool, rank: int, world_size: int) -> set[int]:
     """The rows to which the host has an answer by the same judge and model.
 
     A file with answers by another, or one that cannot be read, is deleted: the host takes up whatever it finds. Failed
     calls are no answers where they are tried again.
     """
-    found: set[int] = set()
+    rows: set[int] = set()
     unusable: dict[Path, str] = {}
     for path in _files(files, rank, world_size):
         try:
@@ -30,17 +30,17 @@ def held(files: VerdictFiles, by: str, retry_failed: bool, rank: int, world_size
         except Exception:  # pickles written in place and cut short raise anything
             unusable[path] = "cannot be read"
             continue
-        told = {int(index): read_cell(text) for index, text in answers.items()}
-        if any(one is None or one.by != by for one in told.values()):
+        cells = {int(index): read_cell(text) for index, text in answers.items()}
+        if any(cell is None or cell.by != by for cell in cells.values()):
             unusable[path] = "holds answers by another judge, model or wording"
         else:
-            found |= {index for index, one in told.items() if one is not None and not (retry_failed and one.failed)}
+            rows |= {index for index, cell in cells.items() if cell is not None and not (retry_failed and cell.failed)}
     _wait_for_others(world_size)  # all have looked before any deletes
     for path, why in unusable.items():
         path.unlink(missing_ok=True)
         say(f"vieval: {path} {why}: deleted, and asked again", file=sys.stderr)
     _wait_for_others(world_size)
-    return found
+    return rows
 
 
 def _wait_for_others(world_size: int) -> None:

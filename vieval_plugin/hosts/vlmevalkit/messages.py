@@ -23,11 +23,11 @@ def interleaved(chat: Chat, images: Path) -> list[dict[str, str]]:
     VievalError for one that cannot be read.
     """
     several = len(chat.messages) > 1
-    found: list[dict[str, str]] = []
+    parts: list[dict[str, str]] = []
     for message in chat.messages:
-        found += [{"type": "text", "value": f"{message.role}:\n"}] if several else []
-        found += _parts(message, images)
-    return found
+        parts += [{"type": "text", "value": f"{message.role}:\n"}] if several else []
+        parts += _parts(message, images)
+    return parts
 
 
 def _parts(message: Message, images: Path) -> list[dict[str, str]]:
@@ -52,5 +52,5 @@ def _file(image: Image, folder: Path) -> Path:
 
 def _unlike_a_file(text: str) -> str:
     """The text, after a line end where the host would take it for a file or an address, and open that."""
-    taken = exists(text) or text.startswith("data:image/") or _ADDRESS.match(text)
-    return f"\n{text}" if taken else text
+    is_ambiguous = exists(text) or text.startswith("data:image/") or _ADDRESS.match(text)
+    return f"\n{text}" if is_ambiguous else text

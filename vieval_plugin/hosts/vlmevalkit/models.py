@@ -19,7 +19,7 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.backbone import ForeignHost, given_backbone
 from vieval_plugin.hosts.shutdown import one_line
-from vieval_plugin.run.answerers import Answerer, Engine, Metrics, Server
+from vieval_plugin.run.answerers import Answerer, EngineAnswerer, MetricAnswerer, ServerAnswerer
 
 _HOST = ForeignHost(
     "VievalOpenAI",
@@ -29,7 +29,7 @@ _HOST = ForeignHost(
 
 
 class OwnModel:
-    """What our models have in common.
+    """Base of our models.
 
     `backbone` is what tables call the model, None where each judge goes by its own name; `identity` is what its answers
     depend on; `served_by` is the backbone of the options' kind, where there is one.
@@ -62,7 +62,7 @@ class VievalMeasure(OwnModel):
 
     @one_line
     def __init__(self) -> None:
-        self.options, self.identity, self.answerer = config.current(), {}, Metrics()
+        self.options, self.identity, self.answerer = config.current(), {}, MetricAnswerer()
 
 
 class VievalScorer(OwnModel):
@@ -75,11 +75,11 @@ class VievalScorer(OwnModel):
 
     @one_line
     def __init__(self, name: str = "", **fields: Any) -> None:
-        told = {"model": str(name), **fields}
-        self.options = config.current().scored_by({field: value for field, value in told.items() if value})
+        scorer_fields = {"model": str(name), **fields}
+        self.options = config.current().scored_by({field: value for field, value in scorer_fields.items() if value})
         self.backbone = Path(str(name)).name or None
-        self.identity = {judge: [one.model, one.revision] for judge, one in self.options.scorers.items()}
-        self.answerer = Metrics(Scorers(self.options.scorers))
+        self.identity = {judge: [scorer.model, scorer.revision] for judge, scorer in self.options.scorers.items()}
+        self.answerer = MetricAnswerer(Scorers(self.options.scorers))
 
 
 class VievalOpenAI(OwnModel):
@@ -94,7 +94,7 @@ class VievalOpenAI(OwnModel):
         self.options = config.current()
         known = self.options.backbones
         self.served_by = known[named] if named in known else given_backbone(fields, known, _HOST)
-        self.backbone, self.answerer = self.served_by.model, Server(self.served_by)
+        self.backbone, self.answerer = self.served_by.model, ServerAnswerer(self.served_by)
         self.identity = self.served_by.model_dump(
             mode="json", include={"model", "temperature", "max_tokens", "max_pixels", "extra"}
         )
@@ -115,9 +115,9 @@ class _InProcess(OwnModel):
         if not model:
             raise VievalError(f"{type(self).__name__} needs model: a folder, or a name that can be loaded")
         self.options, self.backbone = config.current(), Path(model).name
-        given = {"temperature": temperature, "max_tokens": max_tokens, **arguments}
-        self.identity = {"model": model, **{name: str(value) for name, value in given.items()}}
-        self.answerer = Engine(type(self).load, model, arguments, Sampling(temperature, max_tokens))
+        identity = {"temperature": temperature, "max_tokens": max_tokens, **arguments}
+        self.identity = {"model": model, **{name: str(value) for name, value in identity.items()}}
+        self.answerer = EngineAnswerer(type(self).load, model, arguments, Sampling(temperature, max_tokens))
 
 
 class VievalVLLM(_InProcess):
@@ -136,6 +136,6 @@ CLASSES = (VievalOpenAI, VievalTransformers, VievalVLLM, VievalMeasure, VievalSc
 
 
 def named() -> Mapping[str, Callable[[], OwnModel]]:
-    """What the host calls our models, with what makes each: the classes, and the backbones of the options."""
-    found: dict[str, Callable[[], OwnModel]] = {kind.__name__: kind for kind in CLASSES}
-    return found | {f"vieval_{name}": partial(VievalOpenAI, named=name) for name in config.current().backbones}
+    """Names of our models in the host, with what makes each: the classes, and the backbones of the options."""
+    makers: dict[str, Callable[[], OwnModel]] = {kind.__name__: kind for kind in CLASSES}
+    return makers | {f"vieval_{name}": partial(VievalOpenAI, named=name) for name in config.current().backbones}

@@ -18,19 +18,25 @@ def install(pipeline: Any) -> None:
     begin, run = pipeline.__init__, pipeline.run
 
     @wraps(begin)
-    def __init__(self: Any, dataset_configs: Any, *rest: Any, **options: Any) -> None:
-        begin(self, dataset_configs, *rest, **options)
-        for one in self.dataset_configs:
-            if isinstance(one.dataset_obj, JudgedImages) and self.run_infer:
+    def __init__(self: Any, dataset_configs: Any, *arguments_after: Any, **options: Any) -> None:
+        begin(self, dataset_configs, *arguments_after, **options)
+        for dataset_config in self.dataset_configs:
+            if isinstance(dataset_config.dataset_obj, JudgedImages) and self.run_infer:
                 arguments = {"retry_failed": self.retry_failed, "api_nproc": self.concurrency}
-                given = one.model_obj, Path(one.work_dir), one.model_name, one.dataset_obj, arguments
-                one.model_obj = answers_of(*given)[0]
+                inference = (
+                    dataset_config.model_obj,
+                    Path(dataset_config.work_dir),
+                    dataset_config.model_name,
+                    dataset_config.dataset_obj,
+                    arguments,
+                )
+                dataset_config.model_obj = answers_of(*inference)[0]
 
     @wraps(run)
     async def run_and_tell(self: Any) -> None:
         await run(self)
-        for one in self.dataset_configs:
-            if isinstance(one.dataset_obj, JudgedImages) and one.eval_status.name == "Error":
-                raise SystemExit(f"vieval: the evaluation of {one.dataset_name} failed (see above)")
+        for dataset_config in self.dataset_configs:
+            if isinstance(dataset_config.dataset_obj, JudgedImages) and dataset_config.eval_status.name == "Error":
+                raise SystemExit(f"vieval: the evaluation of {dataset_config.dataset_name} failed (see above)")
 
     pipeline.__init__, pipeline.run = __init__, run_and_tell

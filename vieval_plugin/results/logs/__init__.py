@@ -1,7 +1,7 @@
 """Readers of authors' logs: the module of a judge's name reads what its authors published.
 
-Such a module has ``read(folder, identity, name)``: the verdicts of one part by sample or contest, from its folder in the
-logs. Where such a folder holds the logs of several judges, `name` says which is meant.
+Such a module has ``read(folder, identity, name)``: the verdicts of one part by sample or contest, from its folder
+in the logs. Where such a folder holds the logs of several judges, `name` says which is meant.
 """
 
 from __future__ import annotations
