@@ -164,7 +164,7 @@ def _row(number: int, judged: Judged, verdict: Verdict, aspects: Sequence[str], 
     votes = verdict.choice.votes if verdict.choice else {}
     voted = ", ".join(f"{order}: {vote}" for order, vote in votes.items())
     notes = [verdict.reason or verdict.rationale, voted, ", ".join(verdict.findings)]
-    status = "<br>".join([f"<b>{verdict.status}</b>", *(_text(candidate) for candidate in notes if candidate)])
+    status = "<br>".join([f"<b>{verdict.status}</b>", *(_text(note) for note in notes if note)])
     return (
         "<tr>" + "".join(f"<td>{cell}</td>" for cell in (str(number), pictures_html, texts, *scores, status)) + "</tr>"
     )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 
 from vieval_plugin.audit.changes import Change, changes
 from vieval_plugin.audit.effects import Effect, adjusted, effect
 from vieval_plugin.audit.material import partners_of
-from vieval_plugin.audit.scores import PREFERENCE, of_aspect, of_order
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, Judged
+from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND, Contest, Judged
 from vieval_plugin.judges.protocol import Sample, Verdict
 from vieval_plugin.run.prepare import PreparedJudge, setting_of
 from vieval_plugin.run.progress import Progress
@@ -24,6 +24,8 @@ from vieval_plugin.run.session import Session
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 
 ORDER = "order swapped"
+PREFERENCE = "preference"
+"""What stands for an aspect where contests are judged: how far the first candidate is preferred, in [0, 1]."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ async def audit(
     """Audit a judge on samples, or on contests of two where it is one of contests.
 
     Args:
-        judged: what `material.drawn` gives.
+        judged: what `material.random_choice` gives.
         prepared: the judge.
         options: the options in force.
         backbone: the model that answers, where a caller names it and not the options.
@@ -120,11 +122,10 @@ def _versions(change: Change, judged: Sequence[Judged], partners: Sequence[Sampl
         except VievalError:
             yield None
             continue
-        yield (
-            replace(original, candidates=(modified, *original.candidates[1:]))
-            if modified and isinstance(original, Contest)
-            else modified
-        )
+        if modified and isinstance(original, Contest):
+            yield replace(original, candidates=(modified, *original.candidates[1:]))
+        else:
+            yield modified
 
 
 def _audit(
@@ -136,7 +137,7 @@ def _audit(
     verdicts_by_change: Sequence[tuple[Change, Sequence[Verdict | None]]],
 ) -> Audit:
     """The effects of all changes, from the verdicts on the samples; None where a change does not apply to one."""
-    groups = [f"{row.kind}/{row.group}" for row in judged]
+    groups = [f"{sample.kind}/{sample.group}" for sample in judged]
     aspects = prepared.spec.aspects if prepared.spec.rates == "sample" else (PREFERENCE,)
     statistics = options.statistics.options()
     scores = {aspect: np.array(of_aspect(unchanged, aspect)) for aspect in aspects}
@@ -167,18 +168,40 @@ def _audit(
 
 
 def _inconsistent(
-    verdicts: Sequence[Verdict], groups: Sequence[str], draws: int, seed: int
+    verdicts: Sequence[Verdict], groups: Sequence[str], resamples: int, seed: int
 ) -> tuple[float, float, float] | None:
     forward, reverse = (np.array(of_order(verdicts, order)) for order in (FORWARD, REVERSE))
     answered_twice = ~np.isnan(forward)
     if not answered_twice.any():
         return None
     differs = (forward[answered_twice] != reverse[answered_twice]).astype(float)
-    counts = cluster_counts(
-        [group for group, is_answered_twice in zip(groups, answered_twice, strict=True) if is_answered_twice],
-        draws,
-        seed,
-    )
+    counts = cluster_counts(list(compress(groups, answered_twice)), resamples, seed)
     sums = counts.sum(axis=1)
     shares = (counts @ differs) / np.where(sums, sums, math.nan)
     return float(differs.mean()), *interval(shares)
+
+
+def of_aspect(verdicts: Sequence[Verdict], aspect: str) -> list[float]:
+    """The score of each verdict on an aspect, NaN where there is none; `PREFERENCE` is the mean over both orders."""
+    if aspect == PREFERENCE:
+        return [_mean(list(preferences(verdict).values())) for verdict in verdicts]
+    return [verdict.scores.get(aspect, math.nan) for verdict in verdicts]
+
+
+def of_order(verdicts: Sequence[Verdict], order: str) -> list[float]:
+    """Preference for the first candidate in an order; NaN where it, or the other order, has no answer."""
+    by_order = [preferences(verdict) for verdict in verdicts]
+    return [preference[order] if {FORWARD, REVERSE} <= preference.keys() else math.nan for preference in by_order]
+
+
+def preferences(verdict: Verdict) -> Mapping[str, float]:
+    """Preference for the first candidate over the second, by order: 1 for a vote for it, 1/2 for neither, 0."""
+    if verdict.choice is None or not verdict.status.usable:
+        return {}
+    points = {FIRST: 1.0, SECOND: 0.0}
+    voted = {order: points.get(vote, 0.5) for order, vote in verdict.choice.votes.items()}
+    return voted or {order: (value + 1) / 2 for order, value in verdict.choice.preferences.items()}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan

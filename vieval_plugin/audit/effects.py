@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -88,8 +89,8 @@ def effect(
         expected: what ought to become of the scores.
         unchanged: scores in [0, 1], shape (samples,); NaN where there is none.
         after: those of the changed samples, of the same shape.
-        groups: what each sample is drawn together with, shape (samples,).
-        options: how many draws.
+        groups: the cluster of each sample, shape (samples,).
+        options: how many resamples.
         seed: of the bootstrap and the test.
 
     >>> one = effect("border", "SC", "same", [1.0] * 20, [0.5] * 20, [str(n) for n in range(20)], StatisticsOptions(), 0)
@@ -99,7 +100,7 @@ def effect(
     first, second = np.asarray(after, dtype=float), np.asarray(unchanged, dtype=float)
     is_paired = ~(np.isnan(first) | np.isnan(second))
     failed = int((np.isnan(first) & ~np.isnan(second)).sum())
-    paired_groups = [group for group, counts in zip(groups, is_paired, strict=True) if counts]
+    paired_groups = list(compress(groups, is_paired))
     if not paired_groups:
         return Effect(change, aspect, expected, 0, failed, *[math.nan] * 6)
     comparison = compare(MeanDifference(first[is_paired], second[is_paired], paired_groups), options.draws, seed)

@@ -48,19 +48,17 @@ def partners_of(judged: Sequence[Judged], seed: int) -> list[Sample | None]:
 
 def _samples(judged: Sequence[Judged]) -> list[Judged]:
     """Distinct samples, also those in several contests."""
-    return list({sample.id: sample for judged_one in judged for sample in candidates_of(judged_one)}.values())
+    return list({candidate.id: candidate for sample in judged for candidate in candidates_of(sample)}.values())
 
 
 def _contests(judged: Sequence[Judged]) -> list[Judged]:
     contests: list[Judged] = [
-        judged_one for judged_one in judged if isinstance(judged_one, Contest) and len(judged_one.candidates) == 2
+        sample for sample in judged if isinstance(sample, Contest) and len(sample.candidates) == 2
     ]
     by_uid: dict[tuple[str, ...], list[Sample]] = {}
-    for judged_one in judged:
-        if isinstance(judged_one, Sample):
-            by_uid.setdefault(
-                (judged_one.id.benchmark, judged_one.id.part, judged_one.kind, judged_one.id.uid), []
-            ).append(judged_one)
+    for sample in judged:
+        if isinstance(sample, Sample):
+            by_uid.setdefault((sample.id.benchmark, sample.id.part, sample.kind, sample.id.uid), []).append(sample)
     for (benchmark, part, _, uid), samples in by_uid.items():
         for first, other in combinations(samples, 2):
             if first.id.image_model != other.id.image_model and (second := _under_conditions_of(first, other)):
@@ -73,8 +71,7 @@ def _under_conditions_of(first: Sample, second: Sample) -> Sample | None:
     """The second sample with the files of the first's conditions; None where they are not the same conditions."""
     output_roles = {role for sample in (first, second) for role, _ in outputs(sample)}
     conditions, other_conditions = (
-        {role: image for role, image in sample_of_pair.images.items() if role not in output_roles}
-        for sample_of_pair in (first, second)
+        {role: image for role, image in sample.images.items() if role not in output_roles} for sample in (first, second)
     )
     are_same = conditions.keys() == other_conditions.keys() and all(
         digest(conditions[role]) == digest(other_conditions[role]) for role in conditions

@@ -39,11 +39,11 @@ def lines(result: Audit) -> list[str]:
     return [*report, ""]
 
 
-def protocol(draws: int, seed: int) -> str:
+def protocol(resamples: int, seed: int) -> str:
     """Describe in a paragraph how the numbers came about."""
     return (
-        f"Differences are changed less unchanged, of samples that have both scores. Intervals: 95%, {draws} bootstrap draws "
-        f"of groups. p: paired permutation test, {draws} draws, adjusted by Holm over the judge's rows. What ought to be the "
+        f"Differences are changed less unchanged, of samples that have both scores. Intervals: 95%, {resamples} bootstrap draws "
+        f"of groups. p: paired permutation test, {resamples} draws, adjusted by Holm over the judge's rows. What ought to be the "
         f"same, or not higher, is flagged where adjusted p <= {LEVEL} and the difference is above {LEAST}; what ought to be lower, "
         f"where its interval rules out a fall of {LEAST}. Seed {seed}."
     )
@@ -69,11 +69,11 @@ def table(audits: Sequence[Audit]) -> Table:
     return Table("audit", "", header, tuple(rows))
 
 
-def document(audits: Sequence[Audit], draws: int, seed: int) -> dict[str, object]:
+def document(audits: Sequence[Audit], resamples: int, seed: int) -> dict[str, object]:
     """Audits as JSON values; None for undefined numbers."""
     return {
         "seed": seed,
-        "draws": draws,
+        "draws": resamples,
         "least": LEAST,
         "level": LEVEL,
         "judges": [_document(result) for result in audits],

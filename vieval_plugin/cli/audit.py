@@ -55,7 +55,7 @@ def _run(options: argparse.Namespace) -> int:
         raise VievalError(f"--seed {options.seed}: a whole number from 0 on is needed")
     current = options_in_force(options)
     backbone = named_backbone(options, current)
-    seed, draws = current.statistics.seed if options.seed is None else options.seed, current.statistics.draws
+    seed, resamples = current.statistics.seed if options.seed is None else options.seed, current.statistics.draws
     judges = [
         prepare(name, options.setting, current, backbone) for name in dict.fromkeys(options.judge or ["viescore"])
     ]
@@ -78,13 +78,13 @@ def _run(options: argparse.Namespace) -> int:
         say(*progress.lines(), file=sys.stderr)
     for result in audits:
         say(*lines(result))
-    say(protocol(draws, seed))
+    say(protocol(resamples, seed))
     if options.out:
-        _write(audits, options.out, draws, seed)
+        _write(audits, options.out, resamples, seed)
     return 1 if progress.failed_calls else 0
 
 
-def _write(audits: list[Audit], folder: Path, draws: int, seed: int) -> None:
+def _write(audits: list[Audit], folder: Path, resamples: int, seed: int) -> None:
     import json
 
     from vieval_plugin.audit.tables import document, table
@@ -92,7 +92,7 @@ def _write(audits: list[Audit], folder: Path, draws: int, seed: int) -> None:
     from vieval_plugin.report.rendering import csv_text
     from vieval_plugin.text.escaping import say
 
-    texts = (csv_text(table(audits)), json.dumps(document(audits, draws, seed), indent=1, allow_nan=False))
+    texts = (csv_text(table(audits)), json.dumps(document(audits, resamples, seed), indent=1, allow_nan=False))
     for name, text in zip(_FILES, texts, strict=True):
         write_whole(folder / name, [text])
         say(f"wrote {folder / name}")

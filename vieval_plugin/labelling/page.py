@@ -73,7 +73,7 @@ def label_page(to_label: Sequence[ToLabel], seed: int) -> bytes:
     questions = _questions(to_label)
     identity = json.dumps([seed, keys, [fingerprint(labelled.judged) for labelled in to_label]])
     name = hashlib.sha256(identity.encode()).hexdigest()[:12]
-    answers = {labelled.aspect: {answer.key: answer.value for answer in labelled.answers} for labelled in questions}
+    answers = {question.aspect: {answer.key: answer.value for answer in question.answers} for question in questions}
     script, style = ((_HOME / f"label_page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
     page = template(_HOME / "label_page.html.jinja").render(
         name=name,

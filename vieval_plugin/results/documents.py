@@ -35,7 +35,7 @@ def read_record(response: str, target: str) -> Record:
     identity, verdict, provenance = _response(responded)
     if parsed_target.id != (replace(identity, image_model="", draw=0) if parsed_target.conditions else identity):
         raise VievalError(f"response and target name different samples ({identity} and {parsed_target.id})")
-    generation = made_of(responded) if parsed_target.conditions else None
+    generation = _generation_of(responded) if parsed_target.conditions else None
     return plain(
         Record(
             identity,
@@ -51,7 +51,7 @@ def read_record(response: str, target: str) -> Record:
             parsed_target.candidates,
             parsed_target.category,
             generation,
-            made_under(parsed_target.conditions, identity, generation)
+            _generated_sample(parsed_target.conditions, identity, generation)
             if parsed_target.conditions and generation
             else None,
             rated=parsed_target.rated,
@@ -122,7 +122,7 @@ def _rating(value: Any) -> float:
     return float(value)
 
 
-def read_made(response: str, target: str) -> Unjudged:
+def read_unjudged(response: str, target: str) -> Unjudged:
     """An image that a run made and did not judge, from a host's response and target; VievalError for anything else."""
     responded, document = _document(response, "made"), _document(target, "images")
     try:
@@ -132,12 +132,12 @@ def read_made(response: str, target: str) -> Unjudged:
         judge_fields = {name: str(responded[name]) for name in ("judge", "setting", "reason")}
         findings = tuple(map(str, responded["findings"]))
         status = Status(responded.get("status", Status.NO_IMAGE))
-        generation = made_of(responded)
+        generation = _generation_of(responded)
     except (ValidationError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise VievalError(f"not an image that VIEval had made ({_brief(error)})") from None
     if conditions is None or generation is None or targeted != replace(identity, image_model="", draw=0):
         raise VievalError(f"response and target name different samples ({identity} and {targeted})")
-    sample = made_under(conditions, identity, generation)
+    sample = _generated_sample(conditions, identity, generation)
     return Unjudged(sample, generation, **judge_fields, findings=findings, status=status)
 
 
@@ -153,12 +153,12 @@ def _conditions(
     return Sample(identity, images, texts, tags=tags, kind=kind, group=group, category=category)
 
 
-def made_of(document: Mapping[str, Any]) -> Made | None:
+def _generation_of(document: Mapping[str, Any]) -> Made | None:
     """Origin of a generated image, where a response has it."""
     return _GENERATION.validate_python(document["made"]) if "made" in document else None
 
 
-def made_under(conditions: Sample, identity: SampleId, generation: Made) -> Sample:
+def _generated_sample(conditions: Sample, identity: SampleId, generation: Made) -> Sample:
     """The sample that a generator made of conditions; without an output where it made no image."""
     output = {"output": Image(path_of(generation.image))} if generation.image else {}
     return replace(conditions, id=identity, images={**conditions.images, **output})

@@ -12,8 +12,7 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.vlmevalkit import guard, names, tables
-from vieval_plugin.hosts.vlmevalkit.identity import identity_of
-from vieval_plugin.hosts.vlmevalkit.messages import interleaved
+from vieval_plugin.hosts.vlmevalkit.host_model import identity_of, interleaved
 from vieval_plugin.hosts.vlmevalkit.results import KeptVerdict, SheetCell, VerdictFiles, append, cell, finish, read_cell
 from vieval_plugin.judges.protocol import Chat, Image, Message, Status, Verdict
 

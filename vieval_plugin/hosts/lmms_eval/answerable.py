@@ -1,4 +1,4 @@
-"""Tasks that a run's model can answer: others are left out of a wildcard in one line, and refused where named."""
+"""Tasks that a run's model can answer, and whose data is there: others are left out of a wildcard in one line, and refused where named."""
 
 from __future__ import annotations
 
@@ -6,29 +6,24 @@ import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias
 
 from vieval_plugin import config, tasks
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Scorer
 from vieval_plugin.errors import VievalError
+from vieval_plugin.hosts.task_data import samples_of
 from vieval_plugin.judges import registry as judge_registry
+from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.spec import lacking
 from vieval_plugin.prompts.descriptions import is_one
 from vieval_plugin.run.router import ASKS_A_MODEL
+from vieval_plugin.run.runner import require_images
 from vieval_plugin.tasks import Task
 from vieval_plugin.text.escaping import say
 
-
-@dataclass(frozen=True)
-class Why:
-    """The reason that a task cannot be answered: `all` of several such tasks, `line` in a line of its own."""
-
-    all: str
-    line: str
-
-
-WhyNot: TypeAlias = Callable[[Task], Why | None]
-
+WhyNot: TypeAlias = Callable[[Task], "Why | None"]
 _REPLAY = ("vieval_replay", "VievalReplay")
 _MEASURE, _SCORER = ("vieval_measure", "VievalMeasure"), ("vieval_scorer", "VievalScorer")
 _why_not_of_models: dict[str, WhyNot] = {}
@@ -39,6 +34,14 @@ _JUDGES_ONLY = (
 _GENERATES_ONLY = (
     *("vieval_images", "VievalImages", "vieval_image_api", "VievalImageApi", "vieval_diffusers", "VievalDiffusers"),
 )
+
+
+@dataclass(frozen=True)
+class Why:
+    """The reason that a task cannot be answered: `all` of several such tasks, `line` in a line of its own."""
+
+    all: str
+    line: str
 
 
 def answering(model: Any, why_not: WhyNot) -> None:
@@ -203,3 +206,39 @@ def tasks_below(name: str) -> list[Task]:
     """The task of ours that is called so, or those in a group of ours; none for anybody else's."""
     known = {task.name: task for task in tasks.tasks()}
     return [known[leaf] for leaf in (tasks.leaves(name, tasks.groups()) or [name]) if leaf in known]
+
+
+def unprepared(images: bool) -> WhyNot:
+    """Make the check for data that is not there, or cannot be read; each part is looked at once.
+
+    `images` says whether samples are judged now, and not replayed.
+    """
+    options = config.current()
+
+    @cache
+    def samples_or_reason(benchmark: str, part: str, of_subset: Task | None) -> Sequence[Judged] | str:
+        task = of_subset or Task("", benchmark, part, "", "")
+        try:
+            samples = samples_of(task, options)
+            if images:
+                require_images(samples, f"`vieval tasks {benchmark}` says how to get a benchmark's images")
+        except VievalError as error:
+            return str(error)
+        return samples
+
+    def why(task: Task) -> Why | None:
+        samples = samples_or_reason(task.benchmark, task.part, task if task.subset else None)
+        reason = samples if isinstance(samples, str) else _unaskable(task, samples) if images else ""
+        advice = f"their data is not there: `vieval tasks {task.benchmark}`"
+        return Why(advice, f"{task.name}: {reason}") if reason else None
+
+    return why
+
+
+def _unaskable(task: Task, samples: Sequence[Judged]) -> str:
+    """The reason that a judge can be asked about none of the samples, such as texts that are not there."""
+    if benchmark_registry.benchmark(task.benchmark).generates:
+        return ""
+    spec = judge_registry.judge(task.judge)
+    reasons = [lacking(spec, samples[0])] if samples else ["no samples"]
+    return reasons[0] if all(lacking(spec, sample) for sample in samples) else ""

@@ -13,11 +13,10 @@ from typing import Any
 from lmms_eval.api.instance import Instance
 
 from vieval_plugin import config
+from vieval_plugin.hosts.host_models import output_folders
 from vieval_plugin.hosts.lmms_eval import metrics
-from vieval_plugin.hosts.lmms_eval.answering import is_padding
-from vieval_plugin.hosts.lmms_eval.planning import refuse_plan
+from vieval_plugin.hosts.lmms_eval.answering import is_padding, refuse_plan
 from vieval_plugin.hosts.lmms_eval.task import UNCACHED, JudgeTask
-from vieval_plugin.hosts.output_folders import output_folders
 from vieval_plugin.hosts.requests import GenerateRequest, JudgeRequest
 from vieval_plugin.hosts.shutdown import tell, vieval_errors
 from vieval_plugin.images import decode

@@ -21,7 +21,7 @@ from vieval_plugin.generation.diffusion import Diffusion
 from vieval_plugin.generation.image_api import ImageApi
 from vieval_plugin.generation.precomputed_images import MadeElsewhere
 from vieval_plugin.generation.requests import Wanted
-from vieval_plugin.hosts.backbone import given_backbone
+from vieval_plugin.hosts.host_models import given_backbone
 from vieval_plugin.hosts.lmms_eval.answering import is_padding
 from vieval_plugin.hosts.lmms_eval.generate_task import finish
 from vieval_plugin.hosts.lmms_eval.models import HOST

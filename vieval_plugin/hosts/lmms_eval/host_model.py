@@ -7,6 +7,7 @@ first one's images if each request brought its own.
 
 from __future__ import annotations
 
+import math
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -19,14 +20,13 @@ from vieval_plugin import config
 from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches, apart
+from vieval_plugin.backends.reply_checks import log_probability
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.lmms_eval.answering import judged, requests_of, results
-from vieval_plugin.hosts.lmms_eval.likelihood import probabilities, require_known
-from vieval_plugin.hosts.lmms_eval.planning import or_plan
+from vieval_plugin.hosts.lmms_eval.answering import judged, or_plan, requests_of, results
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.images import decode
-from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
+from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Probabilities, Reply, Status, Text
 from vieval_plugin.run.answerers import BatchAnswerer
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.router import AnswerBatch, Question
@@ -40,12 +40,17 @@ _FAILURES = (
     "[LMMS_EVAL_BUDGET_EXCEEDED",
     'Error: can only concatenate str (not "NoneType") to str',
 )
+# The host documents a log-probability of `loglikelihood`; its models return a mean cross-entropy in nats, positive, over
+# whatever tokens their code leaves unmasked. Only where those are exactly the answer and the end of the turn is
+# exp(-value) `sequence_mean`; docs/vqascore_models.md tells how each model was read.
+# class -> the conversation template with which only the answer and the end of the turn are scored
+_ALLOWED = {"Llava": "vicuna_v1", "Ross": "vicuna_v1"}
 
 
 @vieval_errors
 @or_plan
 def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult]:
-    """Judge all samples with a host's own model, wave by wave; becomes a method of the host's base class."""
+    """Judge all samples with a host's own model, in batch steps; becomes a method of the host's base class."""
     _refuse_lockstep(model)
     requests = requests_of(instances)
     if not requests:
@@ -62,7 +67,7 @@ def _bind(
 
 
 class _HostBackend:
-    """Answers the asks of a wave through the host's `generate_until`."""
+    """Answers the asks of a batch step through the host's `generate_until`."""
 
     def __init__(
         self, model: Any, requests: list[JudgeRequest], repeats: list[int], store: Store | None, usage: Usage
@@ -202,10 +207,58 @@ def _unreadable(chat: Question) -> Failure | None:
 
 
 def _refuse_lockstep(model: Any) -> None:
-    """Ranks that must generate in lockstep would wait for ever: each has its own number of waves."""
+    """Refuse ranks that must generate in lockstep: each has its own number of batch steps, and all would wait for ever."""
     kind = str(getattr(getattr(model, "accelerator", None), "distributed_type", "")).upper()
     if model.world_size > 1 and ("FSDP" in kind or "DEEPSPEED" in kind):
         raise VievalError(
             "judging with a model sharded over processes (FSDP, DeepSpeed) is not supported: ranks differ in their number "
             "of waves; serve the model with vLLM and use --model vieval_openai, or run one process"
         )
+
+
+def require_known(model: Any, asks: Sequence[Likelihood]) -> None:
+    """VievalError where a model cannot tell these probabilities, or it is not known what it would tell."""
+    name = type(model).__name__
+    advice = "serve it with vLLM and use --model vieval_openai, or use --model vieval_transformers"
+    if name not in _ALLOWED:
+        raise VievalError(f"{name} cannot be asked for probabilities here; {advice}")
+    if (template := getattr(model, "conv_template", None)) != _ALLOWED[name]:
+        raise VievalError(f"{name} scores other tokens too with conv_template={template}; use {_ALLOWED[name]}")
+    if any(ask.definition != "sequence_mean" for ask in asks):
+        raise VievalError(
+            f"{name}'s loglikelihood tells sequence_mean only: set the judge's option `definition` to it where it has one, "
+            f"or {advice}"
+        )
+
+
+def probabilities(
+    model: Any,
+    asks: Sequence[Likelihood],
+    place: tuple[str, str],
+    visuals: Callable[[Any], list[Any]],
+    text: Callable[[Likelihood], str],
+) -> list[Reply]:
+    """The probability of every continuation of every ask; `place` is the task and split whose rows the asks are."""
+    task, split = place
+    rows = [
+        Instance(
+            "loglikelihood",
+            (text(ask), continuation, visuals, row, task, split),
+            0,
+            {"task": task, "doc_id": row, "repeats": 1, "split": split},
+        )
+        for row, ask in enumerate(asks)
+        for continuation in ask.continuations
+    ]
+    losses = iter([loss for loss, _ in model.loglikelihood(rows)] if rows else [])
+    return [_read([next(losses) for _ in ask.continuations]) for ask in asks]
+
+
+def _read(losses: Sequence[Any]) -> Reply:
+    """Probabilities from losses, which may be tensors of one number."""
+    try:
+        log_probabilities = [loss if isinstance(loss, bool) else -float(loss) for loss in losses]
+        values = tuple(math.exp(log_probability(value)) for value in log_probabilities)
+    except (TypeError, ValueError) as error:
+        return Failure(Status.API_ERROR, f"the host's model told {error}")
+    return Probabilities(values, values)

@@ -22,17 +22,19 @@ from vieval_plugin.backends.metrics.opening import Scorers
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.backbone import ForeignHost, given_backbone
+from vieval_plugin.hosts.host_models import ForeignHost, given_backbone
 from vieval_plugin.hosts.lmms_eval.answerable import Why, answering, by_scorers
 from vieval_plugin.hosts.lmms_eval.answering import (
     generation_of,
     is_padding,
     jobs,
     judged,
+    or_plan,
+    plan_by_server,
+    refuse_plan,
     requests_of,
     with_generation,
 )
-from vieval_plugin.hosts.lmms_eval.planning import or_plan, plan_by_server, refuse_plan
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.judges.contests import Judged

@@ -17,7 +17,7 @@ from typing import Any
 from vieval_plugin import tasks
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.lmms_eval import answerable, model_identity, prepared, tables, task_files
+from vieval_plugin.hosts.lmms_eval import answerable, model_identity, tables, task_files
 from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.tasks import Task, TaskGroup
 
@@ -99,7 +99,7 @@ def install() -> None:
 
 
 def _unprepared(model: Any) -> answerable.WhyNot:
-    return prepared.unprepared(images=not answerable.replays(model))
+    return answerable.unprepared(images=not answerable.replays(model))
 
 
 def outermost(names: list[str], index: dict[str, Any]) -> list[str]:
@@ -149,7 +149,7 @@ def _check_known(name: str, known: list[str]) -> None:
 
 
 def _nearest_pattern(name: str, prefixes: Sequence[str]) -> str:
-    """The pattern with the beginning that ours have and it nearly has; empty where it has none such."""
+    """The pattern with the prefix of ours that it nearly has; empty where it has none such."""
     first = re.split(r"[*?\[]", name)[0].rstrip("_")
     [suggestion] = difflib.get_close_matches(first, prefixes, n=1, cutoff=0.0)
     if first.startswith(tuple(prefixes)):

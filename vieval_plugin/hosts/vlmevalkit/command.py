@@ -19,7 +19,7 @@ def run(arguments: Sequence[str], limit: int | None) -> int:
 
     VievalError or SystemExit with one line where the run cannot go on.
     """
-    installed = guard.found()
+    installed = guard.installation()
     host_arguments, fields = _split_arguments(arguments)
     register()
     from vlmeval.config import supported_VLM

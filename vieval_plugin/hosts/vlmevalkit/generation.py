@@ -17,7 +17,7 @@ from vlmeval.smp import load
 from vieval_plugin import config
 from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.output_folders import output_folders
+from vieval_plugin.hosts.host_models import output_folders
 from vieval_plugin.hosts.shutdown import one_line, tell
 from vieval_plugin.hosts.vlmevalkit import judging
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict

@@ -6,6 +6,9 @@ main thread: the host has switched off gradients there, and nowhere else.
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 import sys
 import threading
 import traceback
@@ -15,19 +18,29 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.backends.cache.store import Store, key_of, question
+from vieval_plugin.backends.http.image_encoding import encode
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches, apart
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.vlmevalkit.messages import interleaved
-from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
+from vieval_plugin.judges.protocol import Chat, Failure, Image, Message, Reply, Status, Text
+from vieval_plugin.media.files import write_whole
 from vieval_plugin.run.answerers import CallAnswerer
 from vieval_plugin.run.router import Question
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.untrusted import exists
 
 _FAILURE = "Failed to obtain answer"
 _IN_A_ROW = 3
 """So many exceptions one after another end a run: they are no bad luck."""
+_SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg"}
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# where and how often a server is called changes no answer, and keys are nobody's business
+_TRANSPORT = re.compile(
+    r"(^|_)(api_?key|key|secret|password|authorization|credentials?|base|base_url|url|retry|wait|verbose|timeout|proxy|org|logger)$",
+    re.IGNORECASE,
+)
+_ATTRIBUTE = "vieval_identity"
 
 
 @dataclass(frozen=True)
@@ -147,3 +160,73 @@ def _reply(output: Any) -> Reply:
     if _FAILURE in text:
         return Failure(Status.API_ERROR, " ".join(text.split())[:300])
     return Text(text)
+
+
+def interleaved(chat: Chat, images: Path) -> list[dict[str, str]]:
+    """The parts of a conversation in order; of several messages each begins with whose it is.
+
+    Images are written to the folder `images`, once each and without anything that their files say beside the picture.
+    VievalError for one that cannot be read.
+    """
+    several = len(chat.messages) > 1
+    parts: list[dict[str, str]] = []
+    for message in chat.messages:
+        parts += [{"type": "text", "value": f"{message.role}:\n"}] if several else []
+        parts += _parts(message, images)
+    return parts
+
+
+def _parts(message: Message, images: Path) -> list[dict[str, str]]:
+    return [
+        {"type": "image", "value": str(_file(part, images))}
+        if isinstance(part, Image)
+        else {"type": "text", "value": _unlike_a_file(part)}
+        for part in message.parts
+    ]
+
+
+def _file(image: Image, folder: Path) -> Path:
+    """A file with the picture as it may leave this machine, named by its content."""
+    head, _, body = encode(image).url.partition(",")
+    data = base64.b64decode(body)
+    suffix = _SUFFIXES[head.removeprefix("data:").removesuffix(";base64")]
+    path = folder / f"{hashlib.sha256(data).hexdigest()}{suffix}"
+    if not path.is_file():
+        write_whole(path, data, "LMUData")
+    return path
+
+
+def _unlike_a_file(text: str) -> str:
+    """The text, after a line end where the host would take it for a file or an address, and open that."""
+    is_ambiguous = exists(text) or text.startswith("data:image/") or _ADDRESS.match(text)
+    return f"\n{text}" if is_ambiguous else text
+
+
+def identity_of(model: Any, name: str, supported: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Identity on which the answers of a model depend, the same whether it is built already or only named.
+
+    `supported` maps the host's names to what builds them: a class, or a partial of one.
+    """
+    if not isinstance(model, str):
+        known: Mapping[str, Any] | None = getattr(model, _ATTRIBUTE, None)
+        return known if known is not None else _identity(type(model).__name__, name, vars(model))
+    maker = supported.get(name)
+    return _identity(getattr(getattr(maker, "func", maker), "__name__", ""), name, getattr(maker, "keywords", {}))
+
+
+def keep_identity(model: Any, identity: Mapping[str, Any]) -> None:
+    """Let a model that was built for one dataset have the same identity for the next."""
+    setattr(model, _ATTRIBUTE, identity)
+
+
+def _identity(kind: str, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    public = {key: value for key, value in arguments.items() if not _TRANSPORT.search(key) and _is_plain(value)}
+    return {"class": kind, "name": name, "arguments": public}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(nested) for key, nested in value.items())
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (str, int, float, bool))

@@ -9,23 +9,31 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from vlmeval.config import supported_VLM
-from vlmeval.smp import LMUDataRoot, get_rank_and_world_size
+from vlmeval.smp import LMUDataRoot, get_rank_and_world_size, load
 
 from vieval_plugin import config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.shutdown import one_line, tell
-from vieval_plugin.hosts.vlmevalkit import leftovers, names
+from vieval_plugin.hosts.vlmevalkit import names
 from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
-from vieval_plugin.hosts.vlmevalkit.host_model import HostModel
-from vieval_plugin.hosts.vlmevalkit.identity import identity_of, keep_identity
+from vieval_plugin.hosts.vlmevalkit.host_model import HostModel, identity_of, keep_identity
 from vieval_plugin.hosts.vlmevalkit.models import OwnModel
-from vieval_plugin.hosts.vlmevalkit.results import KeptVerdict, VerdictFiles, append, cell, is_failed_call, short_hash
+from vieval_plugin.hosts.vlmevalkit.results import (
+    KeptVerdict,
+    VerdictFiles,
+    append,
+    cell,
+    is_failed_call,
+    read_cell,
+    short_hash,
+)
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Verdict
 from vieval_plugin.records import fingerprint, response_json, target_json
@@ -37,11 +45,14 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.run.runner import require_images
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.escaping import say
 
 failed: list[int] = []
 """How many verdicts lack a score because calls or tools failed, a number for each dataset that was judged."""
 unbuilt: list[str] = []
 """The datasets that the host could not build."""
+_SHEETS = (".xlsx", ".tsv", ".json")
+_PICKLES = ("_PREV.pkl", "_checkpoint.pkl", "_supp.pkl")
 
 
 def building(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,7 +120,7 @@ def answers_of(
     judge = _Judge(model, name, dataset, host_arguments)
     files = VerdictFiles(folder, name, dataset.dataset_name)
     retry = host_arguments.get("retry_failed", not host_arguments.get("ignore_failed", False))
-    answered_rows = leftovers.rows_answered(files, judge.by, retry, rank, world_size)
+    answered_rows = rows_answered(files, judge.by, retry, rank, world_size)
     earlier = judge.earlier_verdicts(files, mine)
     cells = {row.index: cell(verdict, row) for row, verdict in earlier}
     open_rows = [index for index in mine if index not in answered_rows and index not in cells]
@@ -211,3 +222,81 @@ def _require_answerable(prepared: PreparedJudge, our_model: OwnModel | None) -> 
         raise VievalError(f"{spec.name} measures with a network: run it with --model VievalScorer")
     if our_model and our_model.measures_only and spec.pack is not None and not spec.scored:
         raise VievalError(ASKS_A_MODEL)
+
+
+def install_pipeline(pipeline: Any) -> None:
+    """Judge the datasets of ours before the pipeline starts, which then collects; end with 1 where it noted an error.
+
+    It evaluates in other processes, waits for ever for a model that raises, and exits 0.
+    """
+    begin, run = pipeline.__init__, pipeline.run
+
+    @wraps(begin)
+    def __init__(self: Any, dataset_configs: Any, *arguments_after: Any, **options: Any) -> None:
+        begin(self, dataset_configs, *arguments_after, **options)
+        for dataset_config in self.dataset_configs:
+            if isinstance(dataset_config.dataset_obj, JudgedImages) and self.run_infer:
+                arguments = {"retry_failed": self.retry_failed, "api_nproc": self.concurrency}
+                inference = (
+                    dataset_config.model_obj,
+                    Path(dataset_config.work_dir),
+                    dataset_config.model_name,
+                    dataset_config.dataset_obj,
+                    arguments,
+                )
+                dataset_config.model_obj = answers_of(*inference)[0]
+
+    @wraps(run)
+    async def run_and_tell(self: Any) -> None:
+        await run(self)
+        for dataset_config in self.dataset_configs:
+            if isinstance(dataset_config.dataset_obj, JudgedImages) and dataset_config.eval_status.name == "Error":
+                raise SystemExit(f"vieval: the evaluation of {dataset_config.dataset_name} failed (see above)")
+
+    pipeline.__init__, pipeline.run = __init__, run_and_tell
+
+
+def rows_answered(files: VerdictFiles, by: str, retry_failed: bool, rank: int, world_size: int) -> set[int]:
+    """The rows to which the host has an answer by the same judge and model.
+
+    A file with answers by another, or one that cannot be read, is deleted: the host takes up whatever it finds. Failed
+    calls are no answers where they are tried again.
+    """
+    rows: set[int] = set()
+    unusable: dict[Path, str] = {}
+    for path in _files(files, rank, world_size):
+        try:
+            answers = _answers(path)
+        except Exception:  # pickles written in place and cut short raise anything
+            unusable[path] = "cannot be read"
+            continue
+        cells = {int(index): read_cell(text) for index, text in answers.items()}
+        if any(cell is None or cell.by != by for cell in cells.values()):
+            unusable[path] = "holds answers by another judge, model or wording"
+        else:
+            rows |= {index for index, cell in cells.items() if cell is not None and not (retry_failed and cell.failed)}
+    _wait_for_others(world_size)  # all have looked before any deletes
+    for path, why in unusable.items():
+        path.unlink(missing_ok=True)
+        say(f"vieval: {path} {why}: deleted, and asked again", file=sys.stderr)
+    _wait_for_others(world_size)
+    return rows
+
+
+def _wait_for_others(world_size: int) -> None:
+    if world_size > 1:
+        import torch.distributed
+
+        torch.distributed.barrier()
+
+
+def _files(files: VerdictFiles, rank: int, world_size: int) -> Iterator[Path]:
+    stem = f"{files.model}_{files.dataset}"
+    names = [stem + end for end in (*_SHEETS, *_PICKLES)]
+    names.append(f"{rank}{world_size}_{files.dataset}.pkl")
+    yield from (path for name in names if (path := files.folder / name).exists())
+
+
+def _answers(path: Path) -> Mapping[Any, Any]:
+    loaded = load(str(path))
+    return loaded if isinstance(loaded, dict) else dict(zip(loaded["index"], loaded["prediction"], strict=True))

@@ -1,9 +1,10 @@
-"""The backbone that a user names in a host's own words for model arguments."""
+"""Models of hosts: backbones from their users' arguments, and the folders into which their generators save."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,6 +13,11 @@ from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
 from vieval_plugin.run.backbones import JUDGE
 from vieval_plugin.text.redaction import SECRET_NAME, redacted
+
+_ATTRIBUTES = (
+    *("output_dir", "output_image_dir", "response_persistent_folder", "generated_image_dir"),  # lmms-eval's models
+    "out_img_dir",  # VLMEvalKit's Bagel
+)
 
 
 @dataclass(frozen=True)
@@ -56,3 +62,9 @@ def given_backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone], hos
         raise VievalError(
             f"{host.model}: argument {'.'.join(map(str, first['loc']))}: {first['msg']}; arguments are {names}"
         ) from None
+
+
+def output_folders(model: Any) -> tuple[Path, ...]:
+    """Return the folders into which a host's model saves images; none for one that names none, or is only a name."""
+    named = (getattr(model, name, None) for name in _ATTRIBUTES)
+    return tuple(Path(folder) for folder in named if isinstance(folder, str | Path) and str(folder))
