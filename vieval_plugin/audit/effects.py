@@ -1,4 +1,4 @@
-"""What changes did to a judge's scores, and which of it ought not to be: arithmetic on numbers that are there already."""
+"""Effects of changes on a judge's scores, and which of them ought not to be: arithmetic on numbers that are there."""
 
 from __future__ import annotations
 

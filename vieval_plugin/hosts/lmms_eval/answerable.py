@@ -1,4 +1,7 @@
-"""Tasks that a run's model can answer, and whose data is there: others are left out of a wildcard in one line, and refused where named."""
+"""Tasks that a run's model can answer, and whose data is there.
+
+Others are left out of a wildcard in one line, and refused where they are named.
+"""
 
 from __future__ import annotations
 
