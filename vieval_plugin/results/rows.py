@@ -25,7 +25,9 @@ def rows_of(path: Path) -> list[tuple[Record, ...]]:
             draw of it) by the same judge: nobody could say which of them counts.
     """
     try:
-        rows = [(record,) for record in records_of(path)] if is_own(path) else host_samples.records_of(path)
+        rows: list[tuple[Record, ...]] = (
+            [(record,) for record in records_of(path)] if is_own(path) else host_samples.records_of(path)
+        )
     except (OSError, UnicodeDecodeError) as error:
         raise VievalError(f"{path}: cannot be read ({error}); restore it, or leave it out") from None
     if not rows:
