@@ -27,11 +27,12 @@ import PIL.Image
 
 from vieval_plugin.config import Backbone, Config, StoreOptions
 from vieval_plugin.judges.protocol import Chat, Image, Program, Reply, Sample, SampleId
+from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question
-from vieval_plugin.run.runner import judge_each, opened
+from vieval_plugin.run.runner import judge_each
 from vieval_plugin.run.scheduler import Outcome
 
 SERVER = Path(__file__).parents[1] / "tests" / "fake_server.py"
@@ -93,7 +94,7 @@ async def judged(
 ) -> Progress:
     """Judge as a run does, with as many samples under way as requests; `through` may wrap who answers the questions."""
     progress, config = Progress(), options(store)
-    with opened(config.store_path()) as kept:
+    with opened_store(config) as kept:
         async with Backbones({JUDGE: backbone(url, concurrent)}, kept, progress.usage) as backbones:
             answer = through(backbones.answer)
             await judge_each(jobs, answer, progress, on_outcome, live=concurrent, store=kept, bar=False)

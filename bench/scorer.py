@@ -24,11 +24,12 @@ import PIL.Image
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Scorer
 from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import without_models
-from vieval_plugin.run.runner import judge_in_waves, opened
+from vieval_plugin.run.runner import judge_in_waves
 
 JUDGE = "clip_score"
 
@@ -68,7 +69,7 @@ def scored(scorers: Scorers, samples: Sequence[Sample], store: Path) -> tuple[li
     """The same values as a run has them."""
     options, progress = common.options(store), Progress()
     prepared = prepare(JUDGE, None, options)
-    with opened(options.store_path()) as kept:
+    with opened_store(options) as kept:
         jobs = [Job(sample, prepared) for sample in samples]
         outcomes = judge_in_waves(jobs, without_models, progress, kept, scorers=scorers)
     return [outcome.verdict.trace[0].scores[0] for outcome in outcomes], progress

@@ -41,7 +41,7 @@ class TaskRow:
 
 @dataclass(frozen=True)
 class Task:
-    """One task as hosts know it: the samples of a part, asked of a judge in a setting."""
+    """A task as hosts know it: the samples of a part, asked of a judge in a setting."""
 
     name: str
     benchmark: str
@@ -82,11 +82,11 @@ def _document() -> Any:
 def tasks_of(row: TaskRow) -> list[Task]:
     """The tasks of a row, named `[variant_]<benchmark>_<judge>[_<setting>][_<part>]`."""
     parts = tuple(benchmark_registry.benchmark(row.benchmark).parts)
-    wanted = row.parts or tuple(judge_registry.judge(row.judge).kinds(parts)) or parts
+    kinds = row.parts or tuple(judge_registry.judge(row.judge).kinds(parts)) or parts
     name, setting = _name(row), row.setting or judge_registry.judge(row.judge).plain
     return [
         Task(f"{name}_{part}" if len(parts) > 1 else name, row.benchmark, part, row.judge, setting, row.subset)
-        for part in wanted
+        for part in kinds
     ]
 
 
@@ -105,17 +105,17 @@ def _name(row: TaskRow) -> str:
 
 
 def tasks(rows: Iterable[TaskRow] | None = None) -> list[Task]:
-    """All tasks, or those of some rows."""
+    """Expand the table into tasks, all or those of some rows."""
     return [task for row in ((*table(), *plugin_rows()) if rows is None else rows) for task in tasks_of(row)]
 
 
 def groups(rows: Iterable[TaskRow] | None = None) -> list[TaskGroup]:
-    """All groups over rows, and those that are only run together; or the groups over some rows."""
+    """Expand the table into groups over rows, and those that are only run together; or the groups over some rows."""
     of_rows = [group for row in ((*table(), *plugin_rows()) if rows is None else rows) if (group := group_of(row))]
-    return of_rows if rows is not None else [*of_rows, *together()]
+    return of_rows if rows is not None else [*of_rows, *joint_groups()]
 
 
-def together() -> list[TaskGroup]:
+def joint_groups() -> list[TaskGroup]:
     """The groups of the table that run together and are not averaged."""
     return [
         TaskGroup(group["name"], tuple(group["members"]), group["benchmark"], averaged=False)
@@ -124,9 +124,9 @@ def together() -> list[TaskGroup]:
 
 
 def entries() -> Mapping[str, Task | TaskGroup]:
-    """All tasks and groups by name."""
-    every: list[Task | TaskGroup] = [*tasks(), *groups()]
-    return {entry.name: entry for entry in every}
+    """Tasks and groups by name."""
+    listed: list[Task | TaskGroup] = [*tasks(), *groups()]
+    return {entry.name: entry for entry in listed}
 
 
 def leaves(name: str, known: Sequence[TaskGroup]) -> list[str]:

@@ -31,10 +31,11 @@ from vieval_plugin.judges.protocol import (
     SampleId,
     Text,
 )
+from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.runner import judge_each, opened
+from vieval_plugin.run.runner import judge_each
 
 
 @pytest.fixture
@@ -248,7 +249,7 @@ def judged(url, store=None):
 
     async def run():
         progress = Progress()
-        with opened(config.store_path()) as kept:
+        with opened_store(config) as kept:
             backbones = Backbones({JUDGE: backbone}, kept, progress.usage)
             identities = [SampleId("b", "tig", "m", str(n)) for n in range(200)]
             samples = [

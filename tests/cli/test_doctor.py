@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vieval_plugin.cli.doctor import checks, main
+from vieval_plugin.cli import main
+from vieval_plugin.cli.doctor import checks
 
 KEY = "sk-distinctive-0123456789"
 
@@ -69,7 +70,7 @@ def test_several_models_are_named(monkeypatch, capsys):
     async def two(url):
         return json.dumps({"data": [{"id": "a"}, {"id": "b"}]}).encode()
 
-    monkeypatch.setattr("vieval_plugin.cli.doctor.checks._fetched", two)
+    monkeypatch.setattr("vieval_plugin.cli.doctor.checks._model_list", two)
     assert main(["doctor", "--base-url", "http://127.0.0.1:9/v1"]) == 1
     assert "lists 2 models (a, b); name one with --model" in capsys.readouterr().err
 
@@ -105,4 +106,4 @@ def test_every_lower_bound_of_setup_is_one_that_doctor_reads():
     assert len(bounds) > 20
     for bound in bounds:
         for required in (bound, f'{bound}; extra == "tools"'):  # as an installed package has it
-            assert ">=".join(checks._BOUND.match(required).groups()) == bound
+            assert ">=".join(checks._LOWER_BOUND.match(required).groups()) == bound

@@ -257,7 +257,7 @@ def test_without_a_cache_the_traceback_goes_to_the_temporary_files(broken, monke
 
 def test_a_slip_while_commands_are_gathered_is_one_line_too(broken, monkeypatch, capsys):
     monkeypatch.setattr("vieval_plugin.benchmarks.registry.benchmarks", lambda: 1 / 0)
-    assert main(["tasks"]) == 1
+    assert main(["prepare", "imagenhub"]) == 1
     assert capsys.readouterr().err.startswith("vieval: an unforeseen error (ZeroDivisionError")
 
 
@@ -290,7 +290,7 @@ if os.environ["INTERRUPT_AT"] == "exit":
 @pytest.mark.parametrize("by", ["module", "script"])
 @pytest.mark.parametrize(
     "place",
-    ["vieval_plugin.cli", "platformdirs", "vieval_plugin.run.shutdown", "vieval_plugin.cli.audit", "yaml", "exit"],
+    ["vieval_plugin.cli", "platformdirs", "vieval_plugin.run.shutdown", "vieval_plugin.cli.config", "yaml", "exit"],
 )
 def test_ctrl_c_leaves_no_traceback_from_the_first_import_to_the_last_moment(tmp_path, by, place):
     (tmp_path / "sitecustomize.py").write_text(_INTERRUPTED)

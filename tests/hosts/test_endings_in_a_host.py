@@ -53,7 +53,7 @@ def test_a_signal_ends_a_run_in_order_and_what_was_answered_is_kept(evaluate, tm
 
 def test_an_unforeseen_error_ends_a_run_with_one_line_and_a_failing_exit_code(evaluate, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("vieval_plugin.hosts.lmms_eval.models.jobs", lambda *_: 1 / 0)
+    monkeypatch.setattr("vieval_plugin.hosts.lmms_eval.answering.jobs", lambda *_: 1 / 0)
     with pytest.raises(SystemExit) as ended:
         evaluate("--model", "vieval_measure", tasks="vieval_demo_ssim_tie", limit=1)
     [file] = (tmp_path / "cache").rglob("*.txt")
@@ -99,7 +99,7 @@ def test_in_python_an_error_is_an_exception(monkeypatch, model, said):
     def failing(*_):
         raise VievalError("no such image")
 
-    monkeypatch.setattr("vieval_plugin.hosts.lmms_eval.models.jobs", failing)
+    monkeypatch.setattr("vieval_plugin.hosts.lmms_eval.answering.jobs", failing)
     with pytest.raises(VievalError, match=said):
         simple_evaluate(model, tasks=["vieval_demo_ssim_tie"], limit=1, task_manager=in_process.tasks())
 
@@ -108,7 +108,7 @@ def test_in_python_an_unforeseen_error_is_an_exception_with_its_cause(monkeypatc
     from lmms_eval.evaluator import simple_evaluate
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("vieval_plugin.hosts.lmms_eval.models.jobs", lambda *_: 1 / 0)
+    monkeypatch.setattr("vieval_plugin.hosts.lmms_eval.answering.jobs", lambda *_: 1 / 0)
     with pytest.raises(VievalError, match="an unforeseen error .ZeroDivisionError") as raised:
         simple_evaluate("vieval_measure", tasks=["vieval_demo_ssim_tie"], limit=1, task_manager=in_process.tasks())
     assert isinstance(raised.value.__cause__, ZeroDivisionError)

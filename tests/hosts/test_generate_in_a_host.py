@@ -18,7 +18,7 @@ from vieval_plugin.benchmarks.registry import benchmark
 from vieval_plugin.cli import main
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image
-from vieval_plugin.results import own
+from vieval_plugin.results import rows as own
 from vieval_plugin.results.host_samples import records_of
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")

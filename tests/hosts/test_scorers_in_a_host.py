@@ -127,5 +127,5 @@ def test_a_wildcard_leaves_out_judges_whose_scorer_is_of_the_other_sort(tmp_path
         for given, scorers in (("nothing", {}), ("weights", weights), ("described", described))
     }
     assert answered == {"nothing": {"clip_score"}, "weights": {"clip_score"}, "described": {"scorer", "adiee"}}
-    assert "name its YAML file" in by_scorers(task["adiee"], weights).one
-    assert "mine.yaml is a description" in by_scorers(task["clip_score"], described).one
+    assert "name its YAML file" in by_scorers(task["adiee"], weights).line
+    assert "mine.yaml is a description" in by_scorers(task["clip_score"], described).line

@@ -20,8 +20,8 @@ from vieval_plugin.judges.pairwise.question import LETTERS, shown
 from vieval_plugin.judges.pairwise.reading import reader, schema
 from vieval_plugin.judges.protocol import Failure, Image, Measurement, Probabilities, Sample, SampleId, Status, Text
 from vieval_plugin.records import fingerprint, response_json, target_json
-from vieval_plugin.results.conversation import conversation
 from vieval_plugin.results.documents import read_record
+from vieval_plugin.results.lookup import conversation
 
 # What is asked.
 

@@ -7,8 +7,8 @@ from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.judges.protocol import Status, Text
 from vieval_plugin.records import Provenance, response_json, target_json
-from vieval_plugin.results.conversation import conversation
 from vieval_plugin.results.documents import read_record
+from vieval_plugin.results.lookup import conversation
 from vieval_plugin.run.prepare import prepare
 
 

@@ -274,7 +274,7 @@ def test_a_bad_line_of_a_samples_file_is_its_samples_failure(tmp_path, bad, stat
     found = verdict(recording, "bad")
     assert (found.status, found.scores) == (status, {})
     json.dumps([found.recorded, found.trace], default=str, allow_nan=False)
-    assert all("line 2 holds no recorded verdict" in said for said in recording.unread)
+    assert all("line 2 holds no recorded verdict" in said for said in recording.unread_lines)
 
 
 def test_a_samples_file_of_which_no_line_can_be_read_is_an_error(tmp_path):

@@ -12,8 +12,8 @@ from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import Chat, Message, Step, Text, Verdict
 from vieval_plugin.records import fingerprint, response_json, target_json
-from vieval_plugin.results.conversation import conversation
 from vieval_plugin.results.documents import read_record
+from vieval_plugin.results.lookup import conversation
 from vieval_plugin.run.jobs import Apart, Job
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.runner import judge_each, judge_in_waves

@@ -10,7 +10,7 @@ from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.observations import Observation, fill
 from vieval_plugin.records import Provenance, response_json, target_json
-from vieval_plugin.results import own
+from vieval_plugin.results import rows as own
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.run.samples_file import read_samples
 from vieval_plugin.stats.options import StatisticsOptions

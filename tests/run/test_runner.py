@@ -35,10 +35,11 @@ from vieval_plugin.judges.protocol import (
     worst,
 )
 from vieval_plugin.judges.viescore import combine_aspects
+from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.backbones import Backbones, server_options
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.runner import judge_each, opened, require_images
+from vieval_plugin.run.runner import judge_each, require_images
 
 KEY = "sk-never-to-be-shown-Zq81"
 NO_STORE = Config(store=StoreOptions(use=False))
@@ -82,7 +83,7 @@ async def judge(jobs, backbones, *, config=NO_STORE, concurrent=8, progress=None
         outcomes[number] = outcome
 
     progress = progress or Progress()
-    with opened(config.store_path()) as store:
+    with opened_store(config) as store:
         async with Backbones(backbones, store, progress.usage, config.statistics.seed) as asked:
             await judge_each(jobs, asked.answer, progress, ended, live=concurrent, store=store, bar=False)
     return outcomes

@@ -20,7 +20,7 @@ from vieval_plugin.judges.cigeval.export import units
 from vieval_plugin.judges.conversation import TrainingExample
 from vieval_plugin.judges.protocol import Ask, Chat, Image, Judge, Reply, Sample, SampleId, Text, Verdict
 from vieval_plugin.records import Provenance, Record, response_json, target_json
-from vieval_plugin.results.conversation import conversation
+from vieval_plugin.results.lookup import conversation
 from vieval_plugin.training.export import near_human
 
 PAPER, REACT = (built(form=form, only=("difference",)) for form in (planned, react))

@@ -61,7 +61,7 @@ def host():
     from vieval_plugin.hosts.vlmevalkit import guard, register
 
     register()
-    return guard.found().name.partition("-")[0].partition(" ")[0]
+    return guard.installation().name.partition("-")[0].partition(" ")[0]
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""What people type in Python: judges that stay open, images and samples as they have them, verdicts to look at."""
+"""Python API: judges that stay open, images and samples as people have them, verdicts to look at."""

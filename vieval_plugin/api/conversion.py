@@ -105,12 +105,12 @@ def _require_area(height: int, width: int) -> None:
 
 def _of_picture(picture: PIL.Image.Image, form: Format) -> Image:
     try:
-        shown = images.as_shown(picture)
+        rgb = images.as_shown(picture)
     except VievalError:
         raise
     except Exception as error:  # a picture of a file is only read now
         raise VievalError(f"an image of PIL cannot be read: {' '.join(str(error).split())[:200]}") from None
-    pixels = np.asarray(shown)
+    pixels = np.asarray(rgb)
     return images.vouch(as_jpeg(pixels) if form == "jpeg" else Image(png.written(pixels)))
 
 
@@ -161,8 +161,8 @@ def columns(several: Mapping[str, Any], prompts: Any, form: Format = "png") -> t
     listed = dict(zip(named, _in_step(named), strict=True))
     texts = listed.pop("prompts", None)
     texts = [prompts] * len(next(iter(listed.values()))) if texts is None else texts
-    if wrong := [text for text in texts if not isinstance(text, str)]:
-        raise VievalError(f"prompts hold {described(wrong[0])}; pass texts")
+    if not_texts := [text for text in texts if not isinstance(text, str)]:
+        raise VievalError(f"prompts hold {described(not_texts[0])}; pass texts")
     for name, values in listed.items():
         for number, value in enumerate(values):
             _at(name, number, _require_image, value)
@@ -188,8 +188,8 @@ def _in_step(named: Mapping[str, Any]) -> list[list[Any]]:
     rows: list[tuple[Any, ...]] = []
     for row in zip_longest(*named.values(), fillvalue=_END):
         if any(value is _END for value in row):
-            ended = {name for name, value in zip(named, row, strict=True) if value is _END}
-            counts = [_count(name, values, len(rows) if name in ended else None) for name, values in named.items()]
+            exhausted = {name for name, value in zip(named, row, strict=True) if value is _END}
+            counts = [_count(name, values, len(rows) if name in exhausted else None) for name, values in named.items()]
             raise VievalError(f"{' and '.join(counts)}; pass as many of each, or one text for all prompts")
         rows.append(row)
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in named]
@@ -230,7 +230,7 @@ def samples(values: Any, kind: str | None = None, form: Format = "png") -> list[
         VievalError: names the first that is none of these, by its number from 0.
     """
     require_several(values, "samples", "a list of samples")
-    return [one for number, value in enumerate(values) for one in _samples(number, value, kind, form)]
+    return [sample for number, value in enumerate(values) for sample in _samples(number, value, kind, form)]
 
 
 def _samples(number: int, value: Any, kind: str | None, form: Format) -> Iterator[Judged]:
@@ -242,12 +242,12 @@ def _samples(number: int, value: Any, kind: str | None, form: Format) -> Iterato
             f'sample {number}: {described(value)} is no sample; pass {{"kind": "tig", "images": {{"output": ...}}, '
             '"texts": {"prompt": ...}} or a vieval_plugin.Sample'
         )
-    held = value.get("images", {})
-    if not isinstance(held, Mapping):
+    by_role = value.get("images", {})
+    if not isinstance(by_role, Mapping):
         raise VievalError(f'sample {number}: images must map roles to images, as {{"output": ...}}')
     try:
-        shown = {str(role): image(one, form) for role, one in held.items()}
+        images = {str(role): image(image_value, form) for role, image_value in by_role.items()}
         for sample, _ in samples_of_row(Path(), number, {**value, "images": {}}, kind, OWN):
-            yield replace(sample, images=shown)
+            yield replace(sample, images=images)
     except (BadLine, VievalError) as error:
         raise VievalError(f"sample {number}: {error}") from None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,24 +17,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vieval_plugin import config
 from vieval_plugin.api import conversion
-from vieval_plugin.api.backbone import with_backbone
 from vieval_plugin.api.conversion import Format, GivenImage
-from vieval_plugin.api.resources import Opened
 from vieval_plugin.api.verdicts import Verdicts, main_aspect, no_aspect
-from vieval_plugin.config import Config
+from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.arguments import named_arguments, require
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
-from vieval_plugin.run.evaluate import OWN
-from vieval_plugin.run.loop import CLOSED
+from vieval_plugin.run.backbones import JUDGE
+from vieval_plugin.run.evaluate import OWN, resolved
+from vieval_plugin.run.loop import CLOSED, LoopThread
 from vieval_plugin.run.prepare import prepare, unjudged
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.run.session import Session
+from vieval_plugin.text.suggestions import did_you_mean
 
 INTERRUPTED = "the run was interrupted before it was judged"
 _TIG = "tig"
+_ALIKE = 0.6
 
 
 class Judge:
@@ -44,7 +49,8 @@ class Judge:
 
     Args:
         name: the judge; `vieval tasks` lists them.
-        model: its backbone, as the server knows it (default: `backbones.judge` of the options; judges that measure need none).
+        model: its backbone, as the server knows it (default: `backbones.judge` of the options; judges that measure need
+            none).
         base_url: the address of that server, or several, each ending in /v1.
         setting: one of the judge's settings, such as "1shot" (default: its plain one).
         scorer: weights of a judge that measures with a network: a name, a folder or a file (default: its own).
@@ -161,7 +167,7 @@ class Judge:
     def score(
         self, images: Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
     ) -> NDArray[np.float64]:
-        """How good each image is for its prompt.
+        """Score each image for its prompt.
 
         Args:
             images: a sequence of images, or a batch (number, height, width, 3).
@@ -189,7 +195,7 @@ class Judge:
     def compare(
         self, a: Iterable[GivenImage], b: Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
     ) -> NDArray[np.float64]:
-        """Which of two images is better for its prompt.
+        """Compare two images for their prompt.
 
         Args:
             a: a sequence of images, or a batch (number, height, width, 3).
@@ -244,7 +250,7 @@ class Judge:
             )
 
     async def _judged(self, opened: Opened, samples: Sequence[Sample | Contest]) -> Verdicts:
-        """In the judge's own loop; `last` has what is there, however it ends."""
+        """Judge in the judge's own loop; `last` has what is there, however it ends."""
         outcomes: dict[int, Outcome] = {}
         ending = ""
         opened.runs += 1
@@ -262,8 +268,8 @@ class Judge:
             raise
         finally:
             opened.runs -= 1
-            absent = Outcome(unjudged(Status.MISSING, ending))
-            verdicts = [outcomes.get(number, absent).verdict for number in range(len(samples))]
+            missing = Outcome(unjudged(Status.MISSING, ending))
+            verdicts = [outcomes.get(number, missing).verdict for number in range(len(samples))]
             self.last = Verdicts(samples, verdicts, self.aspects)
         return self.last
 
@@ -285,3 +291,63 @@ class Judge:
 
 def _sample(image_model: str, number: int, image: Image, prompt: str) -> Sample:
     return Sample(SampleId(OWN, _TIG, image_model, str(number)), {"output": image}, {"prompt": prompt})
+
+
+def with_backbone(
+    options: Config | Mapping[str, Any] | None, named: Mapping[str, Any], arguments: Iterable[str]
+) -> Config:
+    """The options of a judge.
+
+    Args:
+        options: those of a file, as a mapping or read already; None for those that VIEVAL_CONFIG names.
+        named: fields of the backbone, in place of theirs; None stands for one that is not named.
+        arguments: the names that may be meant where a field is none.
+
+    Raises:
+        VievalError: an option or field that there is not, with the nearest, or one that it cannot have.
+    """
+    base = resolved(options)
+    fields = {name: value for name, value in named.items() if value is not None}
+    if unknown := sorted(set(fields) - set(Backbone.model_fields)):
+        known = [*Backbone.model_fields, *arguments]
+        suggestion = did_you_mean(unknown[0], known, least=_ALIKE) or f"; it may have {', '.join(known)}"
+        raise VievalError(f"Judge has no argument {unknown[0]!r}{suggestion}")
+    if ("model" in fields) != ("base_url" in fields):
+        raise VievalError("model and base_url go together; or pass neither and set backbones.judge in the options")
+    if not fields:
+        return base
+    if "model" not in fields and JUDGE not in base.backbones:
+        raise VievalError(f"{min(fields)} is a field of the backbone; pass model and base_url too")
+    configured = {} if "model" in fields else base.backbones[JUDGE].model_dump()
+    options_of_judge = config.from_mapping({"backbones": {JUDGE: {**configured, **fields}}}, "Judge")
+    return base.model_copy(update={"backbones": {**base.backbones, **options_of_judge.backbones}})
+
+
+class Opened:
+    """A judge's loop and what is open in it."""
+
+    def __init__(self, options: Config, progress: Progress) -> None:
+        self._options, self._progress = options, progress
+        self.loop, self.process, self.runs = LoopThread(self.shut), os.getpid(), 0
+        self._session: asyncio.Task[Session] | None = None
+
+    async def session(self) -> Session:
+        """The open session; opened by whoever comes first."""
+        if self._session is None:
+            self._session = asyncio.ensure_future(Session(self._options, None, self._progress).__aenter__())
+        try:
+            return await asyncio.shield(self._session)
+        except VievalError:
+            self._session = None
+            raise
+
+    async def shut(self) -> None:
+        """Close the session; the next run opens another."""
+        opening, self._session = self._session, None
+        if opening is not None:
+            with contextlib.suppress(asyncio.CancelledError, VievalError):  # it never opened
+                await (await opening).__aexit__(None, None, None)
+
+    def close(self) -> None:
+        if self.process == os.getpid() and not sys.is_finalizing():
+            self.loop.close()

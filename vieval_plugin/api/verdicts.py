@@ -17,14 +17,14 @@ from vieval_plugin.judges.protocol import Sample, Verdict
 from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.text.escaping import console
 
-SHOWN = 50
+ROWS_IN_HTML = 50
 """Rows of a notebook's table; the others are only counted."""
 _LONGEST = 300
 _VOTES = {"first": 1.0, "second": -1.0, "tie": 0.0, "both_good": 0.0, "both_bad": 0.0, "1>2": 1.0, "2>1": -1.0}
 
 
 class Verdicts(Sequence[Verdict]):
-    """What a judge said of samples or contests, in their order.
+    """Verdicts of a judge on samples or contests, in their order.
 
     - `samples` are what was judged, `aspects` the aspects that the judge rates;
     - `scores("SC")` are its scores as an array, `preferences()` which candidates it prefers;
@@ -55,13 +55,15 @@ class Verdicts(Sequence[Verdict]):
     __hash__ = None  # type: ignore[assignment]  # as of a list
 
     def __repr__(self) -> str:
-        counted = ", ".join(f"{status} {n}" for status, n in Counter(str(one.status) for one in self).most_common())
+        statuses = ", ".join(
+            f"{status} {n}" for status, n in Counter(str(verdict.status) for verdict in self).most_common()
+        )
         means = ", ".join(
             f"{aspect} {np.nanmean(scores):.3f}"
             for aspect in self.aspects
             if not np.isnan(scores := self.scores(aspect)).all()
         )
-        return f"<{len(self)} verdicts: {counted or 'none'}{'; mean ' if means else ''}{means}>"
+        return f"<{len(self)} verdicts: {statuses or 'none'}{'; mean ' if means else ''}{means}>"
 
     def scores(self, aspect: str = "") -> NDArray[np.float64]:
         """The scores of an aspect (default: O where the judge rates it), in [0, 1], shape (number,); NaN where there is none.
@@ -72,10 +74,10 @@ class Verdicts(Sequence[Verdict]):
         aspect = aspect or main_aspect(self.aspects)
         if aspect not in self.aspects:
             raise no_aspect(aspect, self.aspects)
-        return np.array([one.scores.get(aspect, math.nan) for one in self], dtype=float)
+        return np.array([verdict.scores.get(aspect, math.nan) for verdict in self], dtype=float)
 
     def preferences(self, aspect: str = "") -> NDArray[np.float64]:
-        """Of contests of two: how far the first candidate is preferred, in [-1, 1], shape (number,); NaN where none is.
+        """Preference for the first candidate of contests of two, in [-1, 1], shape (number,); NaN where there is none.
 
         Of a judge that votes it is 1, 0 for a tie, or -1, and the mean over both orders; of one that prefers, the mean of
         its preferences; of one that scores, the difference of the scores of an aspect (default: O where it rates it).
@@ -87,7 +89,7 @@ class Verdicts(Sequence[Verdict]):
             raise no_aspect(aspect, self.aspects)
         if self.samples and not any(isinstance(judged, Contest) for judged in self.samples):
             raise VievalError("preferences are between candidates, and these are verdicts on samples: use scores")
-        return np.array([_preference(one, aspect or main_aspect(self.aspects)) for one in self], dtype=float)
+        return np.array([_preference(verdict, aspect or main_aspect(self.aspects)) for verdict in self], dtype=float)
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with a row a sample: uid, image_model, kind, texts, scores or votes, status, reason, findings.
@@ -101,7 +103,7 @@ class Verdicts(Sequence[Verdict]):
             raise VievalError("to_pandas needs pandas; run: pip install pandas") from None
         rows = []
         for judged, verdict in zip(self.samples, self, strict=True):
-            about = {"uid": judged.id.uid, "image_model": judged.id.image_model, "draw": judged.id.draw}
+            identity = {"uid": judged.id.uid, "image_model": judged.id.image_model, "draw": judged.id.draw}
             scores = {aspect: verdict.scores.get(aspect, math.nan) for aspect in self.aspects}
             votes = verdict.choice.votes if verdict.choice else {}
             preferred = (
@@ -109,18 +111,20 @@ class Verdicts(Sequence[Verdict]):
             )
             ends = {"status": str(verdict.status), "reason": verdict.reason, "rationale": verdict.rationale}
             ends["findings"] = ", ".join(verdict.findings)
-            rows.append({**about, "kind": judged.kind, **candidates_of(judged)[0].texts, **scores, **preferred, **ends})
+            rows.append(
+                {**identity, "kind": judged.kind, **candidates_of(judged)[0].texts, **scores, **preferred, **ends}
+            )
         return pandas.DataFrame(rows)
 
     def _repr_html_(self) -> str:
         """A table with pictures, without scripts; whatever others wrote in it is shown as text, dollars too."""
         pictures = Thumbnails()
-        header = "".join(f"<th>{one}</th>" for one in ("", "images", "texts", *self.aspects, "status"))
+        header = "".join(f"<th>{title}</th>" for title in ("", "images", "texts", *self.aspects, "status"))
         rows = (
             _row(number, judged, verdict, self.aspects, pictures)
-            for number, (judged, verdict) in enumerate(zip(self.samples[:SHOWN], self, strict=False))
+            for number, (judged, verdict) in enumerate(zip(self.samples[:ROWS_IN_HTML], self, strict=False))
         )
-        more = f"<p>and {len(self) - SHOWN} more</p>" if len(self) > SHOWN else ""
+        more = f"<p>and {len(self) - ROWS_IN_HTML} more</p>" if len(self) > ROWS_IN_HTML else ""
         as_it_is = 'class="tex2jax_ignore mathjax_ignore"'  # dollars begin no formula
         return f"<p>{html.escape(repr(self))}</p><table {as_it_is}><tr>{header}</tr>{''.join(rows)}</table>{more}"
 
@@ -135,7 +139,7 @@ def main_aspect(aspects: Sequence[str]) -> str:
 
 
 def no_aspect(aspect: str, known: Sequence[str]) -> VievalError:
-    """What is said of an aspect that a judge does not rate."""
+    """Make the error for an aspect that a judge does not rate."""
     if not known:
         return VievalError("the judge votes between images and scores none: use compare")
     return VievalError(f"no aspect {aspect!r}; the judge rates {', '.join(known)}")
@@ -146,32 +150,34 @@ def _preference(verdict: Verdict, aspect: str) -> float:
     if choice is None:
         return math.nan
     if choice.scores:
-        first, second = (one.get(aspect, math.nan) for one in choice.scores[:2])
+        first, second = (candidate_scores.get(aspect, math.nan) for candidate_scores in choice.scores[:2])
         return first - second
-    given = choice.preferences or {order: _VOTES.get(vote, math.nan) for order, vote in choice.votes.items()}
-    found = [given[order] for order in (FORWARD, REVERSE) if order in given]
-    return math.fsum(found) / len(found) if found else math.nan
+    preferences = choice.preferences or {order: _VOTES.get(vote, math.nan) for order, vote in choice.votes.items()}
+    by_order = [preferences[order] for order in (FORWARD, REVERSE) if order in preferences]
+    return math.fsum(by_order) / len(by_order) if by_order else math.nan
 
 
 def _row(number: int, judged: Judged, verdict: Verdict, aspects: Sequence[str], pictures: Thumbnails) -> str:
-    shown = "".join(_pictures(one, pictures) for one in candidates_of(judged))
+    pictures_html = "".join(_pictures(candidate, pictures) for candidate in candidates_of(judged))
     texts = "<br>".join(f"{_text(name)}: {_text(text)}" for name, text in candidates_of(judged)[0].texts.items())
     scores = [f"{verdict.scores[aspect]:.3f}" if aspect in verdict.scores else "" for aspect in aspects]
     votes = verdict.choice.votes if verdict.choice else {}
     voted = ", ".join(f"{order}: {vote}" for order, vote in votes.items())
-    said = [verdict.reason or verdict.rationale, voted, ", ".join(verdict.findings)]
-    status = "<br>".join([f"<b>{verdict.status}</b>", *(_text(one) for one in said if one)])
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in (str(number), shown, texts, *scores, status)) + "</tr>"
+    notes = [verdict.reason or verdict.rationale, voted, ", ".join(verdict.findings)]
+    status = "<br>".join([f"<b>{verdict.status}</b>", *(_text(note) for note in notes if note)])
+    return (
+        "<tr>" + "".join(f"<td>{cell}</td>" for cell in (str(number), pictures_html, texts, *scores, status)) + "</tr>"
+    )
 
 
 def _pictures(sample: Sample, pictures: Thumbnails) -> str:
     return "".join(_picture(role, pictures.of(image)) for role, image in sample.images.items())
 
 
-def _picture(role: str, made: Thumbnail | str) -> str:
-    if isinstance(made, str):
-        return f"<div>{_text(role)}: {_text(made)}</div>"
-    return f'<img src="{made.address}" width="{made.width // 2}" height="{made.height // 2}" alt="{_text(role)}" title="{_text(role)}">'
+def _picture(role: str, thumbnail: Thumbnail | str) -> str:
+    if isinstance(thumbnail, str):
+        return f"<div>{_text(role)}: {_text(thumbnail)}</div>"
+    return f'<img src="{thumbnail.address}" width="{thumbnail.width // 2}" height="{thumbnail.height // 2}" alt="{_text(role)}" title="{_text(role)}">'
 
 
 def _text(value: str) -> str:

@@ -1,20 +1,20 @@
-"""An audit: what is to be asked is counted, and then the judge is asked about samples as they are and as they are changed."""
+"""An audit: the questions are counted, then the judge is asked about samples as they are and as they are changed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 
 from vieval_plugin.audit.changes import Change, changes
 from vieval_plugin.audit.effects import Effect, adjusted, effect
-from vieval_plugin.audit.material import others
-from vieval_plugin.audit.scores import PREFERENCE, of_aspect, of_order
+from vieval_plugin.audit.material import partners_of
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, Judged
+from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND, Contest, Judged
 from vieval_plugin.judges.protocol import Sample, Verdict
 from vieval_plugin.run.prepare import PreparedJudge, setting_of
 from vieval_plugin.run.progress import Progress
@@ -23,18 +23,20 @@ from vieval_plugin.run.session import Counted, Session
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 
 ORDER = "order swapped"
+PREFERENCE = "preference"
+"""What stands for an aspect where contests are judged: how far the first candidate is preferred, in [0, 1]."""
 
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """What an audit asks about: samples as they are, those changed, and the questions of models they begin with.
+    """Counts of what an audit asks: samples as they are, those modified, and the questions of models they begin with.
 
     `stored` of these are in the store, and `to_ask` are not; what a judge asks after an answer is not counted where
     `at_least`.
     """
 
     samples: int
-    changed: int
+    modified: int
     to_ask: int
     stored: int
     at_least: bool
@@ -42,10 +44,10 @@ class AuditPlan:
 
 @dataclass(frozen=True)
 class Audit:
-    """What came of it: `effects` in the order of the changes, and how many samples had no score even unchanged.
+    """Outcome of an audit: `effects` in the order of the changes, and how many samples had no score even unchanged.
 
-    `inconsistent` is the share of contests in which the two orders have different answers, with its 95% interval; None where
-    no contest has two.
+    `inconsistent` is the share of contests in which the two orders have different answers, with its 95% interval;
+    None where no contest has two.
     """
 
     judge: str
@@ -61,65 +63,68 @@ async def audit(
     backbone: Backbone | None,
     seed: int,
     progress: Progress,
-    told: Callable[[AuditPlan], None],
+    on_plan: Callable[[AuditPlan], None],
     bar: bool = True,
 ) -> Audit:
     """Audit a judge on samples, or on contests of two where it is one of contests.
 
     Args:
-        judged: what `material.drawn` gives.
+        judged: what `material.random_choice` gives.
         prepared: the judge.
         options: the options in force.
         backbone: the model that answers, where a caller names it and not the options.
         seed: of everything random.
         progress: counts calls, tokens and failures.
-        told: is given the plan before anything is asked.
+        on_plan: is given the plan before anything is asked.
         bar: whether to show progress bars.
 
     Raises:
         VievalError: the run cannot go on, or nothing has a score.
     """
-    apart = others(judged, seed)
-    used = [one for one in changes() if one.of == "output" or prepared.spec.rates == "sample"]
+    partners = partners_of(judged, seed)
+    used = [change for change in changes() if change.of == "output" or prepared.spec.rates == "sample"]
     async with Session(options, backbone, progress) as session:
 
-        async def verdicts_of(some: Sequence[Judged]) -> list[Verdict]:
+        async def verdicts_of(batch: Sequence[Judged]) -> list[Verdict]:
             outcomes: dict[int, Outcome] = {}
-            await session.judge(some, prepared, outcomes, bar)
-            return [outcomes[number].verdict for number in range(len(some))]
+            await session.judge(batch, prepared, outcomes, bar)
+            return [outcomes[number].verdict for number in range(len(batch))]
 
         # images are made again for each use: those of all changes together may be larger than memory
-        counted, changed = Counted(), 0
-        await session.count(judged, prepared, counted)
+        counts, modified = Counted(), 0
+        await session.count(judged, prepared, counts)
         for change in used:
-            made = [one for one in _changed(change, judged, apart) if one is not None]
-            changed += len(made)
-            await session.count(made, prepared, counted)
+            samples = [sample for sample in _versions(change, judged, partners) if sample is not None]
+            modified += len(samples)
+            await session.count(samples, prepared, counts)
         exact = prepared.spec.calls(options.judges.of(prepared.spec), setting_of(prepared.provenance)).isdecimal()
         # what is answered once is stored, and not asked again
-        calls = len(counted.to_ask) if options.store.use else counted.to_ask.total()
-        told(AuditPlan(len(judged), changed, calls, len(counted.stored), not exact))
-        before, after = await verdicts_of(judged), list[tuple[Change, list[Verdict | None]]]()
+        calls = len(counts.to_ask) if options.store.use else counts.to_ask.total()
+        on_plan(AuditPlan(len(judged), modified, calls, len(counts.stored), not exact))
+        unchanged, changed = await verdicts_of(judged), list[tuple[Change, list[Verdict | None]]]()
         for change in used:
-            versions = list(_changed(change, judged, apart))
-            verdicts = iter(await verdicts_of([one for one in versions if one is not None]))
-            after.append((change, [None if one is None else next(verdicts) for one in versions]))
-    return _audit(judged, prepared, options, seed, before, after)
+            versions = list(_versions(change, judged, partners))
+            verdicts = iter(await verdicts_of([sample for sample in versions if sample is not None]))
+            changed.append((change, [None if sample is None else next(verdicts) for sample in versions]))
+    return _audit(judged, prepared, options, seed, unchanged, changed)
 
 
-def _changed(change: Change, judged: Sequence[Judged], apart: Sequence[Sample | None]) -> Iterator[Judged | None]:
+def _versions(change: Change, judged: Sequence[Judged], partners: Sequence[Sample | None]) -> Iterator[Judged | None]:
     """Each sample changed, and of each contest the first candidate; None where the change does not apply.
 
     Nor does any to a file that cannot be read, which has no score unchanged.
     """
-    for one, other in zip(judged, apart, strict=True):
-        sample = one.candidates[0] if isinstance(one, Contest) else one
+    for original, other in zip(judged, partners, strict=True):
+        sample = original.candidates[0] if isinstance(original, Contest) else original
         try:
-            made = change.make(sample, other)
+            modified = change.make(sample, other)
         except VievalError:
             yield None
             continue
-        yield replace(one, candidates=(made, *one.candidates[1:])) if made and isinstance(one, Contest) else made
+        if modified and isinstance(original, Contest):
+            yield replace(original, candidates=(modified, *original.candidates[1:]))
+        else:
+            yield modified
 
 
 def _audit(
@@ -128,10 +133,10 @@ def _audit(
     options: Config,
     seed: int,
     unchanged: Sequence[Verdict],
-    changed: Sequence[tuple[Change, Sequence[Verdict | None]]],
+    verdicts_by_change: Sequence[tuple[Change, Sequence[Verdict | None]]],
 ) -> Audit:
     """The effects of all changes, from the verdicts on the samples; None where a change does not apply to one."""
-    groups = [f"{one.kind}/{one.group}" for one in judged]
+    groups = [f"{sample.kind}/{sample.group}" for sample in judged]
     aspects = prepared.spec.aspects if prepared.spec.rates == "sample" else (PREFERENCE,)
     statistics = options.statistics.options()
     scores = {aspect: np.array(of_aspect(unchanged, aspect)) for aspect in aspects}
@@ -143,15 +148,15 @@ def _audit(
     if prepared.spec.rates == "contest":
         orders = [of_order(unchanged, order) for order in (FORWARD, REVERSE)]
         effects.append(effect(ORDER, PREFERENCE, "same", orders[1], orders[0], groups, statistics, seed))
-    for change, verdicts in changed:
+    for change, verdicts in verdicts_by_change:
         rows = [number for number, verdict in enumerate(verdicts) if verdict is not None]
         after = [verdict for verdict in verdicts if verdict is not None]
         theirs = [groups[number] for number in rows]
         for aspect in aspects:
-            before, expected = scores[aspect][rows], change.expects(aspect)
+            unchanged_scores, expected = scores[aspect][rows], change.expects(aspect)
             values = of_aspect(after, aspect)
-            effects.append(effect(change.name, aspect, expected, before, values, theirs, statistics, seed))
-    effects = [one for one in effects if one.n or one.failed or one.change == ORDER]
+            effects.append(effect(change.name, aspect, expected, unchanged_scores, values, theirs, statistics, seed))
+    effects = [row for row in effects if row.n or row.failed or row.change == ORDER]
     unscored = len(judged) - int(np.any(list(scored.values()), axis=0).sum())
     return Audit(
         prepared.spec.name,
@@ -162,14 +167,40 @@ def _audit(
 
 
 def _inconsistent(
-    verdicts: Sequence[Verdict], groups: Sequence[str], draws: int, seed: int
+    verdicts: Sequence[Verdict], groups: Sequence[str], resamples: int, seed: int
 ) -> tuple[float, float, float] | None:
     forward, reverse = (np.array(of_order(verdicts, order)) for order in (FORWARD, REVERSE))
-    both = ~np.isnan(forward)
-    if not both.any():
+    answered_twice = ~np.isnan(forward)
+    if not answered_twice.any():
         return None
-    differs = (forward[both] != reverse[both]).astype(float)
-    counts = cluster_counts([group for group, kept in zip(groups, both, strict=True) if kept], draws, seed)
+    differs = (forward[answered_twice] != reverse[answered_twice]).astype(float)
+    counts = cluster_counts(list(compress(groups, answered_twice)), resamples, seed)
     sums = counts.sum(axis=1)
     shares = (counts @ differs) / np.where(sums, sums, math.nan)
     return float(differs.mean()), *interval(shares)
+
+
+def of_aspect(verdicts: Sequence[Verdict], aspect: str) -> list[float]:
+    """The score of each verdict on an aspect, NaN where there is none; `PREFERENCE` is the mean over both orders."""
+    if aspect == PREFERENCE:
+        return [_mean(list(preferences(verdict).values())) for verdict in verdicts]
+    return [verdict.scores.get(aspect, math.nan) for verdict in verdicts]
+
+
+def of_order(verdicts: Sequence[Verdict], order: str) -> list[float]:
+    """Preference for the first candidate in an order; NaN where it, or the other order, has no answer."""
+    by_order = [preferences(verdict) for verdict in verdicts]
+    return [preference[order] if {FORWARD, REVERSE} <= preference.keys() else math.nan for preference in by_order]
+
+
+def preferences(verdict: Verdict) -> Mapping[str, float]:
+    """Preference for the first candidate over the second, by order: 1 for a vote for it, 1/2 for neither, 0."""
+    if verdict.choice is None or not verdict.status.usable:
+        return {}
+    points = {FIRST: 1.0, SECOND: 0.0}
+    voted = {order: points.get(vote, 0.5) for order, vote in verdict.choice.votes.items()}
+    return voted or {order: (value + 1) / 2 for order, value in verdict.choice.preferences.items()}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan

@@ -1,4 +1,4 @@
-"""What an audit changes, each with what the change ought to do to a judge's scores.
+"""Changes that an audit makes to samples, each with what it ought to do to a judge's scores.
 
 Each change makes another sample of one, from its files alone: the same every time. Images that come out of it are in
 memory; those that it leaves alone are as they were.
@@ -52,12 +52,12 @@ class Change:
     of: Literal["output", "source"] = "output"
 
     def expects(self, aspect: str) -> Expected:
-        """What ought to become of the scores of an aspect."""
+        """Effect that the change ought to have on the scores of an aspect."""
         return self.expected.get(aspect, self.expected["O"])
 
 
 def changes() -> tuple[Change, ...]:
-    """All changes, in the order of the table."""
+    """List the changes, in the order of the table."""
     nothing: Mapping[str, Expected] = {"O": "same"}
     poorer: Mapping[str, Expected] = {"SC": "same", "PQ": "not higher", "O": "not higher"}
     inconsistent: Mapping[str, Expected] = {"SC": "lower", "PQ": "same", "O": "lower"}
@@ -76,27 +76,27 @@ def changes() -> tuple[Change, ...]:
 
 def _of_output(change: Callable[[Picture], Image], sample: Sample, other: Sample | None) -> Sample:
     """A sample with all images that it is judged by changed: the output, or each frame or view."""
-    changed = {role: change(decode(image)) for role, image in outputs(sample)}
-    return replace(sample, images={**sample.images, **changed})
+    changed_images = {role: change(decode(image)) for role, image in outputs(sample)}
+    return replace(sample, images={**sample.images, **changed_images})
 
 
 def _made_from(sample: Sample) -> dict[str, Image]:
     """The images that the output was made from: source, subject, control, concepts; a mask says where, and is none."""
-    made = {"output", "mask", *(role for role, _ in outputs(sample))}
-    return {role: image for role, image in sample.images.items() if role not in made}
+    excluded = {"output", "mask", *(role for role, _ in outputs(sample))}
+    return {role: image for role, image in sample.images.items() if role not in excluded}
 
 
 def _with_blank_source(sample: Sample, other: Sample | None) -> Sample | None:
-    blank = {role: _png(PIL.Image.new("RGB", decode(one).size, _GREY)) for role, one in _made_from(sample).items()}
+    blank = {role: _png(PIL.Image.new("RGB", decode(image).size, _GREY)) for role, image in _made_from(sample).items()}
     return replace(sample, images={**sample.images, **blank}) if blank else None
 
 
 def _with_source_of(sample: Sample, other: Sample | None) -> Sample | None:
     """A sample with the images that another output was made from; None where that has not the same roles."""
-    own, others = _made_from(sample), _made_from(other) if other else {}
-    if not own or own.keys() != others.keys():
+    sources, other_sources = _made_from(sample), _made_from(other) if other else {}
+    if not sources or sources.keys() != other_sources.keys():
         return None
-    return replace(sample, images={**sample.images, **others})
+    return replace(sample, images={**sample.images, **other_sources})
 
 
 def praised(picture: Picture) -> Image:
@@ -108,11 +108,11 @@ def praised(picture: Picture) -> Image:
     size = 100 * min(_TEXT_WIDTH * width / (right - left), _TEXT_HEIGHT * height / (bottom - top))
     font = _font(max(size, 4))
     band = round(height * (_TEXT_HEIGHT + 0.04))
-    found = picture.copy()
-    draw = PIL.ImageDraw.Draw(found)
+    overlay = picture.copy()
+    draw = PIL.ImageDraw.Draw(overlay)
     draw.rectangle((0, height - band, width, height), fill=_BLACK)
     draw.multiline_text((width / 2, height - band / 2), lines, fill=_WHITE, font=font, anchor="mm", align="center")
-    return _png(found)
+    return _png(overlay)
 
 
 def as_jpeg(picture: Picture, quality: int) -> Image:

@@ -1,10 +1,11 @@
-"""What changes did to a judge's scores, and which of it ought not to be: arithmetic on numbers that are there already."""
+"""Effects of changes on a judge's scores, and which of them ought not to be: arithmetic on numbers that are there."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,11 +23,12 @@ LEAST = 0.05
 
 @dataclass(frozen=True)
 class Effect:
-    """What a change did to the scores of an aspect.
+    """Effect of a change on the scores of an aspect.
 
     `n` samples have a score before and after; `failed` have one before and none after. `before` and `after` are the means
     of those n, `difference` is after less before with its 95% interval from `low` to `high`, all NaN for n = 0. `p` is
-    that of a paired permutation test, `adjusted` by Holm over a judge's effects. `finding` says whether it is as `expected`.
+    that of a paired permutation test, `adjusted` by Holm over a judge's effects. `finding` says whether it is as
+    `expected`.
     """
 
     change: str
@@ -49,23 +51,23 @@ class Effect:
         What ought to stay is flagged where it moved significantly and by more than `LEAST`; what ought to fall, where its
         interval rules out that it fell by as much.
         """
-        moved = self.adjusted <= LEVEL and abs(self.difference) > LEAST
+        is_significant = self.adjusted <= LEVEL and abs(self.difference) > LEAST
         if math.isnan(self.difference):
             return "nothing to compare"
         if self.expected == "lower":
-            if moved and self.difference < 0:
+            if is_significant and self.difference < 0:
                 return "as expected"
             return "FLAGGED: does not fall" if self.low > -LEAST else "undecided"
-        if moved and self.difference > 0:
+        if is_significant and self.difference > 0:
             return "FLAGGED: rises"
-        if moved and self.expected == "same":
+        if is_significant and self.expected == "same":
             return "FLAGGED: falls"
         settled = self.high <= LEAST and (self.expected == "not higher" or self.low >= -LEAST)
         return "as expected" if settled else "undecided"
 
     @property
     def flagged(self) -> bool:
-        """Whether scores did what they ought not to."""
+        """True where scores did what they ought not to."""
         return self.finding.startswith("FLAGGED")
 
 
@@ -73,7 +75,7 @@ def effect(
     change: str,
     aspect: str,
     expected: Expected,
-    before: ArrayLike,
+    unchanged: ArrayLike,
     after: ArrayLike,
     groups: Sequence[str],
     options: StatisticsOptions,
@@ -85,39 +87,39 @@ def effect(
         change: its name.
         aspect: the aspect's name.
         expected: what ought to become of the scores.
-        before: scores in [0, 1], shape (samples,); NaN where there is none.
+        unchanged: scores in [0, 1], shape (samples,); NaN where there is none.
         after: those of the changed samples, of the same shape.
-        groups: what each sample is drawn together with, shape (samples,).
-        options: how many draws.
+        groups: the cluster of each sample, shape (samples,).
+        options: how many resamples.
         seed: of the bootstrap and the test.
 
     >>> one = effect("border", "SC", "same", [1.0] * 20, [0.5] * 20, [str(n) for n in range(20)], StatisticsOptions(), 0)
     >>> one.difference, adjusted([one])[0].finding
     (-0.5, 'FLAGGED: falls')
     """
-    first, second = np.asarray(after, dtype=float), np.asarray(before, dtype=float)
-    both = ~(np.isnan(first) | np.isnan(second))
+    first, second = np.asarray(after, dtype=float), np.asarray(unchanged, dtype=float)
+    is_paired = ~(np.isnan(first) | np.isnan(second))
     failed = int((np.isnan(first) & ~np.isnan(second)).sum())
-    kept = [group for group, counts in zip(groups, both, strict=True) if counts]
-    if not kept:
+    paired_groups = list(compress(groups, is_paired))
+    if not paired_groups:
         return Effect(change, aspect, expected, 0, failed, *[math.nan] * 6)
-    found = compare(MeanDifference(first[both], second[both], kept), options.draws, seed)
+    comparison = compare(MeanDifference(first[is_paired], second[is_paired], paired_groups), options.draws, seed)
     return Effect(
         change,
         aspect,
         expected,
-        int(both.sum()),
+        int(is_paired.sum()),
         failed,
-        found.second,
-        found.first,
-        found.difference,
-        found.low,
-        found.high,
-        found.p,
+        comparison.second,
+        comparison.first,
+        comparison.difference,
+        comparison.low,
+        comparison.high,
+        comparison.p,
     )
 
 
 def adjusted(effects: Sequence[Effect]) -> list[Effect]:
     """The same effects, all those of a judge, with p adjusted by Holm's procedure."""
-    values = holm([one.p for one in effects]).tolist()
-    return [replace(one, adjusted=value) for one, value in zip(effects, values, strict=True)]
+    values = holm([row.p for row in effects]).tolist()
+    return [replace(row, adjusted=value) for row, value in zip(effects, values, strict=True)]

@@ -1,4 +1,4 @@
-"""The `vieval` command. A command is a module of this package with `add(commands)` and the `GROUP` of the help that it is in."""
+"""The `vieval` command: each command is a module of this package with `add(commands)` and its `GROUP` of the help."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ import pkgutil
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.run.shutdown import stopped_like_ctrl_c, unforeseen
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUPS = ("judge images", "look at results", "benchmarks", "train judges", "settings and checks")
 """The parts of the help, in order."""
@@ -32,25 +37,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     with stopped_like_ctrl_c() as stop:
         try:
-            parser = _parser()
-            options, rest = parser.parse_known_args(arguments)
-            if rest and "rest" not in options:
-                parser.error(f"unrecognized arguments: {' '.join(rest)}")
-            options.rest = rest
+            arguments = sys.argv[1:] if arguments is None else arguments
+            parser = _parser(arguments[0] if arguments else "")
+            options, unknown = parser.parse_known_args(arguments)
+            if unknown and "rest" not in options:
+                parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+            options.rest = unknown
             return int(options.run(options))
         except VievalError as error:
-            return _ended(redacted(str(error)), 1)
+            return _exit_code_of(redacted(str(error)), 1)
         except BrokenPipeError:  # who read what is printed has seen enough
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         except KeyboardInterrupt:
-            return _ended(stop.line, stop.code)
+            return _exit_code_of(stop.line, stop.code)
         except Exception as error:
-            return _ended(unforeseen(error), 1)
+            return _exit_code_of(unforeseen(error), 1)
 
 
-def _ended(line: str, code: int) -> int:
+def _exit_code_of(line: str, code: int) -> int:
     line = _UNREADABLE.sub(r"\1...\2", line)
     with contextlib.suppress(OSError):  # of a terminal that is gone
         say(f"vieval: {line}", file=sys.stderr)
@@ -60,8 +66,8 @@ def _ended(line: str, code: int) -> int:
 class _Parser(argparse.ArgumentParser):
     """The command line, whose help has the commands in groups."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
         self.groups: dict[str, list[tuple[str, str]]] = {name: [] for name in GROUPS}
 
     def error(self, message: str) -> NoReturn:
@@ -74,20 +80,22 @@ class _Parser(argparse.ArgumentParser):
         wide = max(len(name) for commands in self.groups.values() for name, _ in commands)
         lines = [self.format_usage(), str(self.description), ""]
         for group, commands in self.groups.items():
-            lines += [f"{group}:", *(f"  {name.ljust(wide)}  {told}" for name, told in sorted(commands)), ""]
+            lines += [f"{group}:", *(f"  {name.ljust(wide)}  {summary}" for name, summary in sorted(commands)), ""]
         lines += ["`vieval COMMAND --help` says more of a command; `vieval --version` which version this is."]
         return "\n".join(lines) + "\n"
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(command: str = "") -> argparse.ArgumentParser:
+    """Build the parser of a command, or where there is no such command that of all, for the help."""
     parser = _Parser(prog="vieval", description="Judges of generated images for evaluation harnesses.")
     parser.add_argument("--version", action="version", version=f"vieval {_version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser)
-    for found in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{found.name}")
+    names = [module.name for module in pkgutil.iter_modules(__path__)]
+    for name in [command] if command in names else names:
+        module = importlib.import_module(f"{__name__}.{name}")
         module.add(commands)
-        told = commands._choices_actions[-1]
-        parser.groups[module.GROUP].append((told.dest, str(told.help)))
+        choice = commands._choices_actions[-1]
+        parser.groups[module.GROUP].append((choice.dest, str(choice.help)))
     return parser
 
 

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 from vieval_plugin.cli.score import add_backbone, add_judge, named_backbone, options_in_force
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from vieval_plugin.audit.audit import Audit, AuditPlan
+    from vieval_plugin.cli import Commands
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUP = "judge images"
-_DRAWN = {"sample": "vieval_demo", "contest": "vieval_demo_contests"}
+_SYNTHETIC = {"sample": "vieval_demo", "contest": "vieval_demo_contests"}
 _FILES = ("audit.csv", "audit.json")
 
 
@@ -42,7 +40,7 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.audit.audit import audit
-    from vieval_plugin.audit.material import drawn
+    from vieval_plugin.audit.material import random_choice
     from vieval_plugin.audit.tables import lines, plan_lines, protocol
     from vieval_plugin.errors import VievalError
     from vieval_plugin.labelling.sources import read_to_label
@@ -57,36 +55,36 @@ def _run(options: argparse.Namespace) -> int:
         raise VievalError(f"--seed {options.seed}: a whole number from 0 on is needed")
     current = options_in_force(options)
     backbone = named_backbone(options, current)
-    seed, draws = current.statistics.seed if options.seed is None else options.seed, current.statistics.draws
+    seed, resamples = current.statistics.seed if options.seed is None else options.seed, current.statistics.draws
     judges = [
         prepare(name, options.setting, current, backbone) for name in dict.fromkeys(options.judge or ["viescore"])
     ]
     if options.out:
         require_writable(options.out / _FILES[-1])
-    chosen = []
-    for one in judges:
-        given = read_to_label(options.samples or _DRAWN[one.spec.rates], options.kind)
-        chosen.append(drawn([each.judged for each in given], one, options.limit, seed))
+    audited = []
+    for judge in judges:
+        labelled = read_to_label(options.samples or _SYNTHETIC[judge.spec.rates], options.kind)
+        audited.append(random_choice([sample.judged for sample in labelled], judge, options.limit, seed))
     progress = Progress()
-    found: list[Audit] = []
+    audits: list[Audit] = []
     try:
-        for one, judged in zip(judges, chosen, strict=True):
+        for judge, judged in zip(judges, audited, strict=True):
 
-            def told(plan: AuditPlan, name: str = one.spec.name) -> None:
+            def show_plan(plan: AuditPlan, name: str = judge.spec.name) -> None:
                 say(*plan_lines(name, plan, seed, current.store.use))
 
-            found.append(asyncio.run(audit(judged, one, current, backbone, seed, progress, told)))
+            audits.append(asyncio.run(audit(judged, judge, current, backbone, seed, progress, show_plan)))
     finally:
         say(*progress.lines(), file=sys.stderr)
-    for done in found:
-        say(*lines(done))
-    say(protocol(draws, seed))
+    for result in audits:
+        say(*lines(result))
+    say(protocol(resamples, seed))
     if options.out:
-        _write(found, options.out, draws, seed)
+        _write(audits, options.out, resamples, seed)
     return 1 if progress.failed_calls else 0
 
 
-def _write(found: list[Audit], out: Path, draws: int, seed: int) -> None:
+def _write(audits: list[Audit], folder: Path, resamples: int, seed: int) -> None:
     import json
 
     from vieval_plugin.audit.tables import document, table
@@ -94,7 +92,7 @@ def _write(found: list[Audit], out: Path, draws: int, seed: int) -> None:
     from vieval_plugin.report.rendering import csv_text
     from vieval_plugin.text.escaping import say
 
-    texts = (csv_text(table(found)), json.dumps(document(found, draws, seed), indent=1, allow_nan=False))
+    texts = (csv_text(table(audits)), json.dumps(document(audits, resamples, seed), indent=1, allow_nan=False))
     for name, text in zip(_FILES, texts, strict=True):
-        write_whole(out / name, [text])
-        say(f"wrote {out / name}")
+        write_whole(folder / name, [text])
+        say(f"wrote {folder / name}")

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 from vieval_plugin.text.escaping import console
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
     from vieval_plugin.backends.cache.store import Store
+    from vieval_plugin.cli import Commands
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUP = "settings and checks"
 
@@ -80,7 +78,7 @@ def _clear(options: argparse.Namespace, store: Store, path: Path) -> str:
 
 
 def _confirmed(question: str) -> bool:
-    """Whether the person at the terminal says yes; VievalError where there is nobody to ask."""
+    """Ask the person at the terminal for a yes; VievalError where there is nobody to ask."""
     from vieval_plugin.errors import VievalError
 
     if not sys.stdin.isatty():

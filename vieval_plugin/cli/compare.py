@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+    from vieval_plugin.cli import Commands
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUP = "look at results"
 
@@ -26,19 +25,19 @@ def add(commands: Commands) -> None:
     parser.add_argument("--out", type=Path, help="folder for the numbers as CSV and JSON")
     parser.add_argument(
         "--draws",
-        type=_between(1, 100_000),
+        type=_number_between(1, 100_000),
         help="of the bootstrap and of the test, at most 100000 (default: statistics.draws)",
     )
-    parser.add_argument("--seed", type=_between(0), help="of everything random (default: statistics.seed)")
+    parser.add_argument("--seed", type=_number_between(0), help="of everything random (default: statistics.seed)")
     parser.set_defaults(run=_run)
 
 
-def _between(least: int, most: int | None = None) -> Callable[[str], int]:
-    told = f"from {least} on" if most is None else f"from {least} to {most}"
+def _number_between(least: int, most: int | None = None) -> Callable[[str], int]:
+    bounds = f"from {least} on" if most is None else f"from {least} to {most}"
 
     def number(text: str) -> int:
         if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
-            raise argparse.ArgumentTypeError(f"a whole number {told} is needed, not {text!r}")
+            raise argparse.ArgumentTypeError(f"a whole number {bounds} is needed, not {text!r}")
         return int(text)
 
     return number
@@ -53,13 +52,13 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.out:
         require_writable(options.out / FILES[-1])
-    given = {name: value for name in ("draws", "seed") if (value := getattr(options, name)) is not None}
-    statistics = replace(config.current().statistics.options(), **given)
+    flags = {name: value for name in ("draws", "seed") if (value := getattr(options, name)) is not None}
+    statistics = replace(config.current().statistics.options(), **flags)
     results = load_results(options.results, options.label)
-    found = compare_results(results, statistics)
-    say(*lines(found, statistics))
+    comparison = compare_results(results, statistics)
+    say(*lines(comparison, statistics))
     if options.out:
-        write_comparison(found, options.out, statistics)
+        write_comparison(comparison, options.out, statistics)
         say(*(f"wrote {options.out / name}" for name in FILES))
     say(*(f"vieval: not read, and left out: {line}" for line in results.unreadable), file=sys.stderr)
     return 1 if results.unreadable else 0

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+    from vieval_plugin.cli import Commands
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUP = "settings and checks"
 
@@ -32,12 +31,12 @@ def _run(options: argparse.Namespace) -> int:
     if options.of is None:
         say(*commented().splitlines())
         return 0
-    told: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for record in open_results([options.of]).records:
         source = record.provenance
         named = " ".join([source.judge, *source.settings, "by", source.backbone or "nobody"])
-        told.setdefault(named, _as_yaml(source.options))
-    for name, text in told.items():
+        texts.setdefault(named, _as_yaml(source.options))
+    for name, text in texts.items():
         say(f"# {name}", *text.removesuffix("\n").split("\n"))
     return 0
 
@@ -62,25 +61,25 @@ def _lines(holder: Any, depth: int) -> list[str]:
         value = getattr(holder, name)
         comment = f"{indent}# {description}"
         if isinstance(value, BaseModel) or is_dataclass(value):
-            within = _lines(value, depth + 1)
-            lines += [comment, f"{indent}{name}:", *within] if within else []
+            section_lines = _lines(value, depth + 1)
+            lines += [comment, f"{indent}{name}:", *section_lines] if section_lines else []
         # what is said for all judges at once is printed once
         elif name != REMINDERS or isinstance(holder, BaseModel):
             lines += [comment, f"{indent}{name}: {json.dumps(value, default=str)}"]
-            lines += _of_one(type(holder), name, indent)
+            lines += _lines_of_named(type(holder), name, indent)
     return lines
 
 
-def _of_one(holder: type[Any], name: str, indent: str) -> list[str]:
+def _lines_of_named(holder: type[Any], name: str, indent: str) -> list[str]:
     """The fields of one of the things that a mapping holds by name, such as a backbone, as a comment."""
     from vieval_plugin.config import section
 
-    held = section.held_by_name(holder, name)
-    if held is None:
+    entry_type = section.held_by_name(holder, name)
+    if entry_type is None:
         return []
     lines = [f"{indent}# of each:", f"{indent}#   NAME:"]
-    for field, description in section.described(held).items():
-        default = section.default_of(held, field)
+    for field, description in section.described(entry_type).items():
+        default = section.default_of(entry_type, field)
         value = "..." if default is section.REQUIRED else json.dumps(default, default=str)
         lines += [f"{indent}#     {field}: {value}  # {description}"]
     return lines

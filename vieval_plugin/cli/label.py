@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+    from vieval_plugin.cli import Commands
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUP = "look at results"
 
@@ -36,17 +35,17 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.media.files import require_writable, write_whole
     from vieval_plugin.text.escaping import say
 
-    held = read_to_label(options.samples, options.kind)
-    outputs = [sample for one in held for sample in candidates_of(one.judged)]
+    labelled = read_to_label(options.samples, options.kind)
+    outputs = [output for sample in labelled for output in candidates_of(sample.judged)]
     require_writable(options.out, reads=[Path(options.samples), *files_of(outputs)])
     seed = config.current().statistics.options().seed if options.seed is None else options.seed
-    chosen = [held[number] for number in choose([one.judged for one in held], options.n, seed)]
-    page = label_page(chosen, seed)
+    selection = [labelled[number] for number in choose([sample.judged for sample in labelled], options.n, seed)]
+    page = label_page(selection, seed)
     write_whole(options.out, page)
-    counts = strata([one.judged for one in chosen]).values()
-    total = len(strata([one.judged for one in held]))
+    counts = strata([sample.judged for sample in selection]).values()
+    total = len(strata([sample.judged for sample in labelled]))
     say(
-        f"seed {seed}: {len(chosen)} of {len(held)}, drawn from {len(counts)} of {total} groups (kind and generator), "
+        f"seed {seed}: {len(selection)} of {len(labelled)}, drawn from {len(counts)} of {total} groups (kind and generator), "
         f"{min(counts)} to {max(counts)} from each"
     )
     if len(page) > LARGE:

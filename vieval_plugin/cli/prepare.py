@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+    from vieval_plugin.cli import Commands
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUP = "benchmarks"
 
@@ -27,9 +26,13 @@ def add(commands: Commands) -> None:
         "--part", "--task", dest="parts", action="append", metavar="PART", help="only this part (may be repeated)"
     )
     parser.add_argument("--no-images", action="store_true", help="ratings and conditions only")
-    hosts = {name: what for one in benchmark_registry.benchmarks().values() for name, what in one.hosts.items()}
-    for name, what in hosts.items():
-        parser.add_argument(f"--{name}-host", metavar="URL", help=f"base address of {what}")
+    hosts = {
+        name: meaning
+        for benchmark in benchmark_registry.benchmarks().values()
+        for name, meaning in benchmark.hosts.items()
+    }
+    for name, meaning in hosts.items():
+        parser.add_argument(f"--{name}-host", metavar="URL", help=f"base address of {meaning}")
     parser.set_defaults(run=_run, hosts=tuple(hosts))
 
 
@@ -43,7 +46,7 @@ def _run(options: argparse.Namespace) -> int:
     root = options.root or config.current().data_folder()
     benchmark = benchmark_registry.benchmark(options.benchmark)
     if benchmark.prepare is None:
-        known = [name for name, one in benchmark_registry.benchmarks().items() if one.prepare]
+        known = [name for name, entry in benchmark_registry.benchmarks().items() if entry.prepare]
         raise VievalError(f"{benchmark.name} has nothing to prepare; those that have: {', '.join(known)}")
     addresses = {name: url for name in options.hosts if (url := getattr(options, f"{name}_host"))}
     if unknown := sorted(set(addresses) - set(benchmark.hosts)):

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+    from vieval_plugin.cli import Commands
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUP = "settings and checks"
 
@@ -56,8 +55,8 @@ def _show(options: argparse.Namespace) -> int:
 
     known = packs.built_in()
     is_name = options.pack.count("/") == 1 and not exists(path_of(options.pack))
-    if is_name and options.pack not in known and (near := did_you_mean(options.pack, known, 0.6)):
-        raise VievalError(f"no prompt pack {options.pack!r}{near}")
+    if is_name and options.pack not in known and (suggestion := did_you_mean(options.pack, known, 0.6)):
+        raise VievalError(f"no prompt pack {options.pack!r}{suggestion}")
     pack = packs.load(options.pack)
     if options.question and options.question not in pack.questions:
         raise VievalError(
@@ -68,8 +67,8 @@ def _show(options: argparse.Namespace) -> int:
     for name, question in pack.questions.items():
         if options.question in (None, name):
             parts |= dict.fromkeys(pack.parts(question.template))
-            shown, scores = ", ".join(question.images) or "none", ", ".join(question.scores) or "none"
-            say("", f"# {name} ({question.template}; images: {shown}; scores: {scores})")
+            images, scores = ", ".join(question.images) or "none", ", ".join(question.scores) or "none"
+            say("", f"# {name} ({question.template}; images: {images}; scores: {scores})")
             say(*pack.wording(question.template).splitlines())
     for part in parts:
         say("", f"# {part} (part of the above)", *pack.wording(part).splitlines())

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+    from vieval_plugin.cli import Commands
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUP = "look at results"
 
@@ -43,10 +42,10 @@ def _run(options: argparse.Namespace) -> int:
     statistics = config.current().statistics.options()
     ratings = read_ratings(options.human) if options.human else None
     results = load_results(options.verdicts, options.label)
-    found = rank_results(results, ratings, statistics)
-    say(*lines(found, statistics))
+    ranking = rank_results(results, ratings, statistics)
+    say(*lines(ranking, statistics))
     if options.out:
-        write_ranking(found, options.out, statistics)
+        write_ranking(ranking, options.out, statistics)
         say(*(f"wrote {options.out / name}" for name in FILES))
     say(*(f"vieval: not read, and left out: {line}" for line in results.unreadable), file=sys.stderr)
     return 1 if results.unreadable else 0

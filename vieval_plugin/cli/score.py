@@ -11,23 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
+    from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
     from vieval_plugin.run.prepare import PreparedJudge
     from vieval_plugin.run.samples_file import Given
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUP = "judge images"
 _OF_BACKBONE = ("num_concurrent", "temperature", "max_tokens", "timeout", "patience", "price_input", "price_output")
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     """Samples, and who judges them by what: a backbone that flags name, or those of the options."""
 
-    given: Given
+    samples_file: Given
     prepared: Sequence[PreparedJudge]
     current: Config
     backbone: Backbone | None
@@ -45,14 +43,16 @@ def add(commands: Commands) -> None:
     parser.add_argument("--out", type=Path, help="JSONL of verdicts, in the samples' order")
     parser.add_argument("--plan", action="store_true", help="judge eight samples, tell what all would cost, and stop")
 
-    which = parser.add_argument_group("what is judged")
-    which.add_argument("--prompts", type=Path, help="what images in folders were made of: .txt, .csv or .jsonl")
-    which.add_argument("--kind", "--task", dest="kind", help="the kind of samples whose line names none, such as tig")
-    which.add_argument("--limit", type=int, metavar="N", help="judge the first N samples only")
-    which.add_argument(
+    selection = parser.add_argument_group("what is judged")
+    selection.add_argument("--prompts", type=Path, help="what images in folders were made of: .txt, .csv or .jsonl")
+    selection.add_argument(
+        "--kind", "--task", dest="kind", help="the kind of samples whose line names none, such as tig"
+    )
+    selection.add_argument("--limit", type=int, metavar="N", help="judge the first N samples only")
+    selection.add_argument(
         "--allow-urls", action="append", default=[], metavar="HOST", help="fetch images from this host; once for each"
     )
-    which.add_argument(
+    selection.add_argument(
         "--strict", action="store_true", help="ask nothing if a line is bad, but stop at the first, with its number"
     )
 
@@ -100,7 +100,6 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.images import files_of
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.media.files import require_writable
-    from vieval_plugin.run.addresses import fetch_images
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.run.samples_file import limited, require_good
     from vieval_plugin.text.escaping import say
@@ -113,22 +112,25 @@ def _run(options: argparse.Namespace) -> int:
         judge_registry.judge(name)
     current = options_in_force(options)
     backbone = named_backbone(options, current)
-    given, judge, setting = _given(options, current)
+    samples_file, judge, setting = _samples_of(options, current)
     prepared = [
         prepare(name, options.setting or (setting if name == judge else None), current, backbone)
         for name in dict.fromkeys(options.judge or [judge])
     ]
-    given = limited(given, options.limit)
-    say(*(f"vieval: {line}" for line in (*given.notes, *_unused(options, prepared))), file=sys.stderr)
+    samples_file = limited(samples_file, options.limit)
+    say(*(f"vieval: {line}" for line in (*samples_file.notes, *_unused(options, prepared))), file=sys.stderr)
     if options.out:
-        reads = [*options.samples, *([options.prompts] if options.prompts else []), *files_of(given.samples)]
+        reads = [*options.samples, *([options.prompts] if options.prompts else []), *files_of(samples_file.samples)]
         require_writable(options.out, reads=reads)
-    fetch_images(given, options.allow_urls, options.fresh)
+    if samples_file.addresses or options.allow_urls:
+        from vieval_plugin.run.addresses import fetch_images
+
+        fetch_images(samples_file, options.allow_urls, options.fresh)
     if options.strict:
-        for one in prepared:
-            require_good(options.samples[0], given, one.spec)
-    asked = _Asked(given, prepared, current, backbone)
-    return _plan(asked) if options.plan else _score(options, asked)
+        for prepared_judge in prepared:
+            require_good(options.samples[0], samples_file, prepared_judge.spec)
+    request = _Request(samples_file, prepared, current, backbone)
+    return _plan(request) if options.plan else _score(options, request)
 
 
 def options_in_force(options: argparse.Namespace) -> Config:
@@ -151,29 +153,30 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
 
     if bool(options.model) != bool(options.base_url):
         raise VievalError("--model and --base-url go together; or name neither and set backbones.judge in the options")
-    said = {name: getattr(options, name) for name in _OF_BACKBONE if getattr(options, name, None) is not None}
+    fields = {name: getattr(options, name) for name in _OF_BACKBONE if getattr(options, name, None) is not None}
     if options.model:
-        said |= {"model": options.model, "base_url": tuple(options.base_url)}
-    elif not said or JUDGE not in current.backbones:
+        fields |= {"model": options.model, "base_url": tuple(options.base_url)}
+    elif not fields or JUDGE not in current.backbones:
         return None
     else:
-        said = {**current.backbones[JUDGE].model_dump(), **said}
+        fields = {**current.backbones[JUDGE].model_dump(), **fields}
     try:
-        return Backbone.model_validate(said)
+        return Backbone.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
         raise VievalError(f"--{str(first['loc'][0]).replace('_', '-')}: {first['msg']}") from None
 
 
-def _given(options: argparse.Namespace, current: Config) -> tuple[Given, str, str | None]:
+def _samples_of(options: argparse.Namespace, current: Config) -> tuple[Given, str, str | None]:
     """The samples, and the judge and setting that they are for where no other is named."""
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.results.unjudged import is_run, load_unjudged
     from vieval_plugin.run.image_folder import holds_images, read_folders
     from vieval_plugin.run.samples_file import read_samples
 
     if options.prompts:
         return read_folders(options.samples, options.prompts, options.kind), "viescore", None
+    from vieval_plugin.results.unjudged import is_run, load_unjudged
+
     if len(options.samples) > 1:
         raise VievalError("pass one file of samples, or several folders of images with --prompts")
     [path] = options.samples
@@ -182,67 +185,74 @@ def _given(options: argparse.Namespace, current: Config) -> tuple[Given, str, st
     if not is_run(path):
         return read_samples(path, options.kind), "viescore", None
     run = load_unjudged(path, current, options.kind)
-    return run.given, run.judge or "viescore", run.setting
+    return run.samples_file, run.judge or "viescore", run.setting
 
 
 def _unused(options: argparse.Namespace, prepared: Sequence[PreparedJudge]) -> list[str]:
-    """What flags say that no judge has a use for."""
-    names = ", ".join(one.spec.name for one in prepared)
+    """Lines on flags that no judge has a use for."""
+    names = ", ".join(judge.spec.name for judge in prepared)
     of_model = [name for name in ("model", *_OF_BACKBONE) if getattr(options, name) is not None]
     lines = []
-    if options.scorer and not any(one.spec.scored for one in prepared):
+    if options.scorer and not any(judge.spec.scored for judge in prepared):
         lines.append(f"--scorer is not used: {names} measures with no network")
-    if of_model and not any(one.asks_a_model for one in prepared):
+    if of_model and not any(judge.asks_a_model for judge in prepared):
         lines.append(f"--{of_model[0].replace('_', '-')} is not used: {names} asks no model")
     if options.plan and options.out:
         lines.append("--out is not used: --plan writes no verdicts")
     return lines
 
 
-def _plan(asked: _Asked) -> int:
+def _plan(request: _Request) -> int:
     from vieval_plugin.run.backbones import JUDGE
     from vieval_plugin.run.plan import pilot, plan, to_ask
     from vieval_plugin.text.escaping import say
 
-    given = asked.given
-    samples = [sample for number, sample in enumerate(given.samples) if number not in given.decided]
-    for one in asked.prepared:
-        of = to_ask(samples, one)
-        found = asyncio.run(pilot(of, one, asked.current, asked.backbone))
-        answering = (asked.backbone or asked.current.backbones.get(JUDGE)) if one.asks_a_model else None
-        say(*plan(found, answering))
-        if left := len(given.samples) - len(of):
-            say(f"{left} of {len(given.samples)} samples would not be asked about")
+    samples_file = request.samples_file
+    samples = [sample for number, sample in enumerate(samples_file.samples) if number not in samples_file.decided]
+    for judge in request.prepared:
+        askable = to_ask(samples, judge)
+        cost = asyncio.run(pilot(askable, judge, request.current, request.backbone))
+        answering = (request.backbone or request.current.backbones.get(JUDGE)) if judge.asks_a_model else None
+        say(*plan(cost, answering))
+        if left := len(samples_file.samples) - len(askable):
+            say(f"{left} of {len(samples_file.samples)} samples would not be asked about")
     return 0
 
 
-def _score(options: argparse.Namespace, asked: _Asked) -> int:
+def _score(options: argparse.Namespace, request: _Request) -> int:
     from vieval_plugin.judges.protocol import Status
     from vieval_plugin.run.evaluate import judge_samples, provenance_of
     from vieval_plugin.run.progress import Progress, failures, next_step, summary
     from vieval_plugin.run.samples_file import write_all
     from vieval_plugin.text.escaping import say
 
-    given, samples, progress, judged = asked.given, asked.given.samples, Progress(), []
+    samples_file, samples, progress, judged = request.samples_file, request.samples_file.samples, Progress(), []
     try:
-        for one in asked.prepared:
+        for prepared in request.prepared:
             judging = judge_samples(
-                samples, one, asked.current, asked.backbone, progress, bar=True, decided=given.decided
+                samples, prepared, request.current, request.backbone, progress, bar=True, decided=samples_file.decided
             )
-            found = asyncio.run(judging)
-            verdicts = [replace(v, findings=(*v.findings, *given.findings.get(n, ()))) for n, v in enumerate(found)]
-            judged.append((verdicts, replace(provenance_of(one, asked.current, asked.backbone), label=options.label)))
+            verdicts_of_judge = asyncio.run(judging)
+            verdicts = [
+                replace(v, findings=(*v.findings, *samples_file.findings.get(n, ())))
+                for n, v in enumerate(verdicts_of_judge)
+            ]
+            judged.append(
+                (verdicts, replace(provenance_of(prepared, request.current, request.backbone), label=options.label))
+            )
     finally:
         say(*progress.lines(), file=sys.stderr)
     write_all(options.out, samples, judged)
-    for one, (verdicts, _) in zip(asked.prepared, judged, strict=True):
-        named = [f"{one.spec.name}:"] if len(judged) > 1 else []
-        say(*named, *summary(samples, verdicts, one.spec.aspects), *failures(samples, verdicts))
+    for prepared, (verdicts, _) in zip(request.prepared, judged, strict=True):
+        named = [f"{prepared.spec.name}:"] if len(judged) > 1 else []
+        say(*named, *summary(samples, verdicts, prepared.spec.aspects), *failures(samples, verdicts))
     say(f"wrote {options.out}", *next_step(samples, judged[0][0], options.out))
-    every = [(n, verdict) for verdicts, _ in judged for n, verdict in enumerate(verdicts)]
-    judgeable = any(n not in given.decided and verdict.status is not Status.NOT_APPLICABLE for n, verdict in every)
-    scored = any(verdict.scores for _, verdict in every)
+    numbered = [(n, verdict) for verdicts, _ in judged for n, verdict in enumerate(verdicts)]
+    judgeable = any(
+        n not in samples_file.decided and verdict.status is not Status.NOT_APPLICABLE for n, verdict in numbered
+    )
+    scored = any(verdict.scores for _, verdict in numbered)
     if not scored:
         say(f"vieval: nothing could be {'scored' if judgeable else 'judged'} (see above)", file=sys.stderr)
-    bad = [verdict for verdict in given.decided.values() if verdict.status is not Status.NO_IMAGE]
+    bad = [verdict for verdict in samples_file.decided.values() if verdict.status is not Status.NO_IMAGE]
     return 0 if scored and not bad and not progress.failed_calls else 1

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+    from vieval_plugin.cli import Commands
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUP = "look at results"
 
@@ -41,7 +40,7 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     from vieval_plugin.report.traces import page
 
-    told = lookup.conversation(record)
-    write_whole(options.html, [page(str(record.id), [outline(record, told)], unfolded=4)], "--html")
+    conversation = lookup.conversation(record)
+    write_whole(options.html, [page(str(record.id), [outline(record, conversation)], unfolded=4)], "--html")
     say(f"wrote {options.html}")
     return 0

@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
+    from vieval_plugin.cli import Commands
     from vieval_plugin.tasks import Task
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUP = "benchmarks"
 
@@ -49,16 +47,16 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write(wanted: str, folder: Path) -> str:
+def _write(pattern: str, folder: Path) -> str:
     """Write the files of the tasks that a filter chooses, with all members of its groups; return a line on them."""
     from vieval_plugin import tasks
     from vieval_plugin.hosts.lmms_eval import task_files
 
     entries = tasks.entries()
-    chosen = _chosen(wanted, {name: entry.benchmark for name, entry in entries.items()})
-    chosen |= {leaf for name in chosen for leaf in tasks.leaves(name, tasks.groups())}
-    task_files.write(folder, task_files.files([entry for name, entry in entries.items() if name in chosen]))
-    return f"wrote {len(chosen)} tasks and groups to {folder}; lmms-eval reads your copies with --include_path {folder}"
+    names = _matching(pattern, {name: entry.benchmark for name, entry in entries.items()})
+    names |= {leaf for name in names for leaf in tasks.leaves(name, tasks.groups())}
+    task_files.write(folder, task_files.files([entry for name, entry in entries.items() if name in names]))
+    return f"wrote {len(names)} tasks and groups to {folder}; lmms-eval reads your copies with --include_path {folder}"
 
 
 def _benchmarks() -> list[str]:
@@ -70,76 +68,80 @@ def _benchmarks() -> list[str]:
     for task in tasks.tasks():
         by_benchmark.setdefault(task.benchmark, []).append(task)
     rows = []
-    for name, own in sorted(by_benchmark.items()):
-        states = {part: _state(name, part).word for part in dict.fromkeys(task.part for task in own)}
-        judges = ", ".join(dict.fromkeys(task.judge for task in own))
-        rows.append((name, str(len(own)), _together(list(states.values())), judges))
+    for name, tasks_of_benchmark in sorted(by_benchmark.items()):
+        states = {part: _state(name, part).word for part in dict.fromkeys(task.part for task in tasks_of_benchmark)}
+        judges = ", ".join(dict.fromkeys(task.judge for task in tasks_of_benchmark))
+        rows.append((name, str(len(tasks_of_benchmark)), _joined_states(list(states.values())), judges))
     return [
         *text_table([("benchmark", "tasks", "data", "judges"), *rows]),
         "`vieval tasks NAME` lists a benchmark's tasks, with what they need and what their data lacks; '*' lists all.",
     ]
 
 
-def _together(states: Sequence[str]) -> str:
+def _joined_states(states: Sequence[str]) -> str:
     """The states of a benchmark's parts in a few words."""
     if len(set(states)) == 1:
         return states[0]
-    ready = [state for state in states if state in (READY, NOTHING)]
-    return f"{len(ready)} of {len(states)} ready" if ready else f"{states.count(RATINGS)} of {len(states)} ratings only"
+    complete = [state for state in states if state in (COMPLETE, NOTHING)]
+    return (
+        f"{len(complete)} of {len(states)} ready"
+        if complete
+        else f"{states.count(RATINGS)} of {len(states)} ratings only"
+    )
 
 
-def _tasks(wanted: str) -> list[str]:
+def _tasks(pattern: str) -> list[str]:
     """The tasks that a filter chooses, those of a group in one line, and what is missing, a line a part."""
     from vieval_plugin import tasks
     from vieval_plugin.text.tables import text_table
 
     singles, groups = {task.name: task for task in tasks.tasks()}, tasks.groups()
     benchmarks = {name: task.benchmark for name, task in singles.items()}
-    chosen = _chosen(wanted, benchmarks | {group.name: group.benchmark for group in groups})
+    names = _matching(pattern, benchmarks | {group.name: group.benchmark for group in groups})
     state_of = cache(_state)
     rows: list[tuple[str, ...]] = []
-    seen = set[str]()
+    in_groups = set[str]()
     for group in groups:
-        below = [name for name in tasks.leaves(group.name, groups) if group.name in chosen or name in chosen]
-        if below and group.averaged:
-            rows.append(_row(group.name, [singles[name] for name in below], state_of))
-            seen.update(below)
-        elif group.name in chosen:
+        leaves = [name for name in tasks.leaves(group.name, groups) if group.name in names or name in names]
+        if leaves and group.averaged:
+            rows.append(_row(group.name, [singles[name] for name in leaves], state_of))
+            in_groups.update(leaves)
+        elif group.name in names:
             rows.append((group.name, f"runs {len(group.members)} of these together", "", "", ""))
-    own = [task for name, task in singles.items() if name in chosen]
-    rows += [_row(task.name, [task], state_of) for task in own if task.name not in seen]
-    lacking = {f"{task.benchmark}/{task.part}": state_of(task.benchmark, task.part).reason for task in own}
+    selected = [task for name, task in singles.items() if name in names]
+    rows += [_row(task.name, [task], state_of) for task in selected if task.name not in in_groups]
+    missing = {f"{task.benchmark}/{task.part}": state_of(task.benchmark, task.part).reason for task in selected}
     return [
         *text_table([("task", "or one part of it", "needs", "calls for an image", "data"), *sorted(rows)]),
-        *(f"{part}: {reason}" for part, reason in lacking.items() if reason),
+        *(f"{part}: {reason}" for part, reason in missing.items() if reason),
     ]
 
 
-def _row(name: str, held: Sequence[Task], state_of: Callable[[str, str], _State]) -> tuple[str, ...]:
+def _row(name: str, members: Sequence[Task], state_of: Callable[[str, str], _State]) -> tuple[str, ...]:
     from vieval_plugin.benchmarks import registry as benchmark_registry
 
-    parts = [task.name.removeprefix(name) for task in held] if held[0].name != name else []
-    generates = benchmark_registry.benchmark(held[0].benchmark).generates
-    data = _together([state_of(task.benchmark, task.part).word for task in held])
-    return name, " ".join(parts), _needs(held[0], generates), _calls(held[0]), data
+    parts = [task.name.removeprefix(name) for task in members] if members[0].name != name else []
+    generates = benchmark_registry.benchmark(members[0].benchmark).generates
+    data = _joined_states([state_of(task.benchmark, task.part).word for task in members])
+    return name, " ".join(parts), _needs(members[0], generates), _calls(members[0]), data
 
 
-def _chosen(wanted: str, benchmarks: dict[str, str]) -> set[str]:
+def _matching(text: str, benchmarks: dict[str, str]) -> set[str]:
     """The names that a filter chooses; VievalError, with the nearest, where it chooses none."""
     from vieval_plugin.errors import VievalError
     from vieval_plugin.text.suggestions import did_you_mean
 
-    if wanted in benchmarks.values():
-        return {name for name, benchmark in benchmarks.items() if benchmark == wanted}
-    pattern = wanted if any(one in wanted for one in "*?[") else f"*{wanted}*"
-    if found := set(fnmatch.filter(benchmarks, pattern)):
-        return found
+    if text in benchmarks.values():
+        return {name for name, benchmark in benchmarks.items() if benchmark == text}
+    pattern = text if any(wildcard in text for wildcard in "*?[") else f"*{text}*"
+    if matches := set(fnmatch.filter(benchmarks, pattern)):
+        return matches
     known = [*dict.fromkeys(benchmarks.values()), *benchmarks]
-    raise VievalError(f"no task or benchmark fits {wanted!r}{did_you_mean(wanted.strip('*'), known)}")
+    raise VievalError(f"no task or benchmark fits {text!r}{did_you_mean(text.strip('*'), known)}")
 
 
 def _needs(task: Task, generates: bool) -> str:
-    """What a run needs beside the data, in words."""
+    """Models that a run needs beside the data, in words."""
     from vieval_plugin.judges import registry as judge_registry
 
     spec = judge_registry.judge(task.judge)
@@ -155,27 +157,27 @@ def _calls(task: Task) -> str:
     return spec.calls(config.current().judges.of(spec), task.setting)
 
 
-READY, NOTHING, RATINGS, ABSENT = "ready", "nothing to prepare", "ratings only", "not there"
+COMPLETE, NOTHING, RATINGS, NOT_THERE = "ready", "nothing to prepare", "ratings only", "not there"
 
 
 @dataclass(frozen=True)
 class _State:
-    """Whether a part's data is there, in a word or two; what is missing first and what to do, where something is."""
+    """State of a part's data in a word or two; what is missing first and what to do, where something is."""
 
     word: str
     reason: str = ""
 
 
 def data_told() -> Callable[[Task], str]:
-    """What says in words whether the data of a task is there; it looks at each part once."""
+    """Make a function that says in words whether the data of a task is there; it looks at each part once."""
 
     state_of = cache(_state)
 
-    def told(task: Task) -> str:
+    def describe(task: Task) -> str:
         state = state_of(task.benchmark, task.part)
         return state.word + (f" ({state.reason})" if state.reason else "")
 
-    return told
+    return describe
 
 
 def _state(name: str, part: str) -> _State:
@@ -188,14 +190,14 @@ def _state(name: str, part: str) -> _State:
     try:
         root = data_root(benchmark, options)
     except VievalError as error:
-        return _State(ABSENT, str(error))
+        return _State(NOT_THERE, str(error))
     missing = benchmark.missing(root, part)
     if not missing:
-        return _State(NOTHING if benchmark.prepare is None and benchmark.root == "data" else READY)
+        return _State(NOTHING if benchmark.prepare is None and benchmark.root == "data" else COMPLETE)
     if benchmark.generates:
-        return _State(ABSENT, missing[0])
+        return _State(NOT_THERE, missing[0])
     try:
         benchmark.load(root, part)
     except VievalError as error:
-        return _State(ABSENT, str(error))
+        return _State(NOT_THERE, str(error))
     return _State(RATINGS, f"{missing[0]}; for live judging run `vieval prepare {name} --part {part}`")

@@ -6,9 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+    from vieval_plugin.cli import Commands
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUP = "judge images"
 
@@ -36,8 +35,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.install_hook or options.remove_hook:
         from vieval_plugin.hosts.vlmevalkit import hook_files
 
-        done = hook_files.install() if options.install_hook else hook_files.remove()
-        say(*(f"{'wrote' if options.install_hook else 'removed'} {path}" for path in done))
+        paths = hook_files.install() if options.install_hook else hook_files.remove()
+        say(*(f"{'wrote' if options.install_hook else 'removed'} {path}" for path in paths))
         return 0
     if options.list:
         from vieval_plugin import config
@@ -46,9 +45,16 @@ def _run(options: argparse.Namespace) -> int:
         from vieval_plugin.text.tables import text_table
 
         say(f"data folder: {config.current().data_folder()}")
-        found = names.datasets().items()
+        datasets = names.datasets().items()
         data = data_told()
-        say(*text_table([(name, data(held[0]) if len(held) == 1 else f"{len(held)} parts") for name, held in found]))
+        say(
+            *text_table(
+                [
+                    (name, data(members[0]) if len(members) == 1 else f"{len(members)} parts")
+                    for name, members in datasets
+                ]
+            )
+        )
         return 0
     from vieval_plugin.hosts.vlmevalkit import command
 

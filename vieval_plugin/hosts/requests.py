@@ -1,4 +1,4 @@
-"""What a host's instance asks of a model of the host."""
+"""Requests to a model of the host, as its instances carry them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from vieval_plugin.judges.protocol import Sample
 class GenerateRequest:
     """Make as many images as `images` says under these conditions, all of which are files; `prompt` are the words for it.
 
-    `number` is the prompt's in its task. `finished` is called with the host's model and with each request's answers, one for
-    each time it was asked, while the model is still there.
+    `number` is the prompt's in its task. `finished` is called with the host's model and with each request's answers,
+    one for each time it was asked, while the model is still there.
     """
 
     conditions: Sample

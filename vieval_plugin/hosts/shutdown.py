@@ -1,4 +1,4 @@
-"""How a run inside a host ends: errors in one line with a failing exit code, and what a run cost.
+"""End of a run inside a host: errors in one line with a failing exit code, and what a run cost.
 
 Hosts report exceptions and exit 0.
 """

@@ -1,4 +1,4 @@
-"""What a task of the table is to any host: its samples, and what is to be known of its judge to report on it."""
+"""Data of a task for any host: its samples, and what is to be known of its judge to report on it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def samples_of(task: Task, options: Config) -> Sequence[Judged]:
     """The samples or contests of a task, less those that the options leave out; VievalError says what is missing."""
     benchmark = benchmark_registry.benchmark(task.benchmark)
     samples = benchmark.load(data_root(benchmark, options), task.part)
-    wanted = _uids(task, options)
-    return samples if wanted is None else chosen(samples, wanted, benchmark.folders)
+    uids = _uids(task, options)
+    return samples if uids is None else chosen(samples, uids, benchmark.folders)
 
 
 def _uids(task: Task, options: Config) -> Path | None:
@@ -41,7 +41,7 @@ def _uids(task: Task, options: Config) -> Path | None:
 
 
 def rating_of(judge: JudgeSpec, options: Config, repeats: int = 1) -> Rating:
-    """What a benchmark's report is to know of a judge that judges each sample so often."""
+    """Describe a judge that judges each sample so often for a benchmark's report."""
     grades = judge.grades(options.judges.of(judge))
     return Rating(judge.aspects, judge.dimensions, grades, judge.intervals, repeats, judge.against_all)
 
@@ -50,5 +50,5 @@ def as_rated(judge: JudgeSpec, rating: Rating, observations: Sequence[Observatio
     """The rating with the aspects that there are scores of, where a described scorer decides which these are."""
     if not judge.described:
         return rating
-    rated = dict.fromkeys(aspect for one in observations for aspect, _ in one.scores)
+    rated = dict.fromkeys(aspect for observation in observations for aspect, _ in observation.scores)
     return replace(rating, aspects=tuple(rated) or rating.aspects)

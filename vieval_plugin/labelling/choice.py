@@ -1,4 +1,4 @@
-"""Which samples or contests are labelled, and in which order: a stratified random choice, the same for the same seed."""
+"""Stratified random choice of the samples or contests to label, and their order: the same for the same seed."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ def choose(judged: Sequence[Judged], count: int, seed: int) -> list[int]:
     if not judged:
         raise VievalError("there is nothing to label in it")
     by_makers: dict[tuple[str, ...], dict[str, list[int]]] = {}
-    for number, one in enumerate(judged):
-        by_makers.setdefault(_makers(one), {}).setdefault(one.kind, []).append(number)
+    for number, sample in enumerate(judged):
+        by_makers.setdefault(_makers(sample), {}).setdefault(sample.kind, []).append(number)
     sizes = {makers: sum(map(len, kinds.values())) for makers, kinds in by_makers.items()}
-    found = []
-    for makers, wanted in _evenly(sizes, count, seed).items():
+    chosen_numbers = []
+    for makers, share in _evenly(sizes, count, seed).items():
         kinds = by_makers[makers]
-        for kind, several in _in_proportion({k: len(held) for k, held in kinds.items()}, wanted, seed).items():
-            drawn = sorted(kinds[kind], key=lambda n: _chance(seed, "drawn", judged[n].id.uid, judged[n].id.draw))
-            found += drawn[:several]
-    return sorted(found, key=lambda n: _chance(seed, "shown", str(judged[n].id)))
+        for kind, several in _in_proportion({k: len(numbers) for k, numbers in kinds.items()}, share, seed).items():
+            candidates = sorted(kinds[kind], key=lambda n: _chance(seed, "drawn", judged[n].id.uid, judged[n].id.draw))
+            chosen_numbers += candidates[:several]
+    return sorted(chosen_numbers, key=lambda n: _chance(seed, "shown", str(judged[n].id)))
 
 
 def strata(judged: Sequence[Judged]) -> dict[tuple[str, tuple[str, ...]], int]:
-    """How many there are of each kind and image model, or pair of them."""
-    counted: dict[tuple[str, tuple[str, ...]], int] = {}
-    for one in judged:
-        key = one.kind, _makers(one)
-        counted[key] = counted.get(key, 0) + 1
-    return counted
+    """Count samples by kind and image model, or pair of them."""
+    counts: dict[tuple[str, tuple[str, ...]], int] = {}
+    for sample in judged:
+        key = sample.kind, _makers(sample)
+        counts[key] = counts.get(key, 0) + 1
+    return counts
 
 
 def swapped(judged: Sequence[Judged], seed: int) -> list[bool]:
-    """Whether the second candidate of each is shown first: half of them, or all but one of these, drawn by the seed."""
+    """Draw the contests whose second candidate is shown first: half of them, rounded down; True for these."""
     order = sorted(range(len(judged)), key=lambda n: _chance(seed, "side", str(judged[n].id)))
     shown_first = set(order[: len(order) // 2])
     return [number in shown_first for number in range(len(judged))]
@@ -66,7 +66,7 @@ def _makers(judged: Judged) -> tuple[str, ...]:
 
 
 def _evenly(sizes: Mapping[tuple[str, ...], int], count: int, seed: int) -> dict[tuple[str, ...], int]:
-    """So many in all, as even as the sizes allow; who gets one more is drawn."""
+    """Split a count as evenly as the sizes allow; who gets one more is drawn."""
     shares, left = {}, count
     names = sorted(sizes, key=lambda name: (sizes[name], _chance(seed, "evenly", *name)))
     for number, name in enumerate(names):
@@ -76,7 +76,7 @@ def _evenly(sizes: Mapping[tuple[str, ...], int], count: int, seed: int) -> dict
 
 
 def _in_proportion(sizes: Mapping[str, int], count: int, seed: int) -> dict[str, int]:
-    """So many in all, in proportion to the sizes by largest remainders; equal ones are drawn."""
+    """Split a count in proportion to the sizes by largest remainders; equal ones are drawn."""
     exact = {name: count * size / sum(sizes.values()) for name, size in sizes.items()}
     shares = {name: math.floor(share) for name, share in exact.items()}
     order = sorted(sizes, key=lambda name: (shares[name] - exact[name], _chance(seed, "in proportion", name)))

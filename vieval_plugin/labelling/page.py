@@ -29,7 +29,7 @@ LARGE = 64 << 20
 
 _HOME = Path(__file__).parent
 _SIDE, _QUALITY = 768, 90
-_MADE = ("output", "frame_", "view_")  # the roles of what an image model made begin so
+_OUTPUT_ROLES = ("output", "frame_", "view_")  # the roles of what an image model made begin so
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class LabelPicture:
 
 @dataclass(frozen=True)
 class LabelCard:
-    """What is shown of a sample or contest: the task, its texts, the conditions, and the outputs of each side."""
+    """A sample or contest on the page: the task, its texts, the conditions, and the outputs of each side."""
 
     task: str
     texts: tuple[tuple[str, str], ...]
@@ -50,7 +50,7 @@ class LabelCard:
     sides: tuple[tuple[LabelPicture, ...], ...]
 
 
-def label_page(chosen: Sequence[ToLabel], seed: int) -> bytes:
+def label_page(to_label: Sequence[ToLabel], seed: int) -> bytes:
     """The page for these samples or contests, in their order.
 
     Who made an output is in the page as the answer file needs it, encoded, and nowhere else. Of a contest either side may
@@ -58,28 +58,28 @@ def label_page(chosen: Sequence[ToLabel], seed: int) -> bytes:
     escaped, and the page's own policy lets the browser load nothing and run no script but the page's.
 
     Args:
-        chosen: all samples, or all contests with votes of one scheme.
+        to_label: all samples, or all contests with votes of one scheme.
         seed: what they were chosen with, which the page shows; it also draws the sides.
 
     Raises:
         VievalError: in one line with the row, for a sample without an output, a contest of more than two, and an image
             that cannot be read.
     """
-    sides = swapped([one.judged for one in chosen], seed)
+    sides = swapped([labelled.judged for labelled in to_label], seed)
     embedded = _Embedded()
-    bar = tqdm(list(zip(chosen, sides, strict=True)), desc="images", unit="sample", disable=None)
-    cards = [_card(one, swap, embedded) for one, swap in bar]
-    keys = [_key(one, swap) for one, swap in zip(chosen, sides, strict=True)]
-    questions = _questions(chosen)
-    told = json.dumps([seed, keys, [fingerprint(one.judged) for one in chosen]])
-    name = hashlib.sha256(told.encode()).hexdigest()[:12]
-    answers = {one.aspect: {answer.key: answer.value for answer in one.answers} for one in questions}
+    bar = tqdm(list(zip(to_label, sides, strict=True)), desc="images", unit="sample", disable=None)
+    cards = [_card(labelled, swap, embedded) for labelled, swap in bar]
+    keys = [_key(labelled, swap) for labelled, swap in zip(to_label, sides, strict=True)]
+    questions = _questions(to_label)
+    identity = json.dumps([seed, keys, [fingerprint(labelled.judged) for labelled in to_label]])
+    name = hashlib.sha256(identity.encode()).hexdigest()[:12]
+    answers = {question.aspect: {answer.key: answer.value for answer in question.answers} for question in questions}
     script, style = ((_HOME / f"label_page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
     page = template(_HOME / "label_page.html.jinja").render(
         name=name,
         seed=seed,
         cards=cards,
-        contests=isinstance(chosen[0].judged, Contest),
+        contests=isinstance(to_label[0].judged, Contest),
         questions=questions,
         large=embedded.size > LARGE and f"{embedded.size >> 20} MB",
         script=Markup(script),
@@ -99,7 +99,7 @@ class _Embedded:
 
     @property
     def size(self) -> int:
-        """How many bytes of the page they take."""
+        """Bytes that they take of the page."""
         return sum(map(len, self.images))
 
     def picture(self, role: str, image: Image) -> LabelPicture:
@@ -114,36 +114,45 @@ class _Embedded:
         return LabelPicture(role.replace("_", " "), self.numbers[digest])
 
 
-def _card(one: ToLabel, swap: bool, embedded: _Embedded) -> LabelCard:
-    judged = one.judged
+def _card(labelled: ToLabel, swap: bool, embedded: _Embedded) -> LabelCard:
+    judged = labelled.judged
     samples = list(judged.candidates) if isinstance(judged, Contest) else [judged]
     if len(samples) > 2:
-        raise VievalError(f"{one.where}: {len(samples)} candidates, and the page shows two; leave it out")
+        raise VievalError(f"{labelled.where}: {len(samples)} candidates, and the page shows two; leave it out")
     try:
-        conditions, *_ = (_pictures(sample, embedded, made=False) for sample in samples)
-        sides = [_pictures(sample, embedded, made=True) for sample in samples]
+        conditions, *_ = (_pictures(sample, embedded, are_outputs=False) for sample in samples)
+        sides = [_pictures(sample, embedded, are_outputs=True) for sample in samples]
     except VievalError as error:
-        raise VievalError(f"{one.where}: {error}") from None
+        raise VievalError(f"{labelled.where}: {error}") from None
     if not all(sides):
-        raise VievalError(f"{one.where}: no output image; leave it out, or have the image made")
+        raise VievalError(f"{labelled.where}: no output image; leave it out, or have the image made")
     texts = tuple((name.replace("_", " "), text) for name, text in samples[0].texts.items())
     return LabelCard(TASKS.get(judged.kind, ""), texts, conditions, tuple(reversed(sides) if swap else sides))
 
 
-def _pictures(sample: Sample, embedded: _Embedded, made: bool) -> tuple[LabelPicture, ...]:
+def _pictures(sample: Sample, embedded: _Embedded, are_outputs: bool) -> tuple[LabelPicture, ...]:
     """The images that an image model made, or those that it was given."""
-    shown = sample.images.items()
-    return tuple(embedded.picture(role, image) for role, image in shown if role.startswith(_MADE) is made)
+    roles = sample.images.items()
+    return tuple(
+        embedded.picture(role, image) for role, image in roles if role.startswith(_OUTPUT_ROLES) is are_outputs
+    )
 
 
-def _key(one: ToLabel, swap: bool) -> list[Any]:
-    """What the answer file says of a sample or contest, in its columns' order, and whether its sides are swapped."""
-    of, contest = one.judged.id, isinstance(one.judged, Contest)
-    return [of.benchmark, of.part, of.uid, of.image_model, "" if contest else of.draw, contest and swap]
+def _key(labelled: ToLabel, swap: bool) -> list[Any]:
+    """Identity of a sample or contest in the answer file's columns, and whether its sides are swapped."""
+    identity, contest = labelled.judged.id, isinstance(labelled.judged, Contest)
+    return [
+        identity.benchmark,
+        identity.part,
+        identity.uid,
+        identity.image_model,
+        "" if contest else identity.draw,
+        contest and swap,
+    ]
 
 
-def _questions(chosen: Sequence[ToLabel]) -> tuple[PageQuestion, ...]:
-    schemes = {one.judged.votes.scheme for one in chosen if isinstance(one.judged, Contest)}
+def _questions(to_label: Sequence[ToLabel]) -> tuple[PageQuestion, ...]:
+    schemes = {labelled.judged.votes.scheme for labelled in to_label if isinstance(labelled.judged, Contest)}
     return (vote(schemes.pop()),) if schemes else RATINGS
 
 

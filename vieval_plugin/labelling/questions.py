@@ -1,4 +1,4 @@
-"""What a labelling page asks: two ratings of a sample, or a vote on a contest."""
+"""Questions of a labelling page: two ratings of a sample, or a vote on a contest."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PageQuestion:
 def _steps(*words: str) -> tuple[PageAnswer, ...]:
     """Steps of a rating from 0 to 1, the worst first."""
     last = len(words) - 1
-    return tuple(PageAnswer(str(n), f"{n / last:g}", said) for n, said in enumerate(words))
+    return tuple(PageAnswer(str(n), f"{n / last:g}", word) for n, word in enumerate(words))
 
 
 RATINGS = (
@@ -66,9 +66,9 @@ _ALIKE: Mapping[str, tuple[PageAnswer, ...]] = {
 
 def vote(scheme: str) -> PageQuestion:
     """The question about a contest; without a scheme, three answers."""
-    meant = "Think of both: what was asked, and how sound the image looks."
+    hint = "Think of both: what was asked, and how sound the image looks."
     answers = _BETTER + _ALIKE[scheme or "three_way"]
-    return PageQuestion("vote", "Which output is better?", meant, answers)
+    return PageQuestion("vote", "Which output is better?", hint, answers)
 
 
 TASKS = {

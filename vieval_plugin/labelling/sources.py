@@ -1,4 +1,4 @@
-"""What can be labelled: a samples file, a file of contests, a run of image models, or a benchmark's part."""
+"""Sources of what is labelled: a samples file, a file of contests, a run of image models, or a benchmark's part."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ToLabel:
 
 
 def read_to_label(named: str, kind: str | None = None) -> list[ToLabel]:
-    """All samples or contests that a user names.
+    """Read the samples or contests that a user names.
 
     Args:
         named: a JSONL file of samples (as `vieval score` takes it) or of contests (`readers/contest_rows.py`), what a
@@ -48,17 +48,24 @@ def read_to_label(named: str, kind: str | None = None) -> list[ToLabel]:
     if not exists(path):
         return _of_benchmark(named)
     if is_run(path):
-        given = load_unjudged(path, config.current()).given
-        return [ToLabel(one, str(one.id)) for n, one in enumerate(given.samples) if n not in given.decided]
+        samples_file = load_unjudged(path, config.current()).samples_file
+        return [
+            ToLabel(sample, str(sample.id))
+            for n, sample in enumerate(samples_file.samples)
+            if n not in samples_file.decided
+        ]
     if _holds_contests(path):
         return _contests(path, kind)
-    given = read_samples(path, kind)
-    found = [ToLabel(one, f"{path}: line {line}") for one, line in zip(given.samples, given.lines, strict=True)]
-    for number, one in enumerate(found):
-        if number in given.decided:
-            raise VievalError(f"{one.where}: {given.decided[number].reason}; correct the line")
-        _require_kind(one)
-    return found
+    samples_file = read_samples(path, kind)
+    labelled = [
+        ToLabel(sample, f"{path}: line {line}")
+        for sample, line in zip(samples_file.samples, samples_file.lines, strict=True)
+    ]
+    for number, sample in enumerate(labelled):
+        if number in samples_file.decided:
+            raise VievalError(f"{sample.where}: {samples_file.decided[number].reason}; correct the line")
+        _require_kind(sample)
+    return labelled
 
 
 def _of_benchmark(named: str) -> list[ToLabel]:
@@ -68,7 +75,11 @@ def _of_benchmark(named: str) -> list[ToLabel]:
         raise VievalError(f"{named}: no such file, and no such benchmark{hint}; pass a samples file, or BENCHMARK/PART")
     folder = config.current().data_folder()
     parts: Sequence[str] = [part] if part else list(benchmark_registry.benchmark(name).parts)
-    return [ToLabel(one, str(one.id)) for each in parts for one in benchmark_registry.samples(name, each, folder)]
+    return [
+        ToLabel(sample, str(sample.id))
+        for part_name in parts
+        for sample in benchmark_registry.samples(name, part_name, folder)
+    ]
 
 
 def _holds_contests(path: Path) -> bool:
@@ -85,11 +96,11 @@ def _contests(path: Path, kind: str | None) -> list[ToLabel]:
     rows = read_lines(path, "pass a file of contests")
     common = ContestRows(OWN, kind or "", kind or "", _scheme(rows))
     contests = read_contests(rows, path.parent, common)
-    found = [ToLabel(one, row.where) for one, row in zip(contests, rows, strict=True)]
-    for one in found:
-        _require_kind(one)
-        _require_below(one, path.parent)
-    return found
+    labelled = [ToLabel(contest, row.where) for contest, row in zip(contests, rows, strict=True)]
+    for contest in labelled:
+        _require_kind(contest)
+        _require_below(contest, path.parent)
+    return labelled
 
 
 def _require_below(labelled: ToLabel, folder: Path) -> None:
@@ -103,17 +114,19 @@ def _require_below(labelled: ToLabel, folder: Path) -> None:
 
 def _scheme(rows: Sequence[Row]) -> str:
     """The scheme of votes that are there already: four-way where one of them says so."""
-    said = {vote for row in rows for vote in (row.cells.get("vote"), *_listed(row.cells.get("annotators")))}
-    return "three_way" if said <= {*SCHEMES["three_way"], None, ""} else "four_way"
+    votes = {vote for row in rows for vote in (row.cells.get("vote"), *_listed(row.cells.get("annotators")))}
+    return "three_way" if votes <= {*SCHEMES["three_way"], None, ""} else "four_way"
 
 
 def _listed(value: object) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return [vote for vote in value if isinstance(vote, str)] if isinstance(value, list) else []
 
 
-def _require_kind(one: ToLabel) -> None:
-    kind, known = one.judged.kind, judge_registry.kinds()
+def _require_kind(labelled: ToLabel) -> None:
+    kind, known = labelled.judged.kind, judge_registry.kinds()
     if not kind:
-        raise VievalError(f"{one.where}: it names no kind, such as tig; name that of all with --kind")
+        raise VievalError(f"{labelled.where}: it names no kind, such as tig; name that of all with --kind")
     if kind not in known:
-        raise VievalError(f"{one.where}: no kind {kind!r}{did_you_mean(kind, known)} The kinds are {', '.join(known)}")
+        raise VievalError(
+            f"{labelled.where}: no kind {kind!r}{did_you_mean(kind, known)} The kinds are {', '.join(known)}"
+        )

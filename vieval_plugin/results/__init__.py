@@ -1,1 +1,1 @@
-"""From results on disk back to records, conversations and trees; one reader a host."""
+"""Results on disk -> records, conversations and trees; one reader a host."""

@@ -20,7 +20,7 @@ from vieval_plugin.text.untrusted import overlong, path_of
 from vieval_plugin.text.yaml_json import read_json
 
 _ID, _VERDICT, _PROVENANCE = TypeAdapter(SampleId), TypeAdapter(Verdict), TypeAdapter(Provenance)
-_VOTES, _MADE = TypeAdapter(Votes), TypeAdapter(Made)
+_VOTES, _GENERATION = TypeAdapter(Votes), TypeAdapter(Made)
 _DEEPEST = 60  # as of JSON
 
 
@@ -31,28 +31,30 @@ def read_response(text: str) -> tuple[SampleId, Verdict, Provenance]:
 
 def read_record(response: str, target: str) -> Record:
     """A record from a host's response and target; VievalError if either is not ours or they name different samples."""
-    responded, told = _document(response, "verdict"), _target(target)
+    responded, parsed_target = _document(response, "verdict"), _target(target)
     identity, verdict, provenance = _response(responded)
-    if told.id != (replace(identity, image_model="", draw=0) if told.conditions else identity):
-        raise VievalError(f"response and target name different samples ({identity} and {told.id})")
-    made = made_of(responded) if told.conditions else None
+    if parsed_target.id != (replace(identity, image_model="", draw=0) if parsed_target.conditions else identity):
+        raise VievalError(f"response and target name different samples ({identity} and {parsed_target.id})")
+    generation = _generation_of(responded) if parsed_target.conditions else None
     return plain(
         Record(
             identity,
             verdict,
             provenance,
-            told.ratings,
-            told.tags,
+            parsed_target.ratings,
+            parsed_target.tags,
             str(responded.get("sample", "")),
-            told.kind,
-            told.group,
-            told.place,
-            told.votes,
-            told.candidates,
-            told.category,
-            made,
-            made_under(told.conditions, identity, made) if told.conditions and made else None,
-            rated=told.rated,
+            parsed_target.kind,
+            parsed_target.group,
+            parsed_target.place,
+            parsed_target.votes,
+            parsed_target.candidates,
+            parsed_target.category,
+            generation,
+            _generated_sample(parsed_target.conditions, identity, generation)
+            if parsed_target.conditions and generation
+            else None,
+            rated=parsed_target.rated,
         )
     )
 
@@ -60,13 +62,13 @@ def read_record(response: str, target: str) -> Record:
 def plain(record: Record) -> Record:
     """The record; VievalError for one with a name that no table can show, or a step deeper than any judge asks."""
     verdict, source = record.verdict, record.provenance
-    about = record.kind, record.group, record.category, *record.tags, *verdict.findings, *verdict.scores
+    labels = record.kind, record.group, record.category, *record.tags, *verdict.findings, *verdict.scores
     by = source.judge, source.backbone, source.label, source.pack, *source.settings, *source.aspects
     names = (
         name for sample in (record.id, *record.candidates) for name in (sample.part, sample.image_model, sample.uid)
     )
-    if wrong := overlong(*names, *about, *by, *(part for step in verdict.trace for part in step.path)):
-        raise VievalError(wrong)
+    if overlong_name := overlong(*names, *labels, *by, *(part for step in verdict.trace for part in step.path)):
+        raise VievalError(overlong_name)
     if (deep := max((len(step.path) for step in verdict.trace), default=0)) > _DEEPEST:
         raise VievalError(f"a step {deep} levels deep, where {_DEEPEST} are allowed")
     return record
@@ -74,7 +76,7 @@ def plain(record: Record) -> Record:
 
 @dataclass(frozen=True)
 class _Target:
-    """What a target says, as a record has it."""
+    """Fields of a target, as a record has them."""
 
     id: SampleId
     ratings: Mapping[str, tuple[float, ...]]
@@ -107,10 +109,10 @@ def _target(text: str) -> _Target:
     return _Target(identity, ratings, tags, kind, group, place, votes, candidates, category, conditions, rated)
 
 
-def _ratings(given: Mapping[str, Any]) -> Mapping[str, tuple[float, ...]]:
+def _ratings(by_aspect: Mapping[str, Any]) -> Mapping[str, tuple[float, ...]]:
     return {
         aspect: tuple(math.nan if value is None else _rating(value) for value in values)
-        for aspect, values in given.items()
+        for aspect, values in by_aspect.items()
     }
 
 
@@ -120,45 +122,45 @@ def _rating(value: Any) -> float:
     return float(value)
 
 
-def read_made(response: str, target: str) -> Unjudged:
+def read_unjudged(response: str, target: str) -> Unjudged:
     """An image that a run made and did not judge, from a host's response and target; VievalError for anything else."""
     responded, document = _document(response, "made"), _document(target, "images")
     try:
         identity, targeted = _ID.validate_python(responded["id"]), _ID.validate_python(document["id"])
         tags = tuple(map(str, document["tags"]))
         conditions = _conditions(targeted, document, str(document["kind"]), str(document["group"]), tags)
-        told = {name: str(responded[name]) for name in ("judge", "setting", "reason")}
+        judge_fields = {name: str(responded[name]) for name in ("judge", "setting", "reason")}
         findings = tuple(map(str, responded["findings"]))
         status = Status(responded.get("status", Status.NO_IMAGE))
-        made = made_of(responded)
+        generation = _generation_of(responded)
     except (ValidationError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise VievalError(f"not an image that VIEval had made ({_brief(error)})") from None
-    if conditions is None or made is None or targeted != replace(identity, image_model="", draw=0):
+    if conditions is None or generation is None or targeted != replace(identity, image_model="", draw=0):
         raise VievalError(f"response and target name different samples ({identity} and {targeted})")
-    sample = made_under(conditions, identity, made)
-    return Unjudged(sample, made, **told, findings=findings, status=status)
+    sample = _generated_sample(conditions, identity, generation)
+    return Unjudged(sample, generation, **judge_fields, findings=findings, status=status)
 
 
 def _conditions(
     identity: SampleId, document: Mapping[str, Any], kind: str, group: str, tags: tuple[str, ...]
 ) -> Sample | None:
-    """What a generator was given, where a target has it."""
+    """Conditions that a generator was given, where a target has them."""
     if "texts" not in document:
         return None
     images = {str(role): Image(path_of(path)) for role, path in document["images"].items()}
     texts = {str(name): str(text) for name, text in document["texts"].items()}
-    about = str(document.get("category", ""))
-    return Sample(identity, images, texts, tags=tags, kind=kind, group=group, category=about)
+    category = str(document.get("category", ""))
+    return Sample(identity, images, texts, tags=tags, kind=kind, group=group, category=category)
 
 
-def made_of(document: Mapping[str, Any]) -> Made | None:
-    """How an image was made, where a response has it."""
-    return _MADE.validate_python(document["made"]) if "made" in document else None
+def _generation_of(document: Mapping[str, Any]) -> Made | None:
+    """Origin of a generated image, where a response has it."""
+    return _GENERATION.validate_python(document["made"]) if "made" in document else None
 
 
-def made_under(conditions: Sample, identity: SampleId, made: Made) -> Sample:
+def _generated_sample(conditions: Sample, identity: SampleId, generation: Made) -> Sample:
     """The sample that a generator made of conditions; without an output where it made no image."""
-    output = {"output": Image(path_of(made.image))} if made.image else {}
+    output = {"output": Image(path_of(generation.image))} if generation.image else {}
     return replace(conditions, id=identity, images={**conditions.images, **output})
 
 

@@ -33,11 +33,11 @@ def samples_files(result: Path) -> list[Path]:
         return [result]
     if not exists(result):
         raise VievalError(f"{result}: no such file or folder")
-    held: dict[tuple[Path, str], list[Path]] = {}
+    by_folder_and_task: dict[tuple[Path, str], list[Path]] = {}
     for path in sorted({real(path) for path in result.rglob("*_samples_*.jsonl")}):
         folder = path.parent.parent if _RUN.match(path.parent.name) else path.parent
-        held.setdefault((folder, re.sub(r"^.*_samples_", "", path.name)), []).append(path)
-    newest = [_newest(by_one) for same in held.values() for by_one in _by_judge(same)]
+        by_folder_and_task.setdefault((folder, re.sub(r"^.*_samples_", "", path.name)), []).append(path)
+    newest = [_newest(by_one) for files in by_folder_and_task.values() for by_one in _by_judge(files)]
     if not newest:
         raise VievalError(
             f"{result}: no samples_*.jsonl there; run lmms-eval with --log_samples and --output_path {result}, or vieval "
@@ -46,14 +46,14 @@ def samples_files(result: Path) -> list[Path]:
     return newest
 
 
-def _by_judge(same: Sequence[Path]) -> Collection[Sequence[Path]]:
+def _by_judge(files: Sequence[Path]) -> Collection[Sequence[Path]]:
     """Files by one task, those of one judge together."""
-    if len(same) == 1:
-        return [same]
-    held: dict[Source | None, list[Path]] = {}
-    for path in same:
-        held.setdefault(_first_source(path), []).append(path)
-    return held.values()
+    if len(files) == 1:
+        return [files]
+    by_source: dict[Source | None, list[Path]] = {}
+    for path in files:
+        by_source.setdefault(_first_source(path), []).append(path)
+    return by_source.values()
 
 
 def _first_source(path: Path) -> Source | None:
@@ -66,11 +66,11 @@ def _first_source(path: Path) -> Source | None:
         return None
 
 
-def _newest(same: Sequence[Path]) -> Path:
+def _newest(files: Sequence[Path]) -> Path:
     """The newest of some files by one task: by their names in one folder, as lmms-eval has it, else by when they were written."""
-    if len({path.parent for path in same}) == 1:
-        return same[-1]
-    return max(same, key=lambda path: path.stat().st_mtime)
+    if len({path.parent for path in files}) == 1:
+        return files[-1]
+    return max(files, key=lambda path: path.stat().st_mtime)
 
 
 def records_of(path: Path) -> list[tuple[Record, ...]]:
@@ -82,26 +82,29 @@ def records_of(path: Path) -> list[tuple[Record, ...]]:
             row = read_json(line)
             judged = [read_record(response, row["target"]) for response in responses_of(row)]
             spent = zip_longest(judged, _tokens(row)[: len(judged)])
-            records.append(tuple(replace(one, tokens=tokens, summary=summary) for one, tokens in spent))
+            records.append(tuple(replace(record, tokens=tokens, summary=summary) for record, tokens in spent))
         except (ValueError, KeyError, TypeError, VievalError) as error:
             raise VievalError(f"{path}: line {number} is no result of VIEval ({error})") from None
     return records
 
 
 def _summary(path: Path) -> Path | None:
-    """What the host wrote of the whole run, beside its samples."""
+    """Path of the host's results of the whole run, beside its samples."""
     summary = path.with_name(path.name.split("_samples_")[0] + "_results.json")
     return summary if isfile(summary) else None
 
 
 def _tokens(row: Mapping[str, Any]) -> list[int | None]:
-    """What each response of a row took, as far as the host says."""
-    held = row.get("token_counts")
-    counts = [one if isinstance(one, dict) else {} for one in held] if isinstance(held, list) else []
-    told = [
-        [one[name] for name in ("input_tokens", "output_tokens") if isinstance(one.get(name), int)] for one in counts
+    """Tokens that each response of a row took, as far as the host says."""
+    token_counts = row.get("token_counts")
+    counts = (
+        [count if isinstance(count, dict) else {} for count in token_counts] if isinstance(token_counts, list) else []
+    )
+    tokens = [
+        [count[name] for name in ("input_tokens", "output_tokens") if isinstance(count.get(name), int)]
+        for count in counts
     ]
-    return [sum(several) if several else None for several in told]
+    return [sum(several) if several else None for several in tokens]
 
 
 def responses_of(sample: Mapping[str, Any]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,17 +13,20 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.conversation import Exchange
-from vieval_plugin.judges.protocol import SampleId
+from vieval_plugin.judges.protocol import Path as StepPath
+from vieval_plugin.judges.protocol import Program, Reply, SampleId, Verdict
 from vieval_plugin.records import Provenance, Record, fingerprint
-from vieval_plugin.results.conversation import conversation
 from vieval_plugin.results.host_samples import samples_files
 from vieval_plugin.results.rows import rows_of
 from vieval_plugin.run.evaluate import OWN
-from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
+from vieval_plugin.run.prepare import UNJUDGED, PreparedJudge, prepare, setting_of
+from vieval_plugin.run.router import recorded_reply
 from vieval_plugin.run.samples_file import read_samples
+from vieval_plugin.run.scheduler import BROKEN
 from vieval_plugin.text.untrusted import exists
 
 _NAMED = 5
+_prepared: dict[str, PreparedJudge] = {}
 
 
 @dataclass(frozen=True)
@@ -34,31 +38,31 @@ class Lookup:
 
     def find(self, name: str, judge: str | None = None) -> Record:
         """The record whose id is or ends in `name`, of a judge where one is named; VievalError names those it could be."""
-        held = [record for record in self.records if judge in (None, record.provenance.judge)]
-        exact = [record for record in held if str(record.id) == name]
-        found = exact or [record for record in held if str(record.id).endswith(f"/{name}")]
-        if len(found) == 1:
-            return found[0]
-        like = [str(record.id) for record in found or self.records]
-        some = ", ".join(like[:_NAMED]) + (", ..." if len(like) > _NAMED else "")
-        if len({record.id for record in found}) == 1:
-            judges = ", ".join(dict.fromkeys(record.provenance.judge for record in found))
+        candidates = [record for record in self.records if judge in (None, record.provenance.judge)]
+        exact = [record for record in candidates if str(record.id) == name]
+        matches = exact or [record for record in candidates if str(record.id).endswith(f"/{name}")]
+        if len(matches) == 1:
+            return matches[0]
+        like = [str(record.id) for record in matches or self.records]
+        examples = ", ".join(like[:_NAMED]) + (", ..." if len(like) > _NAMED else "")
+        if len({record.id for record in matches}) == 1:
+            judges = ", ".join(dict.fromkeys(record.provenance.judge for record in matches))
             raise VievalError(
-                f"{name}: {len(found)} verdicts on this sample ({judges}); say which with --judge, or name one samples file"
+                f"{name}: {len(matches)} verdicts on this sample ({judges}); say which with --judge, or name one samples file"
             )
-        if found:
-            raise VievalError(f"{name}: {len(found)} verdicts are called that; say more of the id ({some})")
-        raise VievalError(f"{name}: no such sample among {len(self.records)} verdicts; ids look like {some}")
+        if matches:
+            raise VievalError(f"{name}: {len(matches)} verdicts are called that; say more of the id ({examples})")
+        raise VievalError(f"{name}: no such sample among {len(self.records)} verdicts; ids look like {examples}")
 
     def sample(self, identity: SampleId) -> Judged:
         """The sample or contest of a record; VievalError says what is missing to find it."""
-        found = _samples(identity.benchmark, identity.part, self.samples).get(identity)
-        if found is None:
+        sample = _samples(identity.benchmark, identity.part, self.samples).get(identity)
+        if sample is None:
             raise VievalError(f"{identity}: not among the samples; is this the data that was judged?")
-        return found
+        return sample
 
     def conversation(self, record: Record) -> list[Exchange]:
-        """The conversation behind a record (see conversation.py); VievalError where it cannot be had."""
+        """The conversation behind a record (see `conversation`); VievalError where it cannot be had."""
         source = record.provenance
         prepared = _judge_of(source)
         now = prepared.provenance
@@ -79,18 +83,15 @@ class Lookup:
 
 def open_results(results: Sequence[Path], samples: Path | None = None) -> Lookup:
     """Records of lmms-eval runs (--output_path, or a samples file) or of `vieval score`; VievalError names a bad row."""
-    found: list[Record] = []
+    records: list[Record] = []
     for result in results:
         if not exists(result):
             raise VievalError(
                 f"{result}: no such file or folder; pass a run's --output_path, or what vieval score wrote"
             )
         for path in samples_files(result):
-            found += [record for judged in rows_of(path) for record in judged]
-    return Lookup(tuple(found), samples)
-
-
-_prepared: dict[str, PreparedJudge] = {}
+            records += [record for judged in rows_of(path) for record in judged]
+    return Lookup(tuple(records), samples)
 
 
 def _judge_of(source: Provenance) -> PreparedJudge:
@@ -108,3 +109,39 @@ def _samples(benchmark: str, part: str, own_samples: Path | None) -> dict[Sample
     if own_samples is None:
         raise VievalError("these are verdicts on your own samples; name their file with --samples")
     return {sample.id: sample for sample in read_samples(own_samples, part).samples}
+
+
+def conversation(judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict) -> list[Exchange]:
+    """Every question behind a verdict with its answer, in order: the program is run again on its recorded answers.
+
+    A verdict's trace holds every answer word for word, under the path of its question; judges have no I/O, so the same
+    program asks the same questions again.
+    Nothing is known of a program that broke, and a sample that the judge was not asked about
+    has none. VievalError where the judge now asks something else, because its pack or its options are not those of the run.
+    """
+    if any(step.path in (BROKEN, UNJUDGED) for step in verdict.trace):
+        return []
+    steps = {(step.path, step.attempt): step for step in verdict.trace}
+    asks_by_path: Counter[StepPath] = Counter()
+    exchanges: list[Exchange] = []
+    program = judge(judged)
+    replies: list[Reply] | None = None
+    try:
+        while True:
+            asks = next(program) if replies is None else program.send(replies)
+            replies = []
+            for ask in asks:
+                attempt, asks_by_path[ask.path] = asks_by_path[ask.path], asks_by_path[ask.path] + 1
+                step = steps.get((ask.path, attempt))
+                if step is None:
+                    raise VievalError(
+                        f"{judged.id}: no recorded answer to {'/'.join(ask.path)}; use the options of the run that made it"
+                    )
+                replies.append(recorded_reply(ask, step))
+                exchanges.append(Exchange(ask, replies[-1], step))
+    except StopIteration as end:
+        if dict(end.value.scores) != dict(verdict.scores) or end.value.choice != verdict.choice:
+            raise VievalError(
+                f"{judged.id}: the recorded answers give other scores now; use the options of the run that made it"
+            ) from None
+    return exchanges

@@ -23,17 +23,17 @@ def published_scores(results: Sequence[Path], benchmark: str, part: str, source:
     Raises:
         VievalError: results that cannot be read.
     """
-    found: dict[str, dict[str, float]] = {}
+    scores_by_model: dict[str, dict[str, float]] = {}
     for run in _runs(tuple(results)) if results else ():
         if run.benchmark != benchmark:
             continue
-        for record in (one for together in run.records.get(part, ()) for one in together[:1]):
-            if _same(record, source) and aspect in record.verdict.scores:
-                found.setdefault(record.id.image_model, {})[record.id.uid] = record.verdict.scores[aspect]
-    return tuple((model, tuple(scores.items())) for model, scores in sorted(found.items()))
+        for record in (repeats[0] for repeats in run.records.get(part, ()) if repeats):
+            if _is_of_source(record, source) and aspect in record.verdict.scores:
+                scores_by_model.setdefault(record.id.image_model, {})[record.id.uid] = record.verdict.scores[aspect]
+    return tuple((model, tuple(scores.items())) for model, scores in sorted(scores_by_model.items()))
 
 
-def _same(record: Record, source: Provenance) -> bool:
+def _is_of_source(record: Record, source: Provenance) -> bool:
     p = record.provenance
     return (p.judge, p.settings, p.pack_hash, p.backbone) == (
         *(source.judge, tuple(source.settings)),

@@ -33,15 +33,16 @@ Verdicts: TypeAlias = dict[SampleId, tuple[Recorded, ...]]
 
 @dataclass(frozen=True)
 class Recording:
-    """A judge's verdicts by sample or contest, one for each time it was judged. The provenance is None for authors' logs.
+    """A judge's verdicts by sample or contest, one for each time it was judged; without provenance for authors' logs.
 
-    A contest of which nothing is recorded is answered by what is recorded of its candidates, put together. `unread` says of which lines nothing could be read.
+    A contest of which nothing is recorded is answered by what is recorded of its candidates, put together.
+    `unread_lines` says of which lines nothing could be read.
     """
 
     source: Path
     judge: str
     verdicts: Mapping[SampleId, tuple[Recorded, ...]]
-    unread: tuple[str, ...] = ()
+    unread_lines: tuple[str, ...] = ()
 
     @cached_property
     def covered(self) -> frozenset[str]:
@@ -51,81 +52,81 @@ class Recording:
     @cached_property
     def _by_folded(self) -> Mapping[SampleId, tuple[Recorded, ...]]:
         """The same with image models in lower case, less those that two are called by."""
-        found: dict[SampleId, list[tuple[Recorded, ...]]] = {}
+        recorded_by_folded: dict[SampleId, list[tuple[Recorded, ...]]] = {}
         for identity, recorded in self.verdicts.items():
-            found.setdefault(_folded(identity), []).append(recorded)
-        return {identity: several[0] for identity, several in found.items() if len(several) == 1}
+            recorded_by_folded.setdefault(_folded(identity), []).append(recorded)
+        return {identity: several[0] for identity, several in recorded_by_folded.items() if len(several) == 1}
 
-    def of(self, asked: SampleId | Judged) -> tuple[Recorded, ...]:
-        """What is recorded of a sample or contest, whatever the case of its image model's name."""
-        identity = _id(asked)
+    def of(self, judged: SampleId | Judged) -> tuple[Recorded, ...]:
+        """Recorded verdicts of a sample or contest, whatever the case of its image model's name."""
+        identity = _id(judged)
         recorded = self.verdicts.get(identity) or self._by_folded.get(_folded(identity), ())
-        return recorded or (self._of_candidates(asked) if isinstance(asked, Contest) else ())
+        return recorded or (self._of_candidates(judged) if isinstance(judged, Contest) else ())
 
     def _of_candidates(self, contest: Contest) -> tuple[Recorded, ...]:
-        """Verdicts on a contest from those on its candidates, as many as there are of any; one that is not there is missing."""
+        """Verdicts on a contest from those on its candidates, as many as there are of any; absent ones are missing."""
         columns = [self.of(candidate) for candidate in contest.candidates]
         rows = zip_longest(*columns, fillvalue=(_MISSING, None))
         return tuple(
             (together([verdict for verdict, _ in row]), next((by for _, by in row if by), None)) for row in rows
         )
 
-    def verdict(self, asked: SampleId | Judged, repeat: int = 0) -> Recorded:
+    def verdict(self, judged: SampleId | Judged, repeat: int = 0) -> Recorded:
         """The recorded verdict, or one with status `missing`.
 
         VievalError when the recording holds nothing at all for the sample's part: it is of another task.
         """
-        recorded = self.of(asked)
-        identity = _id(asked)
-        if not recorded and (why := self.lacks(identity.benchmark, identity.part)) and not self.has_candidates(asked):
+        recorded = self.of(judged)
+        identity = _id(judged)
+        if not recorded and (why := self.lacks(identity.benchmark, identity.part)) and not self.has_candidates(judged):
             raise VievalError(why)
         return recorded[repeat] if repeat < len(recorded) else (_MISSING, None)
 
-    def has_candidates(self, asked: SampleId | Judged) -> bool:
-        """Whether it holds verdicts of a part that a candidate of a contest is of, which may be another benchmark's."""
-        candidates = asked.candidates if isinstance(asked, Contest) else ()
-        return any(f"{one.id.benchmark}/{one.id.part}" in self.covered for one in candidates)
+    def has_candidates(self, judged: SampleId | Judged) -> bool:
+        """Tell whether it has verdicts of a part that a candidate of a contest is of, perhaps another benchmark's."""
+        candidates = judged.candidates if isinstance(judged, Contest) else ()
+        return any(f"{candidate.id.benchmark}/{candidate.id.part}" in self.covered for candidate in candidates)
 
     def lacks(self, benchmark: str, part: str) -> str:
-        """In one line, that nothing of a part is recorded; empty where something is."""
+        """A line that says that nothing of a part is recorded; empty where something is."""
         if f"{benchmark}/{part}" in self.covered:
             return ""
-        held = ", ".join(sorted(self.covered)) or f"nothing of {self.judge} that can be read"
+        covered_parts = ", ".join(sorted(self.covered)) or f"nothing of {self.judge} that can be read"
         return (
-            f"{self.source}: no recorded verdicts for {benchmark}/{part} (it holds {held}); "
+            f"{self.source}: no recorded verdicts for {benchmark}/{part} (it holds {covered_parts}); "
             "pass logs= of that task, or another --tasks"
         )
 
-    def uncovered(self, asked: Iterable[SampleId | Judged]) -> list[str]:
-        """What it does not hold of the samples or contests asked for, a phrase a part; VievalError where that is all of one."""
+    def uncovered(self, judged: Iterable[SampleId | Judged]) -> list[str]:
+        """A phrase a part on the samples or contests that it lacks; VievalError where that is all of a part."""
         by_part: dict[str, dict[SampleId, SampleId | Judged]] = {}
-        for one in asked:
-            identity = _id(one)
-            by_part.setdefault(f"{identity.benchmark}/{identity.part}", {})[identity] = one
+        for sample in judged:
+            identity = _id(sample)
+            by_part.setdefault(f"{identity.benchmark}/{identity.part}", {})[identity] = sample
         phrases = []
         for part, of_part in by_part.items():
-            found = [self.of(one) for one in of_part.values()]
-            absent = sum(not recorded for recorded in found)
-            partly = sum(any(verdict.status is Status.MISSING for verdict, _ in recorded) for recorded in found)
-            what = "contests" if any(isinstance(one, Contest) for one in of_part.values()) else "samples"
-            if absent == len(found):
-                held = [known for known in self.verdicts if f"{known.benchmark}/{known.part}" == part]
+            recordings = [self.of(sample) for sample in of_part.values()]
+            missing_count = sum(not recorded for recorded in recordings)
+            partly = sum(any(verdict.status is Status.MISSING for verdict, _ in recorded) for recorded in recordings)
+            what = "contests" if any(isinstance(sample, Contest) for sample in of_part.values()) else "samples"
+            if missing_count == len(recordings):
+                recorded_ids = [known for known in self.verdicts if f"{known.benchmark}/{known.part}" == part]
                 raise VievalError(
-                    f"{self.source}: none of the {absent} {what} of {part} is recorded there for {self.judge}: of "
-                    f"{len(held)} recorded ids 0 fit (the first asked is {next(iter(of_part))}; recorded is, for instance, "
-                    f"{next(iter(held), 'none')})"
+                    f"{self.source}: none of the {missing_count} {what} of {part} is recorded there for {self.judge}: of "
+                    f"{len(recorded_ids)} recorded ids 0 fit (the first asked is {next(iter(of_part))}; recorded is, for instance, "
+                    f"{next(iter(recorded_ids), 'none')})"
                 )
-            if absent or partly:
+            if missing_count or partly:
                 more = f", {partly} more in part" if partly else ""
-                phrases.append(f"{absent} of {len(found)} {what} of {part} ({self.judge}{more})")
+                phrases.append(f"{missing_count} of {len(recordings)} {what} of {part} ({self.judge}{more})")
         return phrases
 
 
 _MISSING = Verdict({}, Status.MISSING, trace=(Step(("sample",), Status.MISSING, reason="not recorded"),))
 
 
-def _id(asked: SampleId | Judged) -> SampleId:
-    return asked if isinstance(asked, SampleId) else asked.id
+def _id(judged: SampleId | Judged) -> SampleId:
+    return judged if isinstance(judged, SampleId) else judged.id
 
 
 def _folded(identity: SampleId) -> SampleId:
@@ -134,7 +135,7 @@ def _folded(identity: SampleId) -> SampleId:
 
 def replayed(
     recording: Recording,
-    asked: SampleId | Judged,
+    judged: SampleId | Judged,
     repeat: int,
     judge: str,
     setting: str,
@@ -142,12 +143,12 @@ def replayed(
     options: Config,
 ) -> tuple[Verdict, Provenance]:
     """A recorded verdict as the answer of a run, under the `name` that tables call the judge by (its own, if empty)."""
-    verdict, recorded = recording.verdict(asked, repeat)
+    verdict, recorded = recording.verdict(judged, repeat)
     if recorded is None:
         spec = judge_registry.judge(judge)
-        told = tuple(spec.told(options.judges.of(spec), setting))
+        settings = tuple(spec.told(options.judges.of(spec), setting))
         recorded = Provenance(
-            judge, told, spec.aspects, pack="as recorded" if spec.pack else "", options=options.resolved(spec)
+            judge, settings, spec.aspects, pack="as recorded" if spec.pack else "", options=options.resolved(spec)
         )
     return verdict, replace(recorded, backbone=name or judge, config_hash=options.hash, recorded=True)
 
@@ -167,34 +168,36 @@ def load(source: Path, judge: str, name: str = "") -> Recording:
     files = [source] if isfile(source) else sorted(source.rglob("*samples_*.jsonl"))
     if files:
         stamps = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
-        by_judge, unread = _read_samples(stamps)
-        return Recording(source, judge, by_judge.get(judge, {}), unread)
-    held = {source / folder: known for folder, known in benchmark_registry.folders().items() if _holds(source, folder)}
-    if not held:
+        by_judge, unread_lines = _read_samples(stamps)
+        return Recording(source, judge, by_judge.get(judge, {}), unread_lines)
+    folders = {
+        source / folder: known for folder, known in benchmark_registry.folders().items() if _holds(source, folder)
+    }
+    if not folders:
         raise VievalError(
             f"{source}: neither authors' logs (folders such as {', '.join(list(benchmark_registry.folders())[:3])}) nor "
             "samples_*.jsonl of a run with --log_samples"
         )
-    return Recording(source, judge, _read_logs(held, judge, name))
+    return Recording(source, judge, _read_logs(folders, judge, name))
 
 
 def _holds(source: Path, folder: str) -> bool:
-    """Whether there are authors' logs of a part: a folder of its own, or files that have its name behind the judge's."""
+    """Tell whether authors' logs of a part are there: a folder of its own, or files with its name behind the judge's."""
     return (source / folder).is_dir() or any(source.glob(f"*_{folder}.json"))
 
 
-def _read_logs(held: Mapping[Path, tuple[Benchmark, str]], judge: str, name: str) -> Verdicts:
-    """What authors' logs hold; VievalError where none of their judges is called so in any part."""
+def _read_logs(folders: Mapping[Path, tuple[Benchmark, str]], judge: str, name: str) -> Verdicts:
+    """Verdicts of authors' logs; VievalError where none of their judges is called so in any part."""
     read = logs.reader(judge)
     verdicts: Verdicts = {}
     unnamed: list[VievalError] = []
-    for folder, (benchmark, part) in held.items():
+    for folder, (benchmark, part) in folders.items():
         try:
-            found = read(folder, partial(SampleId, benchmark.name, part), name) if read else {}
+            verdicts_of_part = read(folder, partial(SampleId, benchmark.name, part), name) if read else {}
         except logs.NotNamedError as error:
             unnamed.append(error)
             continue
-        verdicts |= {identity: ((verdict, None),) for identity, verdict in found.items()}
+        verdicts |= {identity: ((verdict, None),) for identity, verdict in verdicts_of_part.items()}
     if unnamed and not verdicts:
         raise unnamed[0]
     return verdicts
@@ -207,7 +210,7 @@ def _read_samples(stamps: tuple[tuple[Path, int, int], ...]) -> tuple[dict[str, 
     Such a line is its sample's failure; where none can be read that is an error.
     """
     verdicts: dict[str, Verdicts] = {}
-    unread: list[str] = []
+    unread_lines: list[str] = []
     lines = 0
     for path, *_ in stamps:
         for number, line in enumerate(lines_of(path.read_text(encoding="utf-8", errors="replace")), start=1):
@@ -215,29 +218,29 @@ def _read_samples(stamps: tuple[tuple[Path, int, int], ...]) -> tuple[dict[str, 
             responses: list[str] = []
             try:
                 responses = responses_of(read_json(line))
-                found = [read_response(response) for response in responses]
-                identity, _, provenance = found[0]
+                parsed = [read_response(response) for response in responses]
+                identity, _, provenance = parsed[0]
             except (ValueError, KeyError, TypeError, IndexError, VievalError) as error:
-                unread.append(f"{path}: line {number} holds no recorded verdict ({error})")
+                unread_lines.append(f"{path}: line {number} holds no recorded verdict ({error})")
                 for judge, failed in _malformed(responses).items():
                     verdicts.setdefault(judge, {}).update(failed)
                 continue
-            recorded = tuple((_checked(verdict), by) for _, verdict, by in found)
+            recorded = tuple((_checked(verdict), by) for _, verdict, by in parsed)
             verdicts.setdefault(provenance.judge, {})[identity] = recorded
-    if unread and len(unread) == lines:
-        raise VievalError(unread[0])
-    return verdicts, tuple(unread)
+    if unread_lines and len(unread_lines) == lines:
+        raise VievalError(unread_lines[0])
+    return verdicts, tuple(unread_lines)
 
 
 def _checked(verdict: Verdict) -> Verdict:
     """A recorded verdict; one with what no judge gives is a failure, with scores that can be numbers kept apart."""
-    others = [*verdict.recorded.values(), *chain(*verdict.bounds.values())]
-    for one in verdict.trace:
-        others += [*one.scores, *one.recorded, *(one.bounds or ())]
+    numbers = [*verdict.recorded.values(), *chain(*verdict.bounds.values())]
+    for step in verdict.trace:
+        numbers += [*step.scores, *step.recorded, *(step.bounds or ())]
     choice = verdict.choice or Choice()
-    scores = chain(verdict.scores.values(), *(one.values() for one in choice.scores))
-    in_range = all(0 <= score <= 1 for score in scores) and all(-1 <= one <= 1 for one in choice.preferences.values())
-    if in_range and all(map(math.isfinite, others)):
+    scores = chain(verdict.scores.values(), *(step.values() for step in choice.scores))
+    in_range = all(0 <= score <= 1 for score in scores) and all(-1 <= step <= 1 for step in choice.preferences.values())
+    if in_range and all(map(math.isfinite, numbers)):
         return verdict
     recorded = {aspect: score for aspect, score in verdict.scores.items() if math.isfinite(score)}
     step = Step(("sample",), Status.PARSE_FAILURE, reason="a recorded number is none that a judge gives")

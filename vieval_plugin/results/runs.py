@@ -36,14 +36,14 @@ def load_results(results: Sequence[Path], labels: Sequence[str] = ()) -> Results
             none for all by themselves.
 
     Raises:
-        VievalError: for a path without samples, where nothing could be read, for another number of labels, and for a judge's
-            sample that two files hold.
+        VievalError: for a path without samples, where nothing could be read, for another number of labels, and for a
+            judge's sample that two files hold.
     """
     if labels and len(labels) != len(results):
         raise VievalError(
             f"{len(labels)} labels for {len(results)} results; give --label once for each, in their order ('' for none)"
         )
-    held: dict[tuple[SampleId, Source], tuple[Record, ...]] = {}
+    records_by_source: dict[tuple[SampleId, Source], tuple[Record, ...]] = {}
     origin: dict[tuple[SampleId, Source], str] = {}
     unreadable: list[str] = []
     for path, label in _files(results, labels).items():
@@ -55,15 +55,15 @@ def load_results(results: Sequence[Path], labels: Sequence[str] = ()) -> Results
         for number, judged in enumerate(rows, start=1):
             source = source_of(judged[0].provenance, label)
             key = judged[0].id, source
-            if key in held:
+            if key in records_by_source:
                 raise VievalError(
                     f"{path}: line {number}: {judged[0].id} by {source.name} {source.judge} is in {origin[key]} as well; "
                     "pass one of the two, or tell two runs apart with --label"
                 )
-            held[key], origin[key] = judged, f"line {number} of {path}"
-    if unreadable and not held:
+            records_by_source[key], origin[key] = judged, f"line {number} of {path}"
+    if unreadable and not records_by_source:
         raise VievalError(unreadable[0])
-    return Results(tuple(_runs(held)), tuple(unreadable))
+    return Results(tuple(_runs(records_by_source)), tuple(unreadable))
 
 
 def load_runs(results: Sequence[Path]) -> list[Run]:
@@ -72,10 +72,10 @@ def load_runs(results: Sequence[Path]) -> list[Run]:
     Raises:
         VievalError: as `load_results` does, and for the first file that cannot be read.
     """
-    found = load_results(results)
-    if found.unreadable:
-        raise VievalError(found.unreadable[0])
-    return list(found.runs)
+    loaded = load_results(results)
+    if loaded.unreadable:
+        raise VievalError(loaded.unreadable[0])
+    return list(loaded.runs)
 
 
 def _files(results: Sequence[Path], labels: Sequence[str]) -> Mapping[Path, str]:
@@ -89,14 +89,14 @@ def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iter
     for (identity, source), judged in records.items():
         grouped[identity.benchmark, source][identity.part].append(judged)
     # a replay of several judges from the logs of one leaves the others wholly missing: nothing to report
-    held = {key: by_part for key, by_part in grouped.items() if not _nothing_recorded(by_part)} or grouped
-    cautioned = [name for name, spec in judge_registry.judges().items() if spec.training_benchmarks]
+    recorded = {key: by_part for key, by_part in grouped.items() if not _nothing_recorded(by_part)} or grouped
+    warned_judges = [name for name, spec in judge_registry.judges().items() if spec.training_benchmarks]
     labels = {
-        benchmark: labels_of([source for of, source in held if of == benchmark], cautioned)
-        for benchmark in dict.fromkeys(benchmark for benchmark, _ in held)
+        benchmark: labels_of([source for of, source in recorded if of == benchmark], warned_judges)
+        for benchmark in dict.fromkeys(benchmark for benchmark, _ in recorded)
     }
     runs = []
-    for (benchmark, source), by_part in held.items():
+    for (benchmark, source), by_part in recorded.items():
         aspects = next(iter(by_part.values()))[0][0].provenance.aspects
         known = judge_registry.judges().get(source.judge)
         against_all, table = (known.against_all, known.table) if known else (False, "")

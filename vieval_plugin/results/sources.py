@@ -1,4 +1,4 @@
-"""What makes verdicts of one run, and what tables call it: two runs of one model are told apart by what differs."""
+"""Sources of verdicts and their labels in tables: two runs of one model are labelled by what differs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST = 60
 
 
 class Source(NamedTuple):
-    """What makes verdicts of one run: its label or else its backbone, judge, settings, and all that may change an answer.
+    """Identity of a run: its label or else its backbone, judge, settings, and all that may change an answer.
 
     `details` are pairs of a name and a value in words: prompt pack, sampling, options of the judge.
     """
@@ -38,32 +38,34 @@ def source_of(provenance: Provenance, label: str = "") -> Source:
     return Source(name, provenance.judge, provenance.settings, _details(provenance))
 
 
-def labels_of(sources: Collection[Source], cautioned: Collection[str] = ()) -> Mapping[Source, str]:
-    """What tables call each of a benchmark's runs: its name, and as much more as tells it from the others.
+def labels_of(sources: Collection[Source], warned_judges: Collection[str] = ()) -> Mapping[Source, str]:
+    """Label each of a benchmark's runs: by its name, and as much more as tells it from the others.
 
     Args:
         sources: all different.
-        cautioned: judges whose settings are said in any case.
+        warned_judges: judges whose settings are said in any case.
 
     >>> hot, cold = (Source("m", "viescore", (), (("temperature", t),)) for t in ("1.0", "0.0"))
     >>> list(labels_of([hot, cold]).values()), list(labels_of([hot]).values())
     (['m viescore temperature=1.0', 'm viescore temperature=0.0'], ['m'])
     """
-    labels = {one: _label(one, [other for other in sources if other.name == one.name]) for one in sources}
+    labels = {source: _label(source, [other for other in sources if other.name == source.name]) for source in sources}
     return {
-        one: f"{label} ({', '.join(one.settings)})" if one.judge in cautioned and label == one.name else label
-        for one, label in labels.items()
+        source: f"{label} ({', '.join(source.settings)})"
+        if source.judge in warned_judges and label == source.name
+        else label
+        for source, label in labels.items()
     }
 
 
 def _label(source: Source, namesakes: Sequence[Source]) -> str:
     if len(namesakes) == 1:
         return source.name
-    alike = [dict(one.details) for one in namesakes if one[:3] == source[:3]]
+    options_of_namesakes = [dict(namesake.details) for namesake in namesakes if namesake[:3] == source[:3]]
     differing = [
         f"{key.rpartition('.')[2]}={value[:_LONGEST]}"
         for key, value in source.details
-        if any(other.get(key) != value for other in alike)
+        if any(other.get(key) != value for other in options_of_namesakes)
     ]
     return " ".join([source.name, source.judge, *source.settings, *differing])
 
@@ -73,7 +75,7 @@ def _details(provenance: Provenance) -> Details:
     """Cached by what provenances are compared by: their hash of options stands for the options."""
     options = provenance.options
     judges, backbones, scorers = (options.get(part) or {} for part in ("judges", "backbones", "scorers"))
-    told = {
+    details = {
         "backbone": provenance.backbone,
         "pack": f"{provenance.pack} {provenance.pack_hash}".strip(),
         **dict(_flat("judges", judges.get(provenance.judge))),
@@ -81,14 +83,14 @@ def _details(provenance: Provenance) -> Details:
         **dict(_flat("backbones", backbones if provenance.pack else None)),
         **dict(_flat("scorers", scorers.get(provenance.judge))),
     }
-    return tuple((key, value) for key, value in sorted(told.items()) if value)
+    return tuple((key, value) for key, value in sorted(details.items()) if value)
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
     """The values of nested options with the names that lead to them."""
     if isinstance(value, dict):
-        for key, one in value.items():
+        for key, nested in value.items():
             if key not in _TRANSPORT:
-                yield from _flat(f"{name}.{key}", one)
+                yield from _flat(f"{name}.{key}", nested)
     elif value is not None:
         yield name, str(value)

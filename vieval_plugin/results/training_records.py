@@ -46,6 +46,6 @@ def own_cards(source: Provenance) -> list[Path]:
 
 
 def was_trained_on(record: Record, uids: frozenset[str]) -> bool:
-    """Whether a record is of a sample, or of its group, that is among the uids; of a contest, any candidate's."""
+    """Tell whether a record's sample or its group is among the uids; of a contest, any candidate's."""
     names = [str(record.id), record.group, *map(str, record.candidates)]
     return not uids.isdisjoint(names)

@@ -35,13 +35,13 @@ def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:
     verdict, source = record.verdict, record.provenance
     known = judge_registry.judges().get(source.judge)
     titles = _titles(record, known) if known else {}
-    about = [f"{' '.join([source.judge, *source.settings])} by {source.backbone or 'nobody'}"]
-    about += _voted(record) if record.votes else [_listed(verdict.scores)]
-    about += [f"human {aspect}: {', '.join(f'{v:g}' for v in values)}" for aspect, values in record.ratings.items()]
-    about += [f"finding: {finding}" for finding in verdict.findings]
-    root = Node(str(record.id), verdict.status, lines=tuple(about))
+    lines = [f"{' '.join([source.judge, *source.settings])} by {source.backbone or 'nobody'}"]
+    lines += _voted(record) if record.votes else [_listed(verdict.scores)]
+    lines += [f"human {aspect}: {', '.join(f'{v:g}' for v in values)}" for aspect, values in record.ratings.items()]
+    lines += [f"finding: {finding}" for finding in verdict.findings]
+    root = Node(str(record.id), verdict.status, lines=tuple(lines))
     places: dict[Path, Node] = {(): root}
-    by_step = {(one.step.path, one.step.attempt): one for one in exchanges}
+    by_step = {(exchange.step.path, exchange.step.attempt): exchange for exchange in exchanges}
     for step in verdict.trace:
         parent = _place(places, step.path[:-1], titles)
         name = step.path[-1] + (f" (reminder {step.attempt})" if step.attempt else "")
@@ -56,7 +56,7 @@ def _listed(scores: Mapping[str, float]) -> str:
 
 
 def _voted(record: Record) -> Iterator[str]:
-    """What the judge and people said of a contest."""
+    """Lines on the votes of the judge and of people on a contest."""
     choice, votes = record.verdict.choice or Choice(), record.votes or Votes("")
     models = [candidate.image_model for candidate in record.candidates]
     yield f"between {', '.join(f'{n} {model}' for n, model in enumerate(models, start=1))}"
@@ -75,13 +75,13 @@ def _titles(record: Record, judge: JudgeSpec) -> Mapping[Path, str]:
     """The words that belong to paths; those of a candidate stand below its number."""
     if record.votes is None or judge.rates == "contest":
         return judge.titles(record.verdict.trace)
-    found: dict[Path, str] = {}
+    titles: dict[Path, str] = {}
     for number, candidate in enumerate(record.candidates, start=1):
         name = str(number)
-        own = [replace(step, path=step.path[1:]) for step in record.verdict.trace if step.path[0] == name]
-        found[(name,)] = candidate.image_model
-        found |= {(name, *path): title for path, title in judge.titles(own).items()}
-    return found
+        steps = [replace(step, path=step.path[1:]) for step in record.verdict.trace if step.path[0] == name]
+        titles[(name,)] = candidate.image_model
+        titles |= {(name, *path): title for path, title in judge.titles(steps).items()}
+    return titles
 
 
 def _place(places: dict[Path, Node], path: Path, titles: Mapping[Path, str]) -> Node:
@@ -93,10 +93,10 @@ def _place(places: dict[Path, Node], path: Path, titles: Mapping[Path, str]) -> 
 
 
 def _leaf(step: Step, name: str, exchange: Exchange | None) -> Node:
-    said = list(_said(step.answer))
-    if step.reason and step.reason not in "\n".join(said):
-        said.append(step.reason)
-    node = Node(name, step.status, step.scores or step.bounds or (), tuple(said))
+    lines = list(_answer_lines(step.answer))
+    if step.reason and step.reason not in "\n".join(lines):
+        lines.append(step.reason)
+    node = Node(name, step.status, step.scores or step.bounds or (), tuple(lines))
     if exchange is None:
         return node
     node.asked, node.shown = shown_with(exchange.ask)
@@ -105,7 +105,7 @@ def _leaf(step: Step, name: str, exchange: Exchange | None) -> Node:
     return node
 
 
-def _said(answer: str) -> Iterator[str]:
+def _answer_lines(answer: str) -> Iterator[str]:
     """An answer in lines: of a JSON object a line for each of its values."""
     try:
         document = read_json(answer)

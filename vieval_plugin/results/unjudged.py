@@ -1,7 +1,10 @@
-"""Images that a run of a host made -> samples: those it left to be judged later, those it judged, and those of its own tasks."""
+"""Images of a host's run -> samples: those left to be judged later, those judged, and those of its own tasks."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,17 +12,20 @@ from typing import Any
 
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import Sample, Verdict
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
 from vieval_plugin.media.files import require_plain
 from vieval_plugin.records import lines_of
-from vieval_plugin.results.documents import read_made, read_record
-from vieval_plugin.results.foreign_samples import is_foreign, made_of_row
+from vieval_plugin.results.documents import read_record, read_unjudged
 from vieval_plugin.results.host_samples import responses_of, samples_files
-from vieval_plugin.run.generated import trusted_folders, undrawn
+from vieval_plugin.run.evaluate import OWN
+from vieval_plugin.run.generated import MadeImage, made_images, read_answer, trusted_folders, undrawn
 from vieval_plugin.run.prepare import unjudged
 from vieval_plugin.run.samples_file import Given
-from vieval_plugin.text.untrusted import isdir
+from vieval_plugin.text.untrusted import isdir, isfile, path_of, real
 from vieval_plugin.text.yaml_json import read_json
+
+_DATA = re.compile(r"data:image/[a-z]+;base64,", re.IGNORECASE)
+_EDITS = ("tie", "mie")
 
 
 @dataclass(frozen=True)
@@ -29,13 +35,13 @@ class UnjudgedRun:
     Both are empty for tasks that name none.
     """
 
-    given: Given
+    samples_file: Given
     judge: str
     setting: str
 
 
 @dataclass(frozen=True)
-class _Found:
+class _RunImage:
     """An image of a row: the sample, its verdict where that is decided, what was found, and whom it was made for."""
 
     sample: Sample
@@ -45,7 +51,7 @@ class _Found:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a path is what a host left, and no samples file: a folder, or a file whose rows are a host's.
+    """Tell whether a path is what a host left, and no samples file: a folder, or a file whose rows are a host's.
 
     Raises:
         VievalError: it is neither a folder nor a plain file.
@@ -72,31 +78,31 @@ def load_unjudged(path: Path, options: Config, kind: str | None = None) -> Unjud
     Raises:
         VievalError: the run made none, or is of tasks with different judges.
     """
-    given, judges = Given(), dict[tuple[str, str], None]()
+    samples_file, judges = Given(), dict[tuple[str, str], None]()
     trusted = trusted_folders(options, path if path.is_dir() else path.parent)
     for file in samples_files(path):
         for number, line in enumerate(_lines(file), start=1):
             try:
-                for found in _found(read_json(line), file, kind, trusted):
-                    judges[found.judge] = None
-                    if found.verdict:
-                        given.decided[len(given.samples)] = found.verdict
-                    if found.findings:
-                        given.findings[len(given.samples)] = found.findings
-                    given.samples.append(found.sample)
-                    given.lines.append(number)
+                for image in _images_of_row(read_json(line), file, kind, trusted):
+                    judges[image.judge] = None
+                    if image.verdict:
+                        samples_file.decided[len(samples_file.samples)] = image.verdict
+                    if image.findings:
+                        samples_file.findings[len(samples_file.samples)] = image.findings
+                    samples_file.samples.append(image.sample)
+                    samples_file.lines.append(number)
             except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
                 raise VievalError(
                     f"{file}: line {number} is no image that is to be judged ({error}); what is judged here is a run in "
                     "which a generator made images, such as generate_* tasks with --predict_only"
                 ) from None
-    if not given.samples:
+    if not samples_file.samples:
         raise VievalError(f"{path}: no images in it; run generate_* tasks with --predict_only first")
     if len(judges) > 1:
-        named = ", ".join(" ".join(filter(None, one)) or "none" for one in judges)
+        named = ", ".join(" ".join(filter(None, judge_and_setting)) or "none" for judge_and_setting in judges)
         raise VievalError(f"{path}: tasks of several judges ({named}); pass the samples file of one of them")
     [(judge, setting)] = judges
-    return UnjudgedRun(given, judge, setting)
+    return UnjudgedRun(samples_file, judge, setting)
 
 
 def _lines(file: Path) -> list[str]:
@@ -106,26 +112,84 @@ def _lines(file: Path) -> list[str]:
         raise VievalError(f"{file}: cannot be read ({error}); restore it, or leave it out") from None
 
 
-def _found(row: Mapping[str, Any], file: Path, kind: str | None, trusted: Sequence[Path]) -> Iterator[_Found]:
+def _images_of_row(
+    row: Mapping[str, Any], file: Path, kind: str | None, trusted: Sequence[Path]
+) -> Iterator[_RunImage]:
     if is_foreign(row):
-        for made in made_of_row(row, file, kind, trusted):
-            yield _Found(made.sample, undrawn(made), made.findings)
+        for generated in made_of_row(row, file, kind, trusted):
+            yield _RunImage(generated.sample, undrawn(generated), generated.findings)
         return
     for response in responses_of(row):
-        answered = read_json(response)
-        if isinstance(answered, dict) and "verdict" in answered:
+        document = read_json(response)
+        if isinstance(document, dict) and "verdict" in document:
             yield _judged(response, row["target"])
             continue
-        one = read_made(response, row["target"])
-        yield _Found(
-            one.sample, unjudged(one.status, one.reason) if one.reason else None, one.findings, (one.judge, one.setting)
+        unjudged_image = read_unjudged(response, row["target"])
+        yield _RunImage(
+            unjudged_image.sample,
+            unjudged(unjudged_image.status, unjudged_image.reason) if unjudged_image.reason else None,
+            unjudged_image.findings,
+            (unjudged_image.judge, unjudged_image.setting),
         )
 
 
-def _judged(response: str, target: str) -> _Found:
+def _judged(response: str, target: str) -> _RunImage:
     """The image of a verdict, to be judged by another judge."""
     record = read_record(response, target)
     if record.sample is None:
         raise VievalError("a verdict on an image of a benchmark, which another task of that benchmark judges")
-    lacking = record.verdict if "output" not in record.sample.images else None
-    return _Found(record.sample, lacking, judge=(record.provenance.judge, ""))
+    verdict = record.verdict if "output" not in record.sample.images else None
+    return _RunImage(record.sample, verdict, judge=(record.provenance.judge, ""))
+
+
+def is_foreign(row: Mapping[str, Any]) -> bool:
+    """Tell whether a row of a samples file is of a task that is none of VIEval."""
+    try:
+        target = read_json(str(row.get("target")))
+    except (ValueError, RecursionError):
+        return True
+    return not (isinstance(target, dict) and "vieval" in target)
+
+
+def made_of_row(row: Mapping[str, Any], file: Path, kind: str | None, trusted: Sequence[Path]) -> Iterator[MadeImage]:
+    """The images that the answers of a row name, made of its prompt and of the image that it shows.
+
+    Args:
+        row: a row of the host's, with `arguments` (the prompt first), `filtered_resps` and perhaps `input_media`.
+        file: the samples file; its folder is what the image model is called by.
+        kind: what the task asks of a generator, which no row says.
+        trusted: folders below which the files that answers name must lie.
+
+    Raises:
+        VievalError: no kind is named, or the row has no prompt.
+    """
+    if not kind:
+        raise VievalError(
+            "it is of a task that says no kind; name what its generator was asked for with --kind, such as tig"
+        )
+    prompt = next(
+        (argument for argument in row.get("arguments", ()) if isinstance(argument, str) and argument.strip()), ""
+    )
+    if not prompt:
+        raise VievalError("it has no prompt among its arguments")
+    number = row["doc_id"] if isinstance(row.get("doc_id"), int) else 0
+    task = re.sub(r"^.*_samples_", "", file.stem)
+    text = "instruction" if kind in _EDITS else "prompt"
+    conditions = Sample(SampleId(OWN, kind, "", f"{task}-{number}"), _source_images(row), {text: prompt})
+    answers = [read_answer(answer, number) for answer in responses_of(row)]
+    image_count = max((len(answer.images) for answer in answers), default=0)
+    yield from made_images(conditions, real(file).parent.name, answers, max(image_count, 1), trusted)
+
+
+def _source_images(row: Mapping[str, Any]) -> dict[str, Image]:
+    """The image that a generator was shown, where the row has it: as a file that is there, or in it."""
+    media = row.get("input_media")
+    for image in media if isinstance(media, list) else ():
+        if isinstance(image, str) and (head := _DATA.match(image)):
+            try:
+                return {"source": Image(base64.b64decode(image[head.end() :], validate=True))}
+            except (binascii.Error, ValueError):
+                continue
+        if isinstance(image, str) and isfile(image):
+            return {"source": Image(path_of(image).absolute())}
+    return {}

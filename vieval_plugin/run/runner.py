@@ -5,10 +5,8 @@ Programs go in batch steps where whole batches are answered, and each at its own
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from operator import itemgetter
-from pathlib import Path
 
 from tqdm.auto import tqdm
 
@@ -127,17 +125,3 @@ def require_images(judged: Iterable[Judged], remedy: str) -> None:
     if missing:
         more = f" (and {len(missing) - 1} more images)" if len(missing) > 1 else ""
         raise VievalError(f"{missing[0]}: no such image{more}; {remedy}")
-
-
-@contextmanager
-def opened(path: Path | None, refresh: bool = False, max_age: float | None = None) -> Iterator[Store | None]:
-    """The store of replies at a path while a run lasts; None for none.
-
-    `refresh` asks anew what it holds, `max_age` what is older than so many seconds.
-    """
-    store = Store(path, refresh, max_age) if path else None
-    try:
-        yield store
-    finally:
-        if store is not None:
-            store.close()

@@ -12,12 +12,13 @@ from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Program, Reply, Status, Verdict
+from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import PreparedJudge, unjudged
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question, Router, question_of
-from vieval_plugin.run.runner import absent_image, judge_with, opened
+from vieval_plugin.run.runner import absent_image, judge_with
 from vieval_plugin.run.scheduler import Outcome
 
 
@@ -73,9 +74,8 @@ class Session:
         self._store: Store | None = None
 
     async def __aenter__(self) -> Session:
-        store = self._options.store
         async with AsyncExitStack() as stack:
-            self._store = stack.enter_context(opened(self._options.store_path(), store.refresh, store.max_age))
+            self._store = stack.enter_context(opened_store(self._options))
             usage, seed = self._progress.usage, self._options.statistics.seed
             self._backbones = await stack.enter_async_context(Backbones(self._named, self._store, usage, seed))
             scorers = Scorers(self._options.scorers)

@@ -12,8 +12,7 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.vlmevalkit import guard, names, tables
-from vieval_plugin.hosts.vlmevalkit.identity import identity_of
-from vieval_plugin.hosts.vlmevalkit.messages import interleaved
+from vieval_plugin.hosts.vlmevalkit.host_model import identity_of, interleaved
 from vieval_plugin.hosts.vlmevalkit.results import KeptVerdict, SheetCell, VerdictFiles, append, cell, finish, read_cell
 from vieval_plugin.judges.protocol import Chat, Image, Message, Status, Verdict
 
@@ -146,11 +145,11 @@ def test_which_vlmevalkit_is_here_and_that_there_is_only_one(tmp_path, monkeypat
     (tmp_path / "vlmeval").mkdir()
     (tmp_path / "vlmeval" / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    assert guard.found().name == f"a checkout in {tmp_path}"
+    assert guard.installation().name == f"a checkout in {tmp_path}"
     bring(tmp_path, "ms-vlmeval", "0.0.20")
-    assert guard.found() == guard.Found("ms-vlmeval 0.0.20", tmp_path / "vlmeval")
+    assert guard.installation() == guard.Installation("ms-vlmeval 0.0.20", tmp_path / "vlmeval")
     bring(tmp_path, "nvidia-vlmeval", "26.3")
     with pytest.raises(
         VievalError, match=r"(ms-vlmeval 0.0.20|nvidia-vlmeval 26.3) and .* have written over each other"
     ):
-        guard.found()
+        guard.installation()

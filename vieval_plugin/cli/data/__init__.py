@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import pkgutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+    from vieval_plugin.cli import Commands
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUP = "train judges"
 
@@ -18,5 +16,5 @@ GROUP = "train judges"
 def add(commands: Commands) -> None:
     parser = commands.add_parser("data", help="training data without people, and sequences to make it of")
     actions = parser.add_subparsers(required=True, metavar="what")
-    for found in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{found.name}").add(actions)
+    for recipe in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{recipe.name}").add(actions)

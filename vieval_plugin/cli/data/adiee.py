@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
+    from vieval_plugin.cli import Commands
     from vieval_plugin.training.adiee.dataset import Terms
     from vieval_plugin.training.adiee.labels import LabelledEdit
-
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 
 def add(actions: Commands) -> None:
@@ -70,19 +67,19 @@ def _of_sequences(options: argparse.Namespace) -> tuple[list[LabelledEdit], list
     from vieval_plugin.training.adiee.dataset import Terms
     from vieval_plugin.training.adiee.labels import from_sequence
 
-    held = [read_sequences(folder) for folder in options.folders]
-    times = Counter(sequence.uid for one in held for sequence in one.sequences)
-    if twice := [uid for uid, n in times.items() if n > 1]:
+    batches = [read_sequences(folder) for folder in options.folders]
+    times = Counter(sequence.uid for batch in batches for sequence in batch.sequences)
+    if repeated := [uid for uid, n in times.items() if n > 1]:
         raise VievalError(
-            f"sequence {twice[0]} comes {times[twice[0]]} times; give each folder once, each sequence a uid"
+            f"sequence {repeated[0]} comes {times[repeated[0]]} times; give each folder once, each sequence a uid"
         )
-    found = [
+    edits = [
         edit
-        for one in held
-        for sequence in one.sequences
+        for batch in batches
+        for sequence in batch.sequences
         for edit in from_sequence(sequence, options.most, options.seed)
     ]
-    return found, [Terms(one.source, one.licence, one.trainable) for one in held]
+    return edits, [Terms(batch.source, batch.licence, batch.trainable) for batch in batches]
 
 
 def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]:
@@ -96,13 +93,13 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]
 
     if not options.licence:
         raise VievalError("--outputs: say with --licence on which terms they may train a model; it goes onto the card")
-    given = read_samples(options.outputs, "tie")
-    if given.decided:
-        bad = [given.samples[number] for number in given.decided]
-        raise VievalError(f"{options.outputs}: {failures(bad, list(given.decided.values()))[0]}")
+    samples_file = read_samples(options.outputs, "tie")
+    if samples_file.decided:
+        bad = [samples_file.samples[number] for number in samples_file.decided]
+        raise VievalError(f"{options.outputs}: {failures(bad, list(samples_file.decided.values()))[0]}")
     editors = Editors(
         options.truth, frozenset(options.weak), frozenset(options.strong), options.failed, options.succeeded
     )
-    pairs = pairs_of(given.samples, editors)
+    pairs = pairs_of(samples_file.samples, editors)
     edits = from_outputs(pairs, editors, load_clip(weights.Origin(options.clip)))
     return edits, Terms(str(options.outputs), options.licence, True)

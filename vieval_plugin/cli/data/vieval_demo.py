@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
-    Commands = _SubParsersAction[argparse.ArgumentParser]
+    from vieval_plugin.cli import Commands
 
 
 def add(actions: Commands) -> None:

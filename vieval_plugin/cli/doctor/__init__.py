@@ -6,9 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
+    from vieval_plugin.cli import Commands
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUP = "settings and checks"
 
@@ -27,14 +26,14 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.text.escaping import say
     from vieval_plugin.text.redaction import redacted
 
-    asked = None
+    backbone = None
     if options.base_url:
         model = options.model or listed_model(options.base_url)
-        asked = Backbone(model=model, base_url=(options.base_url,))
+        backbone = Backbone(model=model, base_url=(options.base_url,))
     elif options.model:
         raise VievalError("--model goes with --base-url; models of the options are asked without either")
     problems = 0
-    for check in examine(asked):
+    for check in examine(backbone):
         say(redacted(str(check)))
         problems += not check.fine
     return 1 if problems else 0

@@ -28,12 +28,12 @@ _PACKAGES = ("vieval", "lmms-eval", "torch", "transformers", "aiohttp", "scikit-
 _SECONDS = 20.0
 _LONGEST_LIST = 1 << 20
 _FOR_TESTS = re.compile(r"""extra\s*==\s*["']test["']""")
-_BOUND = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*\(?>=\s*([0-9.]+)")
+_LOWER_BOUND = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*\(?>=\s*([0-9.]+)")
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check: whether it is fine, and a line that says what was found and what to do."""
+    """A check's outcome: fine or not, and a line that says what was found and what to do."""
 
     fine: bool
     text: str
@@ -42,10 +42,10 @@ class Check:
         return f"{'ok     ' if self.fine else 'PROBLEM'}  {self.text}"
 
 
-def examine(asked: Backbone | None = None) -> Iterator[Check]:
-    """All checks, in order; an option file that cannot be read ends them.
+def examine(server: Backbone | None = None) -> Iterator[Check]:
+    """Run all checks, in order; an option file that cannot be read ends them.
 
-    Data that is not there is no problem: who runs no task of a benchmark needs none of it. `asked` is a server to ask in
+    Data that is not there is no problem: who runs no task of a benchmark needs none of it. `server` is a server to ask in
     place of those of the options.
     """
     yield Check(True, f"Python {sys.version.split()[0]}; {', '.join(_versions())}")
@@ -61,8 +61,8 @@ def examine(asked: Backbone | None = None) -> Iterator[Check]:
     yield from _vlmevalkit()
     yield _data(options)
     yield _store(options)
-    if asked is not None:
-        yield from asyncio.run(_server("judge", asked))
+    if server is not None:
+        yield from asyncio.run(_server("judge", server))
         return
     if not options.backbones:
         yield Check(True, "backbones: none in the options; vieval_openai then needs --model_args")
@@ -85,10 +85,10 @@ def _older_than_tested() -> Iterator[str]:
     except importlib.metadata.PackageNotFoundError:  # a checkout that is not installed
         needed = []
     for required in needed:
-        bound = _BOUND.match(required)
-        if bound is None or _FOR_TESTS.search(required):
+        requirement = _LOWER_BOUND.match(required)
+        if requirement is None or _FOR_TESTS.search(required):
             continue
-        package, oldest = bound.groups()
+        package, oldest = requirement.groups()
         try:
             installed = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
@@ -100,12 +100,12 @@ def _older_than_tested() -> Iterator[str]:
 def _release(version: str) -> tuple[int, ...]:
     """The numbers that a version begins with, so many that two versions compare."""
     numbers = re.match(r"[0-9.]*", version)
-    found = [int(part) for part in (numbers[0] if numbers else "").split(".") if part]
-    return (*found, *[0] * (4 - len(found)))
+    parts = [int(part) for part in (numbers[0] if numbers else "").split(".") if part]
+    return (*parts, *[0] * (4 - len(parts)))
 
 
 def _names(older: Iterable[str]) -> str:
-    return " ".join(one.split()[0] for one in older)
+    return " ".join(package.split()[0] for package in older)
 
 
 def _vlmevalkit() -> Iterator[Check]:
@@ -114,29 +114,31 @@ def _vlmevalkit() -> Iterator[Check]:
     if state == "old":
         yield Check(False, "VLMEvalKit: its hook is another version's; run `vieval vlmevalkit --install-hook` again")
     try:
-        yield Check(True, f"VLMEvalKit: {guard.found().name}; hook {state}")
+        yield Check(True, f"VLMEvalKit: {guard.installation().name}; hook {state}")
     except VievalError as error:
-        absent = importlib.util.find_spec("vlmeval") is None
-        yield Check(absent, "VLMEvalKit: absent" if absent else str(error))
+        is_absent = importlib.util.find_spec("vlmeval") is None
+        yield Check(is_absent, "VLMEvalKit: absent" if is_absent else str(error))
 
 
 def _data(options: Config) -> Check:
-    """Which benchmarks are there whole or in part; what the others lack is said by `vieval tasks`."""
+    """Benchmarks that are there whole or in part; what the others lack is said by `vieval tasks`."""
     root = options.data_folder()
-    ready, partly, absent = list[str](), list[str](), list[str]()
+    complete, partial, not_there = list[str](), list[str](), list[str]()
     for name, benchmark in benchmark_registry.benchmarks().items():
         if benchmark.prepare is None:
             continue
-        lacking = [part for part in benchmark.parts if benchmark.missing(root, part)]
-        if not lacking:
-            ready.append(name)
-        elif len(lacking) < len(benchmark.parts):
-            partly.append(f"{name} (not {', '.join(lacking)})")
+        missing = [part for part in benchmark.parts if benchmark.missing(root, part)]
+        if not missing:
+            complete.append(name)
+        elif len(missing) < len(benchmark.parts):
+            partial.append(f"{name} (not {', '.join(missing)})")
         else:
-            absent.append(name)
-    held = {"ready": ready, "in part": partly, "not there": absent}
-    told = "; ".join(f"{word}: {', '.join(names)}" for word, names in held.items() if names)
-    return Check(True, f"data: {root}; {told}; `vieval tasks NAME` says what one lacks, `vieval prepare NAME` gets it")
+            not_there.append(name)
+    benchmarks_by_state = {"ready": complete, "in part": partial, "not there": not_there}
+    states = "; ".join(f"{word}: {', '.join(names)}" for word, names in benchmarks_by_state.items() if names)
+    return Check(
+        True, f"data: {root}; {states}; `vieval tasks NAME` says what one lacks, `vieval prepare NAME` gets it"
+    )
 
 
 def _store(options: Config) -> Check:
@@ -164,13 +166,13 @@ async def _ask_server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
         try:
             options = server_options(name, backbone.model_copy(update=short))
             async with OpenAIBackend(backbone.model, options, usage=Usage()) as backend:
-                said = (Message("user", ("Say hello.",)),)
-                reply = await backend.answer(Chat(said, ("hello",), max_tokens=8))
+                greeting = (Message("user", ("Say hello.",)),)
+                reply = await backend.answer(Chat(greeting, ("hello",), max_tokens=8))
                 if isinstance(reply, Failure):
                     yield Check(False, f"{where}: {reply.reason}")
                     continue
                 enforced = "enforced" if await backend.takes_schemas() else "not enforced, asked for in words"
-                likelihood = await backend.answer(Likelihood(said, ("Yes",), ("logprobs",)))
+                likelihood = await backend.answer(Likelihood(greeting, ("Yes",), ("logprobs",)))
                 logprobs = (
                     "given"
                     if isinstance(likelihood, Probabilities)
@@ -184,19 +186,19 @@ async def _ask_server(name: str, backbone: Backbone) -> AsyncIterator[Check]:
 def listed_model(url: str) -> str:
     """The one model that a server lists; VievalError where it lists none or several, or does not answer."""
     try:
-        document = read_json(asyncio.run(_fetched(url)).decode())
+        document = read_json(asyncio.run(_model_list(url)).decode())
         names = [row["id"] for row in document["data"] if isinstance(row["id"], str)]
     except (Refused, ValueError, KeyError, TypeError) as error:
-        said = " ".join(redacted(str(error)).split())[:200]
+        reason = " ".join(redacted(str(error)).split())[:200]
         raise VievalError(
-            f"{redacted(url)} lists no models ({said}); an address ends in /v1, and --model names a model that is not listed"
+            f"{redacted(url)} lists no models ({reason}); an address ends in /v1, and --model names a model that is not listed"
         ) from None
     if len(names) != 1:
         raise VievalError(f"{redacted(url)} lists {len(names)} models ({', '.join(names[:20])}); name one with --model")
     return names[0]
 
 
-async def _fetched(url: str) -> bytes:
-    asked = Backbone(model="", base_url=(url,), timeout=_SECONDS, retries=0)
-    async with Server(server_options("judge", asked), Usage(), 0) as server:
+async def _model_list(url: str) -> bytes:
+    backbone = Backbone(model="", base_url=(url,), timeout=_SECONDS, retries=0)
+    async with Server(server_options("judge", backbone), Usage(), 0) as server:
         return await server.fetch(f"{url.rstrip('/')}/models", _LONGEST_LIST)

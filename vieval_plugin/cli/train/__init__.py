@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 from vieval_plugin.errors import VievalError
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
+    from vieval_plugin.cli import Commands
     from vieval_plugin.training.tuning import Tuning
 
-    Commands = _SubParsersAction[argparse.ArgumentParser]
 
 GROUP = "train judges"
 
@@ -24,8 +22,8 @@ GROUP = "train judges"
 def add(commands: Commands) -> None:
     parser = commands.add_parser("train", help="a judge, or the backbone of one, from training data")
     actions = parser.add_subparsers(required=True, metavar="what")
-    for found in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{found.name}").add(actions)
+    for recipe in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{recipe.name}").add(actions)
 
 
 def add_tuning(parser: argparse.ArgumentParser, examples: str, groups: str) -> None:
@@ -37,7 +35,7 @@ def add_tuning(parser: argparse.ArgumentParser, examples: str, groups: str) -> N
     parser.add_argument(
         "--tune", choices=["lora", "full"], default="lora", help="adapters or every weight (default: %(default)s)"
     )
-    for name, kind, default, told in (
+    for name, kind, default, meaning in (
         ("--steps", int, 1000, "optimisation steps"),
         ("--batch-size", int, 8, f"{examples} at once, in each process"),
         ("--accumulate", int, 1, "batches to a step"),
@@ -45,7 +43,7 @@ def add_tuning(parser: argparse.ArgumentParser, examples: str, groups: str) -> N
         ("--held-out", float, 0.05, f"share of {groups} kept for measuring"),
         ("--seed", int, 0, "of everything random"),
     ):
-        parser.add_argument(name, type=kind, default=default, help=f"{told} (default: %(default)s)")
+        parser.add_argument(name, type=kind, default=default, help=f"{meaning} (default: %(default)s)")
 
 
 def tuning_of(options: argparse.Namespace) -> Tuning:

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 from vieval_plugin.cli.train import add_tuning, tuning_of
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
-    Commands = _SubParsersAction[argparse.ArgumentParser]
+    from vieval_plugin.cli import Commands
 
 
 def add(actions: Commands) -> None:
@@ -47,18 +45,18 @@ def _run(options: argparse.Namespace) -> int:
     recipe = Recipe(tuning, options.answer, options.images, options.pack)
     learnt, held_out = split(edits, attrgetter("group"), tuning)
     trained, conversations, curves = loop.train(recipe, learnt, held_out, options.out)
-    found = figures(trained, conversations, held_out, tuning.batch_size)
+    held_out_figures = figures(trained, conversations, held_out, tuning.batch_size)
     folder.write(options.out, trained, recipe)
-    folder.card(options.out, recipe, manifest, (learnt, held_out), curves, found)
+    folder.card(options.out, recipe, manifest, (learnt, held_out), curves, held_out_figures)
     (options.out / loop.CHECKPOINT).unlink(missing_ok=True)
     say(f"seed {tuning.seed}", f"learnt from {len(learnt)} edits, {len(held_out)} held out")
-    if found:
-        agreed = found.agreement
+    if held_out_figures:
+        agreed = held_out_figures.agreement
         say(
             f"held out: rho {agreed.spearman:.3f}, mean error {agreed.error:.3f} (n {agreed.n}); "
-            f"over the questions it moves {found.moved:.3f}",
-            f"done as asked {found.whole:.3f}, with the source of another scene {found.another_source:.3f}, "
-            f"nothing done {found.unedited:.3f}",
+            f"over the questions it moves {held_out_figures.moved:.3f}",
+            f"done as asked {held_out_figures.whole:.3f}, with the source of another scene {held_out_figures.another_source:.3f}, "
+            f"nothing done {held_out_figures.unedited:.3f}",
         )
     say(f"wrote {options.out}")
     return 0

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 from vieval_plugin.cli.train import add_tuning, tuning_of
 
 if TYPE_CHECKING:
-    from argparse import _SubParsersAction
-
-    Commands = _SubParsersAction[argparse.ArgumentParser]
+    from vieval_plugin.cli import Commands
 
 
 def add(actions: Commands) -> None:
@@ -38,7 +36,7 @@ def _run(options: argparse.Namespace) -> int:
     say(f"seed {tuning.seed}", f"learnt from {len(learnt)} turns, {len(held_out)} held out")
     say(f"loss {losses.first:.3f} in the first tenth, {losses.last:.3f} in the last")
     if losses.held_out_after is not None:
-        before = "-" if losses.held_out_before is None else f"{losses.held_out_before:.3f}"
-        say(f"held out: loss {before} before, {losses.held_out_after:.3f} after")
+        loss_before = "-" if losses.held_out_before is None else f"{losses.held_out_before:.3f}"
+        say(f"held out: loss {loss_before} before, {losses.held_out_after:.3f} after")
     say(f"wrote {options.out}")
     return 0

@@ -1,4 +1,7 @@
-"""Which tasks the model of a run can answer. Others are left out of a wildcard in one line, and refused where they are named."""
+"""Tasks that a run's model can answer, and whose data is there.
+
+Others are left out of a wildcard in one line, and refused where they are named.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +9,27 @@ import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias
 
 from vieval_plugin import config, tasks
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Scorer
 from vieval_plugin.errors import VievalError
+from vieval_plugin.hosts.task_data import samples_of
 from vieval_plugin.judges import registry as judge_registry
+from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.spec import lacking
 from vieval_plugin.prompts.descriptions import is_one
 from vieval_plugin.run.router import ASKS_A_MODEL
+from vieval_plugin.run.runner import require_images
 from vieval_plugin.tasks import Task
 from vieval_plugin.text.escaping import say
 
-
-@dataclass(frozen=True)
-class Why:
-    """Why a task cannot be answered: `all` of several such tasks, `one` in a line of its own."""
-
-    all: str
-    one: str
-
-
-WhyNot: TypeAlias = Callable[[Task], Why | None]
-
+WhyNot: TypeAlias = Callable[[Task], "Why | None"]
 _REPLAY = ("vieval_replay", "VievalReplay")
 _MEASURE, _SCORER = ("vieval_measure", "VievalMeasure"), ("vieval_scorer", "VievalScorer")
-_told: dict[str, WhyNot] = {}
+_why_not_of_models: dict[str, WhyNot] = {}
 _JUDGES_ONLY = (
     *(*_MEASURE, *_SCORER),
     *("vieval_openai", "VievalOpenAI", "vieval_vllm", "VievalVLLM", "vieval_transformers", "VievalTransformers"),
@@ -41,34 +39,42 @@ _GENERATES_ONLY = (
 )
 
 
+@dataclass(frozen=True)
+class Why:
+    """The reason that a task cannot be answered: `all` of several such tasks, `line` in a line of its own."""
+
+    all: str
+    line: str
+
+
 def answering(model: Any, why_not: WhyNot) -> None:
     """Say what a model of ours, that of this run, can answer: hosts make the model before they load its tasks."""
-    _told[type(model).__name__] = why_not
+    _why_not_of_models[type(model).__name__] = why_not
 
 
 def why_not(model: Any, loaded: bool) -> WhyNot:
-    """What can be said of tasks by the host's model, by its name or as an object; of a model of ours once it is `loaded`."""
+    """Make the check of tasks by the host's model, a name or an object; for a model of ours once it is `loaded`."""
     name = model if isinstance(model, str) else type(model).__name__
-    answered = _by_name(name, loaded)
+    of_model = _by_name(name, loaded)
 
     def why(task: Task) -> Why | None:
         generates = benchmark_registry.benchmark(task.benchmark).generates
-        return _misplaced(task, name) or (None if generates else answered(task))
+        return _misplaced(task, name) or (None if generates else of_model(task))
 
     return why
 
 
 def _by_name(name: str, loaded: bool) -> WhyNot:
     for names in (_REPLAY, _SCORER):
-        if name in names and loaded and names[1] in _told:
-            return _told[names[1]]
+        if name in names and loaded and names[1] in _why_not_of_models:
+            return _why_not_of_models[names[1]]
     if name in _REPLAY:
         return lambda task: None
     return lambda task: _unanswered(task, name in (*_MEASURE, *_SCORER), name in _SCORER)
 
 
 def _misplaced(task: Task, name: str) -> Why | None:
-    """Why a model that only judges, or only makes images, is not for a task."""
+    """The reason that a model which only judges, or only makes images, is not for a task."""
     if benchmark_registry.benchmark(task.benchmark).generates:
         if name not in (*_JUDGES_ONLY, *_REPLAY):
             return None
@@ -97,7 +103,7 @@ def _unanswered(task: Task, measures_only: bool, has_scorers: bool) -> Why | Non
 
 
 def by_scorers(task: Task, scorers: Mapping[str, Scorer]) -> Why | None:
-    """What can be said of a task where networks measure: some judges need a described one, others have one of their own."""
+    """Check a task where networks measure: some judges need a described one, others have one of their own."""
     spec = judge_registry.judge(task.judge)
     named = scorers.get(task.judge, Scorer()).model
     needs_one = spec.described is not None or spec.by_scorer is not None
@@ -123,8 +129,8 @@ class PartOfGroup:
     members: tuple[str, ...]
     of: int
 
-    def told(self) -> str:
-        """How much of the group that is.
+    def coverage(self) -> str:
+        """Share of the group in words.
 
         >>> PartOfGroup("imagenhub_viescore", ("imagenhub_viescore_tig",), 7).told()
         '1 of 7 tasks: tig'
@@ -133,73 +139,109 @@ class PartOfGroup:
         return f"{len(self.members)} of {self.of} tasks: {ends}"
 
 
-def either(*answered: WhyNot) -> WhyNot:
-    """What the first of several that knows a reason says of a task."""
-    return lambda task: next((why for one in answered if (why := one(task))), None)
+def either(*checks: WhyNot) -> WhyNot:
+    """Combine checks: the reason of the first that knows any."""
+    return lambda task: next((why for check in checks if (why := check(task))), None)
 
 
 def replays(model: Any) -> bool:
-    """Whether a model, by its name or as an object, only hands on recorded verdicts."""
+    """Tell whether a model, by its name or as an object, only hands on recorded verdicts."""
     return (model if isinstance(model, str) else type(model).__name__) in _REPLAY
 
 
-def require(names: Collection[str], answered: WhyNot) -> None:
+def require(names: Collection[str], check: WhyNot) -> None:
     """VievalError for a named task or group with something in it that cannot be answered.
 
     Of a group that is only run together some of its members will do.
     """
     for name in names:
-        whys = [answered(task) for task in below(name)]
+        whys = [check(task) for task in tasks_below(name)]
         unanswered = [why for why in whys if why]
-        if unanswered and (name not in together() or len(unanswered) == len(whys)):
-            raise VievalError(unanswered[0].one)
+        if unanswered and (name not in joint_groups() or len(unanswered) == len(whys)):
+            raise VievalError(unanswered[0].line)
 
 
-def answerable(names: Sequence[str], answered: Callable[[str], WhyNot]) -> list[str | PartOfGroup]:
-    """Those that can be run, of a group in which only some can be these; the others are told in one line.
+def answerable(names: Sequence[str], check_of: Callable[[str], WhyNot]) -> list[str | PartOfGroup]:
+    """Select what can be run, of a group in which only some can be these; the others are told in one line.
 
-    `answered` says by name what can be said of its tasks. VievalError where nothing is left.
+    `check_of` says by name what can be said of its tasks. VievalError where nothing is left.
     """
-    kept, left = divided(names, answered)
+    runnable, left = divided(names, check_of)
     if left and os.environ.get("RANK", "0") == "0":
         say(f"vieval: left out: {left}", file=sys.stderr)
-    return kept
+    return runnable
 
 
-def divided(names: Sequence[str], answered: Callable[[str], WhyNot]) -> tuple[list[str | PartOfGroup], str]:
-    """Those that can be run, as in `answerable`, and the others with the reasons in words; VievalError as there."""
+def divided(names: Sequence[str], check_of: Callable[[str], WhyNot]) -> tuple[list[str | PartOfGroup], str]:
+    """Select what can be run, as in `answerable`, with the reasons for the others in words; VievalError as there."""
     left: dict[str, list[str]] = {}
-    kept = [one for name in names for one in _kept(name, answered(name), left)]
-    told = "; ".join(f"{', '.join(some)} ({why})" for why, some in left.items())
-    if left and not kept:
-        first = next(why for name in names for task in below(name) if (why := answered(name)(task)))
-        raise VievalError(f"none of these tasks can be run: {told}. {first.one}")
-    return kept, told
+    runnable = [entry for name in names for entry in _runnable(name, check_of(name), left)]
+    reasons = "; ".join(f"{', '.join(names_left_out)} ({why})" for why, names_left_out in left.items())
+    if left and not runnable:
+        first = next(why for name in names for task in tasks_below(name) if (why := check_of(name)(task)))
+        raise VievalError(f"none of these tasks can be run: {reasons}. {first.line}")
+    return runnable, reasons
 
 
-def _kept(name: str, answered: WhyNot, left: dict[str, list[str]]) -> list[str | PartOfGroup]:
-    held = below(name)
-    whys = {task.name: why for task in held if (why := answered(task))}
+def _runnable(name: str, check: WhyNot, left: dict[str, list[str]]) -> list[str | PartOfGroup]:
+    members = tasks_below(name)
+    whys = {task.name: why for task in members if (why := check(task))}
     if not whys:
         return [name]
-    if len(whys) == len(held):
+    if len(whys) == len(members):
         left.setdefault(next(iter(whys.values())).all, []).append(name)
         return []
     group = next(group for group in tasks.groups() if group.name == name)
     if not group.averaged:
-        return [one for member in group.members for one in _kept(member, answered, left)]
+        return [entry for member in group.members for entry in _runnable(member, check, left)]
     for reason in dict.fromkeys(why.all for why in whys.values()):
-        ends = [one.removeprefix(f"{name}_") for one, why in whys.items() if why.all == reason]
+        ends = [task.removeprefix(f"{name}_") for task, why in whys.items() if why.all == reason]
         left.setdefault(reason, []).append(f"{name}_{ends[0]}" if len(ends) == 1 else f"{name}_{{{','.join(ends)}}}")
-    return [PartOfGroup(name, tuple(one for one in group.members if one not in whys), len(group.members))]
+    return [PartOfGroup(name, tuple(member for member in group.members if member not in whys), len(group.members))]
 
 
-def together() -> frozenset[str]:
+def joint_groups() -> frozenset[str]:
     """The groups that are only run together, and not averaged."""
     return frozenset(group.name for group in tasks.groups() if not group.averaged)
 
 
-def below(name: str) -> list[Task]:
+def tasks_below(name: str) -> list[Task]:
     """The task of ours that is called so, or those in a group of ours; none for anybody else's."""
     known = {task.name: task for task in tasks.tasks()}
     return [known[leaf] for leaf in (tasks.leaves(name, tasks.groups()) or [name]) if leaf in known]
+
+
+def unprepared(images: bool) -> WhyNot:
+    """Make the check for data that is not there, or cannot be read; each part is looked at once.
+
+    `images` says whether samples are judged now, and not replayed.
+    """
+    options = config.current()
+
+    @cache
+    def samples_or_reason(benchmark: str, part: str, of_subset: Task | None) -> Sequence[Judged] | str:
+        task = of_subset or Task("", benchmark, part, "", "")
+        try:
+            samples = samples_of(task, options)
+            if images:
+                require_images(samples, f"`vieval tasks {benchmark}` says how to get a benchmark's images")
+        except VievalError as error:
+            return str(error)
+        return samples
+
+    def why(task: Task) -> Why | None:
+        samples = samples_or_reason(task.benchmark, task.part, task if task.subset else None)
+        reason = samples if isinstance(samples, str) else _unaskable(task, samples) if images else ""
+        advice = f"their data is not there: `vieval tasks {task.benchmark}`"
+        return Why(advice, f"{task.name}: {reason}") if reason else None
+
+    return why
+
+
+def _unaskable(task: Task, samples: Sequence[Judged]) -> str:
+    """The reason that a judge can be asked about none of the samples, such as texts that are not there."""
+    if benchmark_registry.benchmark(task.benchmark).generates:
+        return ""
+    spec = judge_registry.judge(task.judge)
+    reasons = [lacking(spec, samples[0])] if samples else ["no samples"]
+    return reasons[0] if all(lacking(spec, sample) for sample in samples) else ""

@@ -1,29 +1,47 @@
-"""What every model of ours does with the host's requests: judge, and hand verdicts back as the host's results."""
+"""Answers of our models to the host's requests: they judge, and hand verdicts back as the host's results.
+
+Where the environment asks for the cost of a run instead (VIEVAL_PLAN=1), they judge eight samples and end the process.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import math
 import os
 import sys
-from collections import Counter
-from collections.abc import Sequence
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 from lmms_eval.api.instance import GenerationResult, Instance, TokenCounts
 
+from vieval_plugin import config
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.requests import JudgeRequest
+from vieval_plugin.hosts.shutdown import tell
+from vieval_plugin.judges import registry as judge_registry
+from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.records import fingerprint, response_json
-from vieval_plugin.run.jobs import Job, announced
-from vieval_plugin.run.prepare import prepare
+from vieval_plugin.results.documents import read_response
+from vieval_plugin.run.answerers import Answerer
+from vieval_plugin.run.jobs import Apart, Job, announced
+from vieval_plugin.run.plan import VARIABLE, Pilot, Spent, drawn, is_planned, pilot, plan, require_answered, to_ask
+from vieval_plugin.run.prepare import PreparedJudge, prepare
+from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.runner import require_images
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.escaping import say
 
+JudgeAll: TypeAlias = Callable[[Any, list[Instance]], list[GenerationResult]]
+
 
 def is_padding(instance: Instance) -> bool:
-    """Whether the host made this request only to give every rank as many; it is answered without a call."""
+    """Tell whether the host made this request only to give every rank as many; it is answered without a call."""
     return bool(instance.metadata.get("__padding_only__"))
 
 
@@ -40,23 +58,23 @@ def jobs(instances: Sequence[Instance], options: Config, backbone: Backbone | No
     """
     requests = requests_of(instances)
     require_images((r.judged for r in requests), "`vieval tasks` says how to get a benchmark's images")
-    wanted = dict.fromkeys((r.judge, r.setting) for r in requests)
-    prepared = {(judge, setting): prepare(judge, setting, options, backbone) for judge, setting in wanted}
-    seen: Counter[int] = Counter()
-    made = []
+    settings = dict.fromkeys((r.judge, r.setting) for r in requests)
+    prepared = {(judge, setting): prepare(judge, setting, options, backbone) for judge, setting in settings}
+    repeats: Counter[int] = Counter()
+    listed = []
     for request in requests:
-        made.append(Job(request.judged, prepared[request.judge, request.setting], seen[id(request)]))
-        seen[id(request)] += 1
-    if made:
+        listed.append(Job(request.judged, prepared[request.judge, request.setting], repeats[id(request)]))
+        repeats[id(request)] += 1
+    if listed:
         several = int(os.environ.get("WORLD_SIZE", "1"))
         share = f" (process {os.environ.get('RANK', '0')} of {several})" if several > 1 else ""
-        say(f"vieval: {announced(made)}{share}", file=sys.stderr)
-    return made
+        say(f"vieval: {announced(listed)}{share}", file=sys.stderr)
+    return listed
 
 
 @dataclass(frozen=True)
 class Generation:
-    """What the user gave as --gen_kwargs; None where nothing was."""
+    """Generation arguments of the user (--gen_kwargs); None where nothing was."""
 
     temperature: float | None
     max_tokens: int | None
@@ -65,37 +83,133 @@ class Generation:
 
 def generation_of(requests: Sequence[JudgeRequest]) -> Generation:
     """The --gen_kwargs of a run; VievalError where tasks in it have different ones."""
-    given = dict(requests[0].generation) if requests else {}
-    if any(dict(r.generation) != given for r in requests):
+    arguments = dict(requests[0].generation) if requests else {}
+    if any(dict(r.generation) != arguments for r in requests):
         raise VievalError("tasks with different generation arguments in one run; run them one after another")
     passed = ("top_p", "top_k", "seed", "repetition_penalty", "presence_penalty")
     return Generation(
-        float(given["temperature"]) if given.get("temperature") else None,
-        int(given["max_new_tokens"]) if given.get("max_new_tokens") else None,
-        {name: given[name] for name in passed if name in given},
+        float(arguments["temperature"]) if arguments.get("temperature") else None,
+        int(arguments["max_new_tokens"]) if arguments.get("max_new_tokens") else None,
+        {name: arguments[name] for name in passed if name in arguments},
     )
 
 
 def with_generation(backbone: Backbone, requests: Sequence[JudgeRequest]) -> Backbone:
     """The backbone with what the user gave as --gen_kwargs; the tasks themselves only ask for temperature 0."""
-    given = generation_of(requests)
-    update: dict[str, Any] = {"extra": {**given.extra, **backbone.extra}}
-    if given.temperature is not None:
-        update["temperature"] = given.temperature
-    if given.max_tokens is not None:
-        update["max_tokens"] = given.max_tokens
+    generation = generation_of(requests)
+    update: dict[str, Any] = {"extra": {**generation.extra, **backbone.extra}}
+    if generation.temperature is not None:
+        update["temperature"] = generation.temperature
+    if generation.max_tokens is not None:
+        update["max_tokens"] = generation.max_tokens
     return backbone.model_copy(update=update)
 
 
-def results(
-    instances: Sequence[Instance], made: Sequence[Job], outcomes: Sequence[Outcome], backbone: str | None
+def judged(
+    instances: Sequence[Instance],
+    answerer: Answerer,
+    options: Config,
+    backbone: str | None,
+    *,
+    served_by: Backbone | None = None,
+    progress: Progress | None = None,
+    only_failures: bool = False,
+    bar: bool = False,
 ) -> list[GenerationResult]:
-    """One result an instance, in order; `backbone` names the model, None lets each judge go by its own name."""
-    answered = iter(zip(made, outcomes, strict=True))
-    return [GenerationResult("") if is_padding(i) else _result(*next(answered), backbone) for i in instances]
+    """Judge the host's requests by an answerer and print what that cost; results as `results` has them.
+
+    Args:
+        instances: the host's requests.
+        answerer: what answers the judges' questions.
+        options: those of the run.
+        backbone: the model as tables call it, None where each judge goes by its own name.
+        served_by: the model, where it is one of the options' kind.
+        progress: counts on from an earlier run of the same model.
+        only_failures: print the cost where calls failed alone.
+        bar: show a progress bar.
+    """
+    progress = progress or Progress()
+    listed, outcomes = jobs(instances, options, served_by), dict[int, Outcome]()
+    try:
+        answerer.judge(listed, options, progress, outcomes.__setitem__, bar)
+    finally:
+        if progress.failed_calls or not only_failures:
+            tell(progress)
+    return results(instances, listed, [outcomes[number] for number in range(len(listed))], backbone)
+
+
+def results(
+    instances: Sequence[Instance], jobs_answered: Sequence[Job], outcomes: Sequence[Outcome], backbone: str | None
+) -> list[GenerationResult]:
+    """Results of the instances, in order; `backbone` names the model, None lets each judge go by its own name."""
+    outcomes_of_jobs = iter(zip(jobs_answered, outcomes, strict=True))
+    return [GenerationResult("") if is_padding(i) else _result(*next(outcomes_of_jobs), backbone) for i in instances]
 
 
 def _result(job: Job, outcome: Outcome, backbone: str | None) -> GenerationResult:
     provenance = job.judge.by(job.judge.spec.name if backbone is None else backbone)
     tokens = TokenCounts(outcome.input_tokens or None, outcome.output_tokens or None)
     return GenerationResult(response_json(job.judged.id, outcome.verdict, provenance, fingerprint(job.judged)), tokens)
+
+
+def plan_by_server(jobs: Sequence[Job], options: Config, backbone: Backbone) -> NoReturn:
+    """Tell what a run by a server costs, for each of its judges, and end the process well."""
+    by_judge: dict[int, tuple[PreparedJudge, list[Judged]]] = {}
+    for job in Apart(jobs).jobs:
+        by_judge.setdefault(id(job.judge), (job.judge, []))[1].append(job.judged)
+    for judge, judged in by_judge.values():
+        cost = asyncio.run(pilot(to_ask(judged, judge), judge, options, backbone))
+        _tell(plan(cost, backbone if judge.asks_a_model else None))
+    raise SystemExit(0)
+
+
+def or_plan(judge_all: JudgeAll) -> JudgeAll:
+    """Let a host's model judge, or where the environment asks for it plan in batches and end the process."""
+
+    @functools.wraps(judge_all)
+    def wrapped(model: Any, instances: list[Instance]) -> list[GenerationResult]:
+        if not is_planned():
+            return judge_all(model, instances)
+        by_judge: dict[tuple[str, str], list[Instance]] = defaultdict(list)
+        for instance in instances:
+            if not is_padding(instance):
+                request = instance.args[2]
+                by_judge[request.judge, request.setting].append(instance)
+        for (judge, _), judged_instances in by_judge.items():
+            _tell(plan(_pilot(judge, functools.partial(judge_all, model), judged_instances), None))
+        raise SystemExit(0)
+
+    return wrapped
+
+
+def refuse_plan(instead: str) -> None:
+    """VievalError where the environment asks for a plan that cannot be had; `instead` says what can."""
+    if is_planned():
+        raise VievalError(f"{VARIABLE} is set, and {instead}")
+
+
+def _pilot(
+    judge: str, judge_all: Callable[[list[Instance]], list[GenerationResult]], population: Sequence[Instance]
+) -> Pilot:
+    seed = config.current().statistics.seed
+    first, *further = [population[number] for number in drawn(len(population), seed)]
+    asks = judge_registry.judge(judge).pack is not None
+    opening = judge_all([first])
+    start = time.monotonic()
+    further_results = judge_all(further) if further else []
+    wall = time.monotonic() - start
+    statuses, reasons, costs = Counter[Status](), list[str](), list[Spent]()
+    for result in (*opening, *further_results):
+        _, verdict, _ = read_response(result.text)
+        statuses[verdict.status] += 1
+        reasons += [verdict.reason] if verdict.reason else []
+        counts = result.token_counts
+        token_counts = (counts.input_tokens, counts.output_tokens) if counts else (None, None)
+        tokens_in, tokens_out = (math.nan if count is None else float(count) for count in token_counts)
+        costs.append(Spent(len(verdict.trace) if asks else 0, tokens_in, tokens_out, 0.0))
+    require_answered(statuses, reasons)
+    return Pilot(judge, seed, len(population), costs[0], tuple(costs[1:]), wall, statuses, next(iter(reasons), ""))
+
+
+def _tell(lines: Sequence[str]) -> None:
+    say(*(f"vieval: {line}" for line in lines), file=sys.stderr)

@@ -59,6 +59,6 @@ def _evaluate_all(evaluate: Callable[..., None], host: dict[str, Any], *args: An
     finally:
         host["cli_evaluate_single"] = evaluate_single
     if lines:
-        ended = SystemExit("\n".join(lines))
-        ended.code = 1  # the lines are on the terminal already
-        raise ended
+        exit_error = SystemExit("\n".join(lines))
+        exit_error.code = 1  # the lines are on the terminal already
+        raise exit_error

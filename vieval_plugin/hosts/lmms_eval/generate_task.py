@@ -13,11 +13,10 @@ from typing import Any
 from lmms_eval.api.instance import Instance
 
 from vieval_plugin import config
+from vieval_plugin.hosts.host_models import output_folders
 from vieval_plugin.hosts.lmms_eval import metrics
-from vieval_plugin.hosts.lmms_eval.answering import is_padding
-from vieval_plugin.hosts.lmms_eval.planning import refuse_plan
+from vieval_plugin.hosts.lmms_eval.answering import is_padding, refuse_plan
 from vieval_plugin.hosts.lmms_eval.task import UNCACHED, JudgeTask
-from vieval_plugin.hosts.output_folders import output_folders
 from vieval_plugin.hosts.requests import GenerateRequest, JudgeRequest
 from vieval_plugin.hosts.shutdown import tell, vieval_errors
 from vieval_plugin.images import decode
@@ -51,7 +50,7 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.escaping import say
 
 GENERATE = "vieval_generate"
-MADE = "made_count"
+IMAGE_COUNT = "made_count"
 
 
 class GenerateTask(JudgeTask):
@@ -72,8 +71,8 @@ class GenerateTask(JudgeTask):
     def download(self, dataset_kwargs: Any = None) -> None:
         super().download(dataset_kwargs)
         folder = config.current().generated_folder() / "conditions"
-        self.given = [on_disk(sample, folder) for sample in self.samples if isinstance(sample, Sample)]
-        self.conditions = {str(sample.id): sample for sample in self.given}
+        self.stored_samples = [on_disk(sample, folder) for sample in self.samples if isinstance(sample, Sample)]
+        self.conditions = {str(sample.id): sample for sample in self.stored_samples}
 
     def override_metric(self, metric_name: str) -> None:
         """The host's --predict_only: images are made now and judged by `vieval score` later."""
@@ -94,11 +93,11 @@ class GenerateTask(JudgeTask):
         return [{"role": "user", "content": [*images, {"type": "text", "text": self.doc_to_text(doc)}]}]
 
     def construct_requests(self, doc_id: int, ctx: str, **kwargs: Any) -> Instance:
-        sample, wanted = self.given[doc_id], config.current().generate.images
+        sample, images_per_prompt = self.stored_samples[doc_id], config.current().generate.images
         generation = dict(self.config.generation_kwargs)
-        request = GenerateRequest(sample, ctx, wanted, doc_id, generation, self._finished)
-        shown = (self.doc_to_visual, self.doc_to_messages)
-        arguments = (ctx, UNCACHED, request, doc_id, self.config.task, self.config.test_split, shown)
+        request = GenerateRequest(sample, ctx, images_per_prompt, doc_id, generation, self._finished)
+        inputs = (self.doc_to_visual, self.doc_to_messages)
+        arguments = (ctx, UNCACHED, request, doc_id, self.config.task, self.config.test_split, inputs)
         return Instance(request_type=GENERATE, arguments=arguments, idx=0, **kwargs)
 
     @cached_property
@@ -107,13 +106,13 @@ class GenerateTask(JudgeTask):
 
     @property
     def _asks_the_model(self) -> bool:
-        """Whether the generator judges its own images: the judge asks a model, and the options name nobody else."""
+        """True where the generator judges its own images: the judge asks a model, and the options name nobody else."""
         options = config.current()
         named = options.scorers.get(self.judge.name)
         elsewhere = JUDGE in options.backbones or bool(self.judge.by_scorer and named and named.model)
         return self.judge.pack is not None and not elsewhere and not self.judged_later
 
-    def _made(
+    def _images_of(
         self, request: GenerateRequest, answers: Sequence[str], tokens: Sequence[int | None] = ()
     ) -> list[MadeImage]:
         read = [read_answer(answer, request.number) for answer in answers]
@@ -126,34 +125,34 @@ class GenerateTask(JudgeTask):
         named = (Path(output_path),) if output_path else ()
         return trusted_folders(config.current(), *named, *self.output_folders)
 
-    def _finished(self, model: Any, answered: Sequence[tuple[GenerateRequest, str]]) -> None:
+    def _finished(self, model: Any, answers: Sequence[tuple[GenerateRequest, str]]) -> None:
         """Take from the model what the host lets go of before it filters: where it saves, and its own verdicts."""
         self.output_folders = output_folders(model)
         if self._asks_the_model:
-            self._judge_by_the_model(model, answered)
+            self._judge_by_the_model(model, answers)
 
-    def _judge_by_the_model(self, model: Any, answered: Sequence[tuple[GenerateRequest, str]]) -> None:
+    def _judge_by_the_model(self, model: Any, request_answers: Sequence[tuple[GenerateRequest, str]]) -> None:
         """Judge with the generator itself."""
         answers: dict[int, tuple[GenerateRequest, list[str]]] = {}
-        for request, answer in answered:
+        for request, answer in request_answers:
             answers.setdefault(request.number, (request, []))[1].append(answer)
-        made = {number: self._made(request, texts) for number, (request, texts) in answers.items()}
+        images_by_prompt = {number: self._images_of(request, texts) for number, (request, texts) in answers.items()}
         name, model_hash = self._model()
-        drawn = [one for several in made.values() for one in several if undrawn(one) is None]
-        asked = [
-            JudgeRequest(one.sample, self.judge.name, self.setting, {"temperature": 0, "until": []}, name, model_hash)
-            for one in drawn
+        to_judge = [image for several in images_by_prompt.values() for image in several if undrawn(image) is None]
+        requests = [
+            JudgeRequest(image.sample, self.judge.name, self.setting, {"temperature": 0, "until": []}, name, model_hash)
+            for image in to_judge
         ]
-        about = {"task": self.config.task, "doc_id": 0, "repeats": 1}
-        instances = [Instance("vieval_judge", ("", UNCACHED, request), 0, about) for request in asked]
+        metadata = {"task": self.config.task, "doc_id": 0, "repeats": 1}
+        instances = [Instance("vieval_judge", ("", UNCACHED, request), 0, metadata) for request in requests]
         replies = [str(getattr(result, "text", result)) for result in model.vieval_judge(instances)]
-        verdicts = {one.sample.id: read_response(reply)[1] for one, reply in zip(drawn, replies, strict=True)}
+        verdicts = {image.sample.id: read_response(reply)[1] for image, reply in zip(to_judge, replies, strict=True)}
         source = self._prepared.by(name)
-        for number, several in made.items():
-            outcomes = [Outcome(undrawn(one) or verdicts[one.sample.id]) for one in several]
+        for number, several in images_by_prompt.items():
+            outcomes = [Outcome(undrawn(image) or verdicts[image.sample.id]) for image in several]
             self.judged_by_itself[number] = [
-                judged_json(one, with_findings(one, outcome), source)
-                for one, outcome in zip(several, outcomes, strict=True)
+                judged_json(image, with_findings(image, outcome), source)
+                for image, outcome in zip(several, outcomes, strict=True)
             ]
 
     @vieval_errors
@@ -164,47 +163,49 @@ class GenerateTask(JudgeTask):
         if self.judged_by_itself:
             responses = [self.judged_by_itself[request.number] for request in requests]
         else:
-            made = [
-                self._made(request, instance.resps, _tokens(instance))
+            images = [
+                self._images_of(request, instance.resps, _tokens(instance))
                 for request, instance in zip(requests, real, strict=True)
             ]
-            responses = self._left(made) if self.judged_later else self._judged(made)
+            responses = self._to_judge_later(images) if self.judged_later else self._judged(images)
         for instance in self._instances:
             instance.filtered_resps["none"] = []
         for instance, response in zip(real, responses, strict=True):
             instance.filtered_resps["none"] = response
 
-    def _left(self, made: Sequence[Sequence[MadeImage]]) -> list[list[str]]:
-        return [[unjudged_json(one, self.judge.name, self.setting) for one in several] for several in made]
+    def _to_judge_later(self, images_by_prompt: Sequence[Sequence[MadeImage]]) -> list[list[str]]:
+        return [
+            [unjudged_json(image, self.judge.name, self.setting) for image in several] for several in images_by_prompt
+        ]
 
-    def _judged(self, made: Sequence[Sequence[MadeImage]]) -> list[list[str]]:
+    def _judged(self, images_by_prompt: Sequence[Sequence[MadeImage]]) -> list[list[str]]:
         options, progress = config.current(), Progress()
-        every = [one for several in made for one in several]
+        flat = [image for several in images_by_prompt for image in several]
         bar = os.environ.get("RANK", "0") == "0"
         try:
-            outcomes = asyncio.run(judge_made(every, self._prepared, options, progress, bar))
+            outcomes = asyncio.run(judge_made(flat, self._prepared, options, progress, bar))
         finally:
             tell(progress)
         verdicts = [outcome.verdict for outcome in outcomes]
-        say(*(f"vieval: {line}" for line in failures([one.sample for one in every], verdicts)), file=sys.stderr)
+        say(*(f"vieval: {line}" for line in failures([image.sample for image in flat], verdicts)), file=sys.stderr)
         source = provenance_of(self._prepared, options, None)
-        texts = iter([judged_json(one, outcome, source) for one, outcome in zip(every, outcomes, strict=True)])
-        return [[next(texts) for _ in several] for several in made]
+        texts = iter([judged_json(image, outcome, source) for image, outcome in zip(flat, outcomes, strict=True)])
+        return [[next(texts) for _ in several] for several in images_by_prompt]
 
     @vieval_errors
     def process_results(self, doc: dict[str, Any], results: list[Any], full_docs: Any = None) -> dict[str, Any]:
         [responses] = results
         if self.judged_later:
-            return {MADE: len(responses)}
+            return {IMAGE_COUNT: len(responses)}
         target = self.doc_to_target(doc)
-        seen = _Images(observe([read_record(response, target)]) for response in responses)
-        return dict.fromkeys(self._metric_names(), seen)
+        observations = _Images(observe([read_record(response, target)]) for response in responses)
+        return dict.fromkeys(self._metric_names(), observations)
 
     def aggregation(self) -> dict[str, metrics.Aggregation]:
-        return {MADE: lambda counts: float(sum(counts))} if self.judged_later else super().aggregation()
+        return {IMAGE_COUNT: lambda counts: float(sum(counts))} if self.judged_later else super().aggregation()
 
     def higher_is_better(self) -> dict[str, bool | None]:
-        return {MADE: None} if self.judged_later else super().higher_is_better()
+        return {IMAGE_COUNT: None} if self.judged_later else super().higher_is_better()
 
     def _rating(self) -> Rating:
         judge = self.judge
@@ -222,8 +223,8 @@ class GenerateTask(JudgeTask):
         """With the place among published image models, where verdicts of the same judge on them are recorded."""
         aspect = "O" if "O" in self.judge.aspects else self.judge.aspects[0]
         recorded, rated = config.current().generate.recorded, self.benchmark.conditions_of
-        others = published_scores(recorded, rated, self.part, self._source(), aspect)
-        return with_place(summary, by_prompt(items, aspect), others)
+        published = published_scores(recorded, rated, self.part, self._source(), aspect)
+        return with_place(summary, by_prompt(items, aspect), published)
 
     def _source(self) -> Provenance:
         if self.judged_by_itself:
@@ -231,7 +232,7 @@ class GenerateTask(JudgeTask):
         return provenance_of(self._prepared, config.current(), None)
 
     def _aggregate(self, name: str, items: list[Any]) -> metrics.Value:
-        return super()._aggregate(name, [one for seen in items for one in seen])
+        return super()._aggregate(name, [observation for observations in items for observation in observations])
 
 
 class _Images(tuple[Observation, ...]):
@@ -264,23 +265,23 @@ def generate(model: Any, instances: list[Instance]) -> list[Any]:
 
 def finish(model: Any, instances: Sequence[Instance], outputs: Sequence[Any]) -> None:
     """Tell the tasks that want to know, each once, what the model answered."""
-    answered: dict[Any, list[tuple[GenerateRequest, str]]] = {}
+    answers_by_task: dict[Any, list[tuple[GenerateRequest, str]]] = {}
     for instance, output in zip(instances, outputs, strict=True):
         request: GenerateRequest = instance.args[2]
         if request.finished and not is_padding(instance):
             text = output if isinstance(output, str) else str(getattr(output, "text", output))
-            answered.setdefault(request.finished, []).append((request, text))
-    for finished, pairs in answered.items():
+            answers_by_task.setdefault(request.finished, []).append((request, text))
+    for finished, pairs in answers_by_task.items():
         finished(model, pairs)
 
 
 def _row(model: Any, instance: Instance) -> Instance:
     """A request in the form that the model's kind takes."""
     context, _, request, doc_id, task, split, (visuals, messages) = instance.args
-    given = dict(request.generation)
+    generation = dict(request.generation)
     arguments = (
-        (context, given, visuals, doc_id, task, split)
+        (context, generation, visuals, doc_id, task, split)
         if model.is_simple
-        else (context, messages, given, doc_id, task, split)
+        else (context, messages, generation, doc_id, task, split)
     )
     return Instance("generate_until", arguments, 0, instance.metadata)

@@ -21,7 +21,7 @@ from vieval_plugin.generation.diffusion import Diffusion
 from vieval_plugin.generation.image_api import ImageApi
 from vieval_plugin.generation.precomputed_images import MadeElsewhere
 from vieval_plugin.generation.requests import Wanted
-from vieval_plugin.hosts.backbone import given_backbone
+from vieval_plugin.hosts.host_models import given_backbone
 from vieval_plugin.hosts.lmms_eval.answering import is_padding
 from vieval_plugin.hosts.lmms_eval.generate_task import finish
 from vieval_plugin.hosts.lmms_eval.models import HOST
@@ -30,7 +30,7 @@ from vieval_plugin.text.untrusted import exists, path_of
 
 
 class _Generating(lmms):  # type: ignore[misc]
-    """What these models have in common: they answer our requests for images; subclasses make them."""
+    """Base of these models: they answer our requests for images; subclasses make them."""
 
     is_simple = True
     # the files of its answers are its own or the user's, and nobody else's text: any may be named
@@ -38,24 +38,28 @@ class _Generating(lmms):  # type: ignore[misc]
 
     @property
     def device(self) -> Any:
-        """Where the host counts requests when there are several processes."""
+        """Device on which the host counts requests when there are several processes."""
         return PartialState().device
 
     @abc.abstractmethod
-    def answers(self, wanted: Sequence[Wanted]) -> list[str]:
+    def answers(self, requests: Sequence[Wanted]) -> list[str]:
         """Answers in the form of the host, in order."""
 
     @vieval_errors
     def vieval_generate(self, instances: list[Instance]) -> list[str]:
         turns: Counter[int] = Counter()
-        wanted = []
+        requests = []
         for instance in instances:
             request = instance.args[2]
-            wanted.append(Wanted(request.conditions, request.prompt, request.images, turns[id(request)]))
+            requests.append(Wanted(request.conditions, request.prompt, request.images, turns[id(request)]))
             turns[id(request)] += 1
-        real = [one for one, instance in zip(wanted, instances, strict=True) if not is_padding(instance)]
-        found = iter(self.answers(real))
-        outputs = ["" if is_padding(instance) else next(found) for instance in instances]
+        real = [
+            generation_request
+            for generation_request, instance in zip(requests, instances, strict=True)
+            if not is_padding(instance)
+        ]
+        answers = iter(self.answers(real))
+        outputs = ["" if is_padding(instance) else next(answers) for instance in instances]
         finish(self, instances, outputs)
         return outputs
 
@@ -81,12 +85,13 @@ class VievalImages(_Generating):
             raise VievalError(f"{place}: no such folder or file of images")
         self.images = MadeElsewhere(path_of(place), str(name))
 
-    def answers(self, wanted: Sequence[Wanted]) -> list[str]:
-        return [self.images.answer(one) for one in wanted]
+    def answers(self, requests: Sequence[Wanted]) -> list[str]:
+        return [self.images.answer(generation_request) for generation_request in requests]
 
 
 class VievalImageApi(_Generating):
-    """An image model behind a server: `--model vieval_image_api --model_args model=NAME,base_url=http://.../v1,size=1024x1024`.
+    """An image model behind a server: `--model vieval_image_api --model_args
+    model=NAME,base_url=http://.../v1,size=1024x1024`.
 
     Every field of a backbone can be given; any other is a field of the request, such as `size` or `quality`. The key comes
     from the environment, because the host writes its arguments into the results.
@@ -107,10 +112,10 @@ class VievalImageApi(_Generating):
         folder = self.options.generated_folder() / "images"
         self.api = ImageApi(backbone.model, server_options("judge", backbone), folder, {**backbone.extra, **further})
 
-    def answers(self, wanted: Sequence[Wanted]) -> list[str]:
+    def answers(self, requests: Sequence[Wanted]) -> list[str]:
         usage = Usage()
         try:
-            return image_api.make(self.api, wanted, usage, self.options.statistics.seed, bar=self.rank == 0)
+            return image_api.make(self.api, requests, usage, self.options.statistics.seed, bar=self.rank == 0)
         finally:
             tell_usage(usage, "images from the folder")
 
@@ -118,8 +123,8 @@ class VievalImageApi(_Generating):
 class VievalDiffusers(_Generating):
     """A diffusers pipeline in this process: `--model vieval_diffusers --model_args model=FOLDER_OR_NAME,pipeline=CLASS`.
 
-    `dtype` and `variant` are of its weights, `seed` seeds each image with its prompt and number; every other argument goes to
-    the pipeline's call, such as `num_inference_steps`. `--batch_size` is how many images it makes at once.
+    `dtype` and `variant` are of its weights, `seed` seeds each image with its prompt and number; every other argument
+    goes to the pipeline's call, such as `num_inference_steps`. `--batch_size` is how many images it makes at once.
     """
 
     @vieval_errors
@@ -141,9 +146,11 @@ class VievalDiffusers(_Generating):
             raise VievalError("vieval_diffusers needs --model_args model=<a folder or a name that can be loaded>")
         weights = {"variant": variant} if variant else {}
         loaded = diffusion.load(str(model), str(pipeline), str(device or "auto"), str(dtype), weights)
-        many = int(batch_size) if str(batch_size or "").isdecimal() else 1
+        images_at_once = int(batch_size) if str(batch_size or "").isdecimal() else 1
         folder = config.current().generated_folder() / "images"
-        self.diffusion = Diffusion(loaded, f"{model} {dtype} {variant}", folder, call, max(many, 1), int(seed))
+        self.diffusion = Diffusion(
+            loaded, f"{model} {dtype} {variant}", folder, call, max(images_at_once, 1), int(seed)
+        )
 
-    def answers(self, wanted: Sequence[Wanted]) -> list[str]:
-        return diffusion.make(self.diffusion, wanted, bar=self.rank == 0)
+    def answers(self, requests: Sequence[Wanted]) -> list[str]:
+        return diffusion.make(self.diffusion, requests, bar=self.rank == 0)

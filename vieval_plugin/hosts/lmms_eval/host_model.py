@@ -7,9 +7,11 @@ first one's images if each request brought its own.
 
 from __future__ import annotations
 
+import math
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from lmms_eval.api.instance import GenerationResult, Instance, unwrap_generation_output
@@ -18,17 +20,16 @@ from vieval_plugin import config
 from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches, apart
+from vieval_plugin.backends.reply_checks import log_probability
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.lmms_eval.answering import jobs, requests_of, results
-from vieval_plugin.hosts.lmms_eval.likelihood import probabilities, require_known
-from vieval_plugin.hosts.lmms_eval.planning import or_plan
+from vieval_plugin.hosts.lmms_eval.answering import judged, or_plan, requests_of, results
 from vieval_plugin.hosts.requests import JudgeRequest
-from vieval_plugin.hosts.shutdown import tell, vieval_errors
+from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.images import decode
-from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
-from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.router import Question
-from vieval_plugin.run.runner import judge_in_waves, opened
+from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Probabilities, Reply, Status, Text
+from vieval_plugin.run.answerers import BatchAnswerer
+from vieval_plugin.run.jobs import Job
+from vieval_plugin.run.router import AnswerBatch, Question
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
 
@@ -39,31 +40,34 @@ _FAILURES = (
     "[LMMS_EVAL_BUDGET_EXCEEDED",
     'Error: can only concatenate str (not "NoneType") to str',
 )
+# The host documents a log-probability of `loglikelihood`; its models return a mean cross-entropy in nats, positive, over
+# whatever tokens their code leaves unmasked. Only where those are exactly the answer and the end of the turn is
+# exp(-value) `sequence_mean`; docs/vqascore_models.md tells how each model was read.
+# class -> the conversation template with which only the answer and the end of the turn are scored
+_ALLOWED = {"Llava": "vicuna_v1", "Ross": "vicuna_v1"}
 
 
 @vieval_errors
 @or_plan
 def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult]:
-    """Judge all samples with a host's own model, wave by wave; becomes a method of the host's base class."""
+    """Judge all samples with a host's own model, in batch steps; becomes a method of the host's base class."""
     _refuse_lockstep(model)
-    options = config.current()
-    requests, made = requests_of(instances), jobs(instances, options)
+    requests = requests_of(instances)
     if not requests:
         return results(instances, [], [], "")
-    progress = Progress()
     # the weights of a model that a user made may be any, so that answers could not be told apart
-    path = options.store_path() if requests[0].model_hash else None
-    with opened(path, options.store.refresh, options.store.max_age) as store:
-        backend = _HostBackend(model, requests, [job.repeat for job in made], store, progress.usage)
-        try:
-            outcomes = judge_in_waves(made, backend.answer, progress, store, tools=options.tools)
-        finally:
-            tell(progress)
-    return results(instances, made, outcomes, requests[0].backbone)
+    answerer = BatchAnswerer(partial(_bind, model, requests), keeps_replies=bool(requests[0].model_hash))
+    return judged(instances, answerer, config.current(), requests[0].backbone)
+
+
+def _bind(
+    model: Any, requests: list[JudgeRequest], jobs: Sequence[Job], store: Store | None, usage: Usage
+) -> AnswerBatch:
+    return _HostBackend(model, requests, [job.repeat for job in jobs], store, usage).answer
 
 
 class _HostBackend:
-    """Answers the asks of a wave through the host's `generate_until`."""
+    """Answers the asks of a batch step through the host's `generate_until`."""
 
     def __init__(
         self, model: Any, requests: list[JudgeRequest], repeats: list[int], store: Store | None, usage: Usage
@@ -71,11 +75,11 @@ class _HostBackend:
         self.model, self.requests, self.repeats = model, requests, repeats
         self.store, self.usage = store, usage
 
-    def answer(self, asked: list[tuple[int, Question]]) -> list[Reply]:
-        if likelihoods := apart(asked)[1]:
+    def answer(self, questions: list[tuple[int, Question]]) -> list[Reply]:
+        if likelihoods := apart(questions)[1]:
             require_known(self.model, [ask for _, _, ask in likelihoods])
         return answer_in_batches(
-            asked,
+            questions,
             key=self._key,
             generate=self._generate,
             store=self.store,
@@ -90,19 +94,19 @@ class _HostBackend:
             failures = [_unreadable(ask) for _, ask in batch]
             if not any(failures):
                 raise
-        rest = iter(self._ask([one for one, failure in zip(batch, failures, strict=True) if not failure]))
-        return [failure or next(rest) for failure in failures]
+        readable = iter(self._ask([numbered for numbered, failure in zip(batch, failures, strict=True) if not failure]))
+        return [failure or next(readable) for failure in failures]
 
     def _ask(self, batch: list[tuple[int, Question]]) -> list[Reply]:
         """Chats by the host's `generate_until`, then likelihoods by its `loglikelihood`; replies in the asks' order."""
         chats, likelihoods = apart(batch)
-        answered = self._run(
+        texts = self._run(
             [ask for _, _, ask in chats],
             lambda: self._texts([(number, ask) for _, number, ask in chats]),
         )
         asks = [ask for _, _, ask in likelihoods]
-        told = self._run(asks, lambda: probabilities(self.model, asks, (TASK, SPLIT), visuals_of, text_of))
-        replies = dict(zip([place for place, *_ in (*chats, *likelihoods)], [*answered, *told], strict=True))
+        probabilities_of = self._run(asks, lambda: probabilities(self.model, asks, (TASK, SPLIT), visuals_of, text_of))
+        replies = dict(zip([place for place, *_ in (*chats, *likelihoods)], [*texts, *probabilities_of], strict=True))
         return [replies[place] for place in range(len(batch))]
 
     def _texts(self, chats: list[tuple[int, Chat]]) -> list[Reply]:
@@ -125,24 +129,24 @@ class _HostBackend:
             raise
         except Exception as error:  # the host would print it and exit 0
             say(*redacted(traceback.format_exc()).splitlines(), file=sys.stderr)
-            said = redacted(" ".join(str(error).split()))[:300]
+            reason = redacted(" ".join(str(error).split()))[:300]
             raise VievalError(
-                f"{type(self.model).__name__} failed ({type(error).__name__}: {said}); "
+                f"{type(self.model).__name__} failed ({type(error).__name__}: {reason}); "
                 "what was answered before is kept: run the same command again once it works"
             ) from None
         finally:
             del self.model.task_dict[TASK]
 
     def _generation(self, number: int, ask: Chat) -> dict[str, Any]:
-        given = dict(self.requests[number].generation)
-        return {**given, "max_new_tokens": given.get("max_new_tokens") or ask.max_tokens}
+        generation = dict(self.requests[number].generation)
+        return {**generation, "max_new_tokens": generation.get("max_new_tokens") or ask.max_tokens}
 
     def _key(self, number: int, ask: Question, digest: Callable[[Image], str]) -> str:
-        request, asked = self.requests[number], question(ask, digest)
+        request, question_parts = self.requests[number], question(ask, digest)
         identity = {"host": request.model_hash, "simple": bool(self.model.is_simple), "repeat": self.repeats[number]}
         chats, _ = apart([(number, ask)])
         generation = self._generation(number, chats[0][2]) if chats else {}
-        return key_of({**identity, **asked, "generation": generation})
+        return key_of({**identity, **question_parts, "generation": generation})
 
 
 def messages_of(doc: dict[str, Any], **_rounds: Any) -> list[dict[str, Any]]:
@@ -203,10 +207,58 @@ def _unreadable(chat: Question) -> Failure | None:
 
 
 def _refuse_lockstep(model: Any) -> None:
-    """Ranks that must generate in lockstep would wait for ever: each has its own number of waves."""
+    """Refuse ranks that must generate in lockstep: each has its own number of batch steps, and all would wait for ever."""
     kind = str(getattr(getattr(model, "accelerator", None), "distributed_type", "")).upper()
     if model.world_size > 1 and ("FSDP" in kind or "DEEPSPEED" in kind):
         raise VievalError(
             "judging with a model sharded over processes (FSDP, DeepSpeed) is not supported: ranks differ in their number "
             "of waves; serve the model with vLLM and use --model vieval_openai, or run one process"
         )
+
+
+def require_known(model: Any, asks: Sequence[Likelihood]) -> None:
+    """VievalError where a model cannot tell these probabilities, or it is not known what it would tell."""
+    name = type(model).__name__
+    advice = "serve it with vLLM and use --model vieval_openai, or use --model vieval_transformers"
+    if name not in _ALLOWED:
+        raise VievalError(f"{name} cannot be asked for probabilities here; {advice}")
+    if (template := getattr(model, "conv_template", None)) != _ALLOWED[name]:
+        raise VievalError(f"{name} scores other tokens too with conv_template={template}; use {_ALLOWED[name]}")
+    if any(ask.definition != "sequence_mean" for ask in asks):
+        raise VievalError(
+            f"{name}'s loglikelihood tells sequence_mean only: set the judge's option `definition` to it where it has one, "
+            f"or {advice}"
+        )
+
+
+def probabilities(
+    model: Any,
+    asks: Sequence[Likelihood],
+    place: tuple[str, str],
+    visuals: Callable[[Any], list[Any]],
+    text: Callable[[Likelihood], str],
+) -> list[Reply]:
+    """The probability of every continuation of every ask; `place` is the task and split whose rows the asks are."""
+    task, split = place
+    rows = [
+        Instance(
+            "loglikelihood",
+            (text(ask), continuation, visuals, row, task, split),
+            0,
+            {"task": task, "doc_id": row, "repeats": 1, "split": split},
+        )
+        for row, ask in enumerate(asks)
+        for continuation in ask.continuations
+    ]
+    losses = iter([loss for loss, _ in model.loglikelihood(rows)] if rows else [])
+    return [_read([next(losses) for _ in ask.continuations]) for ask in asks]
+
+
+def _read(losses: Sequence[Any]) -> Reply:
+    """Probabilities from losses, which may be tensors of one number."""
+    try:
+        log_probabilities = [loss if isinstance(loss, bool) else -float(loss) for loss in losses]
+        values = tuple(math.exp(log_probability(value)) for value in log_probabilities)
+    except (TypeError, ValueError) as error:
+        return Failure(Status.API_ERROR, f"the host's model told {error}")
+    return Probabilities(values, values)

@@ -31,13 +31,13 @@ Tagged = TypeVar("Tagged", Number, Remark)
 
 
 def take(summary: Summary, name: str) -> Value:
-    """One metric of a summary; None for an undefined number, whose reason stands in `remarks`."""
-    found = value(summary, name)
-    if found is None:
+    """Take a metric out of a summary; None for an undefined number, whose reason stands in `remarks`."""
+    number = value(summary, name)
+    if number is None:
         return None
-    if isinstance(found, str):
-        return _tagged(Remark(console(found)), name, summary)  # the host prints it as it is
-    return _tagged(Number(found), name, summary)
+    if isinstance(number, str):
+        return _tagged(Remark(console(number)), name, summary)  # the host prints it as it is
+    return _tagged(Number(number), name, summary)
 
 
 def over_group(values: Sequence[Value], _sizes: Sequence[int], _weight_by_size: bool) -> Value:

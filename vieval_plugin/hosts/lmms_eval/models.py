@@ -15,34 +15,34 @@ from lmms_eval.api.model import lmms
 from tqdm import tqdm
 
 from vieval_plugin import config
-from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.local.huggingface import TransformersBackend
 from vieval_plugin.backends.local.vllm import VLLMBackend
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.backbone import ForeignHost, given_backbone
+from vieval_plugin.hosts.host_models import ForeignHost, given_backbone
 from vieval_plugin.hosts.lmms_eval.answerable import Why, answering, by_scorers
 from vieval_plugin.hosts.lmms_eval.answering import (
     generation_of,
     is_padding,
     jobs,
+    judged,
+    or_plan,
+    plan_by_server,
+    refuse_plan,
     requests_of,
-    results,
     with_generation,
 )
-from vieval_plugin.hosts.lmms_eval.planning import or_plan, plan_by_server, refuse_plan
 from vieval_plugin.hosts.requests import JudgeRequest
-from vieval_plugin.hosts.serving import judge_by_server
-from vieval_plugin.hosts.shutdown import tell, vieval_errors
+from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.records import response_json
 from vieval_plugin.results import replay
+from vieval_plugin.run.answerers import Answerer, EngineAnswerer, MetricAnswerer, ServerAnswerer
 from vieval_plugin.run.plan import is_planned
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.router import without_models
-from vieval_plugin.run.runner import judge_in_waves, opened
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.tasks import Task
 from vieval_plugin.text.escaping import say
@@ -54,17 +54,17 @@ HOST = ForeignHost(
 
 
 class _JudgingOnly(lmms):  # type: ignore[misc]
-    """What these models have in common: they answer our requests and no others."""
+    """Base of these models: they answer our requests and no others."""
 
     is_simple = True
 
     def __init__(self, **host_arguments: Any) -> None:
-        """What the host passes to every model (batch size, device) means nothing here."""
+        """Ignore the arguments that the host passes to every model (batch size, device)."""
         super().__init__()
 
     @property
     def device(self) -> Any:
-        """Where the host counts requests when there are several processes."""
+        """Device on which the host counts requests when there are several processes."""
         return PartialState().device
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
@@ -93,48 +93,52 @@ class VievalReplay(_JudgingOnly):
 
     def _why_not(self, task: Task) -> Why | None:
         recording = self._recording(task.judge)
-        lacking = recording.lacks(task.benchmark, task.part)
-        if not lacking or self._has_candidates(recording, task):
+        missing = recording.lacks(task.benchmark, task.part)
+        if not missing or self._has_candidates(recording, task):
             return None
-        return Why(f"{self.logs} holds nothing of them", lacking)
+        return Why(f"{self.logs} holds nothing of them", missing)
 
     @staticmethod
     def _has_candidates(recording: replay.Recording, task: Task) -> bool:
-        """Whether the logs hold a part of another benchmark, of which the candidates of this task are."""
+        """Tell whether the logs hold a part of another benchmark, of which the candidates of this task are."""
         if not recording.covered:
             return False
         try:
             judged = benchmark_registry.samples(task.benchmark, task.part, config.current().data_folder())
         except VievalError:  # whoever runs the task is told
             return False
-        return any(recording.has_candidates(one) for one in judged[:1])
+        return any(recording.has_candidates(contest) for contest in judged[:1])
 
     @vieval_errors
     def vieval_judge(self, requests: list[Instance]) -> list[str]:
         refuse_plan("a replay costs nothing; unset it")
         self._tell_uncovered(requests_of(requests))
-        seen: Counter[int] = Counter()
+        repeats: Counter[int] = Counter()
         answers = []
         progress = Progress()
         for instance in tqdm(requests, desc="Replaying", unit="sample"):
             request = instance.args[2]
-            answers.append("" if is_padding(instance) else self._answer(request, seen[id(request)], progress))
-            seen[id(request)] += 1
+            answers.append("" if is_padding(instance) else self._answer(request, repeats[id(request)], progress))
+            repeats[id(request)] += 1
         self._say(*progress.verdict_lines())
         return answers
 
     def _tell_uncovered(self, requests: Sequence[JudgeRequest]) -> None:
-        """What the logs do not cover, before the start; VievalError where they cover nothing of a task."""
-        asked: dict[str, list[Judged]] = {}
+        """Say before the start what the logs do not cover; VievalError where they cover nothing of a task."""
+        judged_by_judge: dict[str, list[Judged]] = {}
         for request in requests:
-            asked.setdefault(request.judge, []).append(request.judged)
-        absent = [one for judge, judged in asked.items() for one in self._recording(judge).uncovered(judged)]
-        if absent:
-            self._say(f"not in {self.logs}, so missing: {', '.join(absent)}")
-        unread = list(dict.fromkeys(line for judge in asked for line in self._recording(judge).unread))
-        if unread:
-            more = f" (and {len(unread) - 1} more lines)" if len(unread) > 1 else ""
-            self._say(f"{unread[0]}{more}; what they held is missing or a failure")
+            judged_by_judge.setdefault(request.judge, []).append(request.judged)
+        uncovered = [
+            phrase for judge, judged in judged_by_judge.items() for phrase in self._recording(judge).uncovered(judged)
+        ]
+        if uncovered:
+            self._say(f"not in {self.logs}, so missing: {', '.join(uncovered)}")
+        unread_lines = list(
+            dict.fromkeys(line for judge in judged_by_judge for line in self._recording(judge).unread_lines)
+        )
+        if unread_lines:
+            more = f" (and {len(unread_lines) - 1} more lines)" if len(unread_lines) > 1 else ""
+            self._say(f"{unread_lines[0]}{more}; what they held is missing or a failure")
 
     def _answer(self, request: JudgeRequest, repeat: int, progress: Progress) -> str:
         verdict, provenance = replay.replayed(
@@ -159,22 +163,45 @@ class VievalReplay(_JudgingOnly):
             say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
 
 
-class VievalMeasure(_JudgingOnly):
-    """Image metrics that need no weights: `--model vieval_measure`, for the tasks of judges that measure."""
+class _Judging(_JudgingOnly):
+    """A model that judges by an answerer; `label` is what tables call it, None where each judge goes by its own name."""
+
+    answerer: Answerer
+    options: Config
+    label: str | None = None
+    progress: Progress | None = None
+    only_failures = False
 
     @vieval_errors
     @or_plan
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
-        options, progress = config.current(), Progress()
-        made = jobs(instances, options)
-        with opened(options.store_path(), options.store.refresh, options.store.max_age) as store:
-            outcomes = judge_in_waves(made, without_models, progress, store, bar=self.rank == 0)
-        if progress.failed_calls:
-            tell(progress)
-        return results(instances, made, outcomes, backbone=None)
+        return judged(
+            instances,
+            self.answerer_of(requests_of(instances)),
+            self.options,
+            self.label,
+            progress=self.progress,
+            only_failures=self.only_failures,
+            bar=self.rank == 0,
+        )
+
+    def answerer_of(self, requests: Sequence[JudgeRequest]) -> Answerer:
+        """Answerer of these requests, with what the user gave as generation arguments where it takes any."""
+        return self.answerer
 
 
-class VievalScorer(_JudgingOnly):
+class VievalMeasure(_Judging):
+    """Image metrics that need no weights: `--model vieval_measure`, for the tasks of judges that measure."""
+
+    only_failures = True
+
+    @vieval_errors
+    def __init__(self, **host_arguments: Any) -> None:
+        super().__init__()
+        self.options, self.answerer = config.current(), MetricAnswerer()
+
+
+class VievalScorer(_Judging):
     """Networks that measure: `--model vieval_scorer --model_args name=...,revision=...,device=...`.
 
     `name` is a name on the hub, a folder or a file of weights, or one of the options' scorers. Without it each judge's
@@ -187,27 +214,14 @@ class VievalScorer(_JudgingOnly):
     ) -> None:
         super().__init__()
         # the host says 1 where nothing was asked for
-        many = int(batch_size) if str(batch_size or 1).isdecimal() and int(batch_size or 1) > 1 else None
+        images_at_once = int(batch_size) if str(batch_size or 1).isdecimal() and int(batch_size or 1) > 1 else None
         if device is None and PartialState().num_processes > 1:
             device = str(PartialState().device)  # each process has its own
-        told = {"model": str(name), "batch_size": many, "device": device, **fields}
-        self.name = str(name)
-        self.options = config.current().scored_by({field: value for field, value in told.items() if value})
-        self.scorers = Scorers(self.options.scorers)
+        scorer = {"model": str(name), "batch_size": images_at_once, "device": device, **fields}
+        self.label = Path(str(name)).name or None
+        self.options = config.current().scored_by({field: value for field, value in scorer.items() if value})
+        self.answerer = MetricAnswerer(Scorers(self.options.scorers))
         answering(self, lambda task: by_scorers(task, self.options.scorers))
-
-    @vieval_errors
-    @or_plan
-    def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
-        made, progress = jobs(instances, self.options), Progress()
-        try:
-            with opened(self.options.store_path(), self.options.store.refresh, self.options.store.max_age) as store:
-                outcomes = judge_in_waves(
-                    made, without_models, progress, store, bar=self.rank == 0, scorers=self.scorers
-                )
-        finally:
-            tell(progress)
-        return results(instances, made, outcomes, Path(self.name).name or None)
 
 
 class VievalOpenAI(_JudgingOnly):
@@ -228,19 +242,14 @@ class VievalOpenAI(_JudgingOnly):
     @vieval_errors
     def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
         backbone = with_generation(self.backbone, requests_of(instances))
-        made = jobs(instances, self.options, backbone)
         if is_planned():
-            plan_by_server(made, self.options, backbone)
-        progress, outcomes = Progress(), dict[int, Outcome]()
-        try:
-            judge_by_server(made, self.options, backbone, progress, outcomes.__setitem__, bar=self.rank == 0)
-        finally:
-            tell(progress)
-        return results(instances, made, [outcomes[number] for number in range(len(made))], self.backbone.model)
+            plan_by_server(jobs(instances, self.options, backbone), self.options, backbone)
+        label, bar = self.backbone.model, self.rank == 0
+        return judged(instances, ServerAnswerer(backbone), self.options, label, served_by=backbone, bar=bar)
 
 
-class _InProcess(_JudgingOnly):
-    """A model in this process that answers whole batches, wave by wave; subclasses name the backend."""
+class _InProcess(_Judging):
+    """A model in this process that answers in batch steps; subclasses name the backend."""
 
     load: ClassVar[Callable[..., VLLMBackend | TransformersBackend]]
 
@@ -251,32 +260,16 @@ class _InProcess(_JudgingOnly):
         super().__init__()
         if not model:
             raise VievalError(f"{type(self).__name__} needs --model_args model=<a folder or a name that can be loaded>")
-        self.options = config.current()
-        path = self.options.store_path()
-        self.progress = Progress()
         if batch_size and "batch_size" in inspect.signature(type(self).load).parameters:
             arguments["batch_size"] = int(batch_size)
-        self.store = Store(path, self.options.store.refresh, self.options.store.max_age) if path else None
-        self.backend = type(self).load(model, usage=self.progress.usage, store=self.store, **arguments)
+        self.options, self.progress, self.label = config.current(), Progress(), Path(model).name
+        self.answerer = self.engine = EngineAnswerer(type(self).load, model, arguments)
+        self.engine.load(self.options)
 
-    @vieval_errors
-    @or_plan
-    def vieval_judge(self, instances: list[Instance]) -> list[GenerationResult]:
-        made = jobs(instances, self.options)
-        given = generation_of(requests_of(instances))
-        self.backend.sampling = Sampling(given.temperature or 0.0, given.max_tokens, given.extra)
-        repeats = [job.repeat for job in made]
-        try:
-            outcomes = judge_in_waves(
-                made,
-                lambda asked: self.backend.answer(asked, repeats),
-                self.progress,
-                self.store,
-                tools=self.options.tools,
-            )
-        finally:
-            tell(self.progress)
-        return results(instances, made, outcomes, Path(self.backend.model).name)
+    def answerer_of(self, requests: Sequence[JudgeRequest]) -> Answerer:
+        generation = generation_of(requests)
+        self.engine.sampling = Sampling(generation.temperature or 0.0, generation.max_tokens, generation.extra)
+        return self.engine
 
 
 class VievalVLLM(_InProcess):

@@ -32,14 +32,14 @@ def install() -> None:
     make, consolidate = utils.make_table, evaluator.consolidate_group_results
     generate_dataset = WandbLogger._generate_dataset
 
-    def make_table(document: Any, column: str = "results", *rest: Any, **named: Any) -> Any:
-        few, left = handful(document, column)
-        return make(few, column, *rest, **named) + (left if column == "results" else "")
+    def make_table(document: Any, column: str = "results", *arguments: Any, **named: Any) -> Any:
+        short, left = handful(document, column)
+        return make(short, column, *arguments, **named) + (left if column == "results" else "")
 
-    def consolidate_group_results(results: Any, versions: Any, task_dict: Any, *rest: Any, **named: Any) -> Any:
-        found = consolidate(results, versions, task_dict, *rest, **named)
-        rename_partial(found[0], task_dict)
-        return found
+    def consolidate_group_results(results: Any, versions: Any, task_dict: Any, *arguments: Any, **named: Any) -> Any:
+        consolidated = consolidate(results, versions, task_dict, *arguments, **named)
+        rename_partial(consolidated[0], task_dict)
+        return consolidated
 
     def _generate_dataset(self: Any, data: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> Any:
         if not _is_ours(config):
@@ -56,23 +56,28 @@ def install() -> None:
     WandbLogger._generate_dataset = _generate_dataset
 
 
-def group_config(whole: Mapping[str, Any], part: PartOfGroup) -> dict[str, Any]:
+def group_config(group: Mapping[str, Any], part: PartOfGroup) -> dict[str, Any]:
     """The host's configuration of a group, less the members that are not run."""
-    told = {**(whole.get("metadata") or {}), _OF: part.told()}
-    return {**whole, "task": list(part.members), "group_alias": f"{part.group} ({part.told()})", "metadata": told}
+    metadata = {**(group.get("metadata") or {}), _OF: part.coverage()}
+    return {
+        **group,
+        "task": list(part.members),
+        "group_alias": f"{part.group} ({part.coverage()})",
+        "metadata": metadata,
+    }
 
 
 def rename_partial(results: dict[str, dict[str, Any]], groups: Mapping[Any, Any]) -> None:
     """Give the averages of groups of which a part was run the names of such averages."""
     for group in groups:
-        about = getattr(group, "config", {}).get("metadata")
-        told = about.get(_OF) if isinstance(about, Mapping) else None
-        if told is None:
+        metadata = getattr(group, "config", {}).get("metadata")
+        coverage = metadata.get(_OF) if isinstance(metadata, Mapping) else None
+        if coverage is None:
             continue
         row = results[group.group_name]
         renamed = {_renamed(key): value for key, value in row.items()}
         remarks = f"{REMARKS}{_FILTER}"
-        renamed[remarks] = "; ".join(filter(None, [f"over {told}", renamed.get(remarks)]))
+        renamed[remarks] = "; ".join(filter(None, [f"over {coverage}", renamed.get(remarks)]))
         results[group.group_name] = renamed
 
 
@@ -90,12 +95,12 @@ def handful(document: Mapping[str, Any], column: str) -> tuple[dict[str, Any], s
     rows: dict[str, Any] = {}
     better, fewer = dict(document.get("higher_is_better", {})), False
     for name, row in document[column].items():
-        wanted = [metric for metric in _shown(name, document) if f"{metric}{_FILTER}" in row]
+        metrics = [metric for metric in _metrics_in_table(name, document) if f"{metric}{_FILTER}" in row]
         rows[name] = dict(row)
-        if wanted:
+        if metrics:
             alias = {"alias": row["alias"]} if "alias" in row else {}
-            rows[name] = alias | {f"{metric}{_FILTER}": _with_interval(row, metric) for metric in wanted}
-            better[name] = {metric: higher_is_better(metric) for metric in wanted}
+            rows[name] = alias | {f"{metric}{_FILTER}": _with_interval(row, metric) for metric in metrics}
+            better[name] = {metric: higher_is_better(metric) for metric in metrics}
             fewer = True
     left = (
         "\n\nVIEval: all numbers, and remarks on what is undefined, are in the results file; with --output_path DIR and "
@@ -104,23 +109,26 @@ def handful(document: Mapping[str, Any], column: str) -> tuple[dict[str, Any], s
     return {**document, column: rows, "higher_is_better": better}, left if fewer else ""
 
 
-def _shown(name: str, document: Mapping[str, Any]) -> list[str]:
+def _metrics_in_table(name: str, document: Mapping[str, Any]) -> list[str]:
     """The metrics of a task or group of ours that are shown; none of anybody else's."""
-    below = document.get("group_subtasks", {}).get(name) or [name]
-    task_config = document.get("configs", {}).get(below[0], {})
+    members = document.get("group_subtasks", {}).get(name) or [name]
+    task_config = document.get("configs", {}).get(members[0], {})
     if not _is_ours(task_config):
         return []
-    about = task_config["metadata"]
-    rating = rating_of(judge_registry.judge(about["judge"]), config.current())
-    names = shown(benchmark_registry.benchmark(about["benchmark"]).report, rating)
+    metadata = task_config["metadata"]
+    rating = rating_of(judge_registry.judge(metadata["judge"]), config.current())
+    names = shown(benchmark_registry.benchmark(metadata["benchmark"]).report, rating)
     return [*names, *map(partial_name, names)]
 
 
 def _is_ours(task_config: Mapping[str, Any]) -> bool:
-    about = task_config.get("metadata")
-    if not isinstance(about, Mapping):  # other tasks have lists there
+    metadata = task_config.get("metadata")
+    if not isinstance(metadata, Mapping):  # other tasks have lists there
         return False
-    return about.get("benchmark") in benchmark_registry.benchmarks() and about.get("judge") in judge_registry.judges()
+    return (
+        metadata.get("benchmark") in benchmark_registry.benchmarks()
+        and metadata.get("judge") in judge_registry.judges()
+    )
 
 
 def sample_rows(sample: Mapping[str, Any]) -> list[dict[str, Any]]:

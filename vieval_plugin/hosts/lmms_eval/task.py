@@ -1,4 +1,4 @@
-"""The one task class: a benchmark's samples, asked of a judge, compared with human ratings.
+"""The task class: a benchmark's samples, asked of a judge, compared with human ratings.
 
 What differs between tasks stands in their YAML under `metadata`: benchmark, part, judge and setting.
 """
@@ -45,9 +45,9 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
     @vieval_errors
     def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
         config = {key: value for key, value in config.items() if key != "class"}
-        about = config["metadata"]
-        self.benchmark, self.part = benchmark_registry.benchmark(about["benchmark"]), about["part"]
-        self.judge, self.setting = judge_registry.judge(about["judge"]), about.get("setting", "")
+        metadata = config["metadata"]
+        self.benchmark, self.part = benchmark_registry.benchmark(metadata["benchmark"]), metadata["part"]
+        self.judge, self.setting = judge_registry.judge(metadata["judge"]), metadata.get("setting", "")
         super().__init__(config=config, **kwargs)
 
     def download(self, dataset_kwargs: Any = None) -> None:
@@ -95,8 +95,8 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         self, doc: dict[str, Any], results: list[str] | list[list[str]], full_docs: Any = None
     ) -> dict[str, Observation]:
         target = self.doc_to_target(doc)
-        [given] = results
-        responses = given if isinstance(given, list) else [given]
+        [answer] = results
+        responses = answer if isinstance(answer, list) else [answer]
         observation = observe([read_record(response, target) for response in responses])
         return dict.fromkeys(self._metric_names(), observation)
 

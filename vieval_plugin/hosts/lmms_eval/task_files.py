@@ -56,9 +56,9 @@ def write(folder: Path, texts: Mapping[str, str]) -> None:
 def plain_tasks() -> list[Task | TaskGroup]:
     """The tasks that have files in `task_configs/`: plain settings of judges that ask a model, on real ratings."""
     rows = [row for row in tasks.table() if _is_plain(row)]
-    own: list[Task | TaskGroup] = [*tasks.tasks(rows), *tasks.groups(rows)]
-    names = {entry.name for entry in own}
-    return own + [group for group in tasks.together() if set(group.members) <= names]
+    plain: list[Task | TaskGroup] = [*tasks.tasks(rows), *tasks.groups(rows)]
+    names = {entry.name for entry in plain}
+    return plain + [group for group in tasks.joint_groups() if set(group.members) <= names]
 
 
 def _is_plain(row: TaskRow) -> bool:
@@ -71,9 +71,9 @@ def _yaml(config: Mapping[str, Any]) -> str:
     return yaml.safe_dump(config, sort_keys=False, default_flow_style=None, width=1000)
 
 
-def _readme(own: Sequence[Task]) -> str:
+def _readme(listed: Sequence[Task]) -> str:
     by_benchmark: dict[str, list[Task]] = {}
-    for task in own:
+    for task in listed:
         by_benchmark.setdefault(task.benchmark, []).append(task)
     return "\n".join(
         [
@@ -94,11 +94,12 @@ def _readme(own: Sequence[Task]) -> str:
     )
 
 
-def _section(benchmark: Benchmark, own: Sequence[Task]) -> list[str]:
+def _section(benchmark: Benchmark, tasks_of_benchmark: Sequence[Task]) -> list[str]:
     """The lines of the README on a benchmark."""
-    settings = dict.fromkeys((task.judge, _setting(task)) for task in own)
+    settings = dict.fromkeys((task.judge, _setting(task)) for task in tasks_of_benchmark)
     rows = [
-        (judge, setting, [t for t in own if (t.judge, _setting(t)) == (judge, setting)]) for judge, setting in settings
+        (judge, setting, [t for t in tasks_of_benchmark if (t.judge, _setting(t)) == (judge, setting)])
+        for judge, setting in settings
     ]
     return [
         "",
@@ -112,7 +113,7 @@ def _section(benchmark: Benchmark, own: Sequence[Task]) -> list[str]:
         "",
         "| judge | setting | tasks |",
         "|---|---|---|",
-        *(f"| {judge} | {setting} | {_brace_expression(same)} |" for judge, setting, same in rows),
+        *(f"| {judge} | {setting} | {_brace_expression(tasks_of_row)} |" for judge, setting, tasks_of_row in rows),
     ]
 
 
@@ -120,12 +121,12 @@ def _setting(task: Task) -> str:
     return "subset" if task.subset else task.setting or "plain"
 
 
-def _brace_expression(same: Sequence[Task]) -> str:
+def _brace_expression(tasks_of_row: Sequence[Task]) -> str:
     """The names of a row's tasks, which end in their parts, as a shell would have them."""
-    if len(same) == 1:
-        return f"`{same[0].name}`"
-    stem = same[0].name.removesuffix(same[0].part)
-    return f"`{stem}{{{','.join(task.part for task in same)}}}`"
+    if len(tasks_of_row) == 1:
+        return f"`{tasks_of_row[0].name}`"
+    stem = tasks_of_row[0].name.removesuffix(tasks_of_row[0].part)
+    return f"`{stem}{{{','.join(task.part for task in tasks_of_row)}}}`"
 
 
 def write_plain(folder: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from vieval_plugin import tasks
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.lmms_eval import answerable, model_identity, prepared, tables, task_files
+from vieval_plugin.hosts.lmms_eval import answerable, model_identity, tables, task_files
 from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.tasks import Task, TaskGroup
 
@@ -63,7 +63,7 @@ def install() -> None:
             _check_known(name, self.all_tasks)
         named = [name for name in task_list if name in self.task_index]
         matched = outermost(match(self, task_list), self.task_index)
-        self.vieval_loose = {name for name in matched if name not in named or name in answerable.together()}
+        self.vieval_loose = {name for name in matched if name not in named or name in answerable.joint_groups()}
         if self.model_name is not None:
             # a model that takes minutes to load is not made for what it cannot be given
             by_model = answerable.why_not(self.model_name, loaded=False)
@@ -74,19 +74,22 @@ def install() -> None:
         return matched
 
     @vieval_errors
-    def load_task_or_group(self: Any, task_list: Any = None, *rest: Any, **options: Any) -> Any:
+    def load_task_or_group(self: Any, task_list: Any = None, *arguments: Any, **options: Any) -> Any:
         names = [task_list] if isinstance(task_list, str) else list(task_list or [])
         tables.install()
         model_identity.tell_tasks()
         if self.model_name is None:
-            return load(self, names, *rest, **options)
+            return load(self, names, *arguments, **options)
         loose: set[str] = getattr(self, "vieval_loose", set())
         by_model = answerable.why_not(self.model_name, loaded=True)
         answerable.require([name for name in names if name not in loose], by_model)
         left_out = answerable.either(by_model, _unprepared(self.model_name))
-        kept = answerable.answerable(names, lambda name: left_out if name in loose else by_model)
-        found = [one if isinstance(one, str) else tables.group_config(self._get_config(one.group), one) for one in kept]
-        return load(self, found, *rest, **options)
+        runnable = answerable.answerable(names, lambda name: left_out if name in loose else by_model)
+        configurations = [
+            entry if isinstance(entry, str) else tables.group_config(self._get_config(entry.group), entry)
+            for entry in runnable
+        ]
+        return load(self, configurations, *arguments, **options)
 
     TaskManager.initialize_tasks = initialize_tasks
     TaskManager._get_config = _get_config
@@ -96,20 +99,20 @@ def install() -> None:
 
 
 def _unprepared(model: Any) -> answerable.WhyNot:
-    return prepared.unprepared(images=not answerable.replays(model))
+    return answerable.unprepared(images=not answerable.replays(model))
 
 
 def outermost(names: list[str], index: dict[str, Any]) -> list[str]:
     """The matched names without those that a matched group of ours holds, directly or through a group in it."""
-    held: set[str] = set()
+    inner: set[str] = set()
     for name in names:
-        if name not in held:
-            held |= members(name, index)
-    return [name for name in names if name not in held]
+        if name not in inner:
+            inner |= members(name, index)
+    return [name for name in names if name not in inner]
 
 
 def members(name: str, index: Mapping[str, Any]) -> set[str]:
-    """All tasks and groups below one of our groups; none for a task or for a group that is not ours."""
+    """Tasks and groups below one of our groups; none for a task or for a group that is not ours."""
     entry = entries().get(name)
     if not isinstance(entry, TaskGroup) or index[name]["type"] != "group":
         return set()
@@ -131,23 +134,27 @@ def _check_known(name: str, known: list[str]) -> None:
     if fnmatch.filter(known, name) or os.path.exists(name):
         return
     ours = set(entries())
-    begins = tuple(f"{prefix}{one}" for one in benchmark_registry.benchmarks() for prefix in ("", "variant_"))
-    if any(one in name for one in "*?["):
-        near = _nearest_pattern(name, begins)
+    prefixes = tuple(
+        f"{prefix}{benchmark}" for benchmark in benchmark_registry.benchmarks() for prefix in ("", "variant_")
+    )
+    if any(wildcard in name for wildcard in "*?["):
+        suggestion = _nearest_pattern(name, prefixes)
     else:
-        [near] = difflib.get_close_matches(name, ours if name.startswith(begins) else known, n=1, cutoff=0.0)
-        near = near if near in ours and (name.startswith(begins) or _alike(name, near)) else ""
-    if near:
-        raise VievalError(f"no task {name!r}; did you mean {near}? `vieval tasks '*'` lists them all")
+        [suggestion] = difflib.get_close_matches(name, ours if name.startswith(prefixes) else known, n=1, cutoff=0.0)
+        suggestion = (
+            suggestion if suggestion in ours and (name.startswith(prefixes) or _alike(name, suggestion)) else ""
+        )
+    if suggestion:
+        raise VievalError(f"no task {name!r}; did you mean {suggestion}? `vieval tasks '*'` lists them all")
 
 
-def _nearest_pattern(name: str, begins: Sequence[str]) -> str:
-    """The pattern with the beginning that ours have and it nearly has; empty where it has none such."""
+def _nearest_pattern(name: str, prefixes: Sequence[str]) -> str:
+    """The pattern with the prefix of ours that it nearly has; empty where it has none such."""
     first = re.split(r"[*?\[]", name)[0].rstrip("_")
-    [near] = difflib.get_close_matches(first, begins, n=1, cutoff=0.0)
-    if first.startswith(tuple(begins)):
-        return f"{max((one for one in begins if first.startswith(one)), key=len)}_*"
-    return f"{near}_*" if _alike(first, near) else ""
+    [suggestion] = difflib.get_close_matches(first, prefixes, n=1, cutoff=0.0)
+    if first.startswith(tuple(prefixes)):
+        return f"{max((prefix for prefix in prefixes if first.startswith(prefix)), key=len)}_*"
+    return f"{suggestion}_*" if _alike(first, suggestion) else ""
 
 
 def _alike(name: str, other: str) -> bool:

@@ -15,10 +15,10 @@ def register() -> None:
     host = guard.checked()
     if getattr(host.dataset, "vieval_installed", False):
         return
-    from vieval_plugin.hosts.vlmevalkit import models, pipeline
+    from vieval_plugin.hosts.vlmevalkit import models
     from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
     from vieval_plugin.hosts.vlmevalkit.generation import EditedImages, GeneratedImages, noting_output_folders
-    from vieval_plugin.hosts.vlmevalkit.judging import building, judging
+    from vieval_plugin.hosts.vlmevalkit.judging import building, install_pipeline, judging
 
     host.dataset.vieval_installed = True  # type: ignore[attr-defined]
     for kind in (JudgedImages, GeneratedImages, EditedImages):
@@ -34,4 +34,4 @@ def register() -> None:
     if run := sys.modules.get("vlmeval.run"):
         run.infer_data_job = infer  # type: ignore[attr-defined]
     if host.api is not None:
-        pipeline.install(host.api.APIEvalPipeline)
+        install_pipeline(host.api.APIEvalPipeline)

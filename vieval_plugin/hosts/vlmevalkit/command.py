@@ -19,8 +19,8 @@ def run(arguments: Sequence[str], limit: int | None) -> int:
 
     VievalError or SystemExit with one line where the run cannot go on.
     """
-    here = guard.found()
-    given, fields = _apart(arguments)
+    installed = guard.installation()
+    host_arguments, fields = _split_arguments(arguments)
     register()
     from vlmeval.config import supported_VLM
 
@@ -32,38 +32,38 @@ def run(arguments: Sequence[str], limit: int | None) -> int:
         if not name:
             raise VievalError("--vieval-model is missing: what the server calls the model")
         supported_VLM[name] = partial(VievalOpenAI, **fields)
-        given += ["--model", name]
+        host_arguments += ["--model", name]
     if limit is not None:
         dataset.LIMIT.append(limit)
-    if (here.folder / "run.py").is_file():
-        sys.argv = ["vlmeval.run", *given]
+    if (installed.folder / "run.py").is_file():
+        sys.argv = ["vlmeval.run", *host_arguments]
         runpy.run_module("vlmeval.run", run_name="__main__", alter_sys=True)
     else:  # a checkout's stands beside the package
-        sys.argv = [str(here.folder.parent / "run.py"), *given]
+        sys.argv = [str(installed.folder.parent / "run.py"), *host_arguments]
         runpy.run_path(sys.argv[0], run_name="__main__")
-    return _ended(judging.failed, judging.unbuilt)
+    return _exit_code(judging.failed, judging.unbuilt)
 
 
-def _apart(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+def _split_arguments(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """The host's arguments, and the fields of a backbone that were given as --vieval-FIELD VALUE."""
-    given: list[str] = []
+    host_arguments: list[str] = []
     fields: dict[str, str] = {}
-    rest = iter(arguments)
-    for one in rest:
-        if not one.startswith(_OURS):
-            given.append(one)
+    remaining = iter(arguments)
+    for argument in remaining:
+        if not argument.startswith(_OURS):
+            host_arguments.append(argument)
             continue
-        name, equals, value = one.removeprefix(_OURS).partition("=")
-        value = value if equals else next(rest, "")
+        name, equals, value = argument.removeprefix(_OURS).partition("=")
+        value = value if equals else next(remaining, "")
         if not value:
-            raise VievalError(f"{one} needs a value")
+            raise VievalError(f"{argument} needs a value")
         fields[name.replace("-", "_")] = value
-    if fields and "--model" in given:
+    if fields and "--model" in host_arguments:
         raise VievalError("name the model with --model or with --vieval-model, not with both")
-    return given, fields
+    return host_arguments, fields
 
 
-def _ended(failed: Sequence[int], unbuilt: Sequence[str]) -> int:
+def _exit_code(failed: Sequence[int], unbuilt: Sequence[str]) -> int:
     """The exit code; that calls failed is said at the very end of the process."""
     if unbuilt:
         say(f"vieval: VLMEvalKit could not build {', '.join(unbuilt)} (see above)", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The one dataset class: a task's samples as rows that a judge is asked about, and the evaluation of its verdicts."""
+"""The dataset class: a task's samples as rows that a judge is asked about, and the evaluation of its verdicts."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
     def load_data(self, dataset: str) -> Any:
         options = config.current()
         self.tasks = names.tasks_of(dataset)
-        held = [(task, sample) for task in self.tasks for sample in samples_of(task, options)]
-        held = held[: LIMIT[-1]] if LIMIT else held
-        self.judged: Sequence[Judged] = [sample for _, sample in held]
+        rows = [(task, sample) for task in self.tasks for sample in samples_of(task, options)]
+        rows = rows[: LIMIT[-1]] if LIMIT else rows
+        self.judged: Sequence[Judged] = [sample for _, sample in rows]
         return pandas.DataFrame(
             {
-                "index": range(len(held)),
+                "index": range(len(rows)),
                 "sample": [str(sample.id) for sample in self.judged],
-                "category": [task.part for task, _ in held],
+                "category": [task.part for task, _ in rows],
                 "target": [target_json(sample) for sample in self.judged],
                 "question": [str(sample.id) for sample in self.judged],
             }
@@ -63,7 +63,7 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
         return []
 
     def build_prompt(self, line: Any) -> list[dict[str, str]]:
-        """What only the wrapped model of a judging run understands: which row is meant."""
+        """Name the row that is meant, for the wrapped model of a judging run, which alone understands it."""
         row = self.data.iloc[line] if isinstance(line, int) else line
         return [{"type": "text", "value": f"vieval {row['index']} {row['sample']}"}]
 
@@ -79,7 +79,10 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
         rows = finish(VerdictFiles(sheet.parent, model, self.dataset_name), _cells(sheet))
         records = [read_record(row.response, row.target) for row in rows]
         table = pandas.DataFrame(tables.rows_of(self.tasks, records, config.current()))
-        cells = (["" if one is None or one != one else str(one) for one in row] for row in table.to_numpy(dtype=object))
+        cells = (
+            ["" if number is None or number != number else str(number) for number in row]
+            for row in table.to_numpy(dtype=object)
+        )
         text = csv_text([list(table.columns), *cells])
         write_whole(sheet.with_name(f"{sheet.stem}_acc.csv"), [text], "--work-dir")
         return table.drop(columns="remarks")
@@ -95,18 +98,18 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
 
 
 def _cells(sheet: Path) -> dict[int, SheetCell]:
-    """What the cells of a sheet say, by row; VievalError for a sheet that is none of a judging run."""
+    """Cells of a sheet by row; VievalError for a sheet that is none of a judging run."""
     try:
         table = load(str(sheet))
-        held = dict(zip(table["index"], table["prediction"], strict=True))
-        found = {int(index): read_cell(text) for index, text in held.items()}
+        texts = dict(zip(table["index"], table["prediction"], strict=True))
+        cells = {int(index): read_cell(text) for index, text in texts.items()}
     except Exception as error:  # the host's readers raise anything
         raise VievalError(
             f"{sheet}: no sheet of predictions ({' '.join(str(error).split())[:200]}); delete it"
         ) from None
-    if foreign := [index for index, told in found.items() if told is None]:
+    if foreign := [index for index, cell in cells.items() if cell is None]:
         raise VievalError(
             f"{sheet}: row {foreign[0]} holds no verdict: a model answered without a judge, so VIEval was not registered "
             "while it ran; delete the sheet, and run `vieval vlmevalkit`, or `vieval vlmevalkit --install-hook` once"
         )
-    return {index: told for index, told in found.items() if told is not None}
+    return {index: cell for index, cell in cells.items() if cell is not None}

@@ -17,7 +17,7 @@ from vlmeval.smp import load
 from vieval_plugin import config
 from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.output_folders import output_folders
+from vieval_plugin.hosts.host_models import output_folders
 from vieval_plugin.hosts.shutdown import one_line, tell
 from vieval_plugin.hosts.vlmevalkit import judging
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
@@ -77,8 +77,8 @@ class GeneratedImages(ImageBaseDataset):  # type: ignore[misc]
     def build_prompt(self, line: Any) -> list[dict[str, str]]:
         """The source image where there is one, and the words."""
         row = self.data.iloc[line] if isinstance(line, int) else line
-        shown = [{"type": "image", "value": path} for path in self.dump_image(row)]
-        return [*shown, {"type": "text", "value": row["question"]}]
+        image_parts = [{"type": "image", "value": path} for path in self.dump_image(row)]
+        return [*image_parts, {"type": "text", "value": row["question"]}]
 
     @one_line
     def evaluate(self, eval_file: str, **judge_kwargs: Any) -> Any:
@@ -87,10 +87,10 @@ class GeneratedImages(ImageBaseDataset):  # type: ignore[misc]
         model = sheet.stem.removesuffix(f"_{self.dataset_name}")
         table = load(str(sheet))
         trusted = trusted_folders(config.current(), sheet.parent, _BAGEL, *self.output_folders)
-        made = [self._made(row, number, model, trusted) for number, (_, row) in enumerate(table.iterrows())]
-        samples = [image.sample for image in made if not image.reason]
-        if lacking := [f"{image.sample.id}: {image.reason}" for image in made if image.reason]:
-            say(f"vieval: no_image {len(lacking)}, the first: {lacking[0]}", file=sys.stderr)
+        images = [self._image_of_row(row, number, model, trusted) for number, (_, row) in enumerate(table.iterrows())]
+        samples = [image.sample for image in images if not image.reason]
+        if missing := [f"{image.sample.id}: {image.reason}" for image in images if image.reason]:
+            say(f"vieval: no_image {len(missing)}, the first: {missing[0]}", file=sys.stderr)
         options, backbone, progress = config.current(), _backbone(judge_kwargs), Progress()
         prepared = prepare(self.judge, None, options, backbone)
         if prepared.spec.pack and backbone is None and JUDGE not in options.backbones:
@@ -105,12 +105,12 @@ class GeneratedImages(ImageBaseDataset):  # type: ignore[misc]
         judging.failed.append(progress.failed_calls)
         path = sheet.with_name(f"{sheet.stem}_verdicts_{self.dataset_name}.jsonl")
         write_verdicts(path, samples, verdicts, provenance_of(prepared, options, backbone))
-        row = _numbers(prepared.spec.aspects, verdicts) | {"no_image": len(lacking)}
+        row = _numbers(prepared.spec.aspects, verdicts) | {"no_image": len(missing)}
         numbers = pandas.DataFrame([{"split": "Overall", **row}])
         write_whole(sheet.with_name(f"{sheet.stem}_acc.csv"), [numbers.to_csv(index=False)], "--work-dir")
         return numbers
 
-    def _made(self, row: Mapping[str, Any], number: int, model: str, trusted: Sequence[Path]) -> MadeImage:
+    def _image_of_row(self, row: Mapping[str, Any], number: int, model: str, trusted: Sequence[Path]) -> MadeImage:
         source = row.get("source")
         images = {"source": Image(Path(source))} if isinstance(source, str) and source else {}
         identity = SampleId(OWN, self.kind, "", str(row["uid"]))
@@ -142,8 +142,8 @@ def noting_output_folders(original: Callable[..., Any]) -> Callable[..., Any]:
     """The host's `infer_data_job`, after which a dataset of prompts knows where the model that it used saves images."""
 
     @wraps(original)
-    def infer_data_job(model: Any, work_dir: Any, model_name: str, dataset: Any, **rest: Any) -> Any:
-        used = original(model, work_dir=work_dir, model_name=model_name, dataset=dataset, **rest)
+    def infer_data_job(model: Any, work_dir: Any, model_name: str, dataset: Any, **host_arguments: Any) -> Any:
+        used = original(model, work_dir=work_dir, model_name=model_name, dataset=dataset, **host_arguments)
         if isinstance(dataset, GeneratedImages):
             # where all is predicted already, some distributions return nothing
             dataset.output_folders = output_folders(used) or output_folders(model)
@@ -177,17 +177,19 @@ def _rows(path: Path, text: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _backbone(given: Mapping[str, Any]) -> Backbone | None:
+def _backbone(judge_arguments: Mapping[str, Any]) -> Backbone | None:
     """The model that the host's own arguments for judges name, None where they name none."""
-    if not given.get("model") or not given.get("api_base"):
+    if not judge_arguments.get("model") or not judge_arguments.get("api_base"):
         return None
-    return Backbone(model=str(given["model"]), base_url=(str(given["api_base"]).removesuffix(_SUFFIX),))
+    return Backbone(
+        model=str(judge_arguments["model"]), base_url=(str(judge_arguments["api_base"]).removesuffix(_SUFFIX),)
+    )
 
 
 def _numbers(aspects: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    counted = Counter(str(verdict.status) for verdict in verdicts)
-    found: dict[str, Any] = {}
+    statuses = Counter(str(verdict.status) for verdict in verdicts)
+    numbers: dict[str, Any] = {}
     for aspect in aspects:
         scores = [verdict.scores[aspect] for verdict in verdicts if aspect in verdict.scores]
-        found |= {f"{aspect}_mean": sum(scores) / len(scores) if scores else None, f"{aspect}_count": len(scores)}
-    return {**found, **{f"status_{status}": counted[str(status)] for status in Status}}
+        numbers |= {f"{aspect}_mean": sum(scores) / len(scores) if scores else None, f"{aspect}_count": len(scores)}
+    return {**numbers, **{f"status_{status}": statuses[str(status)] for status in Status}}

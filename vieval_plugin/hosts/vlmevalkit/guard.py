@@ -1,4 +1,4 @@
-"""Which VLMEvalKit is here, and whether it has what this package builds upon.
+"""The VLMEvalKit that is installed, checked for what this package builds upon.
 
 Three distributions bring the same import name, and none has a version that says what is in it: so what is needed is
 looked for, not its version.
@@ -25,7 +25,7 @@ _JOB = ["model", "work_dir", "model_name", "dataset"]
 
 
 @dataclass(frozen=True)
-class Found:
+class Installation:
     """A VLMEvalKit that can be imported: what it is called, and the folder of its package."""
 
     name: str
@@ -43,67 +43,69 @@ class Modules:
     api: ModuleType | None
 
 
-def found() -> Found:
+def installation() -> Installation:
     """The VLMEvalKit that would be imported, without importing it; VievalError where there is none, or two in one place."""
     spec = importlib.util.find_spec("vlmeval")
     if spec is None or spec.origin is None:
         raise VievalError(f"VLMEvalKit is not here: {REMEDY}")
     names = importlib.metadata.packages_distributions().get("vlmeval", [])
-    brought = [importlib.metadata.distribution(name) for name in dict.fromkeys(names)]
-    here = Path(spec.origin).resolve()
-    owners = [d for d in brought if Path(str(d.locate_file("vlmeval/__init__.py"))).resolve() == here]
-    told = [f"{d.metadata['Name']} {d.version}" for d in owners]
-    if len(told) > 1:
+    distributions = [importlib.metadata.distribution(name) for name in dict.fromkeys(names)]
+    origin = Path(spec.origin).resolve()
+    owners = [d for d in distributions if Path(str(d.locate_file("vlmeval/__init__.py"))).resolve() == origin]
+    labels = [f"{d.metadata['Name']} {d.version}" for d in owners]
+    if len(labels) > 1:
         raise VievalError(
-            f"{' and '.join(told)} have written over each other in {here.parent}: uninstall both and install one of them"
+            f"{' and '.join(labels)} have written over each other in {origin.parent}: uninstall both and install one of them"
         )
-    return Found(told[0] if told else f"a checkout in {here.parents[1]}", here.parent)
+    return Installation(labels[0] if labels else f"a checkout in {origin.parents[1]}", origin.parent)
 
 
 def checked() -> Modules:
     """The host's modules, imported; VievalError where it lacks what is needed, or lmms-eval is in this process."""
-    here = found()
+    installed = installation()
     if "lmms_eval" in sys.modules:
         raise VievalError("lmms-eval and VLMEvalKit cannot share a process: each changes what the other relies on")
-    dataset, vlm, config, inference = (_module(here, name) for name in ("dataset", "vlm", "config", "inference"))
-    _require(here, "vlmeval.dataset.DATASET_CLASSES", isinstance(getattr(dataset, "DATASET_CLASSES", None), list))
-    _require(here, "vlmeval.dataset.SUPPORTED_DATASETS", isinstance(getattr(dataset, "SUPPORTED_DATASETS", None), list))
-    _require(here, "vlmeval.config.supported_VLM", isinstance(getattr(config, "supported_VLM", None), dict))
+    dataset, vlm, config, inference = (_module(installed, name) for name in ("dataset", "vlm", "config", "inference"))
+    _require(installed, "vlmeval.dataset.DATASET_CLASSES", isinstance(getattr(dataset, "DATASET_CLASSES", None), list))
+    _require(
+        installed, "vlmeval.dataset.SUPPORTED_DATASETS", isinstance(getattr(dataset, "SUPPORTED_DATASETS", None), list)
+    )
+    _require(installed, "vlmeval.config.supported_VLM", isinstance(getattr(config, "supported_VLM", None), dict))
     job = getattr(inference, "infer_data_job", None)
     takes = list(inspect.signature(job).parameters)[: len(_JOB)] if callable(job) else []
-    _require(here, f"vlmeval.inference.infer_data_job({', '.join(_JOB)}, ...)", takes == _JOB)
+    _require(installed, f"vlmeval.inference.infer_data_job({', '.join(_JOB)}, ...)", takes == _JOB)
     for module, names in (
         ("dataset.image_base", ("ImageBaseDataset",)),
         ("smp", ("load", "LMUDataRoot", "get_rank_and_world_size")),
     ):
-        held = _module(here, module)
+        imported = _module(installed, module)
         for name in names:
-            _require(here, f"vlmeval.{module}.{name}", hasattr(held, name))
-    return Modules(dataset, vlm, config, inference, _pipeline(here))
+            _require(installed, f"vlmeval.{module}.{name}", hasattr(imported, name))
+    return Modules(dataset, vlm, config, inference, _pipeline(installed))
 
 
-def _pipeline(here: Found) -> ModuleType | None:
+def _pipeline(installed: Installation) -> ModuleType | None:
     if importlib.util.find_spec("vlmeval.inference_api") is None:
         return None
-    api = _module(here, "inference_api")
-    _require(here, "vlmeval.inference_api.APIEvalPipeline", hasattr(api, "APIEvalPipeline"))
+    api = _module(installed, "inference_api")
+    _require(installed, "vlmeval.inference_api.APIEvalPipeline", hasattr(api, "APIEvalPipeline"))
     return api
 
 
-def _module(here: Found, name: str) -> ModuleType:
+def _module(installed: Installation, name: str) -> ModuleType:
     try:
         return importlib.import_module(f"vlmeval.{name}")
     except ModuleNotFoundError as error:
-        absent = str(error.name)
-        if not absent.startswith("vlmeval"):
-            raise VievalError(f"VLMEvalKit ({here.name}) needs {absent}, which is not installed") from None
-        raise _lacks(here, absent) from None
+        missing = str(error.name)
+        if not missing.startswith("vlmeval"):
+            raise VievalError(f"VLMEvalKit ({installed.name}) needs {missing}, which is not installed") from None
+        raise _lacks(installed, missing) from None
 
 
-def _require(here: Found, what: str, there: bool) -> None:
-    if not there:
-        raise _lacks(here, what)
+def _require(installed: Installation, what: str, is_there: bool) -> None:
+    if not is_there:
+        raise _lacks(installed, what)
 
 
-def _lacks(here: Found, what: str) -> VievalError:
-    return VievalError(f"VLMEvalKit ({here.name}) lacks {what}; known to work: {KNOWN}")
+def _lacks(installed: Installation, what: str) -> VievalError:
+    return VievalError(f"VLMEvalKit ({installed.name}) lacks {what}; known to work: {KNOWN}")

@@ -1,4 +1,4 @@
-"""Registers VIEval when VLMEvalKit's run begins. Copied beside a .pth file by `vieval vlmevalkit --install-hook`, and run there.
+"""Registers VIEval when VLMEvalKit's run begins: `vieval vlmevalkit --install-hook` copies it beside a .pth file.
 
 Every interpreter of the environment reads it, so it needs the standard library only, and little of that.
 """

@@ -33,19 +33,19 @@ def install() -> list[Path]:
 
 def remove() -> list[Path]:
     """Delete the hook's files; which there were. VievalError where one cannot be deleted."""
-    there = [path for path in _paths() if path.exists()]
-    for path in there:
+    installed = [path for path in _paths() if path.exists()]
+    for path in installed:
         try:
             path.unlink()
         except OSError as error:
             raise VievalError(f"{path}: cannot be deleted ({error.strerror})") from None
-    return there
+    return installed
 
 
 def state() -> str:
     """`off`, `on`, or `old` where its files are another version's."""
-    there = [path.exists() for path in _paths()]
-    if not any(there):
+    exist = [path.exists() for path in _paths()]
+    if not any(exist):
         return "off"
-    same = all(there) and all(p.read_text(encoding="utf-8") == t for p, t in zip(_paths(), _texts(), strict=True))
-    return "on" if same else "old"
+    is_current = all(exist) and all(p.read_text(encoding="utf-8") == t for p, t in zip(_paths(), _texts(), strict=True))
+    return "on" if is_current else "old"

@@ -6,72 +6,66 @@ main thread: the host has switched off gradients there, and nowhere else.
 
 from __future__ import annotations
 
-import asyncio
+import base64
+import hashlib
+import re
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vieval_plugin.backends.cache.store import Store, key_of, question
+from vieval_plugin.backends.http.image_encoding import encode
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches, apart
-from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.vlmevalkit.messages import interleaved
-from vieval_plugin.judges.protocol import Chat, Failure, Image, Reply, Status, Text
-from vieval_plugin.run.jobs import Job
-from vieval_plugin.run.progress import Progress
+from vieval_plugin.judges.protocol import Chat, Failure, Image, Message, Reply, Status, Text
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.run.answerers import CallAnswerer
 from vieval_plugin.run.router import Question
-from vieval_plugin.run.runner import judge_each, opened
-from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.untrusted import exists
 
 _FAILURE = "Failed to obtain answer"
 _IN_A_ROW = 3
 """So many exceptions one after another end a run: they are no bad luck."""
+_SUFFIXES = {"image/png": ".png", "image/jpeg": ".jpg"}
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# where and how often a server is called changes no answer, and keys are nobody's business
+_TRANSPORT = re.compile(
+    r"(^|_)(api_?key|key|secret|password|authorization|credentials?|base|base_url|url|retry|wait|verbose|timeout|proxy|org|logger)$",
+    re.IGNORECASE,
+)
+_ATTRIBUTE = "vieval_identity"
 
 
+@dataclass(frozen=True)
 class HostModel:
-    """A built model of the host: what tables call it, what tells it from others, and how many questions it takes at once."""
+    """A built model of the host: its name in tables, its identity among others, and where and for what it is asked."""
 
-    def __init__(
-        self, inner: Any, name: str, identity: Mapping[str, Any], at_once: int, images: Path, dataset: str
-    ) -> None:
-        self.inner, self.backbone, self.identity, self.images, self.dataset = inner, name, identity, images, dataset
-        self.at_once = at_once if getattr(inner, "is_api", False) else 1
-        self._threaded = bool(getattr(inner, "is_api", False))
+    inner: Any
+    name: str
+    identity: Mapping[str, Any]
+    images: Path
+    dataset: str
 
-    def judge(
-        self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Callable[[int, Outcome], None]
-    ) -> None:
-        """Judge all jobs; outcomes are handed on as they come, by the jobs' number. VievalError when it cannot go on."""
-        if self._threaded:
-            say(
-                f"vieval: {type(self.inner).__name__} encodes images anew, as JPEG and some of them larger, before it sends "
-                "them: PQ can suffer; VievalOpenAI sends the files' own pixels",
-                file=sys.stderr,
-            )
-        asyncio.run(self._judge(jobs, options, progress, ended))
+    def answerer(self, api_nproc: int) -> CallAnswerer:
+        """Answer by the model's `generate`: of a server's model as many questions at once as `api_nproc` says."""
+        if not getattr(self.inner, "is_api", False):
+            return CallAnswerer(self._bind)
+        say(
+            f"vieval: {type(self.inner).__name__} encodes images anew, as JPEG and some of them larger, before it sends "
+            "them: PQ can suffer; VievalOpenAI sends the files' own pixels",
+            file=sys.stderr,
+        )
+        return CallAnswerer(self._bind, threads=api_nproc)
 
-    async def _judge(
-        self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Callable[[int, Outcome], None]
-    ) -> None:
-        with (
-            opened(options.store_path(), options.store.refresh, options.store.max_age) as store,
-            ThreadPoolExecutor(self.at_once) as pool,
-        ):
-            asking = _Asking(self, store, progress.usage)
-
-            async def answer(ask: Question, repeat: int) -> Reply:
-                if not self._threaded:
-                    return asking.answer(ask, repeat)
-                return await asyncio.get_running_loop().run_in_executor(pool, asking.answer, ask, repeat)
-
-            await judge_each(jobs, answer, progress, ended, live=self.at_once, store=store, tools=options.tools)
+    def _bind(self, store: Store | None, usage: Usage) -> Callable[[Question, int], Reply]:
+        return _Asking(self, store, usage).answer
 
 
 class _Asking:
@@ -81,7 +75,7 @@ class _Asking:
         self._model, self._store, self._usage = model, store, usage
         self._alone = threading.Lock()
         self._broken = 0
-        self._told = False
+        self._warned = False
 
     def answer(self, ask: Question, repeat: int) -> Reply:
         if apart([(0, ask)])[1]:
@@ -92,10 +86,10 @@ class _Asking:
         with self._alone:
             [reply] = answer_in_batches(
                 [(0, ask)],
-                key=lambda _, asked, digest: self._key(asked, repeat, digest),
+                key=lambda _, question_asked, digest: self._key(question_asked, repeat, digest),
                 generate=self._generate,
                 store=self._store,
-                model=self._model.backbone,
+                model=self._model.name,
                 usage=self._usage,
             )
         return reply
@@ -109,45 +103,45 @@ class _Asking:
         message = interleaved(chat, self._model.images)
         self._alone.release()
         try:
-            made = self._model.inner.generate(message=message, dataset=self._model.dataset)
+            output = self._model.inner.generate(message=message, dataset=self._model.dataset)
             failed = None
         except Exception as error:
             failed = error
-            said = redacted(traceback.format_exc())
+            trace = redacted(traceback.format_exc())
         finally:
             self._alone.acquire()
         if failed is None:
             self._broken = 0
-            return [_reply(made)]
-        return [self._failure(failed, said)]
+            return [_reply(output)]
+        return [self._failure(failed, trace)]
 
     def _failure(self, error: Exception, trace: str) -> Reply:
         say(*trace.splitlines(), file=sys.stderr)
         self._broken += 1
-        told = f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:300]}"
+        reason = f"{type(error).__name__}: {redacted(' '.join(str(error).split()))[:300]}"
         if self._broken >= _IN_A_ROW:
             raise VievalError(
-                f"{type(self._model.inner).__name__} failed {_IN_A_ROW} times in a row ({told}); what was answered before is "
+                f"{type(self._model.inner).__name__} failed {_IN_A_ROW} times in a row ({reason}); what was answered before is "
                 "kept: run the same command again once it works"
             )
-        return Failure(Status.API_ERROR, told)
+        return Failure(Status.API_ERROR, reason)
 
     def _tell_shorter(self, chat: Chat) -> None:
         """The length of an answer cannot be passed to these models: it is their own."""
-        own = _longest_answer(self._model.inner)
-        if own is not None and own < chat.max_tokens and not self._told:
-            self._told = True
+        limit = _longest_answer(self._model.inner)
+        if limit is not None and limit < chat.max_tokens and not self._warned:
+            self._warned = True
             say(
-                f"vieval: {self._model.backbone} answers in {own} tokens at most, and a judge asks for up to "
+                f"vieval: {self._model.name} answers in {limit} tokens at most, and a judge asks for up to "
                 f"{chat.max_tokens}: answers may be cut",
                 file=sys.stderr,
             )
 
 
 def _longest_answer(model: Any) -> int | None:
-    """How many tokens a model of the host says at most, as far as it tells."""
-    given = getattr(model, "generate_kwargs", None) or getattr(model, "kwargs", None)
-    known = given if isinstance(given, dict) else {}
+    """Most tokens of an answer of a model of the host, as far as it tells."""
+    arguments = getattr(model, "generate_kwargs", None) or getattr(model, "kwargs", None)
+    known = arguments if isinstance(arguments, dict) else {}
     for value in (
         getattr(model, "max_tokens", None),
         getattr(model, "max_new_tokens", None),
@@ -158,11 +152,81 @@ def _longest_answer(model: Any) -> int | None:
     return None
 
 
-def _reply(made: Any) -> Reply:
+def _reply(output: Any) -> Reply:
     """A model's output; what it writes in place of an answer when a call failed is no answer."""
-    text = made.get("prediction") if isinstance(made, dict) else made
+    text = output.get("prediction") if isinstance(output, dict) else output
     if not isinstance(text, str) or not text.strip():
         return Failure(Status.API_ERROR, "the host's model returned no text")
     if _FAILURE in text:
         return Failure(Status.API_ERROR, " ".join(text.split())[:300])
     return Text(text)
+
+
+def interleaved(chat: Chat, images: Path) -> list[dict[str, str]]:
+    """The parts of a conversation in order; of several messages each begins with whose it is.
+
+    Images are written to the folder `images`, once each and without anything that their files say beside the picture.
+    VievalError for one that cannot be read.
+    """
+    several = len(chat.messages) > 1
+    parts: list[dict[str, str]] = []
+    for message in chat.messages:
+        parts += [{"type": "text", "value": f"{message.role}:\n"}] if several else []
+        parts += _parts(message, images)
+    return parts
+
+
+def _parts(message: Message, images: Path) -> list[dict[str, str]]:
+    return [
+        {"type": "image", "value": str(_file(part, images))}
+        if isinstance(part, Image)
+        else {"type": "text", "value": _unlike_a_file(part)}
+        for part in message.parts
+    ]
+
+
+def _file(image: Image, folder: Path) -> Path:
+    """A file with the picture as it may leave this machine, named by its content."""
+    head, _, body = encode(image).url.partition(",")
+    data = base64.b64decode(body)
+    suffix = _SUFFIXES[head.removeprefix("data:").removesuffix(";base64")]
+    path = folder / f"{hashlib.sha256(data).hexdigest()}{suffix}"
+    if not path.is_file():
+        write_whole(path, data, "LMUData")
+    return path
+
+
+def _unlike_a_file(text: str) -> str:
+    """The text, after a line end where the host would take it for a file or an address, and open that."""
+    is_ambiguous = exists(text) or text.startswith("data:image/") or _ADDRESS.match(text)
+    return f"\n{text}" if is_ambiguous else text
+
+
+def identity_of(model: Any, name: str, supported: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Identity on which the answers of a model depend, the same whether it is built already or only named.
+
+    `supported` maps the host's names to what builds them: a class, or a partial of one.
+    """
+    if not isinstance(model, str):
+        known: Mapping[str, Any] | None = getattr(model, _ATTRIBUTE, None)
+        return known if known is not None else _identity(type(model).__name__, name, vars(model))
+    maker = supported.get(name)
+    return _identity(getattr(getattr(maker, "func", maker), "__name__", ""), name, getattr(maker, "keywords", {}))
+
+
+def keep_identity(model: Any, identity: Mapping[str, Any]) -> None:
+    """Let a model that was built for one dataset have the same identity for the next."""
+    setattr(model, _ATTRIBUTE, identity)
+
+
+def _identity(kind: str, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    public = {key: value for key, value in arguments.items() if not _TRANSPORT.search(key) and _is_plain(value)}
+    return {"class": kind, "name": name, "arguments": public}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(nested) for key, nested in value.items())
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (str, int, float, bool))

@@ -9,48 +9,60 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from vlmeval.config import supported_VLM
-from vlmeval.smp import LMUDataRoot, get_rank_and_world_size
+from vlmeval.smp import LMUDataRoot, get_rank_and_world_size, load
 
 from vieval_plugin import config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.shutdown import one_line, tell
-from vieval_plugin.hosts.vlmevalkit import leftovers, names
+from vieval_plugin.hosts.vlmevalkit import names
 from vieval_plugin.hosts.vlmevalkit.dataset import JudgedImages
-from vieval_plugin.hosts.vlmevalkit.host_model import HostModel
-from vieval_plugin.hosts.vlmevalkit.identity import identity_of, keep_identity
+from vieval_plugin.hosts.vlmevalkit.host_model import HostModel, identity_of, keep_identity
 from vieval_plugin.hosts.vlmevalkit.models import OwnModel
-from vieval_plugin.hosts.vlmevalkit.results import KeptVerdict, VerdictFiles, append, cell, is_failed_call, short_hash
+from vieval_plugin.hosts.vlmevalkit.results import (
+    KeptVerdict,
+    VerdictFiles,
+    append,
+    cell,
+    is_failed_call,
+    read_cell,
+    short_hash,
+)
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Verdict
 from vieval_plugin.records import fingerprint, response_json, target_json
 from vieval_plugin.results.documents import read_response
+from vieval_plugin.run.answerers import Answerer
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.run.runner import require_images
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.escaping import say
 
 failed: list[int] = []
 """How many verdicts lack a score because calls or tools failed, a number for each dataset that was judged."""
 unbuilt: list[str] = []
 """The datasets that the host could not build."""
+_SHEETS = (".xlsx", ".tsv", ".json")
+_PICKLES = ("_PREV.pkl", "_checkpoint.pkl", "_supp.pkl")
 
 
 def building(original: Callable[..., Any]) -> Callable[..., Any]:
     """The host's `build_dataset`, which takes note of what it could not build, and says so of a name that is like ours."""
 
     @wraps(original)
-    def build_dataset(dataset_name: str, **rest: Any) -> Any:
+    def build_dataset(dataset_name: str, **host_arguments: Any) -> Any:
         if names.is_like_ours(dataset_name):
             one_line(names.tasks_of)(dataset_name)
-        built = original(dataset_name, **rest)
+        built = original(dataset_name, **host_arguments)
         if built is None:
             unbuilt.append(dataset_name)
         return built
@@ -84,11 +96,11 @@ def judging(original: Callable[..., Any]) -> Callable[..., Any]:
     """The host's `infer_data_job`, which judges where the dataset is one of ours."""
 
     @wraps(original)
-    def infer_data_job(model: Any, work_dir: Any, model_name: str, dataset: Any, **rest: Any) -> Any:
+    def infer_data_job(model: Any, work_dir: Any, model_name: str, dataset: Any, **host_arguments: Any) -> Any:
         if not isinstance(dataset, JudgedImages):
-            return original(model, work_dir=work_dir, model_name=model_name, dataset=dataset, **rest)
-        answers, used = answers_of(model, Path(work_dir), model_name, dataset, rest)
-        one_line(original)(answers, work_dir=work_dir, model_name=model_name, dataset=dataset, **rest)
+            return original(model, work_dir=work_dir, model_name=model_name, dataset=dataset, **host_arguments)
+        answers, used = answers_of(model, Path(work_dir), model_name, dataset, host_arguments)
+        one_line(original)(answers, work_dir=work_dir, model_name=model_name, dataset=dataset, **host_arguments)
         return used
 
     return infer_data_job
@@ -96,75 +108,79 @@ def judging(original: Callable[..., Any]) -> Callable[..., Any]:
 
 @one_line
 def answers_of(
-    model: Any, folder: Path, name: str, dataset: JudgedImages, rest: Mapping[str, Any]
+    model: Any, folder: Path, name: str, dataset: JudgedImages, host_arguments: Mapping[str, Any]
 ) -> tuple[KnownAnswers, Any]:
     """Judge the rows to which the host has no answer yet; the answers, and the model itself for the host's next dataset.
 
-    `model` is the host's, built or only named; `rest` are the host's further arguments.
+    `model` is the host's, built or only named; `host_arguments` are the host's further arguments.
     """
     rank, world_size = get_rank_and_world_size()
-    limit = rest.get("limit") or len(dataset.data)
+    limit = host_arguments.get("limit") or len(dataset.data)
     mine = [int(index) for index in dataset.data["index"][:limit]][rank::world_size]
-    judge = _Judge(model, name, dataset, rest)
+    judge = _Judge(model, name, dataset, host_arguments)
     files = VerdictFiles(folder, name, dataset.dataset_name)
-    retry = rest.get("retry_failed", not rest.get("ignore_failed", False))
-    held = leftovers.held(files, judge.by, retry, rank, world_size)
-    kept = judge.kept(files, mine)
-    cells = {row.index: cell(verdict, row) for row, verdict in kept}
-    wanted = [index for index in mine if index not in held and index not in cells]
-    judged = judge.judge(wanted, files.part(rank)) if wanted else []
+    retry = host_arguments.get("retry_failed", not host_arguments.get("ignore_failed", False))
+    answered_rows = rows_answered(files, judge.by, retry, rank, world_size)
+    earlier = judge.earlier_verdicts(files, mine)
+    cells = {row.index: cell(verdict, row) for row, verdict in earlier}
+    open_rows = [index for index in mine if index not in answered_rows and index not in cells]
+    judged = judge.judge(open_rows, files.part(rank)) if open_rows else []
     return KnownAnswers({**cells, **{row.index: cell(verdict, row) for row, verdict in judged}}), judge.model
 
 
 class _Judge:
     """A dataset's judge with the host's model as its backbone."""
 
-    def __init__(self, model: Any, name: str, dataset: JudgedImages, rest: Mapping[str, Any]) -> None:
-        self.model, self._name, self._dataset, self._rest = model, name, dataset, rest
+    def __init__(self, model: Any, name: str, dataset: JudgedImages, host_arguments: Mapping[str, Any]) -> None:
+        self.model, self._name, self._dataset, self._host_arguments = model, name, dataset, host_arguments
         maker = supported_VLM.get(model) if isinstance(model, str) else None
         ours = getattr(maker, "func", maker)
         if maker is not None and isinstance(ours, type) and issubclass(ours, OwnModel):
             self.model = maker()  # it loads nothing yet
-        self._own = self.model if isinstance(self.model, OwnModel) else None
-        self.options = self._own.options if self._own else config.current()
+        self._our_model = self.model if isinstance(self.model, OwnModel) else None
+        self.options = self._our_model.options if self._our_model else config.current()
         task = dataset.tasks[0]  # all of a dataset have one judge in one setting
-        served_by = self._own.served_by if self._own else None
+        served_by = self._our_model.served_by if self._our_model else None
         self._prepared = prepare(task.judge, task.setting, self.options, served_by)
-        _require_answerable(self._prepared, self._own)
-        self._identity = self._own.identity if self._own else identity_of(self.model, name, supported_VLM)
-        backbone = self._own.backbone if self._own else name
+        _require_answerable(self._prepared, self._our_model)
+        self._identity = self._our_model.identity if self._our_model else identity_of(self.model, name, supported_VLM)
+        backbone = self._our_model.backbone if self._our_model else name
         self._provenance = self._prepared.by(task.judge if backbone is None else backbone)
         by = self._provenance
-        told = [by.judge, by.settings, by.backbone, by.pack_hash, by.config_hash, self._identity]
-        self.by = short_hash(json.dumps(told, sort_keys=True, default=str))
+        parts = [by.judge, by.settings, by.backbone, by.pack_hash, by.config_hash, self._identity]
+        self.by = short_hash(json.dumps(parts, sort_keys=True, default=str))
 
-    def kept(self, files: VerdictFiles, wanted: Sequence[int]) -> list[tuple[KeptVerdict, Verdict]]:
+    def earlier_verdicts(
+        self, files: VerdictFiles, indices_of_rank: Sequence[int]
+    ) -> list[tuple[KeptVerdict, Verdict]]:
         """Verdicts of a run that was ended before the host noted them, where they are of this judge on this sample."""
-        indices, found = set(wanted), dict[int, tuple[KeptVerdict, Verdict]]()
+        indices, by_index = set(indices_of_rank), dict[int, tuple[KeptVerdict, Verdict]]()
         for row in files.rows():
             if row.by == self.by and row.index in indices and row.target == target_json(self._sample(row.index)):
                 identity, verdict, _ = read_response(row.response)
-                same = json.loads(row.response)["sample"] == fingerprint(self._sample(row.index))
-                if same and identity == self._sample(row.index).id and not is_failed_call(verdict):
-                    found[row.index] = row, verdict
-        return list(found.values())
+                is_same_sample = json.loads(row.response)["sample"] == fingerprint(self._sample(row.index))
+                if is_same_sample and identity == self._sample(row.index).id and not is_failed_call(verdict):
+                    by_index[row.index] = row, verdict
+        return list(by_index.values())
 
-    def judge(self, wanted: Sequence[int], part: Path) -> list[tuple[KeptVerdict, Verdict]]:
+    def judge(self, open_rows: Sequence[int], part: Path) -> list[tuple[KeptVerdict, Verdict]]:
         """Judge rows, each verdict appended to a file as it comes."""
-        judged = [self._sample(index) for index in wanted]
+        judged = [self._sample(index) for index in open_rows]
         require_images(judged, "`vieval tasks` says how to get a benchmark's images")
         progress, rows = Progress(), list[tuple[KeptVerdict, Verdict]]()
 
-        def ended(number: int, outcome: Outcome) -> None:
+        def on_outcome(number: int, outcome: Outcome) -> None:
             sample = judged[number]
             response = response_json(sample.id, outcome.verdict, self._provenance, fingerprint(sample))
-            row = KeptVerdict(wanted[number], target_json(sample), response, self.by)
+            row = KeptVerdict(open_rows[number], target_json(sample), response, self.by)
             append(part, row)
             rows.append((row, outcome.verdict))
 
-        answering = self._own or self._host_model()
+        answerer = self._our_model.answerer if self._our_model else self._host_model()
         try:
-            answering.judge([Job(sample, self._prepared) for sample in judged], self.options, progress, ended)
+            answerer.judge(
+                [Job(sample, self._prepared) for sample in judged], self.options, progress, on_outcome, bar=True
+            )
         finally:
             tell(progress)
             failed.append(progress.failed_calls)
@@ -173,24 +189,24 @@ class _Judge:
     def _sample(self, index: int) -> Judged:
         return self._dataset.judged[index]
 
-    def _host_model(self) -> HostModel:
+    def _host_model(self) -> Answerer:
         """The host's model, built as the host would build it."""
         if isinstance(self.model, str):
-            self.model = _built(self.model, self._rest)
+            self.model = _built(self.model, self._host_arguments)
         keep_identity(self.model, self._identity)
         if hasattr(self.model, "set_dump_image"):
             self.model.set_dump_image(self._dataset.dump_image)
         images = Path(LMUDataRoot()) / "images" / "vieval"
-        at_once = self._rest.get("api_nproc", 4)
-        return HostModel(self.model, self._name, self._identity, at_once, images, self._dataset.dataset_name)
+        host_model = HostModel(self.model, self._name, self._identity, images, self._dataset.dataset_name)
+        return host_model.answerer(self._host_arguments.get("api_nproc", 4))
 
 
-def _built(name: str, rest: Mapping[str, Any]) -> Any:
+def _built(name: str, host_arguments: Mapping[str, Any]) -> Any:
     """A model of the host by its name; transformers would spread it over processes if it saw how many there are."""
     if name not in supported_VLM:
         raise VievalError(f"VLMEvalKit knows no model {name!r}; `vlmutil mlist all` lists them")
     takes_vllm = any(part in name for part in ("Llama-4", "Qwen2-VL", "Qwen2.5-VL"))
-    arguments = {"use_vllm": True} if rest.get("use_vllm") and takes_vllm else {}
+    arguments = {"use_vllm": True} if host_arguments.get("use_vllm") and takes_vllm else {}
     world_size = os.environ.pop("WORLD_SIZE", None)
     try:
         return supported_VLM[name](**arguments)
@@ -199,10 +215,88 @@ def _built(name: str, rest: Mapping[str, Any]) -> Any:
             os.environ["WORLD_SIZE"] = world_size
 
 
-def _require_answerable(prepared: PreparedJudge, own: OwnModel | None) -> None:
+def _require_answerable(prepared: PreparedJudge, our_model: OwnModel | None) -> None:
     """VievalError where the judge measures with a network that the model is not, or asks a model that is none."""
     spec = prepared.spec
-    if spec.scored and not (own and own.has_scorers):
+    if spec.scored and not (our_model and our_model.has_scorers):
         raise VievalError(f"{spec.name} measures with a network: run it with --model VievalScorer")
-    if own and own.measures_only and spec.pack is not None and not spec.scored:
+    if our_model and our_model.measures_only and spec.pack is not None and not spec.scored:
         raise VievalError(ASKS_A_MODEL)
+
+
+def install_pipeline(pipeline: Any) -> None:
+    """Judge the datasets of ours before the pipeline starts, which then collects; end with 1 where it noted an error.
+
+    It evaluates in other processes, waits for ever for a model that raises, and exits 0.
+    """
+    begin, run = pipeline.__init__, pipeline.run
+
+    @wraps(begin)
+    def __init__(self: Any, dataset_configs: Any, *arguments_after: Any, **options: Any) -> None:
+        begin(self, dataset_configs, *arguments_after, **options)
+        for dataset_config in self.dataset_configs:
+            if isinstance(dataset_config.dataset_obj, JudgedImages) and self.run_infer:
+                arguments = {"retry_failed": self.retry_failed, "api_nproc": self.concurrency}
+                inference = (
+                    dataset_config.model_obj,
+                    Path(dataset_config.work_dir),
+                    dataset_config.model_name,
+                    dataset_config.dataset_obj,
+                    arguments,
+                )
+                dataset_config.model_obj = answers_of(*inference)[0]
+
+    @wraps(run)
+    async def run_and_tell(self: Any) -> None:
+        await run(self)
+        for dataset_config in self.dataset_configs:
+            if isinstance(dataset_config.dataset_obj, JudgedImages) and dataset_config.eval_status.name == "Error":
+                raise SystemExit(f"vieval: the evaluation of {dataset_config.dataset_name} failed (see above)")
+
+    pipeline.__init__, pipeline.run = __init__, run_and_tell
+
+
+def rows_answered(files: VerdictFiles, by: str, retry_failed: bool, rank: int, world_size: int) -> set[int]:
+    """The rows to which the host has an answer by the same judge and model.
+
+    A file with answers by another, or one that cannot be read, is deleted: the host takes up whatever it finds. Failed
+    calls are no answers where they are tried again.
+    """
+    rows: set[int] = set()
+    unusable: dict[Path, str] = {}
+    for path in _files(files, rank, world_size):
+        try:
+            answers = _answers(path)
+        except Exception:  # pickles written in place and cut short raise anything
+            unusable[path] = "cannot be read"
+            continue
+        cells = {int(index): read_cell(text) for index, text in answers.items()}
+        if any(cell is None or cell.by != by for cell in cells.values()):
+            unusable[path] = "holds answers by another judge, model or wording"
+        else:
+            rows |= {index for index, cell in cells.items() if cell is not None and not (retry_failed and cell.failed)}
+    _wait_for_others(world_size)  # all have looked before any deletes
+    for path, why in unusable.items():
+        path.unlink(missing_ok=True)
+        say(f"vieval: {path} {why}: deleted, and asked again", file=sys.stderr)
+    _wait_for_others(world_size)
+    return rows
+
+
+def _wait_for_others(world_size: int) -> None:
+    if world_size > 1:
+        import torch.distributed
+
+        torch.distributed.barrier()
+
+
+def _files(files: VerdictFiles, rank: int, world_size: int) -> Iterator[Path]:
+    stem = f"{files.model}_{files.dataset}"
+    names = [stem + end for end in (*_SHEETS, *_PICKLES)]
+    names.append(f"{rank}{world_size}_{files.dataset}.pkl")
+    yield from (path for name in names if (path := files.folder / name).exists())
+
+
+def _answers(path: Path) -> Mapping[Any, Any]:
+    loaded = load(str(path))
+    return loaded if isinstance(loaded, dict) else dict(zip(loaded["index"], loaded["prediction"], strict=True))

@@ -5,30 +5,21 @@ Each judges all rows of a dataset before the host's loop, which then collects wh
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 from vieval_plugin import config
-from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.local.huggingface import TransformersBackend
 from vieval_plugin.backends.local.vllm import VLLMBackend
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
-from vieval_plugin.hosts.backbone import ForeignHost, given_backbone
-from vieval_plugin.hosts.serving import judge_by_server
+from vieval_plugin.hosts.host_models import ForeignHost, given_backbone
 from vieval_plugin.hosts.shutdown import one_line
-from vieval_plugin.run.jobs import Job
-from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.router import without_models
-from vieval_plugin.run.runner import judge_in_waves, opened
-from vieval_plugin.run.scheduler import Outcome
-
-Ended = Callable[[int, Outcome], None]
+from vieval_plugin.run.answerers import Answerer, EngineAnswerer, MetricAnswerer, ServerAnswerer
 
 _HOST = ForeignHost(
     "VievalOpenAI",
@@ -37,8 +28,8 @@ _HOST = ForeignHost(
 )
 
 
-class OwnModel(abc.ABC):
-    """What our models have in common.
+class OwnModel:
+    """Base of our models.
 
     `backbone` is what tables call the model, None where each judge goes by its own name; `identity` is what its answers
     depend on; `served_by` is the backbone of the options' kind, where there is one.
@@ -50,11 +41,8 @@ class OwnModel(abc.ABC):
     backbone: str | None = None
     served_by: Backbone | None = None
     options: Config
+    answerer: Answerer
     identity: Mapping[str, Any]
-
-    @abc.abstractmethod
-    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Ended) -> None:
-        """Judge all jobs; outcomes are handed on by the jobs' number. VievalError when it cannot go on."""
 
     def generate(self, message: Any, dataset: str | None = None) -> str:
         """Other datasets of the host are none of our models' business."""
@@ -74,11 +62,7 @@ class VievalMeasure(OwnModel):
 
     @one_line
     def __init__(self) -> None:
-        self.options, self.identity = config.current(), {}
-
-    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Ended) -> None:
-        with opened(options.store_path(), options.store.refresh, options.store.max_age) as store:
-            _hand_on(judge_in_waves(jobs, without_models, progress, store, bar=True), ended)
+        self.options, self.identity, self.answerer = config.current(), {}, MetricAnswerer()
 
 
 class VievalScorer(OwnModel):
@@ -91,16 +75,11 @@ class VievalScorer(OwnModel):
 
     @one_line
     def __init__(self, name: str = "", **fields: Any) -> None:
-        told = {"model": str(name), **fields}
-        self.options = config.current().scored_by({field: value for field, value in told.items() if value})
+        scorer_fields = {"model": str(name), **fields}
+        self.options = config.current().scored_by({field: value for field, value in scorer_fields.items() if value})
         self.backbone = Path(str(name)).name or None
-        self.identity = {judge: [one.model, one.revision] for judge, one in self.options.scorers.items()}
-        self._scorers = Scorers(self.options.scorers)
-
-    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Ended) -> None:
-        with opened(options.store_path(), options.store.refresh, options.store.max_age) as store:
-            made = judge_in_waves(jobs, without_models, progress, store, bar=True, scorers=self._scorers)
-            _hand_on(made, ended)
+        self.identity = {judge: [scorer.model, scorer.revision] for judge, scorer in self.options.scorers.items()}
+        self.answerer = MetricAnswerer(Scorers(self.options.scorers))
 
 
 class VievalOpenAI(OwnModel):
@@ -115,18 +94,14 @@ class VievalOpenAI(OwnModel):
         self.options = config.current()
         known = self.options.backbones
         self.served_by = known[named] if named in known else given_backbone(fields, known, _HOST)
-        self.backbone = self.served_by.model
+        self.backbone, self.answerer = self.served_by.model, ServerAnswerer(self.served_by)
         self.identity = self.served_by.model_dump(
             mode="json", include={"model", "temperature", "max_tokens", "max_pixels", "extra"}
         )
 
-    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Ended) -> None:
-        assert self.served_by is not None
-        judge_by_server(jobs, options, self.served_by, progress, ended, bar=True)
-
 
 class _InProcess(OwnModel):
-    """A model in this process that answers whole batches, wave by wave; subclasses name the backend.
+    """A model in this process that answers whole batches, in batch steps; subclasses name the backend.
 
     `temperature` and `max_tokens` hold for every answer (default: 0, and what each question allows).
     """
@@ -140,27 +115,9 @@ class _InProcess(OwnModel):
         if not model:
             raise VievalError(f"{type(self).__name__} needs model: a folder, or a name that can be loaded")
         self.options, self.backbone = config.current(), Path(model).name
-        given = {"temperature": temperature, "max_tokens": max_tokens, **arguments}
-        self.identity = {"model": model, **{name: str(value) for name, value in given.items()}}
-        self._model, self._arguments, self._sampling = model, arguments, Sampling(temperature, max_tokens)
-        self._backend: VLLMBackend | TransformersBackend | None = None
-
-    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, ended: Ended) -> None:
-        with opened(options.store_path(), options.store.refresh, options.store.max_age) as store:
-            backend = self._loaded(progress, store)
-            repeats = [job.repeat for job in jobs]
-            made = judge_in_waves(
-                jobs, lambda asked: backend.answer(asked, repeats), progress, store, tools=options.tools
-            )
-            _hand_on(made, ended)
-
-    def _loaded(self, progress: Progress, store: Store | None) -> VLLMBackend | TransformersBackend:
-        """The model, loaded when it is first asked: where nothing is left to judge it is not needed."""
-        if self._backend is None:
-            given = {"usage": progress.usage, "store": store, "sampling": self._sampling, **self._arguments}
-            self._backend = type(self).load(self._model, **given)
-        self._backend.usage, self._backend.store = progress.usage, store
-        return self._backend
+        identity = {"temperature": temperature, "max_tokens": max_tokens, **arguments}
+        self.identity = {"model": model, **{name: str(value) for name, value in identity.items()}}
+        self.answerer = EngineAnswerer(type(self).load, model, arguments, Sampling(temperature, max_tokens))
 
 
 class VievalVLLM(_InProcess):
@@ -179,11 +136,6 @@ CLASSES = (VievalOpenAI, VievalTransformers, VievalVLLM, VievalMeasure, VievalSc
 
 
 def named() -> Mapping[str, Callable[[], OwnModel]]:
-    """What the host calls our models, with what makes each: the classes, and the backbones of the options."""
-    found: dict[str, Callable[[], OwnModel]] = {kind.__name__: kind for kind in CLASSES}
-    return found | {f"vieval_{name}": partial(VievalOpenAI, named=name) for name in config.current().backbones}
-
-
-def _hand_on(outcomes: Sequence[Outcome], ended: Ended) -> None:
-    for number, outcome in enumerate(outcomes):
-        ended(number, outcome)
+    """Names of our models in the host, with what makes each: the classes, and the backbones of the options."""
+    makers: dict[str, Callable[[], OwnModel]] = {kind.__name__: kind for kind in CLASSES}
+    return makers | {f"vieval_{name}": partial(VievalOpenAI, named=name) for name in config.current().backbones}

@@ -1,4 +1,4 @@
-"""What the host calls our tasks: names of the one table, a group being one dataset, and how papers spell them."""
+"""Names of our tasks in the host: those of the one table, a group being one dataset, and how papers spell them."""
 
 from __future__ import annotations
 
@@ -19,24 +19,28 @@ def datasets() -> Mapping[str, tuple[Task, ...]]:
     # here the host's own generating datasets are judged instead (generation.py)
     singles = {task.name: task for task in tasks.tasks() if not benchmark_registry.benchmark(task.benchmark).generates}
     groups = tasks.groups()
-    below = {group.name: tasks.leaves(group.name, groups) for group in groups if group.averaged}
-    found = {
-        group: tuple(singles[name] for name in leaves) for group, leaves in below.items() if set(leaves) <= set(singles)
+    leaves_of_groups = {group.name: tasks.leaves(group.name, groups) for group in groups if group.averaged}
+    by_name = {
+        group: tuple(singles[name] for name in leaves)
+        for group, leaves in leaves_of_groups.items()
+        if set(leaves) <= set(singles)
     }
-    found |= {name: (task,) for name, task in singles.items()}
-    return found | {spelled: found[name] for name in list(found) if (spelled := _spelled(name, found[name][0])) != name}
+    by_name |= {name: (task,) for name, task in singles.items()}
+    return by_name | {
+        spelled: by_name[name] for name in list(by_name) if (spelled := _spelled(name, by_name[name][0])) != name
+    }
 
 
 def tasks_of(dataset: str) -> tuple[Task, ...]:
     """The tasks of a dataset; VievalError with the nearest name where it is none of ours."""
     if dataset not in datasets():
-        near = did_you_mean(dataset, datasets())
-        raise VievalError(f"no dataset {dataset!r} of VIEval{near} `vieval vlmevalkit --list` lists them")
+        suggestion = did_you_mean(dataset, datasets())
+        raise VievalError(f"no dataset {dataset!r} of VIEval{suggestion} `vieval vlmevalkit --list` lists them")
     return datasets()[dataset]
 
 
 def is_like_ours(dataset: str) -> bool:
-    """Whether a name begins as ours do: with a benchmark, in whatever letters."""
+    """Tell whether a name begins as ours do: with a benchmark, in whatever letters."""
     spellings = [
         spelling
         for benchmark in benchmark_registry.benchmarks().values()

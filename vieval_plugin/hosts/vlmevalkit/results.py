@@ -1,4 +1,4 @@
-"""What a run leaves behind in the host's folders: short cells in its sheet, and beside it the verdicts in full.
+"""Results of a run in the host's folders: short cells in its sheet, and beside it the verdicts in full.
 
 A sheet's cell is cut at 32,767 characters and rewritten with the whole sheet, so it holds no more than what tells which
 verdict is meant. Each rank appends its verdicts to a file as they come; the evaluation puts those that the sheet means
@@ -41,7 +41,7 @@ class KeptVerdict:
 
 @dataclass(frozen=True)
 class SheetCell:
-    """What a cell of a sheet says: by what a verdict was given, which one it is, and whether a call or tool failed."""
+    """A cell of a sheet: the hash of what gave a verdict, the digest of the verdict, and whether a call or tool failed."""
 
     by: str
     digest: str
@@ -50,7 +50,7 @@ class SheetCell:
 
 @dataclass(frozen=True)
 class VerdictFiles:
-    """Where verdicts on a dataset by a model are kept, beside the host's sheet."""
+    """Files of the verdicts on a dataset by a model, beside the host's sheet."""
 
     folder: Path
     model: str
@@ -58,11 +58,11 @@ class VerdictFiles:
 
     @property
     def samples(self) -> Path:
-        """All that the sheet means, in its order."""
+        """File of all verdicts that the sheet means, in its order."""
         return self.folder / f"{self.model}_{self.dataset}_samples_{self.dataset}.jsonl"
 
     def part(self, rank: int) -> Path:
-        """What a rank has judged so far."""
+        """File of the verdicts of a rank so far."""
         return self.folder / f"{self.model}_{self.dataset}_part{rank}_{self.dataset}.jsonl"
 
     def parts(self) -> list[Path]:
@@ -71,14 +71,14 @@ class VerdictFiles:
         return [self.folder / n for n in names if n.startswith(start) and n[len(start) :].removesuffix(end).isdecimal()]
 
     def rows(self) -> Iterator[KeptVerdict]:
-        """All verdicts in this folder, in the parts first."""
+        """Verdicts in this folder, in the parts first."""
         for path in (*self.parts(), self.samples):
             yield from _rows(path)
 
     def earlier(self) -> Iterator[VerdictFiles]:
         """The same files of other runs, which the host keeps in folders beside this one; the newest first."""
-        beside = sorted((path for path in self.folder.parent.iterdir() if path.is_dir()), reverse=True)
-        yield from (VerdictFiles(path, self.model, self.dataset) for path in beside if path != self.folder)
+        folders = sorted((path for path in self.folder.parent.iterdir() if path.is_dir()), reverse=True)
+        yield from (VerdictFiles(path, self.model, self.dataset) for path in folders if path != self.folder)
 
 
 def short_hash(text: str) -> str:
@@ -87,16 +87,16 @@ def short_hash(text: str) -> str:
 
 
 def is_failed_call(verdict: Verdict) -> bool:
-    """Whether a verdict is none because a call or a tool failed, and may come out otherwise another time."""
+    """Tell whether a verdict is none because a call or a tool failed, and may come out otherwise another time."""
     return verdict.status in _CALLS
 
 
 def cell(verdict: Verdict, row: KeptVerdict) -> str:
-    """What the host's sheet says of a verdict, in fewer than 1,000 characters."""
+    """Text of a verdict in the host's sheet, in fewer than 1,000 characters."""
     scores = {aspect: round(value, 6) for aspect, value in list(verdict.scores.items())[:8]}
-    told = {"vieval": 1, "status": str(verdict.status), "scores": scores, "by": row.by, "digest": row.digest}
+    document = {"vieval": 1, "status": str(verdict.status), "scores": scores, "by": row.by, "digest": row.digest}
     failed = f"{FAILED} " if is_failed_call(verdict) else ""
-    return failed + json.dumps(told)
+    return failed + json.dumps(document)
 
 
 def read_cell(text: Any) -> SheetCell | None:
@@ -104,8 +104,12 @@ def read_cell(text: Any) -> SheetCell | None:
     if not isinstance(text, str):
         return None
     try:
-        told = read_json(text.removeprefix(FAILED).strip())
-        return SheetCell(str(told["by"]), str(told["digest"]), text.startswith(FAILED)) if told["vieval"] == 1 else None
+        document = read_json(text.removeprefix(FAILED).strip())
+        return (
+            SheetCell(str(document["by"]), str(document["digest"]), text.startswith(FAILED))
+            if document["vieval"] == 1
+            else None
+        )
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -129,19 +133,19 @@ def finish(files: VerdictFiles, cells: Mapping[int, SheetCell]) -> list[KeptVerd
 
     Those not in this folder are looked for in the runs beside it. VievalError where one is nowhere.
     """
-    wanted = {(index, told.digest) for index, told in cells.items()}
-    found: dict[tuple[int, str], KeptVerdict] = {}
+    keys = {(index, sheet_cell.digest) for index, sheet_cell in cells.items()}
+    by_key: dict[tuple[int, str], KeptVerdict] = {}
     for place in (files, *files.earlier()):
-        if len(found) < len(wanted):
+        if len(by_key) < len(keys):
             for row in place.rows():
-                if (key := (row.index, row.digest)) in wanted:
-                    found.setdefault(key, row)
-    if absent := wanted - set(found):
+                if (key := (row.index, row.digest)) in keys:
+                    by_key.setdefault(key, row)
+    if missing := keys - set(by_key):
         raise VievalError(
-            f"{files.samples}: {len(absent)} of {len(wanted)} verdicts that the sheet means are nowhere (row "
-            f"{min(absent)[0]}); run again without --reuse, in another --work-dir: nothing answered is asked twice"
+            f"{files.samples}: {len(missing)} of {len(keys)} verdicts that the sheet means are nowhere (row "
+            f"{min(missing)[0]}); run again without --reuse, in another --work-dir: nothing answered is asked twice"
         )
-    rows = [found[index, told.digest] for index, told in cells.items()]
+    rows = [by_key[index, sheet_cell.digest] for index, sheet_cell in cells.items()]
     write_whole(files.samples, (f"{json.dumps(_document(row))}\n" for row in rows), "--work-dir")
     for path in files.parts():
         path.unlink()
@@ -165,7 +169,12 @@ def _rows(path: Path) -> Iterable[KeptVerdict]:
         return
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
-            told = read_json(line)
-            yield KeptVerdict(int(told["doc_id"]), str(told["target"]), str(told["filtered_resps"][0]), str(told["by"]))
+            document = read_json(line)
+            yield KeptVerdict(
+                int(document["doc_id"]),
+                str(document["target"]),
+                str(document["filtered_resps"][0]),
+                str(document["by"]),
+            )
         except (ValueError, KeyError, TypeError, IndexError):
             continue

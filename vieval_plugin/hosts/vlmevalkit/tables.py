@@ -25,24 +25,30 @@ def rows_of(tasks: Sequence[Task], records: Sequence[Record], options: Config) -
     `split` names the part; `status_*` count verdicts by how they came out.
     """
     benchmark, judge = benchmark_registry.benchmark(tasks[0].benchmark), judge_registry.judge(tasks[0].judge)
-    observed = {task.part: tuple(observe([one]) for one in records if one.id.part == task.part) for task in tasks}
-    rating = as_rated(judge, rating_of(judge, options), [one for several in observed.values() for one in several])
-    summaries = {
-        part: benchmark.report.summarise(own, rating, benchmark.name, part, options.statistics.options())
-        for part, own in observed.items()
-        if own
+    observed = {
+        task.part: tuple(observe([record]) for record in records if record.id.part == task.part) for task in tasks
     }
-    wanted = names(benchmark.report, rating)
+    rating = as_rated(judge, rating_of(judge, options), [record for several in observed.values() for record in several])
+    summaries = {
+        part: benchmark.report.summarise(observations, rating, benchmark.name, part, options.statistics.options())
+        for part, observations in observed.items()
+        if observations
+    }
+    metric_names = names(benchmark.report, rating)
     several = tuple(summaries.values())
     over_all = {OVERALL: combine(several) if len(several) > 1 else several[0]} if several else {}
-    return [_row(part, summary, wanted) for part, summary in {**summaries, **over_all}.items()]
+    return [_row(part, summary, metric_names) for part, summary in {**summaries, **over_all}.items()]
 
 
-def _row(part: str, summary: Summary, wanted: Sequence[str]) -> dict[str, Any]:
-    numbers = {name: value(summary, name) for name in wanted if not name.startswith("status_")}
-    counted = {f"status_{status}": summary.statuses.get(status, 0) for status in Status}
-    plain = {name: float(one) if isinstance(one, float) else one for name, one in numbers.items() if name != "remarks"}
-    return {"split": part, **plain, **counted, "remarks": numbers.get("remarks")}
+def _row(part: str, summary: Summary, metric_names: Sequence[str]) -> dict[str, Any]:
+    numbers = {name: value(summary, name) for name in metric_names if not name.startswith("status_")}
+    statuses = {f"status_{status}": summary.statuses.get(status, 0) for status in Status}
+    plain = {
+        name: float(number) if isinstance(number, float) else number
+        for name, number in numbers.items()
+        if name != "remarks"
+    }
+    return {"split": part, **plain, **statuses, "remarks": numbers.get("remarks")}
 
 
 def headline(metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,10 +56,10 @@ def headline(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
     `metrics` are the host's, a name `split=PART|NUMBER` each.
     """
-    found = {}
+    numbers = {}
     for name, number in metrics.items():
         split, _, what = name.partition("|")
         best = split == f"split={OVERALL}" and not what.endswith(_NO_HEADLINE) and higher_is_better(what)
         if best and isinstance(number, (int, float)):
-            found[name] = number
-    return found
+            numbers[name] = number
+    return numbers

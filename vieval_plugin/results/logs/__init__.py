@@ -1,7 +1,7 @@
-"""Readers of authors' logs: the module of a judge's name reads what its authors published.
+"""Readers of authors' logs: the module of a judge's name, or that of metrics, reads what its authors published.
 
-Such a module has ``read(folder, identity, name)``: the verdicts of one part by sample or contest, from its folder in the
-logs. Where such a folder holds the logs of several judges, `name` says which is meant.
+Such a module has ``read(folder, identity, name)``: the verdicts of one part by sample or contest, from its folder
+in the logs. Where such a folder holds the logs of several judges, `name` says which is meant.
 """
 
 from __future__ import annotations
@@ -26,4 +26,9 @@ class NotNamedError(VievalError):
 def reader(judge: str) -> Reader | None:
     """The reader of a judge's logs; None where there is none."""
     name = f"{__name__}.{judge}"
-    return importlib.import_module(name).read if importlib.util.find_spec(name) else None
+    if importlib.util.find_spec(name):
+        read: Reader = importlib.import_module(name).read
+        return read
+    from vieval_plugin.results.logs.metric_values import reader_of
+
+    return reader_of(judge)

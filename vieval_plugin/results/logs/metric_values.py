@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from vieval_plugin.judges.auto_metrics import AutoMetric, rated, unrated
+from vieval_plugin.judges.network_metrics import METRICS
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.results.logs import Reader
 from vieval_plugin.results.logs.rows import number, read_log
 
+_VALUES = {value.lower(): value for value in ("CLIP_Score", "CLIP_I", "DINO", "LPIPS")}
+"""The VIEScore authors' names of values, by the metric."""
 
-def reader_of(metric: AutoMetric, value: str) -> Reader:
-    """The reader of a metric's values, called `value` in every row; files in which none has it are another judge's."""
 
-    def read(folder: Path, identity: Callable[[str, str], SampleId], name: str = "") -> Mapping[SampleId, Verdict]:
-        verdicts: dict[SampleId, Verdict] = {}
-        for path in sorted(folder.glob("*.json")):
-            rows = read_log(path)
-            if isinstance(rows, dict) and any(isinstance(row, dict) and value in row for row in rows.values()):
-                verdicts |= {identity(path.stem, uid): _verdict(metric, value, row) for uid, row in rows.items()}
-        return verdicts
+def reader_of(judge: str) -> Reader | None:
+    """The reader of a metric's values; None for what is no metric of these logs."""
+    metric = next((metric for metric in METRICS if metric.name == judge and judge in _VALUES), None)
+    return partial(_read, metric, _VALUES[judge]) if metric else None
 
-    return read
+
+def _read(
+    metric: AutoMetric, value: str, folder: Path, identity: Callable[[str, str], SampleId], name: str = ""
+) -> Mapping[SampleId, Verdict]:
+    """Values called `value` in every row; files in which none has it are another judge's."""
+    verdicts: dict[SampleId, Verdict] = {}
+    for path in sorted(folder.glob("*.json")):
+        rows = read_log(path)
+        if isinstance(rows, dict) and any(isinstance(row, dict) and value in row for row in rows.values()):
+            verdicts |= {identity(path.stem, uid): _verdict(metric, value, row) for uid, row in rows.items()}
+    return verdicts
 
 
 def _verdict(metric: AutoMetric, name: str, row: Any) -> Verdict:

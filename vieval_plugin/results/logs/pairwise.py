@@ -1,12 +1,12 @@
 """Logs of judges that were shown two candidates at once: the label in each reply of GenAI-Bench, or MMRB2's letters.
 
-GenAI-Bench's are a list of rows with `idx` and `response`, which ends in a label such as `[[A>B]]`. They are read twice. Our
-reading (`forward`) is that of a live reply: the last label counts, and a bare `[[A=B]]` is no vote of four. The authors'
-(`paper`) takes all from the first `[[` to the last `]]` of the first line that has both, compares it whole, and has a
-bare `[[A=B]]` stand for either tie.
+GenAI-Bench's are a list of rows with `idx` and `response`, which ends in a label such as `[[A>B]]`. They are read
+twice. Our reading (`forward`) is that of a live reply: the last label counts, and a bare `[[A=B]]` is no vote of
+four. The authors' (`paper`) takes all from the first `[[` to the last `]]` of the first line that has both,
+compares it whole, and has a bare `[[A=B]]` stand for either tie.
 
-MMRB2's are an object of id -> `{"forward": [{"judgement": "A"}], "reverse": [...]}`; in `reverse` the candidates were shown
-in the other order.
+MMRB2's are an object of id -> `{"forward": [{"judgement": "A"}], "reverse": [...]}`; in `reverse` the candidates
+were shown in the other order.
 
 Sources: Jiang et al. 2024 (GenAI-Bench) and Hu et al. 2025 (Multimodal RewardBench 2), in the code of each.
 """
@@ -53,14 +53,14 @@ def read(folder: Path, identity: Callable[[str, str], SampleId], name: str = "")
             of; `NotNamedError` where there are several judges and
             none is called by the name.
     """
-    held = _judges(folder)
-    if not held:
+    files = _judges(folder)
+    if not files:
         return {}
-    if name not in held and len(held) > 1:
+    if name not in files and len(files) > 1:
         raise NotNamedError(
-            f"{folder}: there are logs of {', '.join(held)}, and none is called {name!r}; pass name= one of these"
+            f"{folder}: there are logs of {', '.join(files)}, and none is called {name!r}; pass name= one of these"
         )
-    path = held.get(name) or next(iter(held.values()))
+    path = files.get(name) or next(iter(files.values()))
     document = read_log(path)
     if isinstance(document, list):
         return {identity("", uid): _labelled(row) for uid, row in _numbered(document, path)}
@@ -75,37 +75,37 @@ def paper_vote_of(reply: str) -> str:
     >>> paper_vote_of("[[A=B]]"), paper_vote_of("At first [[A>B]], but now [[A=B=Bad]]")
     ('tie', '')
     """
-    found = _GREEDY.search(reply)
-    return _PAPER_LABELS.get(found[0], "") if found else ""
+    label = _GREEDY.search(reply)
+    return _PAPER_LABELS.get(label[0], "") if label else ""
 
 
 def _judges(folder: Path) -> dict[str, Path]:
     """The file of each judge, by its name; the folder's own log goes by any."""
     if (folder / _FILE).is_file():
         return {"": folder / _FILE}
-    held = {path.parent.name: path for path in sorted(folder.glob(f"*/{_FILE}"))}
-    held |= {path.stem: path for path in sorted(folder.glob("*.json"))}
-    beside = f"_{folder.name}"
-    return held | {path.stem.removesuffix(beside): path for path in sorted(folder.parent.glob(f"*{beside}.json"))}
+    files = {path.parent.name: path for path in sorted(folder.glob(f"*/{_FILE}"))}
+    files |= {path.stem: path for path in sorted(folder.glob("*.json"))}
+    suffix = f"_{folder.name}"
+    return files | {path.stem.removesuffix(suffix): path for path in sorted(folder.parent.glob(f"*{suffix}.json"))}
 
 
 def _numbered(rows: list[Any], path: Path) -> Iterator[tuple[str, Any]]:
     """Rows by `idx`, or by place where they have none; a reply must not be taken for that to another contest."""
-    seen = set()
+    uids = set()
     for place, row in enumerate(rows):
-        given = row.get("idx", place) if isinstance(row, dict) else place
-        if isinstance(given, bool) or not isinstance(given, (int, str)):
+        index = row.get("idx", place) if isinstance(row, dict) else place
+        if isinstance(index, bool) or not isinstance(index, (int, str)):
             raise VievalError(f"{path}: row {place}: idx is no whole number and no text; correct the file")
-        if (uid := str(given)) in seen:
+        if (uid := str(index)) in uids:
             raise VievalError(f"{path}: row {place} repeats idx {kept(uid)}; correct the file")
-        seen.add(uid)
+        uids.add(uid)
         yield uid, row
 
 
 def _labelled(row: Any) -> Verdict:
     reply = row.get("response") if isinstance(row, dict) else None
     if not isinstance(reply, str):
-        return _unread("the log has no reply in this row")
+        return _unreadable("the log has no reply in this row")
     ours, paper = _read_label(reply), paper_vote_of(reply)
     votes = {order: vote for order, vote in ((FORWARD, ours.value), (PAPER, paper)) if vote}
     status = Status.OK if votes else ours.status
@@ -116,11 +116,11 @@ def _labelled(row: Any) -> Verdict:
 
 def _lettered(row: Any) -> Verdict:
     """An order that was not asked is no failure; one without a letter is."""
-    asked = {order: row[order] for order in _LETTERS if row.get(order)} if isinstance(row, dict) else {}
-    if not asked:
-        return _unread("the log has no judgement in this row")
+    judgements_by_order = {order: row[order] for order in _LETTERS if row.get(order)} if isinstance(row, dict) else {}
+    if not judgements_by_order:
+        return _unreadable("the log has no judgement in this row")
     votes, steps = {}, []
-    for order, judgements in asked.items():
+    for order, judgements in judgements_by_order.items():
         first = judgements[0] if isinstance(judgements, list) else None
         letter = first.get("judgement") if isinstance(first, dict) else None
         vote = _LETTERS[order].get(letter) if isinstance(letter, str) else None
@@ -128,11 +128,11 @@ def _lettered(row: Any) -> Verdict:
             votes[order] = vote
             steps.append(Step((order,), Status.OK, answer=letter))
         else:
-            said = kept(json.dumps(first, ensure_ascii=False))
-            steps.append(Step((order,), Status.PARSE_FAILURE, answer=said, reason="the judgement is neither A nor B"))
+            answer = kept(json.dumps(first, ensure_ascii=False))
+            steps.append(Step((order,), Status.PARSE_FAILURE, answer=answer, reason="the judgement is neither A nor B"))
     return Verdict({}, worst([step.status for step in steps]), trace=tuple(steps), choice=Choice(votes))
 
 
-def _unread(reason: str) -> Verdict:
+def _unreadable(reason: str) -> Verdict:
     step = Step((FORWARD,), Status.PARSE_FAILURE, reason=reason)
     return Verdict({}, step.status, trace=(step,), choice=Choice())

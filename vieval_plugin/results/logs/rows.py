@@ -20,7 +20,7 @@ def read_rows(path: Path) -> dict[str, Any]:
 
 
 def read_log(path: Path) -> Any:
-    """What a file holds; VievalError naming one that cannot be read."""
+    """Parsed content of a file; VievalError naming one that cannot be read."""
     try:
         return read_json(path.read_bytes())
     except (OSError, ValueError) as error:

@@ -1,7 +1,8 @@
 """The VIEScore authors' logs: `<image model>/{SC,PQ}.json`, uid -> {score, reasoning, ...}.
 
-A recorded score goes through the checks of a live one. Where the authors could not parse a reply they wrote a random score
-and put a mark before the reply: our reader's result counts. What they wrote is kept apart in both cases.
+A recorded score goes through the checks of a live one. Where the authors could not parse a reply they wrote a
+random score and put a mark before the reply: our reader's result counts. What they wrote is kept apart in both
+cases.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _ASPECTS = ("SC", "PQ")
 def read(folder: Path, identity: Callable[[str, str], SampleId], name: str = "") -> Mapping[SampleId, Verdict]:
     """The verdicts of one part; VievalError naming the file for one that cannot be read."""
     questions = packs.load(packs.built_in("viescore")[-1]).questions
-    asked = {"SC": questions.get(f"SC_{identity('', '').part}"), "PQ": questions["PQ"]}
-    names = {aspect: question.scores if question else () for aspect, question in asked.items()}
+    questions_by_aspect = {"SC": questions.get(f"SC_{identity('', '').part}"), "PQ": questions["PQ"]}
+    names = {aspect: question.scores if question else () for aspect, question in questions_by_aspect.items()}
     verdicts = {}
     for image_model in sorted(path.name for path in folder.glob("*") if path.is_dir()):
         rows = {aspect: read_rows(folder / image_model / f"{aspect}.json") for aspect in _ASPECTS}
@@ -36,22 +37,22 @@ def read(folder: Path, identity: Callable[[str, str], SampleId], name: str = "")
     return verdicts
 
 
-def _step(aspect: str, there: bool, row: Any, names: Sequence[str]) -> tuple[Step, str]:
-    """One recorded answer as the step of a trace, and what is to be counted."""
+def _step(aspect: str, is_recorded: bool, row: Any, names: Sequence[str]) -> tuple[Step, str]:
+    """Step of a trace from a recorded answer, and the finding that is to be counted."""
     path = (aspect,)
-    if not there:
+    if not is_recorded:
         return Step(path, Status.MISSING, reason="not recorded"), ""
     if not isinstance(row, dict) or row.get("score") is None:
         return Step(path, Status.PARSE_FAILURE, reason="the log has no score in this row"), ""
-    recorded, said = _numbers(row["score"]), str(row.get("reasoning") or "")
-    if said.startswith(GUESSED):
-        return _guessed(path, said.removeprefix(GUESSED), recorded, names)
+    recorded, reasoning = _numbers(row["score"]), str(row.get("reasoning") or "")
+    if reasoning.startswith(GUESSED):
+        return _guessed(path, reasoning.removeprefix(GUESSED), recorded, names)
     count = len(names) or len(recorded)
-    parsed = parse_scores(json.dumps({"score": row["score"], "reasoning": said}), count=count)
+    parsed = parse_scores(json.dumps({"score": row["score"], "reasoning": reasoning}), count=count)
     if parsed.status.usable:
-        return Step(path, parsed.status, parsed.scores, reason=kept(said)), parsed.finding
+        return Step(path, parsed.status, parsed.scores, reason=kept(reasoning)), parsed.finding
     reason = f"no recorded score that a live reply could have: {parsed.reason}"
-    return Step(path, Status.PARSE_FAILURE, answer=kept(said), reason=reason, recorded=recorded), ""
+    return Step(path, Status.PARSE_FAILURE, answer=kept(reasoning), reason=reason, recorded=recorded), ""
 
 
 def _guessed(path: tuple[str, ...], reply: str, recorded: tuple[float, ...], names: Sequence[str]) -> tuple[Step, str]:
@@ -66,14 +67,14 @@ def _guessed(path: tuple[str, ...], reply: str, recorded: tuple[float, ...], nam
 
 
 def _numbers(score: Any) -> tuple[float, ...]:
-    """What a row has for scores as numbers; none unless all are."""
+    """Scores of a row as numbers; none unless all are."""
     values = [number(value) for value in (score if isinstance(score, list) else [score])]
-    found = tuple(value for value in values if value is not None)
-    return found if len(found) == len(values) else ()
+    numbers = tuple(value for value in values if value is not None)
+    return numbers if len(numbers) == len(values) else ()
 
 
-def _verdict(found: Sequence[tuple[Step, str]]) -> Verdict:
-    steps = tuple(step for step, _ in found)
+def _verdict(steps_and_findings: Sequence[tuple[Step, str]]) -> Verdict:
+    steps = tuple(step for step, _ in steps_and_findings)
     rationale = "\n".join(f"{step.path[0]}: {step.reason}" for step in steps if step.status.usable and step.reason)
     scores = {step.path[0]: step.scores for step in steps if step.status.usable}
     as_recorded = scores | {step.path[0]: step.recorded for step in steps if step.recorded}
@@ -82,6 +83,6 @@ def _verdict(found: Sequence[tuple[Step, str]]) -> Verdict:
         worst([step.status for step in steps]),
         rationale,
         steps,
-        findings=tuple(finding for _, finding in found if finding),
+        findings=tuple(finding for _, finding in steps_and_findings if finding),
         recorded=combine_aspects(as_recorded) if any(step.recorded for step in steps) else {},
     )

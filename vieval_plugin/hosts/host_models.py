@@ -1,9 +1,10 @@
-"""The backbone that a user names in a host's own words for model arguments."""
+"""Models of hosts: backbones from their users' arguments, and the folders into which their generators save."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,24 +14,30 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.run.backbones import JUDGE
 from vieval_plugin.text.redaction import SECRET_NAME, redacted
 
+_ATTRIBUTES = (
+    *("output_dir", "output_image_dir", "response_persistent_folder", "generated_image_dir"),  # lmms-eval's models
+    "out_img_dir",  # VLMEvalKit's Bagel
+)
+
 
 @dataclass(frozen=True)
 class ForeignHost:
-    """How a host's users name a backbone: the model's name there, how arguments are given, and who else sees them."""
+    """A host's words for a backbone: the model's name there, how arguments are given, and who else sees them."""
 
     model: str
     way: str
-    seen: str
+    visibility: str
 
 
 def given_backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone], host: ForeignHost) -> Backbone:
-    """The backbone with these fields, or `backbones.judge` of the options where there are none.
+    """Make the backbone with these fields, or take `backbones.judge` of the options where there are none.
 
-    `named` are the options' backbones. VievalError says which field is wrong, or that it holds a secret that the host shows.
+    `named` are the options' backbones. VievalError says which field is wrong, or that it holds a secret that the host
+    shows.
     """
     if hidden := [name for name in fields if SECRET_NAME.search(name)]:
         raise VievalError(
-            f"do not pass {hidden[0]}= ({host.seen}); put the key into the environment variable OPENAI_API_KEY, or pass "
+            f"do not pass {hidden[0]}= ({host.visibility}); put the key into the environment variable OPENAI_API_KEY, or pass "
             "api_key_env=<the variable that holds it>"
         )
     if not fields:
@@ -44,7 +51,7 @@ def given_backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone], hos
         known["model"] = str(known["model"])
     if any(redacted(url) != url for url in known.get("base_url", ())):
         raise VievalError(
-            f"do not pass a user, password or query in base_url= ({host.seen}); put the address under backbones.judge into "
+            f"do not pass a user, password or query in base_url= ({host.visibility}); put the address under backbones.judge into "
             "VIEVAL_CONFIG's file, and pass no arguments"
         )
     try:
@@ -55,3 +62,9 @@ def given_backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone], hos
         raise VievalError(
             f"{host.model}: argument {'.'.join(map(str, first['loc']))}: {first['msg']}; arguments are {names}"
         ) from None
+
+
+def output_folders(model: Any) -> tuple[Path, ...]:
+    """Return the folders into which a host's model saves images; none for one that names none, or is only a name."""
+    named = (getattr(model, name, None) for name in _ATTRIBUTES)
+    return tuple(Path(folder) for folder in named if isinstance(folder, str | Path) and str(folder))

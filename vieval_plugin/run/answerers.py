@@ -1,0 +1,196 @@
+"""Answerers of a run's questions, whoever the host: a server, an engine in this process, metrics, a host's own function.
+
+A host names one and hands it jobs; the store of replies is opened here alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.http.openai import Sampling
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.metrics.opening import Scorers
+from vieval_plugin.config import Backbone, Config
+from vieval_plugin.judges.protocol import Reply
+from vieval_plugin.run.backbones import JUDGE, Backbones
+from vieval_plugin.run.jobs import Job
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.router import AnswerBatch, Question, without_models
+from vieval_plugin.run.runner import judge_each, judge_in_waves
+from vieval_plugin.run.scheduler import Outcome
+
+OnOutcome: TypeAlias = Callable[[int, Outcome], None]
+"""Takes an outcome as it comes, with its job's number."""
+
+
+@contextmanager
+def opened_store(options: Config) -> Iterator[Store | None]:
+    """Open the options' store of replies while a run lasts; None where they have none."""
+    path = options.store_path()
+    store = Store(path, options.store.refresh, options.store.max_age) if path else None
+    try:
+        yield store
+    finally:
+        if store is not None:
+            store.close()
+
+
+class Answerer(Protocol):
+    """A way to answer the questions of judges."""
+
+    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
+        """Judge all jobs.
+
+        Args:
+            jobs: samples or contests, each with its judge.
+            options: those of the store, of image tools and of statistics; a server's other backbones are theirs too.
+            progress: counts calls, tokens and failures.
+            on_outcome: called with each outcome as it comes, and its job's number.
+            bar: show a progress bar, where the answerer has none of its own.
+
+        Raises:
+            VievalError: the run cannot go on.
+        """
+
+
+class ServerAnswerer:
+    """An OpenAI-compatible server as the judge's backbone, each sample at its own pace."""
+
+    def __init__(self, backbone: Backbone) -> None:
+        self._backbone = backbone
+
+    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
+        """Judge by the server and the options' other backbones, on an event loop of this run; see `Answerer.judge`."""
+        asyncio.run(self._judge(jobs, options, progress, on_outcome, bar))
+
+    async def _judge(
+        self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool
+    ) -> None:
+        named = {**options.backbones, JUDGE: self._backbone}
+        with opened_store(options) as store:
+            async with Backbones(named, store, progress.usage, options.statistics.seed) as backbones:
+                live = self._backbone.num_concurrent
+                await judge_each(
+                    jobs, backbones.answer, progress, on_outcome, live=live, store=store, bar=bar, tools=options.tools
+                )
+
+
+class MetricAnswerer:
+    """Pixel metrics, and the network metrics of `scorers`; judges that ask a model are refused."""
+
+    def __init__(self, scorers: Scorers | None = None) -> None:
+        self._scorers = scorers
+
+    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
+        """Judge by measuring alone; see `Answerer.judge`."""
+        with opened_store(options) as store:
+            outcomes = judge_in_waves(jobs, without_models, progress, store, bar, self._scorers)
+        _hand_on(outcomes, on_outcome)
+
+
+@dataclass(frozen=True)
+class BatchAnswerer:
+    """A host's function that answers all questions of a batch step in one call.
+
+    `bind` makes it for a run, from the jobs, the store of replies (None for none) and what counts calls.
+    Without `keeps_replies` the store stays closed: replies could not be told from those of another model.
+    """
+
+    bind: Callable[[Sequence[Job], Store | None, Usage], AnswerBatch]
+    keeps_replies: bool = True
+
+    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
+        """Judge in batch steps, under the host's own progress bar; see `Answerer.judge`."""
+        if not self.keeps_replies:
+            options = options.model_copy(update={"store": options.store.model_copy(update={"use": False})})
+        with opened_store(options) as store:
+            answer = self.bind(jobs, store, progress.usage)
+            outcomes = judge_in_waves(jobs, answer, progress, store, tools=options.tools)
+        _hand_on(outcomes, on_outcome)
+
+
+class Backend(Protocol):
+    """A model in this process, such as `VLLMBackend` or `TransformersBackend`."""
+
+    model: str
+    usage: Usage
+    store: Store | None
+    sampling: Sampling
+
+    def answer(self, asked: list[tuple[int, Question]], repeats: Sequence[int]) -> list[Reply]:
+        """Replies to questions, in order; each comes with its program's number, an index into `repeats`."""
+
+
+class EngineAnswerer:
+    """A model in this process that answers in batch steps.
+
+    `load` is called once, with the model and the arguments, when the engine is first used; `sampling` holds for the
+    runs that follow.
+    """
+
+    def __init__(
+        self, load: Callable[..., Backend], model: str, arguments: Mapping[str, Any], sampling: Sampling = Sampling()
+    ) -> None:
+        self.model, self.sampling = model, sampling
+        self._load, self._arguments = load, arguments
+        self._backend: Backend | None = None
+
+    def load(self, options: Config) -> None:
+        """Load the model now, after a look at the store, and not when it is first asked."""
+        with opened_store(options) as store:
+            self._loaded(Usage(), store)
+
+    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
+        """Judge in batch steps, under the backend's own progress bar; see `Answerer.judge`."""
+        BatchAnswerer(self._bind).judge(jobs, options, progress, on_outcome, bar)
+
+    def _bind(self, jobs: Sequence[Job], store: Store | None, usage: Usage) -> AnswerBatch:
+        backend, repeats = self._loaded(usage, store), [job.repeat for job in jobs]
+        return lambda asked: backend.answer(asked, repeats)
+
+    def _loaded(self, usage: Usage, store: Store | None) -> Backend:
+        if self._backend is None:
+            self._backend = self._load(self.model, usage=usage, store=store, sampling=self.sampling, **self._arguments)
+        self._backend.usage, self._backend.store, self._backend.sampling = usage, store, self.sampling
+        return self._backend
+
+
+@dataclass(frozen=True)
+class CallAnswerer:
+    """A host's function that answers one question, each sample at its own pace.
+
+    `bind` makes it for a run, from the store of replies (None for none) and what counts calls; it is given a question
+    and the job's repeat. It is called in as many `threads` at once, or with 0 in the caller's own thread.
+    """
+
+    bind: Callable[[Store | None, Usage], Callable[[Question, int], Reply]]
+    threads: int = 0
+
+    def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
+        """Judge question by question; see `Answerer.judge`."""
+        asyncio.run(self._judge(jobs, options, progress, on_outcome, bar))
+
+    async def _judge(
+        self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool
+    ) -> None:
+        live = max(1, self.threads)
+        with opened_store(options) as store, ThreadPoolExecutor(live) as pool:
+            call = self.bind(store, progress.usage)
+
+            async def answer(question: Question, repeat: int) -> Reply:
+                if not self.threads:
+                    return call(question, repeat)
+                return await asyncio.get_running_loop().run_in_executor(pool, call, question, repeat)
+
+            await judge_each(jobs, answer, progress, on_outcome, live=live, store=store, bar=bar, tools=options.tools)
+
+
+def _hand_on(outcomes: Sequence[Outcome], on_outcome: OnOutcome) -> None:
+    for number, outcome in enumerate(outcomes):
+        on_outcome(number, outcome)
