@@ -14,7 +14,7 @@ from vieval_plugin.backends.http.responses import Refused
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.prefixes import beginnings, joined, possible
 from vieval_plugin.backends.local.vllm import VLLMBackend
-from vieval_plugin.judges.adiee.expected import SPELLINGS
+from vieval_plugin.judges.adiee.answers import SPELLINGS
 from vieval_plugin.judges.protocol import Failure, Likelihood, Message, Probabilities, Status
 
 LETTERS = " 0123456789ab"

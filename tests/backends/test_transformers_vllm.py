@@ -20,7 +20,7 @@ from vieval_plugin.backends.http import exact_probabilities
 from vieval_plugin.backends.http.openai import OpenAIBackend
 from vieval_plugin.backends.http.server import ServerOptions, Usage
 from vieval_plugin.backends.local import prefixes
-from vieval_plugin.judges.adiee.expected import SPELLINGS
+from vieval_plugin.judges.adiee.answers import SPELLINGS
 from vieval_plugin.judges.protocol import Failure, Image
 
 torch = pytest.importorskip("torch", reason="torch is not installed")

@@ -35,7 +35,7 @@ DEADLINE = 20  # times the timeout, for a file as a whole
 
 
 def not_empty(path: Path) -> bool:
-    """Whether a file holds anything: enough where files only ever arrive whole."""
+    """Return whether a file holds anything: enough where files only ever arrive whole."""
     return path.stat().st_size > 0
 
 
@@ -53,18 +53,18 @@ class Download:
     accept: Callable[[Path], bool] = not_empty
 
     def is_there(self) -> bool:
-        """Whether the file need not be fetched."""
+        """Return whether the file need not be fetched."""
         return self.path.is_file() and self.accept(self.path)
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A file that could not be had; `reason` is one line, `answered` whether anybody answered at all."""
+    """A file that could not be had; `reason` is one line, `host_answered` whether anybody host_answered at all."""
 
     url: str
     path: Path
     reason: str
-    answered: bool = True
+    host_answered: bool = True
 
     @property
     def host(self) -> str:
@@ -72,19 +72,22 @@ class Failed:
 
 
 class _Failure(Exception):
-    """Why there is no body.
+    """Reason that there is no body.
 
-    `again`: another attempt may help, after the `wait` in seconds that the server asks for; `answered`: the host lives.
+    `again`: another attempt may help, after the `wait` in seconds that the server asks for; `host_answered`: the host
+    lives.
     """
 
-    def __init__(self, reason: str, *, again: bool = False, answered: bool = True, wait: float | None = None) -> None:
+    def __init__(
+        self, reason: str, *, again: bool = False, host_answered: bool = True, wait: float | None = None
+    ) -> None:
         super().__init__(" ".join(reason.split()))
-        self.again, self.answered, self.wait = again, answered, wait
+        self.again, self.host_answered, self.wait = again, host_answered, wait
 
 
 @dataclass(frozen=True)
 class _Run:
-    """One call of `fetch_all`; `silent` counts, a host, the jobs in a row that got no answer from it."""
+    """Call of `fetch_all`; `silent` counts, a host, the jobs in a row that got no answer from it."""
 
     session: aiohttp.ClientSession
     retries: int
@@ -109,9 +112,10 @@ async def fetch_all(
     Connection errors, timeouts, cut bodies, 429 and 5xx are tried again up to `retries` times, after a wait that
     doubles each time, or the one the server asks for (at most 300 s); any other answer is final, and so is a body over
     64 MiB. `concurrency` is the number of requests in flight, `timeout` the seconds without a byte after which an
-    attempt is given up, twenty times that what one may take in all. Once eight jobs in a row got no answer at all from a
-    host, its other files are not tried. A redirect is followed to the hosts of the jobs and of the addresses in `hosts`,
-    and to no others; with `public`, a host's name must lead to a public address. Raises VievalError without aiohttp and where a file cannot be written, ValueError where two jobs share a path.
+    attempt is given up, twenty times that what one may take in all. Once eight jobs in a row got no answer at all from
+    a host, its other files are not tried. A redirect is followed to the hosts of the jobs and of the addresses in
+    `hosts`, and to no others; with `public`, a host's name must lead to a public address. Raises VievalError without
+    aiohttp and where a file cannot be written, ValueError where two jobs share a path.
     """
     if len({job.path for job in jobs}) != len(jobs):
         raise ValueError("two downloads have the same path")
@@ -146,7 +150,7 @@ async def _fetch_side_by_side(
             try:
                 await _fetch(run, job)
             except _Failure as failure:
-                failed[job.path] = Failed(job.url, job.path, str(failure), failure.answered)
+                failed[job.path] = Failed(job.url, job.path, str(failure), failure.host_answered)
                 bar.set_postfix(failed=len(failed))
             bar.update()
 
@@ -163,12 +167,12 @@ async def _fetch_side_by_side(
 async def _fetch(run: _Run, job: Download) -> None:
     host = _host(job.url)
     if run.silent[host] >= SILENT_JOBS:
-        raise _Failure(f"not tried, as {host} does not answer", answered=False)
+        raise _Failure(f"not tried, as {host} does not answer", host_answered=False)
     try:
         body = await _persist(run, job.url)
         run.silent[host] = 0
     except _Failure as failure:
-        run.silent[host] = 0 if failure.answered else run.silent[host] + 1
+        run.silent[host] = 0 if failure.host_answered else run.silent[host] + 1
         raise
     # A check may decode an image: in a thread it does not hold up the other downloads.
     await asyncio.to_thread(_keep, job, body)
@@ -213,24 +217,26 @@ async def _attempt(run: _Run, url: str) -> bytes:
     except aiohttp.InvalidURL as error:
         raise _Failure(f"not a usable address ({type(error).__name__})") from None
     except (aiohttp.ConnectionTimeoutError, aiohttp.SocketTimeoutError):
-        raise _Failure(f"timed out, no byte for {run.timeout:g} s", again=True, answered=False) from None
+        raise _Failure(f"timed out, no byte for {run.timeout:g} s", again=True, host_answered=False) from None
     except TimeoutError:
         raise _Failure(f"timed out, not whole within {DEADLINE * run.timeout:g} s", again=True) from None
     except aiohttp.ClientPayloadError:
         raise _Failure("cut, the connection closed before the end", again=True) from None
     except (aiohttp.ClientError, OSError) as error:
-        raise _Failure(f"no connection, {str(error) or type(error).__name__}", again=True, answered=False) from None
+        raise _Failure(
+            f"no connection, {str(error) or type(error).__name__}", again=True, host_answered=False
+        ) from None
 
 
 def _redirected(run: _Run, url: str, status: int, location: str) -> str:
-    """Where a redirect leads, if that is a host that was named; what it asks for there is in no message."""
+    """Target of a redirect, if that is a host that was named; what it asks for there is in no message."""
     target = address_of(location, url)
     if not location or target is None or target.scheme not in (("https",) if url.startswith("https:") else PORTS):
         raise _Failure(f"{status} redirect to no usable address")
     host = target.server
     if host not in run.hosts:
-        shown = host[:200] if host.isprintable() else "..."
-        raise _Failure(f"{status} redirect to another host ({shown}), which is not followed")
+        host_text = host[:200] if host.isprintable() else "..."
+        raise _Failure(f"{status} redirect to another host ({host_text}), which is not followed")
     return target.url
 
 

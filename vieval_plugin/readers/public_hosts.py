@@ -1,4 +1,6 @@
-"""Names of hosts that lead to public addresses only: what a file of others names must not reach into a private network."""
+"""Names of hosts that lead to public addresses only: what a file of others names must not reach into a private
+network.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ def public_connector() -> aiohttp.TCPConnector:
 
     class Public(aiohttp.ThreadedResolver):
         async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[Any]:
-            found = await super().resolve(host, port, family)
-            public = [one for one in found if is_public(one["host"])]
+            addresses = await super().resolve(host, port, family)
+            public = [address for address in addresses if is_public(address["host"])]
             if not public:
                 raise NoPublicAddress(f"{host} leads to a private address; name the address itself if that is meant")
             return public
@@ -30,14 +32,14 @@ def public_connector() -> aiohttp.TCPConnector:
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is one of the public network.
+    """Return whether an IP address is one of the public network.
 
     >>> is_public("192.168.0.1"), is_public("fe80::1%eth0"), is_public("8.8.8.8")
     (False, False, True)
     """
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    mapped = getattr(found, "ipv4_mapped", None)
-    return (mapped or found).is_global and not found.is_multicast
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return (mapped or parsed).is_global and not parsed.is_multicast

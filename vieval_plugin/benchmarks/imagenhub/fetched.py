@@ -1,4 +1,4 @@
-"""What filling a data folder with ImagenHub is told and tells: where the sources are, and what came of them."""
+"""Input and outcome of filling a data folder with ImagenHub: where the sources are, and what came of them."""
 
 from __future__ import annotations
 
@@ -28,23 +28,24 @@ class Hosts:
 
 
 @dataclass(frozen=True)
-class Fetched:
-    """What came of one kind of file (`ratings`, `conditions`, `images`) of one part of the benchmark.
+class KindReport:
+    """Outcome of one kind of file (`ratings`, `conditions`, `images`) of one part of the benchmark.
 
-    `there` files were there before, `fetched` files are new; `note` tells when another source than usual had to serve.
+    `present` files were there before, `downloaded` files are new; `note` tells when another source than usual had to
+    serve.
     """
 
     part: str
     kind: str
-    there: int = 0
-    fetched: int = 0
+    present: int = 0
+    downloaded: int = 0
     failed: tuple[Failed, ...] = ()
     note: str = ""
 
     @property
     def total(self) -> int:
         """Files there should be."""
-        return self.there + self.fetched + len(self.failed)
+        return self.present + self.downloaded + len(self.failed)
 
 
 def address(base: str, *names: str) -> str:

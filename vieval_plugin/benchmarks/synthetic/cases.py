@@ -28,7 +28,7 @@ def case(world: World, kind: str, rng: Random) -> DrawnInstruction:
     return _CASES[kind](world, rng)
 
 
-def drawn(case: DrawnInstruction, defect: str, strength: float, rng: Random) -> tuple[Drawn, float]:
+def draw_with_defect(case: DrawnInstruction, defect: str, strength: float, rng: Random) -> tuple[Drawn, float]:
     """An output with a defect of content, and the strength that it has: to the quarter where it goes by whole things."""
     if defect in BY_QUARTERS:
         strength = quarters(strength) / 4

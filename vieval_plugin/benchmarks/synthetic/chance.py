@@ -11,5 +11,5 @@ T = TypeVar("T")
 
 
 def pick(among: Sequence[T], rng: np.random.RandomState) -> T:
-    """One of several, each as likely."""
+    """Draw one of several, each as likely."""
     return among[rng.randint(len(among))]

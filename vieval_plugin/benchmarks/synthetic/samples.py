@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vieval_plugin.benchmarks.synthetic.cases import case, drawn
+from vieval_plugin.benchmarks.synthetic.cases import case, draw_with_defect
 from vieval_plugin.benchmarks.synthetic.chance import pick
 from vieval_plugin.benchmarks.synthetic.drawing import Picture
 from vieval_plugin.benchmarks.synthetic.instructions import Drawn, DrawnInstruction
@@ -17,7 +17,9 @@ from vieval_plugin.benchmarks.synthetic.worlds import World
 
 @dataclass(frozen=True)
 class Output:
-    """An output: the picture as it is judged, what was in it before it was spoilt, and which defects it has how strongly."""
+    """An output: the picture as it is judged, what was in it before it was spoilt, and which defects it has how
+    strongly.
+    """
 
     picture: Picture
     drawn: Drawn
@@ -32,26 +34,26 @@ def outputs(world: World, kind: str, rng: np.random.RandomState, number: int) ->
 
     A fifth of the strengths are 0, as most image models get some things right, and the others are spread evenly.
     """
-    asked = case(world, kind, rng)
-    return asked, [_output(world, asked, rng) for _ in range(number)]
+    instruction = case(world, kind, rng)
+    return instruction, [_output(world, instruction, rng) for _ in range(number)]
 
 
-def _output(world: World, asked: DrawnInstruction, rng: np.random.RandomState) -> Output:
-    content, quality = pick(asked.defects, rng), pick(world.quality, rng)
-    shown, content_strength = drawn(asked, content, drawn_strength(rng), rng)
+def _output(world: World, instruction: DrawnInstruction, rng: np.random.RandomState) -> Output:
+    content, quality = pick(instruction.defects, rng), pick(world.quality, rng)
+    drawing, content_strength = draw_with_defect(instruction, content, drawn_strength(rng), rng)
     quality_strength = drawn_strength(rng)
-    picture = spoil(shown.picture, quality, quality_strength, rng)
-    return Output(picture, shown, content, content_strength, quality.__name__, quality_strength)
+    picture = spoil(drawing.picture, quality, quality_strength, rng)
+    return Output(picture, drawing, content, content_strength, quality.__name__, quality_strength)
 
 
 def drawn_strength(rng: np.random.RandomState) -> float:
-    """How strong a defect is: not there in a fifth, and otherwise as often weak as strong."""
+    """Strength of a defect: none in a fifth, and otherwise as often weak as strong."""
     return 0.0 if rng.random_sample() < 0.2 else float(rng.uniform(0.03, 1))
 
 
 def several(
-    world: World, kind: str, seed: int, cases: int, each: int
+    world: World, kind: str, seed: int, cases: int, outputs_each: int
 ) -> Iterator[tuple[DrawnInstruction, list[Output]]]:
-    """So many instructions, each with as many outputs; the same for the same seed."""
+    """Draw so many instructions, each with as many outputs; the same for the same seed."""
     for number in range(cases):
-        yield outputs(world, kind, np.random.RandomState([seed, number]), each)
+        yield outputs(world, kind, np.random.RandomState([seed, number]), outputs_each)
