@@ -160,7 +160,7 @@ def _tool_text(path: Path) -> str:
     highlighted, two, single = (texts[places] for places in kinds)
     return (
         f'{{% if tool in ("grounding", "difference") %}}{highlighted}'
-        f'{{% elif tool == "scene_graph" and texts | length == 2 %}}{two}'
+        f'{{% elif tool == "scene_graph" and told | length == 2 %}}{two}'
         f'{{% elif tool == "scene_graph" %}}{single}{{% endif %}}'
     )
 
