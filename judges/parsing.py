@@ -89,7 +89,7 @@ def parse_scores(
         count: how many scores were asked.
         high: the end of the scale from 0, and the only denominator accepted in `8/10`.
         names: what the scores are called, in order: the keys of a mapping of scores, and what scores said in prose are
-            read by (see prose.py).
+            read by (see free_text_scores.py).
         quoted: whether scores were asked for in quotation marks, so that `{"score": "7"}` is as asked.
 
     Returns:

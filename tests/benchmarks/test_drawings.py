@@ -7,8 +7,7 @@ import pytest
 
 from bench.vieval_small.world import TRAINED
 from tests.extras import needs
-from vieval_plugin.benchmarks.synthetic.cases import KINDS, case, draw_with_defect
-from vieval_plugin.benchmarks.synthetic.samples import several
+from vieval_plugin.benchmarks.synthetic.samples import KINDS, case, draw_with_defect, several
 from vieval_plugin.benchmarks.synthetic.worlds import HELD_OUT
 from vieval_plugin.benchmarks.vieval_demo import INSTRUCTIONS, scenes
 from vieval_plugin.benchmarks.vieval_demo.backgrounds import PHOTOGRAPHS, PLACES

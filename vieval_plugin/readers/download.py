@@ -7,20 +7,21 @@ its name only when it is whole and its content has been checked; what cannot be 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import random
+import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import responses as PHRASES
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tqdm import tqdm
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import remove_unfinished, write_whole
-from vieval_plugin.readers.public_hosts import NoPublicAddress, public_connector
 from vieval_plugin.text.retry_after import asked_wait
 from vieval_plugin.text.untrusted import PORTS, address_of
 
@@ -269,3 +270,36 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     if expected not in (None, len(body)) and "Content-Encoding" not in response.headers:
         raise _Failure(f"cut at {len(body)} of {expected} bytes", again=True)
     return bytes(body)
+
+
+class NoPublicAddress(Exception):
+    """A host's name leads to no public address."""
+
+
+def public_connector() -> aiohttp.TCPConnector:
+    """Connections to the public addresses of a name; an address that is given instead of a name is taken as it is."""
+    import aiohttp
+
+    class Public(aiohttp.ThreadedResolver):
+        async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[Any]:
+            addresses = await super().resolve(host, port, family)
+            public = [address for address in addresses if is_public(address["host"])]
+            if not public:
+                raise NoPublicAddress(f"{host} leads to a private address; name the address itself if that is meant")
+            return public
+
+    return aiohttp.TCPConnector(resolver=Public())
+
+
+def is_public(address: str) -> bool:
+    """Return whether an IP address is one of the public network.
+
+    >>> is_public("192.168.0.1"), is_public("fe80::1%eth0"), is_public("8.8.8.8")
+    (False, False, True)
+    """
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return (mapped or parsed).is_global and not parsed.is_multicast

@@ -16,8 +16,7 @@ from tests.imagenhub_site import REDUCED, TIE, Site, drawn, serving
 from vieval_plugin.benchmarks import imagenhub
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
 from vieval_plugin.benchmarks.imagenhub import conditions, filling
-from vieval_plugin.benchmarks.imagenhub.conditions import HUB
-from vieval_plugin.benchmarks.imagenhub.fetched import Hosts, KindReport
+from vieval_plugin.benchmarks.imagenhub.conditions import HUB, Hosts, KindReport
 from vieval_plugin.benchmarks.imagenhub.filling import FillReport, fill, summary_lines
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
+from typing import Any, TypeAlias
+from urllib.parse import quote, urlencode
 
-from vieval_plugin.benchmarks.imagenhub.fetched import Fetch, Hosts, KindReport, address
 from vieval_plugin.benchmarks.imagenhub.samples import LOOKUP
 from vieval_plugin.benchmarks.imagenhub.tasks import museum_folder
 from vieval_plugin.media.files import write_whole
@@ -19,6 +18,50 @@ from vieval_plugin.readers.download import Download, Failed
 from vieval_plugin.text.redaction import redacted
 
 PAGE, MAX_ROWS = 100, 10_000  # rows; the dataset viewer gives no larger page
+
+
+Fetch: TypeAlias = Callable[[Sequence[Download]], Awaitable[list[Failed]]]
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """Base URLs of the three sources; a mirror with the same paths below them serves as well.
+
+    The ratings are pinned to a commit, as they have moved within their repository before.
+    """
+
+    ratings: str = (
+        "https://raw.githubusercontent.com/TIGER-AI-Lab/VIEScore/a35f13fa20e5930a14a1901e6659a987d43bf69b"
+        "/paper_implementation/_human_annotations/ImagenHub_human_eval_results"
+    )
+    hub: str = "https://datasets-server.huggingface.co"
+    museum: str = "https://chromaica.github.io/Museum"
+
+
+@dataclass(frozen=True)
+class KindReport:
+    """Outcome of one kind of file (`ratings`, `conditions`, `images`) of one part of the benchmark.
+
+    `present` files were there before, `downloaded` files are new; `note` tells when another source than usual had to
+    serve.
+    """
+
+    part: str
+    kind: str
+    present: int = 0
+    downloaded: int = 0
+    failed: tuple[Failed, ...] = ()
+    note: str = ""
+
+    @property
+    def total(self) -> int:
+        """Files there should be."""
+        return self.present + self.downloaded + len(self.failed)
+
+
+def address(base: str, *names: str) -> str:
+    """The address of a file below a base."""
+    return "/".join((base.rstrip("/"), *(quote(name) for name in names)))
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from pathlib import Path
 from PIL import Image
 
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
-from vieval_plugin.benchmarks.imagenhub.conditions import fetch_conditions
-from vieval_plugin.benchmarks.imagenhub.fetched import Fetch, Hosts, KindReport, address
+from vieval_plugin.benchmarks.imagenhub.conditions import Fetch, Hosts, KindReport, address, fetch_conditions
 from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings
 from vieval_plugin.benchmarks.imagenhub.tasks import NAME, TASKS, museum_folder, ratings_folder, task_info
 from vieval_plugin.benchmarks.loading.folders import no_count, without_network

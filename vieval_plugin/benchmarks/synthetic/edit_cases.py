@@ -9,7 +9,6 @@ import PIL.Image
 import PIL.ImageDraw
 
 from vieval_plugin.benchmarks.synthetic import content
-from vieval_plugin.benchmarks.synthetic.chance import pick
 from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES, SIZE, Picture, blend, draw_thing, place
 from vieval_plugin.benchmarks.synthetic.instructions import (
     SHAPED,
@@ -22,7 +21,7 @@ from vieval_plugin.benchmarks.synthetic.instructions import (
     some_things,
     with_article,
 )
-from vieval_plugin.benchmarks.synthetic.worlds import World
+from vieval_plugin.benchmarks.synthetic.worlds import World, pick
 
 _CORNERS = {"upper left": (0, 0), "upper right": (1, 0), "lower right": (1, 1), "lower left": (0, 1)}
 

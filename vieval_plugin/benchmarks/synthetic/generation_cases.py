@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from vieval_plugin.benchmarks.synthetic import content
-from vieval_plugin.benchmarks.synthetic.chance import pick
 from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES, blend, draw_thing, place
 from vieval_plugin.benchmarks.synthetic.instructions import (
     Drawn,
@@ -19,7 +18,7 @@ from vieval_plugin.benchmarks.synthetic.instructions import (
 )
 from vieval_plugin.benchmarks.synthetic.spoiling import line_drawing
 from vieval_plugin.benchmarks.synthetic.strength import quarters
-from vieval_plugin.benchmarks.synthetic.worlds import World
+from vieval_plugin.benchmarks.synthetic.worlds import World, pick
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vieval_plugin.benchmarks.synthetic import content
-from vieval_plugin.benchmarks.synthetic.chance import pick
 from vieval_plugin.benchmarks.synthetic.drawing import HUES, Picture, Rgb
 from vieval_plugin.benchmarks.synthetic.toys import Toy
-from vieval_plugin.benchmarks.synthetic.worlds import World
+from vieval_plugin.benchmarks.synthetic.worlds import World, pick
 
 Random = np.random.RandomState
 SHAPED = {"cut_off": content.cut_off, "squeezed": content.squeezed, "smaller": content.smaller}

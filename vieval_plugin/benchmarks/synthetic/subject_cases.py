@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import PIL.Image
 
-from vieval_plugin.benchmarks.synthetic.chance import pick
 from vieval_plugin.benchmarks.synthetic.drawing import SIZE, Picture, place
 from vieval_plugin.benchmarks.synthetic.instructions import SHAPED, Drawn, DrawnInstruction, Random, worded
 from vieval_plugin.benchmarks.synthetic.toys import Toy, altered, draw_toy, portrait
-from vieval_plugin.benchmarks.synthetic.worlds import World
+from vieval_plugin.benchmarks.synthetic.worlds import World, pick
 
 
 def sdig(world: World, rng: Random) -> DrawnInstruction:

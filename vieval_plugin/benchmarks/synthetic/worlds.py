@@ -8,15 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from vieval_plugin.benchmarks.synthetic import content, grounds, photographs, quality
-from vieval_plugin.benchmarks.synthetic.chance import pick
 from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES, Picture
 from vieval_plugin.benchmarks.synthetic.toys import ANIMALS, GARMENTS, PATTERNS, Toy
 
 HELD_OUT_THINGS = ("crown", "bell", "drum", "key", "cactus", "snail")
+
+
+T = TypeVar("T")
+
+
+def pick(among: Sequence[T], rng: np.random.RandomState) -> T:
+    """Draw one of several, each as likely."""
+    return among[rng.randint(len(among))]
 
 
 @dataclass(frozen=True)
