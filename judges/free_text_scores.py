@@ -60,10 +60,10 @@ _NEGATION = re.compile(r"\b(?:not|never|neither|nor|cannot)\b|n't\b")
 SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 
 
-def casts_doubt(text: str) -> bool:
+def is_hedged(text: str) -> bool:
     """Return whether a text in lower case hedges its numbers, turns them round or gives them as an example.
 
-    >>> casts_doubt("around 7 for naturalness"), casts_doubt("7 for naturalness")
+    >>> is_hedged("around 7 for naturalness"), is_hedged("7 for naturalness")
     (True, False)
     """
     # in another language doubt cannot be told
@@ -129,7 +129,7 @@ _LIST_MARK = re.compile(r"^[ \t]*[0-9]{1,2}[.)][ \t]+(?=\D)", re.MULTILINE)
 _DECORATION = re.compile(r"[*`\"\u201c\u201d]|(?<!\w)'|'(?!\w)")
 
 
-def scores_in_prose(text: str, names: Sequence[str], high: float) -> tuple[tuple[float, ...], str]:
+def read_free_text_scores(text: str, names: Sequence[str], high: float) -> tuple[tuple[float, ...], str]:
     """The score that a text says of each name, or in fixed words why the numbers that it attaches to names are not
     read.
 
@@ -138,9 +138,9 @@ def scores_in_prose(text: str, names: Sequence[str], high: float) -> tuple[tuple
         names: what the sub-scores are called, in order; `score 1`, `score 2`, ... and, of one alone, `score` do as
         well. high: the end of the scale from 0, and the only denominator accepted.
 
-    >>> scores_in_prose("A score of 7 for naturalness and 6 for cleanness.", ["naturalness", "cleanness"], 10)
+    >>> read_free_text_scores("A score of 7 for naturalness and 6 for cleanness.", ["naturalness", "cleanness"], 10)
     ((7.0, 6.0), '')
-    >>> scores_in_prose("naturalness 10 artifacts 0", ["naturalness", "cleanness"], 10)
+    >>> read_free_text_scores("naturalness 10 artifacts 0", ["naturalness", "cleanness"], 10)
     ((), 'scores in prose: a name that can be meant either way')
     """
     if not names or not text.strip() or len(text) > _LONGEST:
@@ -156,7 +156,7 @@ def scores_in_prose(text: str, names: Sequence[str], high: float) -> tuple[tuple
         return (), ""
     if turned or NUMBER_OF_FAULTS.search(nameless) or any(map(is_fault, names)):
         return (), EITHER_WAY
-    if casts_doubt(nameless):
+    if is_hedged(nameless):
         return (), HEDGED
     clear = [(labels, scores) for labels, scores, _ in ways if scores]
     # numbers of scores and their names beside each other may be in two orders

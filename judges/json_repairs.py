@@ -10,7 +10,7 @@ import re
 import json_repair
 
 LONGEST = 4000
-"""How much of a text is mended: json_repair takes quadratic time on hostile text, and this keeps a reply at about a second."""
+"""How much of a text is repaired: json_repair takes quadratic time on hostile text, and this keeps a reply at about a second."""
 
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 SCORE = re.compile(rf"({NUMBER})(?:\s*/\s*({NUMBER}))?")
@@ -21,13 +21,13 @@ _MOST_BRACKETS = 24
 _VALUE = re.compile(r"\s*(?:[\[{(]([^\]})]*)[\]})]|([^\[{(]*?)(?:,(?!\s*[0-9])|[}\n]))")
 
 
-def mend(source: str) -> object:
+def repair_json(source: str) -> object:
     """Value that json_repair makes of a text; None for one with too many brackets."""
     if sum(map(source.count, "{[(")) > _MOST_BRACKETS:
         return None
     try:
         return json_repair.loads(source, skip_json_loads=True)
-    except Exception:  # a defect of the mender on one garbled reply must not end a run of thousands
+    except Exception:  # a defect of json_repair on one garbled reply must not end a run of thousands
         return None
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vieval_plugin.judges.free_text_scores import scores_in_prose
-from vieval_plugin.judges.json_repairs import LONGEST, QUOTES, SCORE, fold, mend, number, stands
+from vieval_plugin.judges.free_text_scores import read_free_text_scores
+from vieval_plugin.judges.json_repairs import LONGEST, QUOTES, SCORE, fold, number, repair_json, stands
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.refusals import declines, refuses, withdrawn
 
@@ -31,7 +31,7 @@ _WRAPPER = re.compile(
     r"(?:(?:final|image|edit)[\W_]*)?"
     r"(?:(?:answer|assessment|evaluation|judge?ment|output|rating|response|result|verdict)s?[\W_]*)+"
 )
-_MOST_ANSWERS = 3  # each may take a second to mend
+_MOST_ANSWERS = 3  # each may take a second to repair
 
 _LESS, _MORE = r"(?:<|&lt;|\\u003c)\s*", r"\s*(?:>|&gt;|\\u003e)"
 _THOUGHT = r"(?:[a-z]{1,9}[:_-]){0,3}(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)"
@@ -112,13 +112,13 @@ def parse_scores(
     for parsed in readings:
         if parsed.scores and withdrawn(outside):
             return _failure("scores beside words that decline to give any, or take them back")
-        if parsed.scores and scores_in_prose("\n".join(outside), names, high)[0] not in ((), parsed.scores):
+        if parsed.scores and read_free_text_scores("\n".join(outside), names, high)[0] not in ((), parsed.scores):
             return _failure(ONE_ANSWER)
         if parsed is not _NO_SCORE:
             return replace(parsed, finding=REFUSAL_INSIDE) if declines(parsed.reasoning) else parsed
     if refuses(answer):
         return Parsed(Status.REFUSAL, reason="the model declined to score")
-    scores, finding = scores_in_prose(answer, names, high)
+    scores, finding = read_free_text_scores(answer, names, high)
     if scores:
         return _repaired(scores, answer.strip())
     return Parsed(Status.PARSE_FAILURE, reason=finding, finding=finding) if finding else _NO_SCORE
@@ -249,10 +249,10 @@ def _bare(text: str) -> list[ObjectText]:
 
 def _read(source: ObjectText, count: int, high: float, names: Sequence[str], quoted: bool) -> Parsed:
     """The scores of one object; `_NO_SCORE` if it has nothing that looks like one where scores belong."""
-    # Up to a cut the JSON may be strict; then it outweighs what the mender sees in its strings.
+    # Up to a cut the JSON may be strict; then it outweighs what json_repair sees in its strings.
     so_far = strict_object(source.complete)
     strict = so_far is not None and source.closed
-    reply: object = so_far if strict else mend(source.text[:LONGEST])
+    reply: object = so_far if strict else repair_json(source.text[:LONGEST])
     holder = owner(reply, _SCORE)
     values = values_of(holder, _SCORE)
     value = values[0] if values else None

@@ -107,7 +107,7 @@ def ask_all(
         failed = [i for i, so_far in enumerate(steps) if so_far[-1].status is Status.PARSE_FAILURE]
         if not failed:
             break
-        replies = yield [_reminded(questions[i].chat, steps[i][-1], wording) for i in failed]
+        replies = yield [_re_ask(questions[i].chat, steps[i][-1], wording) for i in failed]
         for i, reply in zip(failed, replies, strict=True):
             step, read = _read(reply, questions[i], turn)
             steps[i].append(replace(step, status=Status.REPAIRED) if step.status.usable else step)
@@ -171,7 +171,7 @@ def _despite_cut(text: str, read: Callable[[str], Read[T]]) -> Read[T]:
     return Read(Status.PARSE_FAILURE, reason=_CUT)
 
 
-def _reminded(chat: Chat, failed: Step, wording: Wording) -> Chat:
+def _re_ask(chat: Chat, failed: Step, wording: Wording) -> Chat:
     """The same conversation, the answer that could not be read, and what was wrong with it."""
     text = wording.render(REMINDER, {"reason": failed.reason})
     answer = failed.answer[:_QUOTED]
