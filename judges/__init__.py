@@ -1,1 +1,1 @@
-"""What to ask about an image and how to read the answer. No network, no files, no torch."""
+"""Judges: what to ask about an image and how to read the answer. No network, no files, no torch."""

@@ -25,35 +25,35 @@ def described(value: Any) -> str:
     return f"{kind} {redacted(repr(value))}"[:_LONGEST] if isinstance(value, (str, int, float)) else kind
 
 
-def require(value: Any, types: type | tuple[type, ...], name: str, wanted: str) -> None:
+def require(value: Any, types: type | tuple[type, ...], name: str, expected: str) -> None:
     """VievalError for a value of none of these types; a truth value counts as no number."""
     if not isinstance(value, types) or (isinstance(value, bool) and types is int):
-        raise VievalError(f"{name} is {described(value)}; pass {wanted}")
+        raise VievalError(f"{name} is {described(value)}; pass {expected}")
 
 
-def require_mapping(value: Any, types: type, name: str, wanted: str) -> None:
+def require_mapping(value: Any, types: type, name: str, expected: str) -> None:
     """VievalError for anything but a mapping from texts to values of a type."""
-    require(value, (dict, Mapping), name, wanted)
+    require(value, (dict, Mapping), name, expected)
     for key, entry in value.items():
         if not isinstance(key, str) or not isinstance(entry, types):  # a name for each costs more than to look
-            require(key, str, f"a key of {name}", wanted)
-            require(entry, types, f"{name}[{key!r}]"[:_LONGEST], wanted)
+            require(key, str, f"a key of {name}", expected)
+            require(entry, types, f"{name}[{key!r}]"[:_LONGEST], expected)
 
 
-def require_several(value: Any, name: str, wanted: str) -> None:
+def require_several(value: Any, name: str, expected: str) -> None:
     """VievalError for anything but an iterable in order: a text, a mapping or a set is none."""
     if isinstance(value, (str, bytes, Mapping, Set)) or not isinstance(value, Iterable):
-        raise VievalError(f"{name} is {described(value)}; pass {wanted}")
+        raise VievalError(f"{name} is {described(value)}; pass {expected}")
 
 
-def require_all(values: Any, types: type | tuple[type, ...], name: str, wanted: str) -> tuple[Any, ...]:
+def require_all(values: Any, types: type | tuple[type, ...], name: str, expected: str) -> tuple[Any, ...]:
     """The values of an iterable in order; VievalError where it is none, or where one is of none of these types."""
     if not isinstance(values, tuple):
-        require_several(values, name, wanted)
+        require_several(values, name, expected)
     listed = tuple(values)
     for number, entry in enumerate(listed):
         if not isinstance(entry, types):
-            require(entry, types, f"{name}[{number}]", wanted)
+            require(entry, types, f"{name}[{number}]", expected)
     return listed
 
 
@@ -72,7 +72,7 @@ def named_arguments(call: C) -> C:
             try:
                 signature.bind(*args, **kwargs)
             except TypeError as error:
-                raise VievalError(f"{_name(call)}: {error}; it {_taken(signature)}") from None
+                raise VievalError(f"{_name(call)}: {error}; it {_parameters_text(signature)}") from None
             raise
 
     return checked  # type: ignore[return-value]
@@ -82,7 +82,7 @@ def _name(call: Callable[..., Any]) -> str:
     return call.__qualname__.removesuffix(".__init__")
 
 
-def _taken(signature: inspect.Signature) -> str:
+def _parameters_text(signature: inspect.Signature) -> str:
     """The arguments of a function: with their types those that it needs, as `name=` those that must be named."""
     named = [
         argument

@@ -33,9 +33,9 @@ class AutoMetric:
     """A metric as a judge: what it looks at, where it applies, and how its value becomes a score.
 
     `aspect` is the one it rates. `images` maps each role of the metric to the sample's roles that can fill it, the
-    first one present is taken; `texts` does so for texts. `kinds` are those whose samples have them. `to_score` maps the
-    value in the metric's own unit to [0, 1], higher being better, and has the direction of the metric: otherwise it keeps
-    the order, so that rank statistics hardly notice it.
+    first one present is taken; `texts` does so for texts. `kinds` are those whose samples have them. `to_score` maps
+    the value in the metric's own unit to [0, 1], higher being better, and has the direction of the metric: otherwise
+    it keeps the order, so that rank statistics hardly notice it.
     """
 
     name: str
@@ -55,17 +55,20 @@ def judge(metric: AutoMetric, scorer: str = "") -> Judge:
     """
 
     def program(sample: Sample) -> Program:
-        images = filled(metric.images, sample.images)
-        texts = filled(metric.texts, {name: text for name, text in sample.texts.items() if text.strip()})
+        images = fill_roles(metric.images, sample.images)
+        texts = fill_roles(metric.texts, {name: text for name, text in sample.texts.items() if text.strip()})
         [reply] = yield [Measure(metric.name, images, (metric.name,), texts, scorer)]
         return verdict_of(metric, reply)
 
     return program
 
 
-def filled(roles: Mapping[str, tuple[str, ...]], held: Mapping[str, T]) -> dict[str, T]:
+def fill_roles(roles: Mapping[str, tuple[str, ...]], available: Mapping[str, T]) -> dict[str, T]:
     """Each role with the first of what can fill it."""
-    return {role: next(held[one] for one in candidates if one in held) for role, candidates in roles.items()}
+    return {
+        role: next(available[sample_role] for sample_role in candidates if sample_role in available)
+        for role, candidates in roles.items()
+    }
 
 
 def spec(metric: AutoMetric, scored: bool = False) -> JudgeSpec:

@@ -31,9 +31,10 @@ RANKING = "ranking"
 @named_arguments
 @dataclass(frozen=True)
 class Votes:
-    """What people said of a contest, in the benchmark's own scheme; texts are empty where nothing was said.
+    """Votes of annotators on a contest, in the benchmark's own scheme; texts are empty where nothing was said.
 
-    Without a scheme nobody was asked, which suits any number of candidates. `vote` is what counts as people's answer, `annotators` are the answers of each of several in the same scheme.
+    Without a scheme nobody was asked, which suits any number of candidates. `vote` is what counts as people's answer,
+    `annotators` are the answers of each of several in the same scheme.
     """
 
     scheme: str = ""
@@ -53,8 +54,8 @@ class Contest:
     """Two or more candidates under the same conditions.
 
     The candidates are samples that share images and texts; one that is in several contests has the same `id` in each.
-    The contest's own `id` names no image model. `group` is what the bootstrap draws together, such as the prompt; `tags`
-    are a benchmark's categories.
+    The contest's own `id` names no image model. `group` is what the bootstrap draws together, such as the prompt;
+    `tags` are a benchmark's categories.
     """
 
     id: SampleId
@@ -86,7 +87,7 @@ def candidates_of(judged: Judged) -> tuple[Sample, ...]:
 
 
 def fault(contest: Contest) -> str:
-    """What is wrong with a contest, in words; empty for a good one.
+    """Fault of a contest, in words; empty for a good one.
 
     >>> sample = Sample(SampleId("own", "tie", "mine", "1"), {})
     >>> fault(Contest(SampleId("own", "tie", "", "1"), (sample,)))
@@ -98,17 +99,17 @@ def fault(contest: Contest) -> str:
 
 
 def fault_of_votes(votes: Votes, number: int) -> str:
-    """What is wrong with votes on so many candidates, or with that number, in words; empty for good ones."""
+    """Fault of votes on so many candidates, or of that number, in words; empty for good ones."""
     if number < 2:
         return f"it has {number} candidate{'s' * (number != 1)}, and a contest has two or more"
-    said = [vote for vote in (votes.vote, *votes.annotators) if vote]
-    if not votes.scheme and not said:
+    votes_cast = [vote for vote in (votes.vote, *votes.annotators) if vote]
+    if not votes.scheme and not votes_cast:
         return ""
     if votes.scheme not in (*SCHEMES, RANKING):
         return f"there is no scheme of votes {votes.scheme!r}; there are {', '.join((*SCHEMES, RANKING))}"
     if votes.scheme != RANKING and number != 2:
         return f"{votes.scheme} votes are between two candidates, and it has {number}"
-    for vote in said:
+    for vote in votes_cast:
         if votes.scheme == RANKING:
             if not ranks(vote, number):
                 return f"{vote!r} is no ranking of {number} candidates, such as 2>1=3"
@@ -144,11 +145,11 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
     """
     numbered = list(enumerate(verdicts, start=1))
     trace = [replace(step, path=(str(n), *step.path)) for n, verdict in numbered for step in verdict.trace]
-    said = [f"{n}: {verdict.rationale}" for n, verdict in numbered if verdict.rationale]
+    rationales = [f"{n}: {verdict.rationale}" for n, verdict in numbered if verdict.rationale]
     return Verdict(
         {},
         worst([verdict.status for verdict in verdicts]),
-        rationale="\n".join(said),
+        rationale="\n".join(rationales),
         trace=tuple(trace),
         findings=tuple(finding for verdict in verdicts for finding in verdict.findings),
         choice=Choice(scores=tuple(verdict.scores for verdict in verdicts)),
@@ -157,11 +158,11 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
 
 def by_candidate(judge: Judge, contest: Contest) -> Program:
     """The program of a judge of samples for a contest: all candidates side by side."""
-    programs = [_below(str(n), judge(candidate)) for n, candidate in enumerate(contest.candidates, start=1)]
+    programs = [_with_path_prefix(str(n), judge(candidate)) for n, candidate in enumerate(contest.candidates, start=1)]
     return together((yield from gather(programs)))
 
 
-def _below(name: str, program: Program) -> Generator[list[Ask], list[Reply], Verdict]:
+def _with_path_prefix(name: str, program: Program) -> Generator[list[Ask], list[Reply], Verdict]:
     """A program with its asks below a name, so that no other's have the same path."""
     replies: list[Reply] | None = None
     try:

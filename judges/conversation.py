@@ -11,7 +11,7 @@ from vieval_plugin.judges.protocol import Ask, Chat, Message, Path, Reply, Step,
 
 @dataclass(frozen=True)
 class Exchange:
-    """One question as it was asked, the reply to it, and the trace's step."""
+    """Question as it was asked, the reply to it, and the trace's step."""
 
     ask: Ask
     reply: Reply
@@ -20,7 +20,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class TrainingExample:
-    """One conversation to train on.
+    """Conversation to train on.
 
     `sub_task` names what it teaches. `trained` are the numbers of the messages that carry loss: assistant's turns.
     """
@@ -45,15 +45,15 @@ class TrainingUnit:
     examples: tuple[TrainingExample, ...]
 
 
-def final_chats(found: Sequence[Exchange]) -> dict[Path, tuple[Chat, str]]:
+def final_chats(exchanges: Sequence[Exchange]) -> dict[Path, tuple[Chat, str]]:
     """For each question whose answer was read, the question as first asked and the answer that counted."""
     first: dict[Path, Chat] = {}
     final: dict[Path, tuple[Chat, str]] = {}
-    for one in found:
+    for exchange in exchanges:
         # only a chat is answered with a text
-        if isinstance(one.reply, Text):
-            chat = cast(Chat, one.ask)
+        if isinstance(exchange.reply, Text):
+            chat = cast(Chat, exchange.ask)
             first.setdefault(chat.path, chat)
-            if one.step.status.usable:
-                final[chat.path] = (first[chat.path], one.step.answer)
+            if exchange.step.status.usable:
+                final[chat.path] = (first[chat.path], exchange.step.answer)
     return final

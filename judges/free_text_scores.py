@@ -1,7 +1,7 @@
 """Scores said in prose: read only where each sub-score is named once, with exactly one number, and nothing is hedged.
 
-A number that is read wrongly does more harm than one that is not read. So any other digit in the text, any doubt, and any
-name that can be meant either way ("artifacts 0" where 10 means none) leave all of it unread.
+A number that is read wrongly does more harm than one that is not read. So any other digit in the text, any doubt, and
+any name that can be meant either way ("artifacts 0" where 10 means none) leave all of it unread.
 """
 
 from __future__ import annotations
@@ -9,7 +9,84 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from vieval_plugin.judges import hedged_answers
+from vieval_plugin.judges.refusals import TAKES_BACK
+
+_FAULT = (
+    r"\b(?:arti?e?facts?|distortions?|faults?|flaws?|defects?|errors?|glitch(?:es)?|noise|blur(?:riness|ring)?|watermarks?|"
+    r"imperfections?|inconsistenc(?:y|ies)|over[\s_-]*edit(?:ing|s|ed)?|unnaturalness|degradation|damage|deviations?|"
+    r"differences?|changes?|loss)\b"
+)
+_ABSENCE = re.compile(r"\b(?:absence|lack|free|freedom|freeness|no|without)\b")
+# what turns a name itself round: the caller has put _MASKED_NAME in its place
+_MASKED_NAME = "\x00"
+# a number given to a fault, less that is better, a name turned round
+TURNED_ROUND = re.compile(
+    rf"{_FAULT}(?:\s+(?:score|rating|level))?[\s:=|(-]*(?:is\s+|of\s+)?(?:an?\s+)?[0-9]"
+    r"|\b(?:lower|smaller|fewer|less|0|zero)\s+(?:is|means?|=|being)\s+(?:the\s+)?(?:better|best|perfect|good|ideal|none)\b"
+    r"|\b(?:inverted|inverse|reversed?)\b|\bbest\s*(?:is|=|:)\s*0|\b10\s+(?:is|means?|=|being)\s+(?:the\s+)?worst"
+    rf"|\b(?:lack|absence|loss|shortage|deficit|opposite|inverse|reverse)\s+(?:of|in)\s+(?:the\s+)?{_MASKED_NAME}"
+    rf"|\b(?:un|non|im|dis|anti)[\s-]*{_MASKED_NAME}|{_MASKED_NAME}[\s-]*(?:loss|deficit|error|problem|issue|violation|penalt)"
+)
+NUMBER_OF_FAULTS = re.compile(rf"[0-9](?:\s*/\s*[0-9]+)?(?:\s+\w+){{0,2}}\s+{_FAULT}")
+FAULTLESS = re.compile(rf"\b(?:no|without|free\s+of|zero|none|not\s+any)\b(?:\s+\w+){{0,2}}\s*{_FAULT}")
+
+# what says of the numbers, wherever they stand, that they are uncertain or are not the answer
+_DOUBT = re.compile(
+    rf"""\b(?:maybe|perhaps|possibly|probably|presumably|supposedly|approximately|approx|roughly|circa|somewhere
+    |about\s+(?=[0-9])|guess(?:ing|ed|es)?|estimat\w*|unsure|uncertain\w*|tentative\w*|provisional\w*|undecided|depends?
+    |not\s+(?:sure|certain|confident|final)|(?:kind|sort)\s+of|to\s+be\s+(?:confirmed|determined|checked)|tb[cd]|drafts?
+    |preliminary|pending|(?:barely|hardly|scarcely|easily|like|mostly|no)\s+(?:an?\s+)?(?=[0-9])|(?:hard|difficult|impossible)\s+to\s+(?:say|tell|judge|rate|score)
+    |i\s+(?:think|suppose|believe|feel)|if\s+i\s+had\s+to|give\s+or\s+take|plus\s+or\s+minus|more\s+or\s+less|or\s+so|ish
+    |between|range|examples?|for\s+instance|e\.g|such\s+as|format|template|{TAKES_BACK}
+    |suppos(?:e|ing)|assum(?:e|ing)|imagine|pretend(?:ing)?|ideal(?:ly)?|best\s+possible
+    |would\s+(?:have|be|get|receive|score|deserve)|perfect\s+(?:image|picture|photo)
+    |previous\w*|earlier|initial\w*|originally|formerly|other\s+(?:raters?|judges?|models?)
+    |swap\w*|revis\w*|scratch
+    |etwa|vielleicht|ungef\w*|environ|peut|quiza?s?|tal\s+vez|forse)\b
+    |[~\u2248\u00b1<>\u2264\u2265]|\+/-""",
+    re.VERBOSE,
+)
+# the same, where they stand in a sentence with a number
+_DOUBT_BESIDE = re.compile(
+    r"""\b(?:or|either|if|unless|when|whether|could|might|may|should|must|around|nearly|almost|close\s+to|near
+    |at\s+(?:least|most)|up\s+to|under|over|above|below|higher|lower|better|worse|than|min(?:imum)?|max(?:imum)?|means?|scale|from
+    |says?|said|asks?|asked|wants?|wanted|claims?|claimed|told|users?|instructions?
+    |zero|two|three|four|five|six|seven|eight|nine|ten)\b|\?""",
+    re.VERBOSE,
+)
+# of what else a sentence may give numbers, before its first
+_OF_ANOTHER = re.compile(r"\b(?:original|source|reference|ground\s+truth|input|foreground|background|before|after)\b")
+_NEGATION = re.compile(r"\b(?:not|never|neither|nor|cannot)\b|n't\b")
+SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
+
+
+def is_hedged(text: str) -> bool:
+    """Return whether a text in lower case hedges its numbers, turns them round or gives them as an example.
+
+    >>> is_hedged("around 7 for naturalness"), is_hedged("7 for naturalness")
+    (True, False)
+    """
+    # in another language doubt cannot be told
+    if _DOUBT.search(text) or any(letter.isalpha() and not letter.isascii() for letter in text):
+        return True
+    sentences = [(line, [match.end() for match in re.finditer("[0-9]", line)]) for line in SENTENCE_END.split(text)]
+    return any(
+        _DOUBT_BESIDE.search(line) or _OF_ANOTHER.search(line[: ends[0]]) or _NEGATION.search(line[: ends[-1]])
+        for line, ends in sentences
+        if ends
+    )
+
+
+def is_fault(name: str) -> bool:
+    """Return whether a name is that of a fault, of which more is worse: people and models score such a thing either
+    way.
+
+    >>> is_fault("artifacts"), is_fault("absence of artifacts")
+    (True, False)
+    """
+    words = " ".join(re.findall(r"[a-z]+", name.lower()))
+    return bool(re.search(_FAULT, words)) and not _ABSENCE.search(words)
+
 
 HEDGED = "scores in prose: hedged"
 UNMATCHED = "scores in prose: not one number in range for each name"
@@ -52,17 +129,18 @@ _LIST_MARK = re.compile(r"^[ \t]*[0-9]{1,2}[.)][ \t]+(?=\D)", re.MULTILINE)
 _DECORATION = re.compile(r"[*`\"\u201c\u201d]|(?<!\w)'|'(?!\w)")
 
 
-def scores_in_prose(text: str, names: Sequence[str], high: float) -> tuple[tuple[float, ...], str]:
-    """The score that a text says of each name, or in fixed words why the numbers that it attaches to names are not read.
+def read_free_text_scores(text: str, names: Sequence[str], high: float) -> tuple[tuple[float, ...], str]:
+    """The score that a text says of each name, or in fixed words why the numbers that it attaches to names are not
+    read.
 
     Args:
         text: a reply without its thinking.
-        names: what the sub-scores are called, in order; `score 1`, `score 2`, ... and, of one alone, `score` do as well.
-        high: the end of the scale from 0, and the only denominator accepted.
+        names: what the sub-scores are called, in order; `score 1`, `score 2`, ... and, of one alone, `score` do as
+        well. high: the end of the scale from 0, and the only denominator accepted.
 
-    >>> scores_in_prose("A score of 7 for naturalness and 6 for cleanness.", ["naturalness", "cleanness"], 10)
+    >>> read_free_text_scores("A score of 7 for naturalness and 6 for cleanness.", ["naturalness", "cleanness"], 10)
     ((7.0, 6.0), '')
-    >>> scores_in_prose("naturalness 10 artifacts 0", ["naturalness", "cleanness"], 10)
+    >>> read_free_text_scores("naturalness 10 artifacts 0", ["naturalness", "cleanness"], 10)
     ((), 'scores in prose: a name that can be meant either way')
     """
     if not names or not text.strip() or len(text) > _LONGEST:
@@ -72,13 +150,13 @@ def scores_in_prose(text: str, names: Sequence[str], high: float) -> tuple[tuple
     alone = [["score"]] if len(names) == 1 else []
     ways = [(labels, *_paired(plain, labels, high)) for labels in (names, numbered, *alone)]
     # a name may hold a digit, or a word that casts doubt elsewhere
-    rest = _without(plain, [*names, *numbered])
-    turned = hedged_answers.TURNED_ROUND.search(rest)
-    if not turned and not any(tried for _, _, tried in ways):
+    nameless = _mask_names(plain, [*names, *numbered])
+    turned = TURNED_ROUND.search(nameless)
+    if not turned and not any(attempted for _, _, attempted in ways):
         return (), ""
-    if turned or hedged_answers.NUMBER_OF_FAULTS.search(rest) or any(map(hedged_answers.is_fault, names)):
+    if turned or NUMBER_OF_FAULTS.search(nameless) or any(map(is_fault, names)):
         return (), EITHER_WAY
-    if hedged_answers.casts_doubt(rest):
+    if is_hedged(nameless):
         return (), HEDGED
     clear = [(labels, scores) for labels, scores, _ in ways if scores]
     # numbers of scores and their names beside each other may be in two orders
@@ -87,9 +165,7 @@ def scores_in_prose(text: str, names: Sequence[str], high: float) -> tuple[tuple
         return (), UNMATCHED
     [(labels, scores)] = clear
     low = [name for name, score in zip(labels, scores, strict=True) if score < _LOW * high]
-    faultless = [
-        sentence for sentence in hedged_answers.SENTENCE_END.split(plain) if hedged_answers.FAULTLESS.search(sentence)
-    ]
+    faultless = [sentence for sentence in SENTENCE_END.split(plain) if FAULTLESS.search(sentence)]
     contradicted = any(re.search(_label(name), sentence) for sentence in faultless for name in low)
     return ((), EITHER_WAY) if contradicted else (scores, "")
 
@@ -106,9 +182,9 @@ def _label(name: str) -> str:
     return r"(?<![a-z0-9])(?<![a-z]-)" + r"[\s_#-]*".join(map(re.escape, words)) + r"(?![a-z0-9]|\.[0-9])"
 
 
-def _without(plain: str, names: Sequence[str]) -> str:
+def _mask_names(plain: str, names: Sequence[str]) -> str:
     for name in sorted(names, key=len, reverse=True):
-        plain = re.sub(_label(name), f" {hedged_answers.NAME} ", plain)
+        plain = re.sub(_label(name), f" {_MASKED_NAME} ", plain)
     return plain
 
 
@@ -117,35 +193,37 @@ def _paired(plain: str, labels: Sequence[str], high: float) -> tuple[tuple[float
 
     Beyond doubt are numbers all before their labels or all behind, and no other digit in the text.
     """
-    behind, before = ([find(name, len(labels) == 1, plain) for name in labels] for find in (_behind, _before))
-    near = any(re.search(_label(name) + r"[^\w\n.;]*(?:\w+[^\w\n.;]+){0,2}?[0-9]", plain) for name in labels)
-    tried = any(behind) or any(before) or near
-    pairs = behind if not any(before) else before if not any(behind) else []
+    following, preceding = (
+        [find(name, len(labels) == 1, plain) for name in labels] for find in (_numbers_after, _numbers_before)
+    )
+    close_by = any(re.search(_label(name) + r"[^\w\n.;]*(?:\w+[^\w\n.;]+){0,2}?[0-9]", plain) for name in labels)
+    attempted = any(following) or any(preceding) or close_by
+    pairs = following if not any(preceding) else preceding if not any(following) else []
     named_once = all(len(_matches(_label(name), plain)) == 1 for name in labels)
     if not pairs or not named_once or any(len(several) != 1 for several in pairs):
-        return (), tried
-    found = [match for [match] in pairs]
+        return (), attempted
+    matches = [match for [match] in pairs]
     # any other digit, of whatever script, may be another score
-    alone = sum(map(str.isnumeric, plain)) == sum(map(str.isnumeric, "".join(match[0] for match in found)))
-    each_its_own = len({match.start(1) for match in found}) == len(labels)
-    fits = all(float(match[1]) <= high and float(match[2] or high) == high for match in found)
-    return tuple(float(m[1]) for m in found) if alone and each_its_own and fits else (), tried
+    alone = sum(map(str.isnumeric, plain)) == sum(map(str.isnumeric, "".join(match[0] for match in matches)))
+    each_its_own = len({match.start(1) for match in matches}) == len(labels)
+    fits = all(float(match[1]) <= high and float(match[2] or high) == high for match in matches)
+    return tuple(float(m[1]) for m in matches) if alone and each_its_own and fits else (), attempted
 
 
-def _behind(name: str, single: bool, plain: str) -> list[re.Match[str]]:
-    """Where a number follows a name."""
+def _numbers_after(name: str, single: bool, plain: str) -> list[re.Match[str]]:
+    """Matches of a number that follows a name."""
     if single:
         return _matches(_START + _label(name) + _TO_NUMBER + _NUMBER + _LINE_END, plain)
     linked = _matches(_label(name) + _TO_NUMBER + _NUMBER + _END, plain, _BEFORE_NAME)
     return linked or _matches(_label(name) + r"\s+" + _NUMBER + _SEPARATED, plain, _BEFORE_NAME)
 
 
-def _before(name: str, single: bool, plain: str) -> list[re.Match[str]]:
-    """Where a number precedes a name."""
+def _numbers_before(name: str, single: bool, plain: str) -> list[re.Match[str]]:
+    """Matches of a number that precedes a name."""
     return [] if single else _matches(_NUMBER + _TO_NAME + _label(name), plain, _BEFORE_NUMBER)
 
 
 def _matches(pattern: str, plain: str, after: re.Pattern[str] | None = None) -> list[re.Match[str]]:
-    """Where a pattern is found, where it is said after which text."""
-    found = re.finditer(pattern, plain)
-    return [m for m in found if after is None or after.search(plain[max(0, m.start() - _LOOKED_BACK) : m.start()])]
+    """Matches of a pattern, only behind the text that may come before it, if one is given."""
+    candidates = re.finditer(pattern, plain)
+    return [m for m in candidates if after is None or after.search(plain[max(0, m.start() - _LOOKED_BACK) : m.start()])]

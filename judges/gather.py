@@ -32,7 +32,7 @@ def gather(
         advance(place, None)
     while asks:
         under_way = list(asks.items())
-        replies = iter((yield [ask for _, own in under_way for ask in own]))
-        for place, own in under_way:
-            advance(place, list(islice(replies, len(own))))
+        replies = iter((yield [ask for _, program_asks in under_way for ask in program_asks]))
+        for place, program_asks in under_way:
+            advance(place, list(islice(replies, len(program_asks))))
     return [results[place] for place in range(len(programs))]

@@ -1,4 +1,6 @@
-"""JSON that is not quite JSON: json_repair drops and invents to make ends meet, so what it returns is checked against the text."""
+"""JSON that is not quite JSON: json_repair drops and invents to make ends meet, so what it returns is checked against
+the text.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import re
 import json_repair
 
 LONGEST = 4000
-"""How much of a text is mended: json_repair takes quadratic time on hostile text, and this keeps a reply at about a second."""
+"""How much of a text is repaired: json_repair takes quadratic time on hostile text, and this keeps a reply at about a second."""
 
 NUMBER = r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 SCORE = re.compile(rf"({NUMBER})(?:\s*/\s*({NUMBER}))?")
@@ -19,13 +21,13 @@ _MOST_BRACKETS = 24
 _VALUE = re.compile(r"\s*(?:[\[{(]([^\]})]*)[\]})]|([^\[{(]*?)(?:,(?!\s*[0-9])|[}\n]))")
 
 
-def mend(source: str) -> object:
-    """What json_repair makes of a text; None for one with too many brackets."""
+def repair_json(source: str) -> object:
+    """Value that json_repair makes of a text; None for one with too many brackets."""
     if sum(map(source.count, "{[(")) > _MOST_BRACKETS:
         return None
     try:
         return json_repair.loads(source, skip_json_loads=True)
-    except Exception:  # a defect of the mender on one garbled reply must not end a run of thousands
+    except Exception:  # a defect of json_repair on one garbled reply must not end a run of thousands
         return None
 
 
@@ -53,8 +55,8 @@ def stands(source: str, scores: list[float | None], name: str, high: float) -> b
     """Return whether these scores stand literally behind every such key; keys without quotes count where none has any."""
     quoted = re.compile(rf"[{QUOTES}]{name}s?[{QUOTES}]\s*:", re.IGNORECASE)
     naked = re.compile(rf"\b{name}s?\s*:", re.IGNORECASE)
-    found = list(quoted.finditer(source)) or list(naked.finditer(source))
-    for key in found:
+    keys = list(quoted.finditer(source)) or list(naked.finditer(source))
+    for key in keys:
         value = _VALUE.match(source, key.end())
         if value is None:
             return False
@@ -64,4 +66,4 @@ def stands(source: str, scores: list[float | None], name: str, high: float) -> b
         # In an object a name precedes the number; stars are Markdown.
         if [number(piece.rpartition(":")[2].strip(f"{QUOTES}* \t\r\n"), high) for piece in pieces] != scores:
             return False
-    return bool(found)
+    return bool(keys)

@@ -1,7 +1,8 @@
-"""Judges that measure with a network: CLIP-Score, CLIP-I, DINO, LPIPS. A scorer answers them, or a replay of recorded values.
+"""Judges that measure with a network: CLIP-Score, CLIP-I, DINO, LPIPS. A scorer answers them, or a replay of recorded
+values.
 
-One value a sample is compared with each of people's SC, PQ and O. Source: Ku et al., VIEScore (ACL 2024), Tables 8 to 11,
-which have each on these kinds.
+One value a sample is compared with each of people's SC, PQ and O. Source: Ku et al., VIEScore (ACL 2024), Tables 8 to
+11, which have each on these kinds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From the text of a model to scores, with a status for each way it can go wrong.
+"""Parser of a model's text: scores, with a status for each way it can go wrong.
 
 Nothing is guessed. Strict JSON in the asked shape is `ok`. Anything else goes through json_repair, which drops and
 invents to make ends meet: what it returns counts only if the same numbers stand, complete, behind every score key.
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vieval_plugin.judges.free_text_scores import scores_in_prose
-from vieval_plugin.judges.json_repairs import LONGEST, QUOTES, SCORE, fold, mend, number, stands
+from vieval_plugin.judges.free_text_scores import read_free_text_scores
+from vieval_plugin.judges.json_repairs import LONGEST, QUOTES, SCORE, fold, number, repair_json, stands
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.refusals import declines, refuses, withdrawn
 
@@ -31,7 +31,7 @@ _WRAPPER = re.compile(
     r"(?:(?:final|image|edit)[\W_]*)?"
     r"(?:(?:answer|assessment|evaluation|judge?ment|output|rating|response|result|verdict)s?[\W_]*)+"
 )
-_MOST_ANSWERS = 3  # each may take a second to mend
+_MOST_ANSWERS = 3  # each may take a second to repair
 
 _LESS, _MORE = r"(?:<|&lt;|\\u003c)\s*", r"\s*(?:>|&gt;|\\u003e)"
 _THOUGHT = r"(?:[a-z]{1,9}[:_-]){0,3}(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)"
@@ -81,15 +81,15 @@ def parse_scores(
 ) -> Parsed:
     """Read the scores of a reply that was asked to be like `{"score": [7, 8], "reasoning": "..."}`.
 
-    All objects with the key must give the same scores, because a reply may quote a text in the image. What stands inside
-    thinking is never read, nor are scores beside words that decline to give any or take them back.
+    All objects with the key must give the same scores, because a reply may quote a text in the image. What stands
+    inside thinking is never read, nor are scores beside words that decline to give any or take them back.
 
     Args:
         text: the reply as it came.
         count: how many scores were asked.
         high: the end of the scale from 0, and the only denominator accepted in `8/10`.
         names: what the scores are called, in order: the keys of a mapping of scores, and what scores said in prose are
-            read by (see prose.py).
+            read by (see free_text_scores.py).
         quoted: whether scores were asked for in quotation marks, so that `{"score": "7"}` is as asked.
 
     Returns:
@@ -112,13 +112,13 @@ def parse_scores(
     for parsed in readings:
         if parsed.scores and withdrawn(outside):
             return _failure("scores beside words that decline to give any, or take them back")
-        if parsed.scores and scores_in_prose("\n".join(outside), names, high)[0] not in ((), parsed.scores):
+        if parsed.scores and read_free_text_scores("\n".join(outside), names, high)[0] not in ((), parsed.scores):
             return _failure(ONE_ANSWER)
         if parsed is not _NO_SCORE:
             return replace(parsed, finding=REFUSAL_INSIDE) if declines(parsed.reasoning) else parsed
     if refuses(answer):
         return Parsed(Status.REFUSAL, reason="the model declined to score")
-    scores, finding = scores_in_prose(answer, names, high)
+    scores, finding = read_free_text_scores(answer, names, high)
     if scores:
         return _repaired(scores, answer.strip())
     return Parsed(Status.PARSE_FAILURE, reason=finding, finding=finding) if finding else _NO_SCORE
@@ -154,30 +154,30 @@ def without_thinking(text: str) -> str:
     """
     if _THINK_TAG.search(text) is None:
         return text
-    kept: list[str] = []
+    answer_parts: list[str] = []
     place, family = 0, -1  # of which family the thinking is that is under way
     if lead := _LEADING_OBJECT.match(text):
-        end, closed = _extent(text, lead.end())
-        end = end if closed else len(text)
+        end, complete = _extent(text, lead.end())
+        end = end if complete else len(text)
         # In a string of the reply's own JSON a tag is prose; where that JSON is broken, nobody can tell which it is.
         if strict_object(text[lead.end() : end]) is not None:
-            place, kept = end, [text[:end]]
+            place, answer_parts = end, [text[:end]]
         elif _THINK_TAG.search(text, lead.end(), end):
             return ""
     for tag in _THINK_TAG.finditer(text, place):
-        whose, ends = divmod((tag.lastindex or 1) - 1, 2)
+        tag_family, ends = divmod((tag.lastindex or 1) - 1, 2)
         if family < 0 and ends:
             # all before was thought, unless an answer is quoted behind an answer
             if lead:
                 return ""
-            kept, place = [], tag.end()
+            answer_parts, place = [], tag.end()
         elif family < 0:
-            kept.append(text[place : tag.start()])
-            family = whose
-        elif ends and family == whose:
+            answer_parts.append(text[place : tag.start()])
+            family = tag_family
+        elif ends and family == tag_family:
             place, family = tag.end(), -1
     # Two halves of a number must not meet where a block was taken out.
-    return "\n".join(kept if family >= 0 else [*kept, text[place:]])
+    return "\n".join(answer_parts if family >= 0 else [*answer_parts, text[place:]])
 
 
 def uncut_answers(text: str) -> list[str]:
@@ -189,9 +189,9 @@ def uncut_answers(text: str) -> list[str]:
     pieces = list(_outermost(without_thinking(text)))
     if len(pieces) < 2:
         return []
-    (before, first), (_, last), (behind, _) = pieces[0], pieces[-2], pieces[-1]
-    ends = [(first, before)] + ([(last, behind)] if last.closed else [])
-    return [candidate.text for candidate, beside in ends if not _WRAPPING.sub("", beside).strip()]
+    (leading, first), (_, last), (trailing, _) = pieces[0], pieces[-2], pieces[-1]
+    ends = [(first, leading)] + ([(last, trailing)] if last.closed else [])
+    return [candidate.text for candidate, around in ends if not _WRAPPING.sub("", around).strip()]
 
 
 def answer_objects(text: str, *keys: str) -> tuple[list[ObjectText], list[str]]:
@@ -199,15 +199,15 @@ def answer_objects(text: str, *keys: str) -> tuple[list[ObjectText], list[str]]:
 
     An object that is not closed may have been cut before its key: its reasoning is enough.
     """
-    closed, cut = (
+    answer_key, cut = (
         re.compile(rf"(?<!\w)(?:{'|'.join(map(fold, names))})s?[{QUOTES}]?\s*:", re.IGNORECASE)
         for names in (keys, (*keys, _REASONING))
     )
     objects: dict[ObjectText, None] = {}
     outside = []
-    for between, candidate in _outermost(text):
-        outside.append(between)
-        if (closed if candidate.closed else cut).search(candidate.text):
+    for outside_text, candidate in _outermost(text):
+        outside.append(outside_text)
+        if (answer_key if candidate.closed else cut).search(candidate.text):
             objects[candidate] = None
     return list(objects), outside
 
@@ -216,16 +216,16 @@ def _outermost(text: str) -> Iterator[tuple[str, ObjectText]]:
     """The outermost objects, each with the text before it, and at last an empty one with the text behind them."""
     last, start = 0, text.find("{")
     while start >= 0:
-        end, closed = _extent(text, start)
-        complete = text[start:end] if closed else text[start:end].rstrip(", \t\r\n") + "}"
-        end = end if closed else len(text)
-        yield text[last:start], ObjectText(text[start:end], complete, closed)
+        end, is_closed = _extent(text, start)
+        complete = text[start:end] if is_closed else text[start:end].rstrip(", \t\r\n") + "}"
+        end = end if is_closed else len(text)
+        yield text[last:start], ObjectText(text[start:end], complete, is_closed)
         last, start = end, text.find("{", end)
     yield text[last:], ObjectText("", "", True)
 
 
 def _extent(text: str, start: int = 0) -> tuple[int, bool]:
-    """Up to where the object that opens at `start` is complete beyond doubt, and whether it is closed there."""
+    """End up to which the object that opens at `start` is complete beyond doubt, and whether it is closed there."""
     depth, complete = 0, start
     for token in _TOKEN.finditer(text, start):
         mark = token[0]
@@ -249,10 +249,10 @@ def _bare(text: str) -> list[ObjectText]:
 
 def _read(source: ObjectText, count: int, high: float, names: Sequence[str], quoted: bool) -> Parsed:
     """The scores of one object; `_NO_SCORE` if it has nothing that looks like one where scores belong."""
-    # Up to a cut the JSON may be strict; then it outweighs what the mender sees in its strings.
+    # Up to a cut the JSON may be strict; then it outweighs what json_repair sees in its strings.
     so_far = strict_object(source.complete)
     strict = so_far is not None and source.closed
-    reply: object = so_far if strict else mend(source.text[:LONGEST])
+    reply: object = so_far if strict else repair_json(source.text[:LONGEST])
     holder = owner(reply, _SCORE)
     values = values_of(holder, _SCORE)
     value = values[0] if values else None

@@ -15,14 +15,19 @@ def to_json(continuations: Sequence[str], reply: Probabilities) -> str:
     '{"1": 0.5, "10": [0.0, 0.25]}'
     """
     ends = zip(reply.low, reply.high, strict=True)
-    told = {text: low if low == high else [low, high] for text, (low, high) in zip(continuations, ends, strict=True)}
-    return json.dumps(told)
+    probabilities = {
+        text: low if low == high else [low, high] for text, (low, high) in zip(continuations, ends, strict=True)
+    }
+    return json.dumps(probabilities)
 
 
 def from_json(text: str, continuations: Sequence[str]) -> Probabilities:
     """The inverse of `to_json`; ValueError for what it does not write of these continuations."""
-    kept = json.loads(text)
-    if not isinstance(kept, dict) or list(kept) != list(continuations):
+    document = json.loads(text)
+    if not isinstance(document, dict) or list(document) != list(continuations):
         raise ValueError("no probabilities of what was asked for")
-    ends = [tuple(told) if isinstance(told, list) else (told, told) for told in kept.values()]
+    ends = [
+        tuple(probability) if isinstance(probability, list) else (probability, probability)
+        for probability in document.values()
+    ]
     return Probabilities(*zip(*ends, strict=True))

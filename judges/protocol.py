@@ -1,7 +1,7 @@
-"""What a judge says to the rest of the world, and hears back.
+"""Types that cross the border between judges, backends and hosts.
 
-A judge is a generator without I/O. It yields lists of asks that do not depend on each other, is sent their replies in the
-same order, and returns a verdict::
+A judge is a generator without I/O. It yields lists of asks that do not depend on each other, is sent their replies in
+the same order, and returns a verdict::
 
     def judge(sample: Sample) -> Generator[list[Ask], list[Reply], Verdict]: ...
 
@@ -20,12 +20,12 @@ from vieval_plugin.judges.arguments import named_arguments, require, require_all
 
 
 class Status(StrEnum):
-    """How a reply or a verdict came out, from best to worst.
+    """Outcome of a reply or a verdict, from best to worst.
 
-    `not_applicable`: the sample lacks what the judge asks about, or is of a kind it does not know; no statistic sees it.
-    `no_image`: the generator made no image, so there is nothing to judge.
-    `guessed`: in a replay, a reply that could not be read and for which those who recorded it made up a number.
-    `missing`: a replay holds no verdict of the sample.
+    `not_applicable`: the sample lacks what the judge asks about, or is of a kind it does not know; no statistic sees
+    it. `no_image`: the generator made no image, so there is nothing to judge. `guessed`: in a replay, a reply that
+    could not be read and for which those who recorded it made up a number. `missing`: a replay holds no verdict of the
+    sample.
     """
 
     OK = "ok"
@@ -41,7 +41,7 @@ class Status(StrEnum):
 
     @property
     def usable(self) -> bool:
-        """Whether scores were read from the reply."""
+        """Return whether scores were read from the reply."""
         return self in (Status.OK, Status.REPAIRED)
 
 
@@ -68,17 +68,17 @@ class Image:
         require(self.source, (pathlib.Path, bytes), "Image.source", "a pathlib.Path or the bytes of a file")
 
     def __repr__(self) -> str:
-        shown = f"{len(self.source)} bytes" if isinstance(self.source, bytes) else str(self.source)
-        return f"Image({shown})"
+        source = f"{len(self.source)} bytes" if isinstance(self.source, bytes) else str(self.source)
+        return f"Image({source})"
 
 
 @named_arguments
 @dataclass(frozen=True)
 class SampleId:
-    """Which output image of which benchmark a sample is; `part` is one of the benchmark's own, such as `527` or `tie`.
+    """Identity of an output image of a benchmark; `part` is one of the benchmark's own, such as `527` or `tie`.
 
-    The id of a contest, which several image models are in, names none. `draw` numbers the images that one image model made
-    under the same conditions, from 0.
+    The id of a contest, which several image models are in, names none. `draw` numbers the images that one image model
+    made under the same conditions, from 0.
     """
 
     benchmark: str
@@ -94,20 +94,21 @@ class SampleId:
         require(self.draw, int, "SampleId.draw", "a whole number from 0")
 
     def __str__(self) -> str:
-        drawn = [f"draw {self.draw}"] if self.draw else []
-        return "/".join([self.benchmark, self.part, *filter(None, [self.image_model]), self.uid, *drawn])
+        suffix = [f"draw {self.draw}"] if self.draw else []
+        return "/".join([self.benchmark, self.part, *filter(None, [self.image_model]), self.uid, *suffix])
 
 
 @named_arguments
 @dataclass(frozen=True)
 class Sample:
-    """One output image with its conditions and, where known, its human ratings.
+    """Output image with its conditions and, where known, its human ratings.
 
     `images` maps a role (`output`, `source`, `mask`, `subject`, `control`, `concepts`) to an image, `texts` a name
     (`prompt`, `instruction`, `subject`) to a text. Frames of a video and views of a 3D object are the roles `frame_0`,
     `frame_1`, ... and `view_0`, ... `ratings` maps an aspect to one value a rater, on the benchmark's own scale
-    (ImagenHub's is [0, 1]). `tags` are a benchmark's skill tags, of which a sample may have many, and `category` is the one
-    heading that it stands under, if any. `annotations` is what people wrote beside the ratings, as JSON values by name.
+    (ImagenHub's is [0, 1]). `tags` are a benchmark's skill tags, of which a sample may have many, and `category` is
+    the one heading that it stands under, if any. `annotations` is what people wrote beside the ratings, as JSON values
+    by name.
 
     `kind` says what the sample is and so what it is asked, one of the seven task codes (`tig`, `tie`, ...); it is the
     part's name where nothing else is given. `group` is what the bootstrap draws together, the uid where nothing else is
@@ -138,13 +139,35 @@ class Sample:
         object.__setattr__(self, "group", self.group or self.id.uid)
 
 
+OUTPUTS = ("output", "frame_0", "view_0")
+"""The roles of which a sample has at least one; for `Needs`."""
+
+
+def outputs(sample: Sample) -> list[tuple[str, Image]]:
+    """The images a sample is judged by, with their roles: its frames, else its views, else its output.
+
+    >>> from vieval_plugin.judges.protocol import SampleId
+    >>> frames = {f"frame_{number}": Image(b"") for number in (10, 9)}
+    >>> sample = Sample(SampleId("own", "tig", "mine", "1"), {"output": Image(b""), **frames})
+    >>> [role for role, _ in outputs(sample)]
+    ['frame_9', 'frame_10']
+    """
+    for kind in ("frame_", "view_"):
+        roles = sorted(
+            (role for role in sample.images if role.startswith(kind)), key=lambda r: int(r.removeprefix(kind))
+        )
+        if roles:
+            return [(role, sample.images[role]) for role in roles]
+    return [("output", sample.images["output"])]
+
+
 Path: TypeAlias = tuple[str, ...]
 """Where a question stands among those of its sample, outermost first: `("intrinsic", "2", "score")`."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """One turn of a conversation; the order of texts and images in `parts` is the order the backbone sees."""
+    """Turn of a conversation; the order of texts and images in `parts` is the order the backbone sees."""
 
     role: Literal["system", "user", "assistant"]
     parts: tuple[str | Image, ...]
@@ -155,8 +178,8 @@ class Chat:
     """Asks for a text in answer to a conversation.
 
     `path` names the question in traces; no two questions of a sample have the same, but reminders of one. `schema` is a
-    JSON schema the answer should satisfy; a backend enforces it where its server can. `backbone` names the model that answers. `stop_repeating` asks a server that can to end an answer that
-    goes round in circles.
+    JSON schema the answer should satisfy; a backend enforces it where its server can. `backbone` names the model that
+    answers. `stop_repeating` asks a server that can to end an answer that goes round in circles.
     """
 
     messages: tuple[Message, ...]
@@ -172,9 +195,9 @@ class Likelihood:
     """Asks for the probability of each continuation as the beginning of the next assistant turn.
 
     `first_token`: that the turn's first token is the continuation, which should be one token; one that is not has
-    probability 0. `beginning`: that the turn begins with the continuation's tokens, however many, and not with those of a
-    longer continuation of the same ask: "1" is none where "10" follows. `sequence_mean`: the geometric mean of the
-    probabilities of the continuation's tokens and of the end of the turn after them.
+    probability 0. `beginning`: that the turn begins with the continuation's tokens, however many, and not with those
+    of a longer continuation of the same ask: "1" is none where "10" follows. `sequence_mean`: the geometric mean of
+    the probabilities of the continuation's tokens and of the end of the turn after them.
     """
 
     messages: tuple[Message, ...]
@@ -262,7 +285,7 @@ class Probabilities:
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a tool found: boxes, best or largest first; lines of text; an image to look at. Each may be absent.
+    """Result of a tool: boxes, best or largest first; lines of text; an image to look at. Each may be absent.
 
     `by` names the model that found it and its version, where it was one.
     """
@@ -286,13 +309,13 @@ Reply: TypeAlias = Text | Probabilities | Measurement | ToolResult | Failure
 
 @dataclass(frozen=True)
 class Step:
-    """One question of a verdict's trace: what was asked, how it came out, what was answered word for word.
+    """Question of a verdict's trace: what was asked, how it came out, what was answered word for word.
 
     `path` is that of the ask, `attempt` 0 for the question itself and 1, 2, ... for its reminders. `scores` are the
     sub-scores read from the answer on the rubric's own scale, `bounds` the interval that a probability lies in, in
-    [0, 1], or the difference of two, in [-1, 1]. `reason` is the backbone's reasoning where something was read, else why nothing was. `recorded` are numbers that
-    a log has for this answer and that are no scores: guesses, and what no live reply could have had. `cut` is the
-    answer's own.
+    [0, 1], or the difference of two, in [-1, 1]. `reason` is the backbone's reasoning where something was read, else
+    why nothing was. `recorded` are numbers that a log has for this answer and that are no scores: guesses, and what no
+    live reply could have had. `cut` is the answer's own.
     """
 
     path: Path
@@ -313,11 +336,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a verdict says of a contest: whichever of these its judge gives.
+    """Choice of a verdict on a contest: whichever of these its judge gives.
 
-    `votes` maps the order in which candidates were shown (`forward`, `reverse`) to the answer, always about the candidates
-    in the contest's order, and lacks an order that could not be read. `preferences` maps an order to how much likelier
-    the first was called better than the second, in [-1, 1]. `scores` are those of each candidate, by aspect, in [0, 1].
+    `votes` maps the order in which candidates were shown (`forward`, `reverse`) to the answer, always about the
+    candidates in the contest's order, and lacks an order that could not be read. `preferences` maps an order to how
+    much likelier the first was called better than the second, in [-1, 1]. `scores` are those of each candidate, by
+    aspect, in [0, 1].
     """
 
     votes: Mapping[str, str] = field(default_factory=dict)
@@ -330,10 +354,10 @@ class Verdict:
     """A judge's result for a sample, or for a contest.
 
     `scores` maps an aspect (`SC`, `PQ`, `O`) to [0, 1] and lacks those that could not be rated; nothing is filled in.
-    `status` is the worst of the steps that decide. `bounds` has, for a score that is known to an interval only, its ends.
-    `findings` names what is to be counted over a run, such as a violated rule of a structure or a plan that names no tool.
-    `recorded` has the aspects as they would be with the numbers that its steps keep apart, and nothing where none does.
-    `choice` is there for contests only.
+    `status` is the worst of the steps that decide. `bounds` has, for a score that is known to an interval only, its
+    ends. `findings` names what is to be counted over a run, such as a violated rule of a structure or a plan that
+    names no tool. `recorded` has the aspects as they would be with the numbers that its steps keep apart, and nothing
+    where none does. `choice` is there for contests only.
     """
 
     scores: Mapping[str, float]
@@ -347,7 +371,7 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        """Why it is not whole: what the worst of its steps says; empty for a verdict that can be used."""
+        """Reason that it is not whole: what the worst of its steps says; empty for a verdict that can be used."""
         reasons = [step.reason for step in self.trace if step.status is self.status and step.reason]
         return "" if self.status.usable else next(iter(reasons), "")
 

@@ -11,7 +11,7 @@ _CANNOT = r"(?:can't|cannot|can\ not|couldn't|won't|will\ not|unable\ to|not\ ab
 _IMAGE = r"(?:images?|pictures?|photos?)"
 # not "the image clearly" or "the picture quality"
 _AN_IMAGE = rf"(?:\w+\ ){{0,2}}?{_IMAGE}\b(?!\ (?!(?:i|we|so|but|and|or|here|at|to|it|this|my|the)\b)\w)"
-_THERE = r"(?:attached|provided|given|shown\ to\ me|supplied|uploaded|received|seen|sent|load(?:ed)?)"
+_PROVIDED = r"(?:attached|provided|given|shown\ to\ me|supplied|uploaded|received|seen|sent|load(?:ed)?)"
 # The judge's own declining, which is one wherever it stands.
 _DECLINES = rf"""(?:can't|cannot|won't|will\ not|unable\ to)\ (?:assist|help|comply)\b
     | (?:don't|do\ not)\ have\ (?:the\ |any\ )?(?:ability|capability|capacity|means)\b
@@ -20,8 +20,8 @@ _DECLINES = rf"""(?:can't|cannot|won't|will\ not|unable\ to)\ (?:assist|help|com
     | (?:i|we)(?:'ve|\ am|\ are|\ was|\ were|\ have|\ did)?\ (?:{_CANNOT}|not|never|haven't|didn't|wasn't)\ (?:\w+\ )?
       (?:seen?|view(?:ed)?|access|process|open|received?|shown|given|got)\ {_AN_IMAGE}
     | (?:there\ (?:is|was|are|were)|see)\ no\ {_AN_IMAGE}
-    | no\ {_IMAGE}\ (?:(?:was|were|is|are|has|have|been)\ )*{_THERE}\b(?!\ (?:that|which|where|of))
-    | {_IMAGE}\ (?:was|were|is|are|has|have|did)\ (?:not|never)\ (?:been\ )?{_THERE}\b
+    | no\ {_IMAGE}\ (?:(?:was|were|is|are|has|have|been)\ )*{_PROVIDED}\b(?!\ (?:that|which|where|of))
+    | {_IMAGE}\ (?:was|were|is|are|has|have|did)\ (?:not|never)\ (?:been\ )?{_PROVIDED}\b
     | without\ (?:seeing|having\ seen|access\ to)\ {_AN_IMAGE}"""
 # An apology, or "the edit could not be completed", stands beside many honest scores.
 _DECLINES_BESIDE_SCORES = re.compile(
@@ -56,14 +56,15 @@ def refuses(answer: str) -> bool:
 def declines(text: str) -> bool:
     """Return whether a text beside scores says that none are given: they were quoted then.
 
-    >>> declines("I'm sorry, but I can't rate this. The form would be:"), declines("Sorry for the confusion. Corrected:")
-    (True, False)
+    >>> declines("I'm sorry, but I can't rate this. The form would be:"), declines("Sorry for the confusion.
+    Corrected:") (True, False)
     """
     return bool(_DECLINES_BESIDE_SCORES.search(_plain(text)))
 
 
 def withdrawn(outside: Sequence[str]) -> bool:
-    """Return whether the texts before, between and behind objects decline to give scores or, behind one, take them back.
+    """Return whether the texts before, between and behind objects decline to give scores or, behind one, take them
+    back.
 
     >>> withdrawn(["Corrected, ignore the above:", "."]), withdrawn(["", "Ignore the above."])
     (False, True)

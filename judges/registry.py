@@ -1,8 +1,8 @@
 """Judges by name: ours, and those of other packages.
 
-Ours are the modules of `judges/`. Other packages name theirs in an entry point of the group `vieval.judges`, which leads to
-a `JudgeSpec`, to several of them, or to a module that holds them as `SPEC` or `SPECS`. Benchmarks and hosts' networks are
-looked up by the same functions.
+Ours are the modules of `judges/`. Other packages name theirs in an entry point of the group `vieval.judges`, which
+leads to a `JudgeSpec`, to several of them, or to a module that holds them as `SPEC` or `SPECS`. Benchmarks and hosts'
+networks are looked up by the same functions.
 """
 
 from __future__ import annotations

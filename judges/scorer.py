@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from vieval_plugin.judges.auto_metrics import AutoMetric, filled, verdict_of
+from vieval_plugin.judges.auto_metrics import AutoMetric, fill_roles, verdict_of
 from vieval_plugin.judges.protocol import Judge, Measure, Program, Sample
 from vieval_plugin.judges.spec import EVERY_KIND, JudgeSpec, Needs, NoOptions
 
@@ -20,10 +20,10 @@ NAME = "scorer"
 
 @dataclass(frozen=True)
 class Scale:
-    """How a scorer's number becomes a score in [0, 1] that is better the higher it is.
+    """Mapping of a scorer's number to a score in [0, 1] that is better the higher it is.
 
-    `linear`: from 0 at `low` to 1 at `high`, and no further, so that numbers beyond are alike. `sigmoid`: a half at `low`,
-    and 0.73 at `high`; no two numbers are alike. With `better` "lower", less is better.
+    `linear`: from 0 at `low` to 1 at `high`, and no further, so that numbers beyond are alike. `sigmoid`: a half at
+    `low`, and 0.73 at `high`; no two numbers are alike. With `better` "lower", less is better.
 
     >>> Scale("linear", 0, 8)(6), Scale("linear", 0, 8, "lower")(6)
     (0.75, 0.25)
@@ -47,7 +47,9 @@ class Scale:
 
 
 class Described(Protocol):
-    """What the judge needs of a description: `form` is the metric that answers, `images` and `texts` what is needed of a sample."""
+    """Description of a scorer, as far as the judge needs it: `form` is the metric that answers, `images` and `texts`
+    what is needed of a sample.
+    """
 
     @property
     def form(self) -> str: ...
@@ -77,15 +79,15 @@ def judge(described: Described) -> Judge:
 
     def program(sample: Sample) -> Program:
         words = described.render({**sample.texts, "kind": sample.kind})
-        asked = Measure(metric.name, filled(images, sample.images), (metric.name,), {"text": words}, NAME)
-        [reply] = yield [asked]
+        measure = Measure(metric.name, fill_roles(images, sample.images), (metric.name,), {"text": words}, NAME)
+        [reply] = yield [measure]
         return verdict_of(metric, reply)
 
     return program
 
 
 def needs(described: Described) -> dict[str, Needs]:
-    """What a sample must have, by kind."""
+    """Needs of a sample, by kind."""
     return dict.fromkeys(described.kinds, Needs(described.images, described.texts))
 
 

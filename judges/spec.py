@@ -1,4 +1,4 @@
-"""How a judge describes itself, so that nothing else has to know it by name.
+"""Description of a judge by itself, so that nothing else has to know it by name.
 
 A module of this package, or one that another package names under the entry point group `vieval.judges`, holds
 ``SPEC = JudgeSpec(...)`` or, for several judges that are alike, ``SPECS``.
@@ -31,7 +31,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class Export:
-    """How a judge's conversations become training examples.
+    """Export of a judge's conversations as training examples.
 
     `units` turns the conversation behind a verdict into examples, those together that belong together. With `near` the
     verdicts kept are those whose score on that aspect is near the mean of the human ratings; `repetitions` says how
@@ -71,8 +71,8 @@ class JudgeSpec:
     - `described`, where that scorer is one that users describe, gives from the description what each kind must have;
     - `by_scorer(options, description)`, of a judge that asks a model or else such a scorer, gives the options in force
       with the scorer of its name, None where none is named; VievalError where the two do not go together;
-    - `uses_tools(options, setting)` says whether image tools may look at what models are shown, so that it is decoded once
-      for both;
+    - `uses_tools(options, setting)` says whether image tools may look at what models are shown, so that it is decoded
+      once for both;
     - `calls(options, setting)` says how many calls of a model a sample or a contest takes, in few words;
     - `titles(trace)` gives the words that belong to the paths of a trace; `export` makes training examples.
     """
@@ -108,7 +108,7 @@ class JudgeSpec:
         return self.settings[0] if self.settings else ""
 
     def kinds(self, among: Sequence[str]) -> list[str]:
-        """Those of some kinds that the judge knows."""
+        """Select the kinds that the judge knows."""
         return [kind for kind in among if kind in self.needs or EVERY_KIND in self.needs]
 
 
@@ -141,7 +141,7 @@ def require_wording(spec: JudgeSpec, wording: Wording, setting: str) -> None:
 
 
 def lacking(spec: JudgeSpec, judged: Judged) -> str:
-    """Why a judge cannot be asked about a sample or a contest, in words; empty if it can.
+    """Reason that a judge cannot be asked about a sample or a contest, in words; empty if it can.
 
     >>> from vieval_plugin.judges.viescore import SPEC
     >>> lacking(SPEC, Sample(SampleId("own", "tie", "mine", "1"), {}))
@@ -151,23 +151,25 @@ def lacking(spec: JudgeSpec, judged: Judged) -> str:
         if reason := fault(judged):
             return reason
         reasons = [lacking_of_sample(spec, candidate) for candidate in judged.candidates]
-        told = [f"candidate {number}: {reason}" for number, reason in enumerate(reasons, start=1) if reason]
-        return next(iter(told), "")
+        faults = [f"candidate {number}: {reason}" for number, reason in enumerate(reasons, start=1) if reason]
+        return next(iter(faults), "")
     if spec.rates == "contest":
         return f"{spec.name} judges contests, and this is a sample"
     return lacking_of_sample(spec, judged)
 
 
 def lacking_of_sample(spec: JudgeSpec, sample: Sample) -> str:
-    """Why a judge cannot be asked about a sample, or about a contest that it is a candidate of; empty if it can."""
+    """Reason that a judge cannot be asked about a sample, or about a contest that it is a candidate of; empty if it
+    can.
+    """
     needs = spec.needs.get(sample.kind, spec.needs.get(EVERY_KIND))
     if needs is None:
         known = ", ".join(spec.needs)
         return f"{spec.name} does not know the kind {sample.kind!r} (it knows {known})"
     held_texts = {name for name, text in sample.texts.items() if text.strip()}
-    for what, wanted, held in (("image", needs.images, set(sample.images)), ("text", needs.texts, held_texts)):
-        for names in wanted:
+    for what, needed, present in (("image", needs.images, set(sample.images)), ("text", needs.texts, held_texts)):
+        for names in needed:
             any_of = (names,) if isinstance(names, str) else names
-            if not held & set(any_of):
+            if not present & set(any_of):
                 return f"the sample has no {what} {' or '.join(any_of)}"
     return ""

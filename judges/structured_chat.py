@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Read(Generic[T]):
-    """What was read from a reply: a `value` (and its sub-scores) where the status is usable, and the `reason` for a trace.
+    """Reading of a reply: a `value` (and its sub-scores) where the status is usable, and the `reason` for a trace.
 
     `finding` is a fixed word for what is to be counted over a run.
     """
@@ -45,7 +45,7 @@ class Asked(Generic[T]):
 
 @dataclass(frozen=True)
 class Answered(Generic[T]):
-    """What came of a question: its value if there is one, its final step, and every step on the way for the trace.
+    """Outcome of a question: its value if there is one, its final step, and every step on the way for the trace.
 
     `findings` are those of its replies.
     """
@@ -85,20 +85,21 @@ class ScoreAsk:
 
 
 def ask_all(
-    asked: Sequence[Asked[T]], wording: Wording, reminders: int = 1
+    questions: Sequence[Asked[T]], wording: Wording, reminders: int = 1
 ) -> Generator[list[Ask], list[Reply], list[Answered[T]]]:
-    """Ask all questions at once; those whose reply cannot be parsed again, up to `reminders` times, with the error told.
+    """Ask all questions at once; those whose reply cannot be parsed again, up to `reminders` times, with the error
+    told.
 
     A question that a reminder saved has the final status `repaired`. For use with `yield from` in a judge program.
     """
-    if not asked:
+    if not questions:
         return []
-    replies = yield [one.chat for one in asked]
+    replies = yield [question.chat for question in questions]
     steps: list[list[Step]] = []
     values: list[T | None] = []
     findings: list[list[str]] = []
-    for reply, one in zip(replies, asked, strict=True):
-        step, read = _read(reply, one)
+    for reply, question in zip(replies, questions, strict=True):
+        step, read = _read(reply, question)
         steps.append([step])
         values.append(read.value)
         findings.append([read.finding])
@@ -106,23 +107,23 @@ def ask_all(
         failed = [i for i, so_far in enumerate(steps) if so_far[-1].status is Status.PARSE_FAILURE]
         if not failed:
             break
-        replies = yield [_reminded(asked[i].chat, steps[i][-1], wording) for i in failed]
+        replies = yield [_re_ask(questions[i].chat, steps[i][-1], wording) for i in failed]
         for i, reply in zip(failed, replies, strict=True):
-            step, read = _read(reply, asked[i], turn)
+            step, read = _read(reply, questions[i], turn)
             steps[i].append(replace(step, status=Status.REPAIRED) if step.status.usable else step)
             values[i] = read.value if step.status.usable else values[i]
             findings[i].append(read.finding)
     return [
-        Answered(value, _final(so_far), tuple(so_far), tuple(filter(None, found)))
-        for value, so_far, found in zip(values, steps, findings, strict=True)
+        Answered(value, _final(so_far), tuple(so_far), tuple(filter(None, notes)))
+        for value, so_far, notes in zip(values, steps, findings, strict=True)
     ]
 
 
 def ask_scores(
-    asked: Sequence[ScoreAsk], wording: Wording, reminders: int = 1
+    score_asks: Sequence[ScoreAsk], wording: Wording, reminders: int = 1
 ) -> Generator[list[Ask], list[Reply], list[Answered[tuple[float, ...]]]]:
     """`ask_all` for scores, which are the values and the steps' scores."""
-    return (yield from ask_all([Asked(ask.chat, _scores_of(ask)) for ask in asked], wording, reminders))
+    return (yield from ask_all([Asked(ask.chat, _scores_of(ask)) for ask in score_asks], wording, reminders))
 
 
 def _scores_of(ask: ScoreAsk) -> Callable[[str], Read[tuple[float, ...]]]:
@@ -135,7 +136,7 @@ def _scores_of(ask: ScoreAsk) -> Callable[[str], Read[tuple[float, ...]]]:
 
 
 def kept(text: str) -> str:
-    """What is kept of a text that a model said: all of it or, of one that ran on, its beginning and its end.
+    """Shorten a text that a model said: all of it or, of one that ran on, its beginning and its end.
 
     >>> kept("short"), len(kept("long" * 10**6)) < 66_000
     ('short', True)
@@ -147,15 +148,15 @@ def kept(text: str) -> str:
     )
 
 
-def _read(reply: Reply, asked: Asked[T], attempt: int = 0) -> tuple[Step, Read[T]]:
+def _read(reply: Reply, question: Asked[T], attempt: int = 0) -> tuple[Step, Read[T]]:
     """The step of a reply, and what was read of it: of all that was said, however much of it is kept."""
-    path = asked.chat.path
+    path = question.chat.path
     if isinstance(reply, Failure):
         return Step(path, reply.status, reason=reply.reason, attempt=attempt), Read(reply.status)
     if not isinstance(reply, Text):
         reason = f"a text was asked for, {type(reply).__name__} came"
         return Step(path, Status.API_ERROR, reason=reason, attempt=attempt), Read(Status.API_ERROR)
-    reading = _despite_cut(reply.text, asked.read) if reply.cut else asked.read(reply.text)
+    reading = _despite_cut(reply.text, question.read) if reply.cut else question.read(reply.text)
     step = Step(path, reading.status, reading.scores, kept(reply.text), kept(reading.reason), attempt, cut=reply.cut)
     return step, reading
 
@@ -170,18 +171,18 @@ def _despite_cut(text: str, read: Callable[[str], Read[T]]) -> Read[T]:
     return Read(Status.PARSE_FAILURE, reason=_CUT)
 
 
-def _reminded(chat: Chat, failed: Step, wording: Wording) -> Chat:
+def _re_ask(chat: Chat, failed: Step, wording: Wording) -> Chat:
     """The same conversation, the answer that could not be read, and what was wrong with it."""
     text = wording.render(REMINDER, {"reason": failed.reason})
     answer = failed.answer[:_QUOTED]
-    said = (Message("assistant", (answer,)),) if answer.strip() else ()
-    if said:
-        return replace(chat, messages=(*chat.messages, *said, Message("user", (text,))))
-    *before, last = chat.messages
-    return replace(chat, messages=(*before, Message(last.role, (*last.parts, text))))
+    previous = (Message("assistant", (answer,)),) if answer.strip() else ()
+    if previous:
+        return replace(chat, messages=(*chat.messages, *previous, Message("user", (text,))))
+    *earlier, last = chat.messages
+    return replace(chat, messages=(*earlier, Message(last.role, (*last.parts, text))))
 
 
 def _final(steps: list[Step]) -> Step:
     """The step that counts: the last if it was read or its call failed, else the first."""
-    unread = (Status.PARSE_FAILURE, Status.REFUSAL)
-    return steps[0] if steps[-1].status in unread else steps[-1]
+    unreadable = (Status.PARSE_FAILURE, Status.REFUSAL)
+    return steps[0] if steps[-1].status in unreadable else steps[-1]

@@ -34,7 +34,7 @@ class OneShotExample:
 
 @dataclass(frozen=True)
 class VIEScoreOptions:
-    """What can be set."""
+    """Options of the judge."""
 
     pack: str = option("viescore/v1", "prompt pack: a built-in name or a folder (`vieval prompts list`)", folder=True)
     pack_1shot: str = option("viescore/v1", "prompt pack of the one-shot tasks", folder=True)
@@ -47,25 +47,25 @@ class VIEScoreOptions:
 def build(options: VIEScoreOptions, wording: Wording, setting: str = PLAIN) -> Judge:
     """VIEScore with a prompt pack, in the setting `0shot` or `1shot`.
 
-    The program asks SC and PQ at once, and a question whose reply cannot be read up to `options.reminders` times more. It
-    scores SC, PQ and O in [0, 1]; an aspect whose replies could not be read is absent.
+    The program asks SC and PQ at once, and a question whose reply cannot be read up to `options.reminders` times more.
+    It scores SC, PQ and O in [0, 1]; an aspect whose replies could not be read is absent.
 
     Raises:
         VievalError: `1shot`, and a question of the pack has no example in the options.
     """
     require_wording(SPEC, wording, setting)
     examples = dict(options.examples) if setting == ONE_SHOT else {}
-    if setting == ONE_SHOT and (absent := [key for key in wording.questions if key not in examples]):
+    if setting == ONE_SHOT and (missing := [key for key in wording.questions if key not in examples]):
         raise VievalError(
-            f"the setting {ONE_SHOT} needs an example image and its scores from you for each question ({', '.join(absent)} "
+            f"the setting {ONE_SHOT} needs an example image and its scores from you for each question ({', '.join(missing)} "
             f"missing); set judges.{SPEC.name}.examples in the file that VIEVAL_CONFIG names (`vieval config` writes one)"
         )
 
     def program(sample: Sample) -> Program:
-        asked = {"SC": f"SC_{sample.kind}", "PQ": "PQ"}
-        asks = [_ask(wording, key, aspect, sample, examples.get(key)) for aspect, key in asked.items()]
+        keys = {"SC": f"SC_{sample.kind}", "PQ": "PQ"}
+        asks = [_ask(wording, key, aspect, sample, examples.get(key)) for aspect, key in keys.items()]
         answers = yield from ask_scores(asks, wording, options.reminders)
-        final = dict(zip(asked, (answer.final for answer in answers), strict=True))
+        final = dict(zip(keys, (answer.final for answer in answers), strict=True))
         scores = combine_aspects({aspect: step.scores for aspect, step in final.items() if step.status.usable})
         read = [(aspect, step.reason) for aspect, step in final.items() if step.status.usable and step.reason]
         rationale = "\n".join(f"{aspect}: {reason}" for aspect, reason in read)
@@ -92,8 +92,8 @@ def _ask(wording: Wording, key: str, aspect: str, sample: Sample, example: OneSh
     question = wording.questions[key]
     count = len(question.scores)
     text = wording.render(question.template, {**sample.texts, "names": question.scores, "example": example})
-    shown = tuple(Image(path) for path in example.images) if example else ()
-    images = (*shown, *(sample.images[role] for role in question.images))
+    example_images = tuple(Image(path) for path in example.images) if example else ()
+    images = (*example_images, *(sample.images[role] for role in question.images))
     chat = Chat((Message("user", (*images, text)),), (aspect,), reply_schema(count, SCALE))
     return ScoreAsk(chat, count, SCALE, question.scores)
 

@@ -1,7 +1,9 @@
-"""vieval_small: a small judge that comes inside the package, a scorer of 3 million weights that was trained on drawings only.
+"""vieval_small: a small judge that comes inside the package, a scorer of 3 million weights that was trained on
+drawings only.
 
-It is there so that the main job runs without a server: `make demo`, tests, a first look. Of photographs and paintings it
-gives numbers that mean little, and says so wherever it is named. It is used where it is named, and never as a fallback.
+It is there so that the main job runs without a server: `make demo`, tests, a first look. Of photographs and paintings
+it gives numbers that mean little, and says so wherever it is named. It is used where it is named, and never as a
+fallback.
 """
 
 from __future__ import annotations

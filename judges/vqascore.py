@@ -1,7 +1,7 @@
 """VQAScore: the probability that a model answers "Yes" when asked whether an image shows a text.
 
-Source: Lin et al., Evaluating Text-to-Visual Generation with Image-to-Text Generation (ECCV 2024). The definition is the
-probability of one answer token; the authors' first release computed sequence_mean (see protocol.Likelihood).
+Source: Lin et al., Evaluating Text-to-Visual Generation with Image-to-Text Generation (ECCV 2024). The definition is
+the probability of one answer token; the authors' first release computed sequence_mean (see protocol.Likelihood).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from vieval_plugin.judges.outputs import OUTPUTS, outputs
 from vieval_plugin.judges.protocol import (
+    OUTPUTS,
     Failure,
     Judge,
     Likelihood,
@@ -23,6 +23,7 @@ from vieval_plugin.judges.protocol import (
     Status,
     Step,
     Verdict,
+    outputs,
     worst,
 )
 from vieval_plugin.judges.spec import EVERY_KIND, JudgeSpec, Needs, option
@@ -35,7 +36,7 @@ QUESTION = "SC"
 
 @dataclass(frozen=True)
 class VQAScoreOptions:
-    """What can be set."""
+    """Options of the judge."""
 
     pack: str = option("vqascore/v1", "prompt pack; it also names the answer (vqascore/lower_v1: yes)", folder=True)
     definition: Definition = option(
@@ -52,15 +53,16 @@ def build(options: VQAScoreOptions, wording: Wording, setting: str = "") -> Judg
     """
     question = wording.questions[QUESTION]
     (answer,) = question.scores
-    wanted = variants(answer) if options.definition == "first_token" else (answer,)
+    continuations = variants(answer) if options.definition == "first_token" else (answer,)
 
     def program(sample: Sample) -> Program:
-        asked = wording.render(question.template, {**sample.texts, "prompt": sample.texts["prompt"].strip()})
-        shown = outputs(sample)
+        question_text = wording.render(question.template, {**sample.texts, "prompt": sample.texts["prompt"].strip()})
+        views = outputs(sample)
         replies = yield [
-            Likelihood((Message("user", (image, asked)),), wanted, (role,), options.definition) for role, image in shown
+            Likelihood((Message("user", (image, question_text)),), continuations, (role,), options.definition)
+            for role, image in views
         ]
-        steps = tuple(_read(reply, role) for reply, (role, _) in zip(replies, shown, strict=True))
+        steps = tuple(_read(reply, role) for reply, (role, _) in zip(replies, views, strict=True))
         known = [step.bounds for step in steps if step.bounds is not None]
         if len(known) < len(steps):
             return Verdict({}, worst([step.status for step in steps]), trace=steps)

@@ -1,4 +1,4 @@
-"""What a judge needs of a prompt pack."""
+"""Interface of a prompt pack to a judge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Replies: TypeAlias = Literal["json", "free_json", "markdown", "labels", "lines"]
 
 @dataclass(frozen=True)
 class PackQuestion:
-    """One question of a prompt pack: its template, the roles of its images in order, what its sub-scores mean."""
+    """Question of a prompt pack: its template, the roles of its images in order, what its sub-scores mean."""
 
     template: str
     images: tuple[str, ...]
@@ -20,7 +20,7 @@ class PackQuestion:
 
 
 class Wording(Protocol):
-    """What a judge needs of a prompt pack; `replies` says what its answers look like, `settings` what it words.
+    """Prompt pack, as far as a judge needs it; `replies` says what its answers look like, `settings` what it words.
 
     `tools` are the names by which the pack itself calls tools, where it does, and whose they are.
     """

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests import playing
 from tests.playing import label_of
 from vieval_plugin.judges import tools
-from vieval_plugin.judges.cigeval import planned
+from vieval_plugin.judges.cigeval import plan as planned
 from vieval_plugin.judges.cigeval.questions import CIGEvalOptions, Setup
 from vieval_plugin.judges.protocol import Box, Chat, Failure, Image, Sample, SampleId, Text, ToolResult
 from vieval_plugin.prompts import packs

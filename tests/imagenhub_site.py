@@ -14,8 +14,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from vieval_plugin.benchmarks import imagenhub
-from vieval_plugin.benchmarks.imagenhub.conditions import HUB
-from vieval_plugin.benchmarks.imagenhub.fetched import Hosts
+from vieval_plugin.benchmarks.imagenhub.conditions import HUB, Hosts
 from vieval_plugin.readers import download
 
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')

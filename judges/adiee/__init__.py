@@ -6,15 +6,36 @@ supplementary. The wording and the order of pictures and words are ours.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.adiee.expected import SPELLINGS, UNLIKELY, step_of, unlikely
-from vieval_plugin.judges.adiee.head import DescribedHead, images_of, measured
-from vieval_plugin.judges.adiee.question import ANSWERS, DOTS, Form, Images, answer_text, form_of, pictures, question
-from vieval_plugin.judges.adiee.reading import SCALE, read_number
-from vieval_plugin.judges.protocol import Chat, Image, Judge, Likelihood, Path, Program, Sample, Status, Verdict
+from vieval_plugin.judges.adiee.answers import SCALE, SPELLINGS, UNLIKELY, read_number, step_of, unlikely
+from vieval_plugin.judges.adiee.question import (
+    ANSWERS,
+    DOTS,
+    Form,
+    Images,
+    answer_text,
+    form_of,
+    pictures,
+    question,
+    question_text,
+)
+from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Image,
+    Judge,
+    Likelihood,
+    Measure,
+    Path,
+    Program,
+    Sample,
+    Status,
+    Verdict,
+)
 from vieval_plugin.judges.spec import JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import Asked, ask_all
 from vieval_plugin.judges.tools import failed
@@ -28,7 +49,7 @@ _PATH: Path = (ASPECT,)
 
 @dataclass(frozen=True)
 class AdieeOptions:
-    """What can be set."""
+    """Options of the judge."""
 
     pack: str = option("adiee/v1", "prompt pack: a built-in name or a folder (`vieval prompts list`)", folder=True)
     mode: Mode = option(
@@ -77,14 +98,14 @@ def build(options: AdieeOptions, wording: Wording, setting: str = "") -> Judge:
         return lambda sample: measured(
             sample, _form(sample.id.uid, options, wording), wording, options.images, _PATH, ASPECT
         )
-    ask = _said if options.mode == "prompt" else _expected
+    ask = _answered_in_words if options.mode == "prompt" else _expected_score
 
     def program(sample: Sample) -> Program:
-        shown, steps = yield from pictures(sample, options.images)
+        images, steps = yield from pictures(sample, options.images)
         if failure := failed(steps):
             return Verdict({}, failure.status, trace=steps)
-        found = yield from ask(sample, shown, _form(sample.id.uid, options, wording), options, wording)
-        return replace(found, trace=(*steps, *found.trace))
+        verdict = yield from ask(sample, images, _form(sample.id.uid, options, wording), options, wording)
+        return replace(verdict, trace=(*steps, *verdict.trace))
 
     return program
 
@@ -93,21 +114,25 @@ def _form(uid: str, options: AdieeOptions, wording: Wording) -> Form:
     return form_of(uid, wording, seed=options.seed, question=options.question, answer=options.answer)
 
 
-def _said(sample: Sample, shown: tuple[Image, ...], form: Form, options: AdieeOptions, wording: Wording) -> Program:
+def _answered_in_words(
+    sample: Sample, images: tuple[Image, ...], form: Form, options: AdieeOptions, wording: Wording
+) -> Program:
     """The mode `prompt`."""
     sentences = [answer_text(key, DOTS, wording) for key in wording.questions if key.startswith(ANSWERS)]
-    asked = answer_text(form.answer, DOTS, wording)
-    chat = Chat((question(sample, shown, form, wording, "sentence"),), _PATH)
+    sentence = answer_text(form.answer, DOTS, wording)
+    chat = Chat((question(sample, images, form, wording, "sentence"),), _PATH)
     [answer] = yield from ask_all(
-        [Asked(chat, lambda text: read_number(text, asked, sentences, DOTS))], wording, options.reminders
+        [Asked(chat, lambda text: read_number(text, sentence, sentences, DOTS))], wording, options.reminders
     )
     scores = {ASPECT: answer.value[0] / SCALE} if answer.value and answer.final.status.usable else {}
     return Verdict(scores, answer.final.status, trace=answer.steps, findings=answer.findings)
 
 
-def _expected(sample: Sample, shown: tuple[Image, ...], form: Form, options: AdieeOptions, wording: Wording) -> Program:
+def _expected_score(
+    sample: Sample, images: tuple[Image, ...], form: Form, options: AdieeOptions, wording: Wording
+) -> Program:
     """The mode `expected`."""
-    message = question(sample, shown, form, wording, "number")
+    message = question(sample, images, form, wording, "number")
     [reply] = yield [Likelihood((message,), SPELLINGS, _PATH, "beginning")]
     step = step_of(reply, _PATH)
     findings = (UNLIKELY,) if unlikely(reply) else ()
@@ -115,6 +140,50 @@ def _expected(sample: Sample, shown: tuple[Image, ...], form: Form, options: Adi
         return Verdict({}, step.status, trace=(step,), findings=findings)
     low, high = step.bounds
     return Verdict({ASPECT: (low + high) / 2}, Status.OK, "", (step,), {ASPECT: (low, high)}, findings)
+
+
+VALUE_HEAD = "value_head"
+"""The form of a described scorer that has a head on an image-text model."""
+
+_ROLES = {"image_0": ("source",), "image_1": ("output",)}
+
+
+class DescribedHead(Protocol):
+    """Description of a trained scorer, as far as it is needed: its form, the images it takes, what it says of its
+    network.
+    """
+
+    @property
+    def form(self) -> str: ...
+
+    @property
+    def images(self) -> tuple[tuple[str, ...], ...]: ...
+
+    @property
+    def network(self) -> Mapping[str, Any]: ...
+
+
+def images_of(described: DescribedHead) -> Images:
+    """Layout in which a trained scorer shows source and edit to its network.
+
+    Raises:
+        VievalError: it is no value head that is shown a source and an output.
+    """
+    if described.form != VALUE_HEAD or described.images != tuple(_ROLES.values()):
+        raise VievalError(
+            f"adiee's scorer is a {VALUE_HEAD} that is shown source and output, and this one is a {described.form} of "
+            f"{len(described.images)} images; name a folder that `vieval train adiee` made"
+        )
+    return "joined" if described.network.get("side_by_side") else "two"
+
+
+def measured(sample: Sample, form: Form, wording: Wording, images: Images, path: Path, aspect: str) -> Program:
+    """The program: one `Measure` of the scorer that is called as the judge is, whose value is the score."""
+    text = question_text(sample.texts["instruction"], form, wording, images, "token")
+    images_by_role = {role: sample.images[sample_role] for role, (sample_role,) in _ROLES.items()}
+    [reply] = yield [Measure(VALUE_HEAD, images_by_role, path, {"text": text}, "adiee")]
+    metric = AutoMetric(aspect, "ADIEE", aspect, _ROLES, (), lambda value: min(max(value, 0.0), 1.0))
+    return verdict_of(metric, reply)
 
 
 _EDIT = Needs(("source", "output"), ("instruction",))

@@ -1,4 +1,4 @@
-"""What is asked about an edit: one of several questions, and one of several sentences that the answer is to be.
+"""Question about an edit: one of several questions, and one of several sentences that the answer is to be.
 
 A judge that always heard the same words would learn the words. So both are drawn for each instruction, from a seed; all
 image models are asked about an instruction in the same words.
@@ -47,17 +47,17 @@ def form_of(uid: str, wording: Wording, *, seed: int = 0, question: int = 0, ans
         VievalError: the pack has no question or answer of that number.
     """
     digest = hashlib.sha256(f"{seed}/{uid}".encode()).digest()
-    return Form(_chosen(QUESTIONS, question, digest[:8], wording), _chosen(ANSWERS, answer, digest[8:16], wording))
+    return Form(_pack_key(QUESTIONS, question, digest[:8], wording), _pack_key(ANSWERS, answer, digest[8:16], wording))
 
 
-def _chosen(kind: str, number: int, drawn: bytes, wording: Wording) -> str:
+def _pack_key(kind: str, number: int, digest: bytes, wording: Wording) -> str:
     keys = [key for key in wording.questions if key.startswith(kind)]
     if not keys or (number and f"{kind}{number}" not in keys):
         raise VievalError(
             f"prompt pack {wording.name} has no {kind}{number or 1} (it has {', '.join(keys) or 'none of its kind'}); "
             f"set judges.adiee.{kind.removesuffix('_')} to another number, or to 0 to draw one for each instruction"
         )
-    return f"{kind}{number}" if number else keys[int.from_bytes(drawn, "big") % len(keys)]
+    return f"{kind}{number}" if number else keys[int.from_bytes(digest, "big") % len(keys)]
 
 
 def question_text(instruction: str, form: Form, wording: Wording, images: Images, reading: Reading) -> str:
@@ -72,10 +72,10 @@ def answer_text(key: str, score: str, wording: Wording) -> str:
     return wording.render(wording.questions[key].template, {"score": score})
 
 
-def question(sample: Sample, shown: tuple[Image, ...], form: Form, wording: Wording, reading: Reading) -> Message:
+def question(sample: Sample, pictures: tuple[Image, ...], form: Form, wording: Wording, reading: Reading) -> Message:
     """The question about a sample: what is shown, and then the words."""
-    images: Images = "two" if len(shown) > 1 else "joined"
-    return Message("user", (*shown, question_text(sample.texts["instruction"], form, wording, images, reading)))
+    images: Images = "two" if len(pictures) > 1 else "joined"
+    return Message("user", (*pictures, question_text(sample.texts["instruction"], form, wording, images, reading)))
 
 
 def pictures(
@@ -86,5 +86,5 @@ def pictures(
     if images == "two":
         return (source, edit), ()
     name = side_by_side.NAME
-    [made], steps = yield from use_tools([UseTool(name, {"left": source, "right": edit}, (name,))])
-    return (made.image,) if made.image is not None else (), steps
+    [joined], steps = yield from use_tools([UseTool(name, {"left": source, "right": edit}, (name,))])
+    return (joined.image,) if joined.image is not None else (), steps

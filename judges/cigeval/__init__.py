@@ -1,17 +1,20 @@
 """CIGEval: an agent that plans which tool helps with which sub-question, and rates each on what the tool shows.
 
-Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025). What it does is what
-the released code does; departures from it have names (see questions.CIGEvalOptions). It rates semantic consistency only.
+Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025). What it does is
+what the released code does; departures from it have names (see questions.CIGEvalOptions). It rates semantic
+consistency only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import tools
-from vieval_plugin.judges.cigeval import planned, react
-from vieval_plugin.judges.cigeval.export import units
+from vieval_plugin.judges.cigeval import plan, react
 from vieval_plugin.judges.cigeval.questions import IMPROVEMENTS, CIGEvalOptions, Setup
-from vieval_plugin.judges.protocol import Judge
+from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
+from vieval_plugin.judges.protocol import Judge, Message, SampleId
 from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, require_wording
 from vieval_plugin.judges.wording import Wording
 
@@ -22,12 +25,14 @@ _PLANNED_BY_US = frozenset(("named_entity", "plan_each_subject"))
 
 
 def build(options: CIGEvalOptions, wording: Wording, setting: str = PLAIN) -> Judge:
-    """CIGEval with a prompt pack: with a plan (`paper`), with turns (`react`), or with a plan and without a tool (`no_<tool>`).
+    """CIGEval with a prompt pack: with a plan (`paper`), with turns (`react`), or with a plan and without a tool
+    (`no_<tool>`).
 
     SC is the lowest sub-score over 10, in [0, 1]. `findings` has what was planned or called, and which tools failed.
 
     Raises:
-        VievalError: the options or the pack name a tool that there is not, the options improve a plan that the pack words in
+        VievalError: the options or the pack name a tool that there is not, the options improve a plan that the pack
+        words in
             its own way, or a package that a tool needs is not installed.
     """
     require_wording(SPEC, wording, REACT if setting == REACT else PLAIN)
@@ -35,7 +40,7 @@ def build(options: CIGEvalOptions, wording: Wording, setting: str = PLAIN) -> Ju
     used = _offered(options, setting)
     tools.require(used)
     setup = Setup(wording, options, used)
-    return react.judge(setup) if setting == REACT else planned.judge(setup)
+    return react.judge(setup) if setting == REACT else plan.judge(setup)
 
 
 def _require_known(options: CIGEvalOptions, wording: Wording) -> None:
@@ -52,8 +57,35 @@ def _require_known(options: CIGEvalOptions, wording: Wording) -> None:
 
 
 def _offered(options: CIGEvalOptions, setting: str) -> tuple[tools.Tool, ...]:
-    without = {*options.removed, setting.removeprefix("no_")}
-    return tuple(tool for tool in tools.planned() if tool.name not in without)
+    excluded = {*options.removed, setting.removeprefix("no_")}
+    return tuple(tool for tool in tools.planned() if tool.name not in excluded)
+
+
+def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUnit]:
+    """An example a conversation, with loss on every turn of the model's.
+
+    A conversation that goes on in another is part of that one and no example of its own.
+    """
+    conversations = {
+        path: (*chat.messages, Message("assistant", (answer,)))
+        for path, (chat, answer) in final_chats(exchanges).items()
+    }
+    complete = {
+        path: messages
+        for path, messages in conversations.items()
+        if not any(
+            len(other) > len(messages) and other[: len(messages)] == messages for other in conversations.values()
+        )
+    }
+    examples = [
+        TrainingExample(f"{identity}/{'/'.join(path)}", path[-1], messages, _assistant_turns(messages))
+        for path, messages in complete.items()
+    ]
+    return [TrainingUnit(example.sub_task, example.sub_task, None, (example,)) for example in examples]
+
+
+def _assistant_turns(messages: Sequence[Message]) -> tuple[int, ...]:
+    return tuple(place for place, message in enumerate(messages) if message.role == "assistant")
 
 
 SPEC = JudgeSpec(

@@ -6,19 +6,20 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vieval_plugin.judges.cigeval.questions import Setup, SubQuestion, barred
+from vieval_plugin.judges.cigeval.questions import SCALE, Ratings, Setup, SubQuestion, barred, program
+from vieval_plugin.judges.gather import gather
 from vieval_plugin.judges.parsing import ONE_ANSWER, json_value
-from vieval_plugin.judges.protocol import Ask, Chat, Image, Message, Reply, Status, Step
+from vieval_plugin.judges.protocol import Ask, Chat, Image, Judge, Message, Program, Reply, Sample, Status, Step
 from vieval_plugin.judges.refusals import refuses
-from vieval_plugin.judges.structured_chat import Asked, Read, ask_all
-from vieval_plugin.judges.tools import Tool, registry
+from vieval_plugin.judges.structured_chat import Answered, Asked, Read, ScoreAsk, ask_all, ask_scores, reply_schema
+from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 
 _NONE = frozenset({"", "none", "null", "no", "no_tool", "n/a"})
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What a plan says of the question with that number: the tool's name (empty for none), what to look for, and why."""
+    """Entry of a plan for the question with that number: the tool's name (empty for none), what to look for, and why."""
 
     task_id: int
     tool: str
@@ -27,8 +28,8 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """What is done for a sub-question: its `tool`, if any, and what to look for; `finding` is what is counted."""
+class ToolChoice:
+    """Tool chosen for a sub-question: its `tool`, if any, and what to look for; `finding` is what is counted."""
 
     tool: Tool | None = None
     entities: tuple[str, ...] = ()
@@ -36,34 +37,36 @@ class Chosen:
     finding: str = ""
 
 
-def planned_items(asked: Sequence[SubQuestion], setup: Setup) -> list[list[SubQuestion]]:
+def planned_items(sub_questions: Sequence[SubQuestion], setup: Setup) -> list[list[SubQuestion]]:
     """The sub-questions of each entry of a plan: one, but by the released code two concepts share an entry."""
     shared = not setup.improves("plan_each_subject")
     items: dict[str, list[SubQuestion]] = {}
-    for one in asked:
-        items.setdefault("concepts" if shared and one.name.startswith("concept_") else one.name, []).append(one)
+    for sub_question in sub_questions:
+        items.setdefault(
+            "concepts" if shared and sub_question.name.startswith("concept_") else sub_question.name, []
+        ).append(sub_question)
     return list(items.values())
 
 
 def _in_words(item: Sequence[SubQuestion], setup: Setup) -> str:
-    first, *others = (str(one.texts["subject"]) for one in item)
-    subject = f"{first} (and likewise the {' and the '.join(others)})" if others else first
+    first, *further_subjects = (str(sub_question.texts["subject"]) for sub_question in item)
+    subject = f"{first} (and likewise the {' and the '.join(further_subjects)})" if further_subjects else first
     return item[0].render(setup, form="plan", subject=subject)
 
 
 def plan(
-    asked: Sequence[SubQuestion], images: Mapping[str, Image], setup: Setup
-) -> Generator[list[Ask], list[Reply], tuple[dict[str, Chosen], tuple[Step, ...]]]:
+    sub_questions: Sequence[SubQuestion], images: Mapping[str, Image], setup: Setup
+) -> Generator[list[Ask], list[Reply], tuple[dict[str, ToolChoice], tuple[Step, ...]]]:
     """Ask for a plan over all images: what is chosen for each sub-question, and the plan's own steps."""
     if not setup.tools:
-        return {one.name: Chosen() for one in asked}, ()
-    items = planned_items(asked, setup)
-    question = setup.wording.questions[f"plan/{asked[0].kind}"]
+        return {sub_question.name: ToolChoice() for sub_question in sub_questions}, ()
+    items = planned_items(sub_questions, setup)
+    question = setup.wording.questions[f"plan/{sub_questions[0].kind}"]
     entities = setup.improves("named_entity")
     text = setup.wording.render(
         question.template,
         {
-            **asked[0].texts,
+            **sub_questions[0].texts,
             "pictures": [role.replace("_", " ") for role in question.images],
             "questions": [_in_words(item, setup) for item in items],
             "tools": setup.tools,
@@ -74,11 +77,11 @@ def plan(
     chat = Chat((message,), ("plan",), setup.enforced(schema(len(items), setup.tools, entities)))
     [answer] = yield from ask_all([Asked(chat, read_plan)], setup.wording, setup.options.reminders)
     entries = {entry.task_id: _by_our_name(entry, setup) for entry in answer.value or ()}
-    chosen = {}
-    for one in asked:
-        number = next(number for number, item in enumerate(items, start=1) if one in item)
-        chosen[one.name] = _choose(one, entries.get(number), answer.value is not None, setup)
-    return chosen, answer.steps
+    choices = {}
+    for sub_question in sub_questions:
+        number = next(number for number, item in enumerate(items, start=1) if sub_question in item)
+        choices[sub_question.name] = _choose(sub_question, entries.get(number), answer.value is not None, setup)
+    return choices, answer.steps
 
 
 def _by_our_name(entry: Entry, setup: Setup) -> Entry:
@@ -87,29 +90,29 @@ def _by_our_name(entry: Entry, setup: Setup) -> Entry:
     return replace(entry, tool=names.get(entry.tool, entry.tool))
 
 
-def _choose(asked: SubQuestion, entry: Entry | None, readable: bool, setup: Setup) -> Chosen:
+def _choose(sub_question: SubQuestion, entry: Entry | None, readable: bool, setup: Setup) -> ToolChoice:
     """The tool of an entry, or none with what is wrong with it."""
-    path = ("plan", asked.name)
+    path = ("plan", sub_question.name)
 
-    def without(status: Status, reason: str, finding: str) -> Chosen:
-        return Chosen(step=Step(path, status, answer=entry.tool if entry else "", reason=reason), finding=finding)
+    def no_tool(status: Status, reason: str, finding: str) -> ToolChoice:
+        return ToolChoice(step=Step(path, status, answer=entry.tool if entry else "", reason=reason), finding=finding)
 
     if entry is None:
         if not readable:
-            return without(Status.PARSE_FAILURE, "there is no readable plan", "plan: unreadable")
-        return without(Status.PARSE_FAILURE, "the plan has no entry for this question", "plan: no entry")
+            return no_tool(Status.PARSE_FAILURE, "there is no readable plan", "plan: unreadable")
+        return no_tool(Status.PARSE_FAILURE, "the plan has no entry for this question", "plan: no entry")
     if not entry.tool:
-        return without(Status.OK, entry.reasoning, "plan: no tool")
+        return no_tool(Status.OK, entry.reasoning, "plan: no tool")
     tool = next((tool for tool in setup.tools if tool.name == entry.tool), None)
     if tool is None:
         known = entry.tool in registry()
         reason = f"the tool {entry.tool[:60]!r} {'was not offered' if known else 'does not exist'}"
-        return without(Status.PARSE_FAILURE, reason, f"plan: {'tool not offered' if known else 'unknown tool'}")
-    if why := barred(tool, asked, setup):
-        return without(Status.PARSE_FAILURE, why, "plan: forbidden tool")
+        return no_tool(Status.PARSE_FAILURE, reason, f"plan: {'tool not offered' if known else 'unknown tool'}")
+    if why := barred(tool, sub_question, setup):
+        return no_tool(Status.PARSE_FAILURE, why, "plan: forbidden tool")
     entities = entry.entities if setup.improves("named_entity") else ()
     step = Step(path, Status.OK, answer=tool.name, reason=entry.reasoning)
-    return Chosen(tool, entities, step, f"plan: {tool.name}")
+    return ToolChoice(tool, entities, step, f"plan: {tool.name}")
 
 
 def read_plan(text: str) -> Read[tuple[Entry, ...]]:
@@ -120,7 +123,7 @@ def read_plan(text: str) -> Read[tuple[Entry, ...]]:
         status = Status.REFUSAL if refuses(text) else Status.PARSE_FAILURE
         return Read(status, reason="no list of entries under plan")
     try:
-        entries = tuple(_entry(one) for one in listed)
+        entries = tuple(_entry(document_entry) for document_entry in listed)
     except (KeyError, TypeError, ValueError, AttributeError):
         return Read(Status.PARSE_FAILURE, reason="an entry of the plan lacks its task_id, or is no object")
     if len({entry.task_id for entry in entries}) < len(
@@ -130,24 +133,24 @@ def read_plan(text: str) -> Read[tuple[Entry, ...]]:
     return Read(Status.OK, entries, reason=f"{len(entries)} entries")
 
 
-def tool_name(given: object) -> str:
+def tool_name(written: object) -> str:
     """A tool's name as a model writes it (`Scene Graph`), as the registry has it; empty for none."""
-    name = "_".join(str(given if given is not None else "").strip().lower().replace("-", " ").split())
+    name = "_".join(str(written if written is not None else "").strip().lower().replace("-", " ").split())
     return "" if name in _NONE else name
 
 
-def texts_of(given: object) -> tuple[str, ...]:
+def texts_of(written: object) -> tuple[str, ...]:
     """A text or a list of texts as a model gives it."""
-    listed = given if isinstance(given, list) else [given]
-    return tuple(one.strip() for one in listed if isinstance(one, str) and one.strip())
+    listed = written if isinstance(written, list) else [written]
+    return tuple(text.strip() for text in listed if isinstance(text, str) and text.strip())
 
 
-def _entry(given: Any) -> Entry:
-    used = given.get("used", True)
+def _entry(fields: Any) -> Entry:
+    used = fields.get("used", True)
     if isinstance(used, str):
         used = used.strip().lower() in ("true", "yes", "1")
-    name = tool_name(given.get("tool")) if used else ""
-    return Entry(int(given["task_id"]), name, texts_of(given.get("entities")), str(given.get("reasoning", "")))
+    name = tool_name(fields.get("tool")) if used else ""
+    return Entry(int(fields["task_id"]), name, texts_of(fields.get("entities")), str(fields.get("reasoning", "")))
 
 
 def schema(count: int, tools: Sequence[Tool], entities: bool) -> dict[str, Any]:
@@ -172,3 +175,53 @@ def schema(count: int, tools: Sequence[Tool], entities: bool) -> dict[str, Any]:
         "required": ["plan"],
         "additionalProperties": False,
     }
+
+
+def judge(setup: Setup) -> Judge:
+    """The judge that plans.
+
+    SC is the lowest sub-score over 10, in [0, 1]. `findings` has what was planned for each sub-question and which tools
+    failed.
+    """
+
+    def of_sample(sample: Sample) -> Program:
+        def judging(
+            sub_questions: list[SubQuestion], images: Mapping[str, Image]
+        ) -> Generator[list[Ask], list[Reply], Ratings]:
+            choices, steps = yield from plan(sub_questions, images, setup)
+            rated = yield from gather(
+                [_rate(sub_question, choices[sub_question.name], sample, setup) for sub_question in sub_questions]
+            )
+            trace = [*steps, *(step for _, own_part, _ in rated for step in own_part)]
+            findings = [finding for _, _, own_part in rated for finding in own_part]
+            ratings = {
+                sub_question.name: answer for sub_question, (answer, _, _) in zip(sub_questions, rated, strict=True)
+            }
+            return Ratings(ratings, tuple(trace), tuple(findings))
+
+        return program(sample, setup, judging)
+
+    return of_sample
+
+
+def _rate(
+    sub_question: SubQuestion, choice: ToolChoice, sample: Sample, setup: Setup
+) -> Generator[list[Ask], list[Reply], tuple[Answered[tuple[float, ...]], tuple[Step, ...], tuple[str, ...]]]:
+    """The tool and then the rating of a sub-question: the answer, all steps, and what is to be counted."""
+    outcome, used, note, findings = ToolOutcome(), "", "", [choice.finding] if choice.finding else []
+    if choice.tool is not None and choice.tool.use is not None:
+        outcome = yield from choice.tool.use(sub_question.request((sub_question.name,), choice.entities, sample, setup))
+        if outcome.failure:
+            findings.append(f"tool failed: {choice.tool.name}")
+            outcome = ToolOutcome(steps=outcome.steps)
+        else:
+            used, note = choice.tool.name, choice.tool.note
+    descriptions = list(outcome.image_texts.values())
+    text = sub_question.render(setup, form="rating", note=note, found=outcome.text, tool=used, told=descriptions)
+    images = {**sub_question.images, **outcome.images}
+    message = Message("user", (*images.values(), text))
+    chat = Chat((message,), (sub_question.name, "rating"), setup.enforced(reply_schema(1)))
+    ask = ScoreAsk(chat, 1, SCALE, quoted=setup.wording.replies == "free_json")
+    [answer] = yield from ask_scores([ask], setup.wording, setup.options.reminders)
+    planned = (choice.step,) if choice.step else ()
+    return answer, (*planned, *outcome.steps, *answer.steps), (*findings, *answer.findings)

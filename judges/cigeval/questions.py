@@ -25,7 +25,7 @@ _NOTHING = PackQuestion("", (), ())
 
 @dataclass(frozen=True)
 class CIGEvalOptions:
-    """What can be set. `improvements` are departures from the released code, by name:
+    """Options of the judge. `improvements` are departures from the released code, by name:
 
     - `difference_on_tie`: the difference tool serves text-guided edits as well, as the paper has it;
     - `all_differences`: all boxes that differ are shown, not only the largest;
@@ -60,14 +60,14 @@ class CIGEvalOptions:
 
 @dataclass(frozen=True)
 class Setup:
-    """What all sub-questions are asked with: the prompt pack, the options, and the tools on offer."""
+    """Setup of all sub-questions: the prompt pack, the options, and the tools on offer."""
 
     wording: Wording
     options: CIGEvalOptions
     tools: tuple[Tool, ...] = ()
 
     def improves(self, name: Improvement) -> bool:
-        """Whether a departure from the released code is wanted."""
+        """Return whether a departure from the released code is wanted."""
         return name in self.options.improvements
 
     def enforced(self, schema: dict[str, Any]) -> dict[str, Any] | None:
@@ -77,7 +77,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class SubQuestion:
-    """One sub-question about a sample: its `name`, its images by role in order, and the texts its template takes."""
+    """Sub-question about a sample: its `name`, its images by role in order, and the texts its template takes."""
 
     name: str
     kind: str
@@ -91,17 +91,26 @@ class SubQuestion:
         return setup.wording.render(self.question.template, {**self.texts, **plain, **more})
 
     def request(self, path: Path, phrases: Sequence[str], sample: Sample, setup: Setup) -> Request:
-        """What a tool is told; without `phrases` of the model's own, those of the released code."""
+        """Request to a tool; without `phrases` of the model's own, those of the released code."""
         mask = sample.images.get("mask") if setup.improves("mask") else None
-        wanted = tuple(phrase for phrase in phrases if phrase.strip()) or (self.phrase,)
-        told = path, self.name, self.images, wanted, setup.wording
+        sought = tuple(phrase for phrase in phrases if phrase.strip()) or (self.phrase,)
         options = setup.options
-        chosen = options.improvements, options.detector, options.revision, options.highlights
-        return Request(*told, mask, *chosen)
+        return Request(
+            path,
+            self.name,
+            self.images,
+            sought,
+            setup.wording,
+            mask,
+            options.improvements,
+            options.detector,
+            options.revision,
+            options.highlights,
+        )
 
     @property
     def phrase(self) -> str:
-        """What a detector looks for in the released code: the whole text the question is about, or a word."""
+        """Phrase that a detector looks for in the released code: the whole text the question is about, or a word."""
         if self.name == "background":
             return "background"
         if self.name.startswith("concept") or self.kind == "sdie":
@@ -109,12 +118,12 @@ class SubQuestion:
         return str(self.texts.get("instruction") or self.texts.get("prompt") or "")
 
 
-def barred(tool: Tool, asked: SubQuestion, setup: Setup) -> str | None:
-    """Why a tool may not be used for a sub-question; None if it may."""
-    if "control" in asked.images:
+def barred(tool: Tool, sub_question: SubQuestion, setup: Setup) -> str | None:
+    """Reason that a tool may not be used for a sub-question; None if it may."""
+    if "control" in sub_question.images:
         return "no tool is of use on a guidance map"
     compared = {"mie", "tie"} if setup.improves("difference_on_tie") else {"mie"}
-    if tool.name == "difference" and asked.kind not in compared:
+    if tool.name == "difference" and sub_question.kind not in compared:
         return f"{tool.name} is not for this task"
     return None
 
@@ -134,8 +143,8 @@ def pictures(
             for role, side in _SIDES.items()
         }
     elif "concepts" not in images and "concepts" in wording.questions.get(f"plan/{sample.kind}", _NOTHING).images:
-        both = {side: images[role] for role, side in _SIDES.items()}
-        asks = {"concepts": UseTool("side_by_side", both, ("side by side",))}
+        sides = {side: images[role] for role, side in _SIDES.items()}
+        asks = {"concepts": UseTool("side_by_side", sides, ("side by side",))}
     results, steps = yield from use_tools(list(asks.values()))
     images |= {role: result.image for role, result in zip(asks, results, strict=True) if result.image is not None}
     return images, steps
@@ -144,16 +153,16 @@ def pictures(
 def sub_questions(sample: Sample, images: Mapping[str, Image], wording: Wording) -> list[SubQuestion]:
     """The sub-questions of the sample's kind, as the prompt pack lists them."""
     kind = sample.kind
-    found = []
+    listed = []
     for key, question in wording.questions.items():
         of_kind, _, name = key.partition("/")
         if of_kind == kind:
-            shown = {role: images[role] for role in question.images}
+            images_by_role = {role: images[role] for role in question.images}
             named = name if name.startswith("concept_") else "subject"
             subject = sample.texts.get(named, "").strip() or "subject"
             texts = {"prompt": "", "instruction": "", **sample.texts, "subject": subject}
-            found.append(SubQuestion(name, kind, question, shown, texts))
-    return found
+            listed.append(SubQuestion(name, kind, question, images_by_role, texts))
+    return listed
 
 
 Judging: TypeAlias = Callable[[list[SubQuestion], Mapping[str, Image]], Generator[list[Ask], list[Reply], "Ratings"]]
@@ -177,14 +186,14 @@ def program(sample: Sample, setup: Setup, judging: Judging) -> Generator[list[As
     images, cut = yield from pictures(sample, setup.wording)
     if failure := failed(cut):
         return Verdict({}, failure.status, trace=cut)
-    asked = sub_questions(sample, images, setup.wording)
-    if not asked:
+    questions = sub_questions(sample, images, setup.wording)
+    if not questions:
         reason = f"prompt pack {setup.wording.name} words no sub-questions for the kind {sample.kind}"
         return Verdict({}, Status.NOT_APPLICABLE, trace=(*cut, Step(("sample",), Status.NOT_APPLICABLE, reason=reason)))
-    judged = yield from judging(asked, images)
+    judged = yield from judging(questions, images)
     final = {name: answer.final for name, answer in judged.ratings.items()}
-    lost = [step.status for step in judged.steps if step.status is Status.API_ERROR]
-    status = worst([*(step.status for step in final.values()), *lost])
+    api_errors = [step.status for step in judged.steps if step.status is Status.API_ERROR]
+    status = worst([*(step.status for step in final.values()), *api_errors])
     scores = {}
     if status.usable:
         scores["SC"] = min(max(min(min(step.scores) for step in final.values()) / SCALE, 0.0), 1.0)

@@ -34,7 +34,7 @@ from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 
 @dataclass(frozen=True)
 class Action:
-    """What the model does in a turn: use a tool and look for something, or give its score."""
+    """Action of the model in a turn: use a tool and look for something, or give its score."""
 
     tool: str = ""
     phrases: tuple[str, ...] = ()
@@ -53,15 +53,18 @@ class _Conversation:
 def judge(setup: Setup) -> Judge:
     """CIGEval without a plan: each sub-question is a conversation of at most `options.turns` tool calls and a rating.
 
-    SC is the lowest sub-score over 10, in [0, 1]. `findings` has the tools that were called and the calls that were bad.
+    SC is the lowest sub-score over 10, in [0, 1]. `findings` has the tools that were called and the calls that were
+    bad.
     """
 
     def of_sample(sample: Sample) -> Program:
         def judging(
-            asked: list[SubQuestion], images: Mapping[str, Image]
+            sub_questions: list[SubQuestion], images: Mapping[str, Image]
         ) -> Generator[list[Ask], list[Reply], Ratings]:
-            rated = yield from gather([_converse(one, sample, setup) for one in asked])
-            ratings = {one.name: answer for one, (answer, _) in zip(asked, rated, strict=True)}
+            rated = yield from gather([_converse(sub_question, sample, setup) for sub_question in sub_questions])
+            ratings = {
+                sub_question.name: answer for sub_question, (answer, _) in zip(sub_questions, rated, strict=True)
+            }
             steps = tuple(step for _, talk in rated for step in talk.steps)
             return Ratings(ratings, steps, tuple(finding for _, talk in rated for finding in talk.findings))
 
@@ -71,16 +74,16 @@ def judge(setup: Setup) -> Judge:
 
 
 def _converse(
-    asked: SubQuestion, sample: Sample, setup: Setup
+    sub_question: SubQuestion, sample: Sample, setup: Setup
 ) -> Generator[list[Ask], list[Reply], tuple[Answered[tuple[float, ...]], _Conversation]]:
     """Turns until the model rates, or its tool calls are used up and it must."""
-    tools = tuple(tool for tool in setup.tools if not barred(tool, asked, setup))
+    tools = tuple(tool for tool in setup.tools if not barred(tool, sub_question, setup))
     turns = setup.options.turns if tools else 0
-    text = asked.render(setup, form="react", tools=tools, turns=turns)
-    talk = _Conversation([Message("user", (*asked.images.values(), text))], [], [])
+    text = sub_question.render(setup, form="react", tools=tools, turns=turns)
+    talk = _Conversation([Message("user", (*sub_question.images.values(), text))], [], [])
     for turn in range(1, turns + 2):
         left = turns + 1 - turn
-        path = (asked.name, f"turn {turn}")
+        path = (sub_question.name, f"turn {turn}")
         chat = Chat(tuple(talk.messages), path, schema(tools if left else ()))
         [answer] = yield from ask_all([Asked(chat, _reader(bool(left)))], setup.wording, setup.options.reminders)
         talk.steps += answer.steps
@@ -88,18 +91,18 @@ def _converse(
         did = answer.value
         if did is None or not did.tool:
             break
-        said = next(step.answer for step in reversed(answer.steps) if step.status.usable)
-        observed = yield from _act(did, path, asked, sample, setup, talk)
-        shown = tuple(observed.images.values())
-        told = {
+        action_text = next(step.answer for step in reversed(answer.steps) if step.status.usable)
+        observed = yield from _act(did, path, sub_question, sample, setup, talk)
+        pictures = tuple(observed.images.values())
+        variables = {
             "problem": observed.failure.reason if observed.failure else "",
             "note": registry()[did.tool].note if not observed.failure else "",
             "found": observed.text,
             "pictures": [role.replace("_", " ") for role in observed.images],
             "left": left - 1,
         }
-        seen = setup.wording.render(setup.wording.questions["observation"].template, told)
-        talk.messages += [Message("assistant", (said,)), Message("user", (*shown, seen))]
+        observation = setup.wording.render(setup.wording.questions["observation"].template, variables)
+        talk.messages += [Message("assistant", (action_text,)), Message("user", (*pictures, observation))]
     scores = did.scores if did is not None else None
     return Answered(scores, answer.final, answer.steps), talk
 
@@ -107,25 +110,25 @@ def _converse(
 def _act(
     did: Action,
     path: Path,
-    asked: SubQuestion,
+    sub_question: SubQuestion,
     sample: Sample,
     setup: Setup,
     talk: _Conversation,
 ) -> Generator[list[Ask], list[Reply], ToolOutcome]:
-    """What the tool found, or why it could not be used."""
+    """Outcome of the tool, or why it could not be used."""
     tool = next((tool for tool in setup.tools if tool.name == did.tool), None)
-    problem = "" if tool is None else barred(tool, asked, setup) or ""
+    problem = "" if tool is None else barred(tool, sub_question, setup) or ""
     if tool is None or tool.use is None or problem:
         reason = problem or f"there is no tool {did.tool[:60]!r} here"
         talk.findings.append("action: forbidden tool" if problem else "action: unknown tool")
         talk.steps.append(Step((*path, "action"), Status.PARSE_FAILURE, answer=did.tool, reason=reason))
         return ToolOutcome(failure=Failure(Status.PARSE_FAILURE, reason))
     talk.findings.append(f"action: {tool.name}")
-    found = yield from tool.use(asked.request(path, did.phrases, sample, setup))
-    if found.failure:
+    outcome = yield from tool.use(sub_question.request(path, did.phrases, sample, setup))
+    if outcome.failure:
         talk.findings.append(f"tool failed: {tool.name}")
-    talk.steps += found.steps
-    return found
+    talk.steps += outcome.steps
+    return outcome
 
 
 def _reader(may_use_tools: bool) -> Callable[[str], Read[Action]]:
@@ -133,10 +136,10 @@ def _reader(may_use_tools: bool) -> Callable[[str], Read[Action]]:
         if len(answer_objects(without_thinking(text), "tool", "score")[0]) > 1:
             return Read(Status.PARSE_FAILURE, reason=ONE_ANSWER)
         document = json_value(text)
-        given: Mapping[str, Any] = document if isinstance(document, dict) else {}
-        name = tool_name(given.get("tool"))
+        fields: Mapping[str, Any] = document if isinstance(document, dict) else {}
+        name = tool_name(fields.get("tool"))
         if name and may_use_tools:
-            return Read(Status.OK, Action(name, texts_of(given.get("phrases"))), reason=str(given.get("thought", "")))
+            return Read(Status.OK, Action(name, texts_of(fields.get("phrases"))), reason=str(fields.get("thought", "")))
         parsed = parse_scores(text, count=1, high=SCALE)
         reason = parsed.reasoning if parsed.status.usable else parsed.reason
         if name and not parsed.status.usable:

@@ -1,8 +1,8 @@
 """A judge of contests: all candidates in one question, asked in both orders.
 
-What a model prefers may depend on what it is shown first, so each order's answer is kept, and a judge that prefers another
-candidate in another order is called inconsistent. Source of the practice: Zheng et al., Judging LLM-as-a-Judge with
-MT-Bench and Chatbot Arena (NeurIPS 2023), on position bias.
+What a model prefers may depend on what it is shown first, so each order's answer is kept, and a judge that prefers
+another candidate in another order is called inconsistent. Source of the practice: Zheng et al., Judging LLM-as-a-Judge
+with MT-Bench and Chatbot Arena (NeurIPS 2023), on position bias.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from typing import Literal, TypeAlias
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, JudgeOfContests
 from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
-from vieval_plugin.judges.outputs import OUTPUTS
-from vieval_plugin.judges.pairwise.preference import preference_of, spellings, step_of, unlikely
-from vieval_plugin.judges.pairwise.question import LETTERS, Form, message, shown
+from vieval_plugin.judges.pairwise.question import LETTERS, Form, candidate_numbers, message
 from vieval_plugin.judges.pairwise.reading import reader, schema
 from vieval_plugin.judges.protocol import (
+    OUTPUTS,
     Chat,
     Choice,
+    Failure,
     Likelihood,
     Message,
     Path,
+    Probabilities,
     Program,
+    Reply,
     SampleId,
     Status,
     Step,
@@ -48,7 +50,7 @@ _UNFIT = ("contest",)
 
 @dataclass(frozen=True)
 class PairwiseOptions:
-    """What can be set."""
+    """Options of the judge."""
 
     pack: str = option("pairwise/v1", "prompt pack: a built-in name or a folder (`vieval prompts list`)", folder=True)
     answers: Answers = option(
@@ -64,10 +66,10 @@ def build(options: PairwiseOptions, wording: Wording, setting: str = "") -> Judg
     """The judge with a prompt pack.
 
     The program asks once an order, all at once, and an order whose reply cannot be read up to `options.reminders` times
-    more; a pack that is answered with labels only once, as its authors do. Its verdict has no scores. `choice.votes` has
-    the vote of each order that could be read, about the candidates in the contest's order: a word of the scheme
-    `options.answers` for two candidates, a ranking for more. In the mode `expected`, `choice.preferences` has
-    P(first) - P(second) of each order instead, in [-1, 1] and not divided by their sum; `bounds` has its interval.
+    more; a pack that is answered with labels only once, as its authors do. Its verdict has no scores. `choice.votes`
+    has the vote of each order that could be read, about the candidates in the contest's order: a word of the scheme
+    `options.answers` for two candidates, a ranking for more. In the mode `expected`, `choice.preferences` has P(first)
+    - P(second) of each order instead, in [-1, 1] and not divided by their sum; `bounds` has its interval.
 
     Raises:
         VievalError: a pack that is answered with labels, and options that such a pack cannot answer.
@@ -94,16 +96,16 @@ def _voted(contest: Contest, orders: Sequence[str], options: PairwiseOptions, wo
     number = len(contest.candidates)
     form: Form = options.answers if number == 2 else "ranking"
     labels = wording.replies == "labels"
-    asked = [
+    questions = [
         Asked(
             Chat((message(contest, order, form, wording),), (order,), None if labels else schema(form, number)),
-            reader("labels" if labels else form, shown(order, number)),
+            reader("labels" if labels else form, candidate_numbers(order, number)),
         )
         for order in orders
     ]
-    answers = yield from ask_all(asked, wording, 0 if labels else options.reminders)
+    answers = yield from ask_all(questions, wording, 0 if labels else options.reminders)
     final = dict(zip(orders, (answer.final for answer in answers), strict=True))
-    votes = {order: one.value for order, one in zip(orders, answers, strict=True) if one.value is not None}
+    votes = {order: outcome.value for order, outcome in zip(orders, answers, strict=True) if outcome.value is not None}
     findings = [finding for answer in answers for finding in answer.findings]
     return Verdict(
         {},
@@ -138,8 +140,58 @@ def _preferred(contest: Contest, orders: Sequence[str], wording: Wording) -> Pro
     )
 
 
+_LIKELY = 0.5
+_SPELLINGS = 2
+
+
+def spellings() -> tuple[str, ...]:
+    """The two letters, each without and with a space before it: A twice, then B twice."""
+    return tuple(f"{space}{letter}" for letter in LETTERS[:2] for space in ("", " "))
+
+
+def step_of(reply: Reply, order: str) -> Step:
+    """A step whose bounds are the lowest and highest that P(A) - P(B) can be, in [-1, 1]."""
+    if isinstance(reply, Failure):
+        return Step((order,), reply.status, reason=reply.reason)
+    if not isinstance(reply, Probabilities):
+        reason = f"probabilities were asked for, {type(reply).__name__} came"
+        return Step((order,), Status.API_ERROR, reason=reason)
+    (low_a, high_a), (low_b, high_b) = _of_letters(reply)
+    # together they are at most 1
+    bounds = low_a - min(high_b, 1 - low_a), min(high_a, 1 - low_b) - low_b
+    answer = f"P(A) {_interval(low_a, high_a)}, P(B) {_interval(low_b, high_b)}"
+    return Step((order,), Status.OK, answer=answer, bounds=bounds)
+
+
+def preference_of(bounds: tuple[float, float], order: str) -> tuple[float, float]:
+    """An interval of P(A) - P(B) as one of P(first) - P(second).
+
+    >>> preference_of((0.25, 0.5), "reverse")
+    (-0.5, -0.25)
+    """
+    low, high = bounds
+    return (0.0 - high, 0.0 - low) if order == REVERSE else bounds
+
+
+def unlikely(reply: Reply) -> bool:
+    """Return whether an answer begins with neither letter in most cases: a model that thinks first, or writes a
+    sentence.
+    """
+    return isinstance(reply, Probabilities) and sum(high for _, high in _of_letters(reply)) < _LIKELY
+
+
+def _of_letters(reply: Probabilities) -> list[tuple[float, float]]:
+    """The lowest and highest that P(A) and P(B) can be, summed over their spellings."""
+    halves = slice(None, _SPELLINGS), slice(_SPELLINGS, None)
+    return [(min(sum(reply.low[half]), 1.0), min(sum(reply.high[half]), 1.0)) for half in halves]
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{low:.6f}" if low == high else f"{low:.6f} to {high:.6f}"
+
+
 def _unfit(contest: Contest, options: PairwiseOptions, wording: Wording) -> str:
-    """Why a contest cannot be asked about in one question, in words; empty if it can."""
+    """Reason that a contest cannot be asked about in one question, in words; empty if it can."""
     number, first = len(contest.candidates), contest.candidates[0]
     if number > 2 and (options.mode == "expected" or wording.replies == "labels"):
         what = "the mode expected" if options.mode == "expected" else f"the prompt pack {wording.name}"
@@ -149,8 +201,8 @@ def _unfit(contest: Contest, options: PairwiseOptions, wording: Wording) -> str:
     if contest.kind not in wording.questions:
         return f"the prompt pack {wording.name} has no question for the kind {contest.kind!r}"
     roles = wording.questions[contest.kind].images
-    if absent := [role for role in roles if role not in first.images]:
-        return f"the prompt pack {wording.name} shows the image {absent[0]}, which the candidates do not have"
+    if missing_roles := [role for role in roles if role not in first.images]:
+        return f"the prompt pack {wording.name} shows the image {missing_roles[0]}, which the candidates do not have"
     for n, other in enumerate(contest.candidates, start=1):
         differs = [name for name in {**first.texts, **other.texts} if first.texts.get(name) != other.texts.get(name)]
         differs += [role for role in roles if first.images.get(role) != other.images.get(role)]
@@ -166,19 +218,19 @@ def titles(trace: Sequence[Step]) -> Mapping[Path, str]:
     return {(FORWARD,): "candidates in order", (REVERSE,): "last candidate first"} if trace else {}
 
 
-def units(identity: SampleId, found: Sequence[Exchange]) -> list[TrainingUnit]:
+def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUnit]:
     """An example of one turn for each order that was read; of answers that could not be read, none."""
-    made = []
-    for path, (chat, answer) in final_chats(found).items():
+    training_units = []
+    for path, (chat, answer) in final_chats(exchanges).items():
         messages = (*chat.messages, Message("assistant", (answer,)))
         example = TrainingExample(f"{identity}/{'/'.join(path)}", "contest", messages, (len(messages) - 1,))
-        made.append(TrainingUnit("contest", "contest", None, (example,)))
-    return made
+        training_units.append(TrainingUnit("contest", "contest", None, (example,)))
+    return training_units
 
 
-def _told(options: PairwiseOptions, setting: str) -> tuple[str, ...]:
-    asked = options.answers if options.mode == "answer" else options.mode
-    return (asked,) if options.orders == "both" else (asked, f"{FORWARD} only")
+def _labels(options: PairwiseOptions, setting: str) -> tuple[str, ...]:
+    answer_format = options.answers if options.mode == "answer" else options.mode
+    return (answer_format,) if options.orders == "both" else (answer_format, f"{FORWARD} only")
 
 
 SPEC = JudgeSpec(
@@ -199,7 +251,7 @@ SPEC = JudgeSpec(
     build=build,
     pack=lambda options, setting: options.pack,
     calls=lambda options, setting: "2" if options.orders == "both" else "1",
-    told=_told,
+    told=_labels,
     rates="contest",
     titles=titles,
     export=Export(units),

@@ -1,4 +1,4 @@
-"""What is asked of a contest: its conditions once, and each candidate under a letter, in one order or the other.
+"""Question about a contest: its conditions once, and each candidate under a letter, in one order or the other.
 
 A template says where pictures stand, so that a model sees which frames belong to which candidate.
 """
@@ -12,8 +12,7 @@ from typing import Literal, TypeAlias
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import REVERSE, Contest
-from vieval_plugin.judges.outputs import outputs
-from vieval_plugin.judges.protocol import Image, Message
+from vieval_plugin.judges.protocol import Image, Message, outputs
 from vieval_plugin.judges.wording import Wording
 
 Form: TypeAlias = Literal["four_way", "two_way", "ranking", "letter"]
@@ -26,8 +25,8 @@ _OBJECT = "\ufffc"
 _MEDIA = {"output": "picture", "frame_": "video", "view_": "3D object"}
 
 
-def shown(order: str, number: int) -> tuple[int, ...]:
-    """Which candidate stands at each place, by its number from 1; the letters go by place.
+def candidate_numbers(order: str, number: int) -> tuple[int, ...]:
+    """Candidates by place, each by its number from 1; the letters go by place.
 
     >>> shown("forward", 3), shown("reverse", 3)
     ((1, 2, 3), (3, 2, 1))
@@ -53,7 +52,7 @@ def message(contest: Contest, order: str, form: Form, wording: Wording) -> Messa
     conditions = contest.candidates[0]
     pictures: dict[str, Sequence[Image]] = {role: (conditions.images[role],) for role in question.images}
     candidates = []
-    for letter, number in zip(LETTERS, shown(order, len(contest.candidates)), strict=False):
+    for letter, number in zip(LETTERS, candidate_numbers(order, len(contest.candidates)), strict=False):
         pictures[letter] = [image for _, image in outputs(contest.candidates[number - 1])]
         candidates.append({"name": letter, "place": _place(letter), "pictures": len(pictures[letter])})
     variables = {

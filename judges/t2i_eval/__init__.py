@@ -7,20 +7,34 @@ dimension (appearance, intrinsic, relationship) has its own; none is a mean.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast, get_args
+import json
+from collections import defaultdict
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, cast, get_args
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import Judge, Path, Program, Sample, Status, Step, Verdict, worst
+from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
+from vieval_plugin.judges.protocol import (
+    Ask,
+    Chat,
+    Judge,
+    Message,
+    Path,
+    Program,
+    Reply,
+    Sample,
+    SampleId,
+    Status,
+    Step,
+    Verdict,
+    worst,
+)
 from vieval_plugin.judges.spec import EVERY_KIND, Export, JudgeSpec, Needs, require_wording
-from vieval_plugin.judges.t2i_eval import framework, individual
+from vieval_plugin.judges.structured_chat import Asked, ScoreAsk, ask_all, ask_scores
+from vieval_plugin.judges.t2i_eval import framework, individual, schemas
 from vieval_plugin.judges.t2i_eval.asker import UNANSWERED, Ablation, Asker, Notes, T2IEvalOptions
-from vieval_plugin.judges.t2i_eval.export import REPETITIONS, units
-from vieval_plugin.judges.t2i_eval.extraction import GIVEN, PATH, extract
-from vieval_plugin.judges.t2i_eval.quality import OVERALL, QUESTIONS, grade
 from vieval_plugin.judges.t2i_eval.reading import given_extraction, read_extraction
-from vieval_plugin.judges.t2i_eval.results import Result, path_of
-from vieval_plugin.judges.t2i_eval.structure import KINDS
+from vieval_plugin.judges.t2i_eval.structure import KINDS, Extraction, Question, Result, folded, path_of, violations
 from vieval_plugin.judges.wording import Wording
 
 __all__ = ["ABLATIONS", "SPEC", "T2IEvalOptions", "build", "titles"]
@@ -33,19 +47,19 @@ PLAIN = ABLATIONS[0]
 def build(options: T2IEvalOptions, wording: Wording, setting: str = PLAIN) -> Judge:
     """T2I-Eval with a prompt pack, whole (`full`) or with one of the paper's ablations.
 
-    A verdict's scores are O and the dimensions that have questions, in [0, 1]. A question without a readable answer is a
-    finding, and the sample `repaired`. A call that failed is the status of its sample, whatever could be scored without
-    it. Without a usable extraction or an overall score the sample has the status of that step.
+    A verdict's scores are O and the dimensions that have questions, in [0, 1]. A question without a readable answer is
+    a finding, and the sample `repaired`. A call that failed is the status of its sample, whatever could be scored
+    without it. Without a usable extraction or an overall score the sample has the status of that step.
 
     Raises:
         VievalError: the pack does not word what the options ask for.
     """
     require_wording(SPEC, wording, setting)
-    wanted = {"answers"} if options.mode == "framework" else {"overall"}
-    wanted |= {"quality"} if options.explanation_quality else set()
-    if absent := wanted - set(wording.questions):
+    needed = {"answers"} if options.mode == "framework" else {"overall"}
+    needed |= {"quality"} if options.explanation_quality else set()
+    if unworded := needed - set(wording.questions):
         raise VievalError(
-            f"prompt pack {wording.name} does not word {min(absent)!r}, which judges.{SPEC.name} asks for "
+            f"prompt pack {wording.name} does not word {min(unworded)!r}, which judges.{SPEC.name} asks for "
             "(mode, explanation_quality)"
         )
     ablation = cast(Ablation, setting)
@@ -58,10 +72,10 @@ def build(options: T2IEvalOptions, wording: Wording, setting: str = PLAIN) -> Ju
         if isinstance(extraction, Status):
             return _verdict(Result(), notes, extraction)
         if options.mode == "framework":
-            found = yield from framework.judge_questions(asker, extraction, notes)
-            if isinstance(found, Status):
-                return _verdict(Result(), notes, found)
-            result = found
+            outcome = yield from framework.judge_questions(asker, extraction, notes)
+            if isinstance(outcome, Status):
+                return _verdict(Result(), notes, outcome)
+            result = outcome
         else:
             judged = yield from individual.judge_questions(asker, extraction, notes)
             result = yield from individual.summarise(asker, extraction, judged, notes)
@@ -71,34 +85,171 @@ def build(options: T2IEvalOptions, wording: Wording, setting: str = PLAIN) -> Ju
     return program
 
 
+HIGHEST = 5.0
+_OVERALL_PATH = ("overall",)
+QUESTIONS, OVERALL = "explanation_quality_questions", "explanation_quality_overall"
+
+
+def grade(asker: Asker, result: Result, notes: Notes) -> Generator[list[Ask], list[Reply], dict[str, float]]:
+    """Mean grade of the questions' explanations and the grade of the overall one, in [0, 1]; absent where not graded.
+
+    The references come with the sample (annotation `reference_explanations`): a text under `overall` and under each
+    question.
+    """
+    references = _references(asker.sample.annotations.get("reference_explanations"))
+    candidates: list[tuple[Path, str, str, str | None]] = [
+        (
+            judged_question.path,
+            judged_question.question.text,
+            judged_question.reply.explanation,
+            references.get(folded(judged_question.question.text)),
+        )
+        for judged_question in result.judged
+    ]
+    candidates.append((_OVERALL_PATH, "", result.overall.explanation, references.get("overall")))
+    graded = [
+        (path, question, explanation, reference)
+        for path, question, explanation, reference in candidates
+        if explanation and reference
+    ]
+    if not graded:
+        notes.findings.append("no explanation to compare with")
+        return {}
+    asks = []
+    for path, question, explanation, reference in graded:
+        variables = {**asker.sample.texts, "question": question, "explanation": explanation, "reference": reference}
+        chat = asker.chat("quality", "quality", (*path, "quality"), schemas.QUALITY, variables, 512)
+        asks.append(ScoreAsk(chat, 1, HIGHEST))
+    answers = yield from ask_scores(asks, asker.wording, asker.options.reminders)
+    notes.trace += [step for answer in answers for step in answer.steps]
+    grades = {
+        path: answer.value[0] / HIGHEST for (path, *_), answer in zip(graded, answers, strict=True) if answer.value
+    }
+    overall = {OVERALL: grades.pop(_OVERALL_PATH)} if _OVERALL_PATH in grades else {}
+    return {**overall, **({QUESTIONS: sum(grades.values()) / len(grades)} if grades else {})}
+
+
+def _references(document: Any) -> dict[str, str]:
+    """Explanations by question, folded; those of questions may stand one level deeper."""
+    explanations: dict[str, str] = {}
+    pending = [document] if isinstance(document, dict) else []
+    while pending:
+        part: Mapping[str, Any] = pending.pop()
+        explanations |= {folded(str(key)): value for key, value in part.items() if isinstance(value, str)}
+        pending += [value for value in part.values() if isinstance(value, dict)]
+    return explanations
+
+
+PATH, FROM_BENCHMARK = ("extraction",), "the benchmark's own"
+
+
+def extract(
+    asker: Asker, key: str, captions: bool, notes: Notes
+) -> Generator[list[Ask], list[Reply], Extraction | Status]:
+    """The extraction of a sample, or the status of a sample that has no usable one; `key` is the pack's question."""
+    if asker.ablation == "no_extraction":
+        return _general(asker)
+    if asker.options.extraction == "given":
+        return _from_benchmark(asker, notes)
+    chat = asker.chat(key, "extraction", PATH, schemas.extraction(captions), asker.sample.texts, 3072)
+    [answer] = yield from ask_all([Asked(chat, read_extraction)], asker.wording, asker.options.reminders)
+    notes.trace += answer.steps
+    if answer.value is None:
+        return notes.unread(answer.final)
+    notes.findings += [f"structure: {violation}" for violation in violations(answer.value)]
+    return answer.value
+
+
+def _general(asker: Asker) -> Extraction:
+    """Questions about the image as a whole, one a dimension."""
+    questions = [asker.wording.questions[f"general_{kind}"].template for kind in KINDS]
+    return Extraction(
+        (),
+        (),
+        tuple(Question(k, asker.wording.render(t, asker.sample.texts)) for k, t in zip(KINDS, questions, strict=True)),
+    )
+
+
+def _from_benchmark(asker: Asker, notes: Notes) -> Extraction | Status:
+    document = asker.sample.annotations.get("extraction")
+    if document is None:
+        notes.trace.append(Step(PATH, Status.NOT_APPLICABLE, reason="the sample has no extraction of its own"))
+        return Status.NOT_APPLICABLE
+    text = json.dumps(document, ensure_ascii=False)
+    try:
+        extraction = given_extraction(text)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"the sample's own extraction cannot be used ({error})"
+        notes.trace.append(Step(PATH, Status.TOOL_ERROR, reason=reason))
+        return Status.TOOL_ERROR
+    notes.trace.append(Step(PATH, Status.OK, answer=text, reason=FROM_BENCHMARK))
+    return extraction
+
+
 def titles(trace: Sequence[Step]) -> dict[Path, str]:
     """The words of each question by its path (`("intrinsic", "2")`), from a trace's extraction; empty without one."""
     for step in trace:
         if step.path == PATH and step.status.usable:
-            given = step.reason == GIVEN
-            found = given_extraction(step.answer) if given else read_extraction(step.answer).value
-            return {path: question.text for path, question in path_of(found)} if found else {}
+            from_benchmark = step.reason == FROM_BENCHMARK
+            extraction = given_extraction(step.answer) if from_benchmark else read_extraction(step.answer).value
+            return {path: question.text for path, question in path_of(extraction)} if extraction else {}
     return {}
 
 
 def _verdict(result: Result, notes: Notes, failed: Status | None, qualities: dict[str, float] | None = None) -> Verdict:
     scores: dict[str, float] = {
-        kind: said.score / SCALE for kind, said in result.dimensions.items() if said.score is not None
+        kind: fields.score / SCALE for kind, fields in result.dimensions.items() if fields.score is not None
     }
     if result.overall.score is not None:
         scores["O"] = result.overall.score / SCALE
     statuses = [step.status for step in notes.trace]
-    lost = [status for status in statuses if not status.usable]
-    calls = [status for status in lost if status in (Status.API_ERROR, Status.TOOL_ERROR)]
+    failures = [status for status in statuses if not status.usable]
+    calls = [status for status in failures if status in (Status.API_ERROR, Status.TOOL_ERROR)]
     if failed is None and calls:
         failed = worst(calls)
     if failed is None and "O" not in scores:
-        failed = worst(lost) if lost else Status.PARSE_FAILURE
+        failed = worst(failures) if failures else Status.PARSE_FAILURE
     findings = tuple(notes.findings)
-    status = failed or (Status.REPAIRED if lost or UNANSWERED in findings else worst(statuses))
+    status = failed or (Status.REPAIRED if failures or UNANSWERED in findings else worst(statuses))
     return Verdict(
         {**scores, **(qualities or {})}, status, result.overall.explanation, tuple(notes.trace), findings=findings
     )
+
+
+REPETITIONS = {"extraction": 8, "appearance": 1, "intrinsic": 2, "relationship": 3, "summary": 2}
+
+
+def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUnit]:
+    """The examples of one sample, from the conversation behind its verdict; of answers that could not be read, none.
+
+    A question's score is that of its last turn; each turn is an example of its own, with the turns before it as
+    history.
+    """
+    threads: dict[Path, list[tuple[Path, Chat, str]]] = defaultdict(list)
+    for path, (chat, answer) in final_chats(exchanges).items():
+        if path[-1] != "quality":
+            threads[path[:-1] or path].append((path, chat, answer))
+    scores = {
+        exchange.ask.path: exchange.step.scores
+        for exchange in exchanges
+        if exchange.step.status.usable and exchange.step.scores
+    }
+    return [_unit(identity, thread, turns, scores.get(turns[-1][0])) for thread, turns in threads.items()]
+
+
+def _unit(
+    identity: SampleId, thread: Path, turns: Sequence[tuple[Path, Chat, str]], scores: tuple[float, ...] | None
+) -> TrainingUnit:
+    kind = thread[0]
+    summary = len(thread) == 1 and kind in (*KINDS, "overall")
+    examples = []
+    for path, chat, answer in turns:
+        stage = path[-1] if len(path) > 1 else ""
+        sub_task = " ".join(filter(None, [kind, "summary" if summary else "", stage]))
+        messages = (*chat.messages, Message("assistant", (answer,)))
+        name = f"{identity}/{'/'.join(path)}"
+        examples.append(TrainingExample(name, sub_task, messages, (len(messages) - 1,)))
+    return TrainingUnit("summary" if summary else kind, kind, scores[0] if scores else None, tuple(examples))
 
 
 SPEC = JudgeSpec(

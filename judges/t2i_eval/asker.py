@@ -1,4 +1,6 @@
-"""What every step of T2I-Eval needs: the options, a sample, and how a question of the pack becomes a chat about it."""
+"""Common needs of every step of T2I-Eval: the options, a sample, and how a question of the pack becomes a chat about
+it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from typing import Any, Literal, TypeAlias
 from vieval_plugin.judges.protocol import Ask, Chat, Image, Message, Path, Reply, Sample, Status, Step
 from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.structured_chat import Asked, Read, ask_all
-from vieval_plugin.judges.t2i_eval.reading import MISSING, REFUSED, REPEATED, Fields, read_fields
+from vieval_plugin.judges.t2i_eval.reading import MISSING, REFUSED, REPEATED, read_fields
+from vieval_plugin.judges.t2i_eval.structure import Fields
 from vieval_plugin.judges.wording import Wording
 
 UNANSWERED, UNREADABLE = "question without an answer", "unreadable answer"
@@ -23,7 +26,7 @@ Stage: TypeAlias = Literal["extraction", "answer", "explanation", "score", "summ
 
 @dataclass(frozen=True)
 class T2IEvalOptions:
-    """What can be set."""
+    """Options of the judge."""
 
     pack: str = option("t2i_eval/v1", "prompt pack of both modes", folder=True)
     mode: Mode = option(
@@ -40,7 +43,7 @@ class T2IEvalOptions:
 
 @dataclass(frozen=True)
 class Asker:
-    """One sample under one pack, set of options and ablation."""
+    """Sample under one pack, set of options and ablation."""
 
     wording: Wording
     options: T2IEvalOptions
@@ -67,7 +70,7 @@ class Asker:
 
     def follow(
         self,
-        before: Chat,
+        conversation: Chat,
         answer: str,
         key: str,
         step: Stage,
@@ -78,7 +81,7 @@ class Asker:
     ) -> Chat:
         """The next turn of a conversation, after an answer word for word."""
         text = self.wording.render(self.wording.questions[key].template, variables)
-        messages = (*before.messages, Message("assistant", (answer,)), Message("user", (text,)))
+        messages = (*conversation.messages, Message("assistant", (answer,)), Message("user", (text,)))
         return self._ask(messages, step, path, schema, max_tokens)
 
     def _ask(
@@ -90,7 +93,7 @@ class Asker:
 
     @property
     def with_reference(self) -> bool:
-        """Whether a reference image stands beside questions of appearance."""
+        """Return whether a reference image stands beside questions of appearance."""
         return self._shows("reference")
 
     def _shows(self, role: str) -> bool:
@@ -99,7 +102,7 @@ class Asker:
 
 @dataclass
 class Notes:
-    """What a program writes down on its way."""
+    """Notes that a program takes on its way."""
 
     trace: list[Step] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
@@ -117,7 +120,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn of a conversation about a question: its name in paths, the pack's question, what is read from it.
+    """Turn of a conversation about a question: its name in paths, the pack's question, what is read from it.
 
     A turn whose question shows images begins the conversation anew. `blind` turns see neither the prompt nor what was
     extracted from it.
@@ -146,34 +149,34 @@ def converse(asker: Asker, threads: Sequence[Thread], notes: Notes) -> Generator
 
     A conversation ends where an answer cannot be read.
     """
-    said = [Fields() for _ in threads]
+    fields_by_thread = [Fields() for _ in threads]
     chats: list[Chat | None] = [None for _ in threads]
-    answers = ["" for _ in threads]
+    last_answers = ["" for _ in threads]
     going = list(range(len(threads)))
     for place in range(max((len(thread.turns) for thread in threads), default=0)):
         going = [i for i in going if place < len(threads[i].turns)]
         for i in going:
-            chats[i] = _turn(asker, threads[i], threads[i].turns[place], chats[i], answers[i], said[i])
-        asked = [Asked(chat, _reader(threads[i].turns[place])) for i in going if (chat := chats[i])]
-        answered = yield from ask_all(asked, asker.wording, asker.options.reminders)
-        for i, one in zip(going, answered, strict=True):
-            notes.trace += one.steps
-            answers[i] = one.steps[-1].answer
-            if one.value is None:
-                notes.findings.append(REPEATED if one.final.reason == REPEATED else UNANSWERED)
+            chats[i] = _turn(asker, threads[i], threads[i].turns[place], chats[i], last_answers[i], fields_by_thread[i])
+        questions = [Asked(chat, _reader(threads[i].turns[place])) for i in going if (chat := chats[i])]
+        answers = yield from ask_all(questions, asker.wording, asker.options.reminders)
+        for i, answer in zip(going, answers, strict=True):
+            notes.trace += answer.steps
+            last_answers[i] = answer.steps[-1].answer
+            if answer.value is None:
+                notes.findings.append(REPEATED if answer.final.reason == REPEATED else UNANSWERED)
             else:
-                said[i] = _and(said[i], one.value)
-        going = [i for i, one in zip(going, answered, strict=True) if one.value is not None]
-    return said
+                fields_by_thread[i] = _and(fields_by_thread[i], answer.value)
+        going = [i for i, answer in zip(going, answers, strict=True) if answer.value is not None]
+    return fields_by_thread
 
 
-def _turn(asker: Asker, thread: Thread, turn: Turn, before: Chat | None, answer: str, said: Fields) -> Chat:
+def _turn(asker: Asker, thread: Thread, turn: Turn, conversation: Chat | None, answer: str, fields: Fields) -> Chat:
     known = thread.blind if turn.blind else thread.variables
-    variables = {**known, "answer": said.answer, "explanation": said.explanation}
+    variables = {**known, "answer": fields.answer, "explanation": fields.explanation}
     path = (*thread.path, turn.name)
-    if before is None or asker.wording.questions[turn.key].images:
+    if conversation is None or asker.wording.questions[turn.key].images:
         return asker.chat(turn.key, turn.step, path, turn.schema, variables, 1024)
-    return asker.follow(before, answer, turn.key, turn.step, path, turn.schema, variables, 1024)
+    return asker.follow(conversation, answer, turn.key, turn.step, path, turn.schema, variables, 1024)
 
 
 def _reader(turn: Turn) -> Callable[[str], Read[Fields]]:

@@ -14,12 +14,22 @@ from vieval_plugin.judges.protocol import Ask, Chat, Reply, Status
 from vieval_plugin.judges.structured_chat import Asked, Read, ask_all
 from vieval_plugin.judges.t2i_eval import schemas
 from vieval_plugin.judges.t2i_eval.asker import UNANSWERED, Asker, Notes
-from vieval_plugin.judges.t2i_eval.markdown import items
-from vieval_plugin.judges.t2i_eval.reading import MISSING, REPEATED, Fields, as_json, fields, repeats
-from vieval_plugin.judges.t2i_eval.results import JudgedQuestion, Result, path_of, results_text
-from vieval_plugin.judges.t2i_eval.structure import KINDS, Extraction, Kind, Question, folded, structure_text
+from vieval_plugin.judges.t2i_eval.reading import MISSING, REPEATED, as_json, fields, items, repeats
+from vieval_plugin.judges.t2i_eval.structure import (
+    KINDS,
+    Extraction,
+    Fields,
+    JudgedQuestion,
+    Kind,
+    Question,
+    Result,
+    folded,
+    path_of,
+    results_text,
+    structure_text,
+)
 
-Said = Mapping[str, Mapping[str, str]]
+PartTexts = Mapping[str, Mapping[str, str]]
 """What a reply says, by part (`question_1`, `intrinsic`, `overall`) and name (`answer`, `explanation`, `score`)."""
 
 _MAX_TOKENS = 4096
@@ -39,11 +49,13 @@ def judge_questions(
         chat = asker.chat(
             "answers", "answer", ("answers",), schemas.answers(questions, captions), variables, _MAX_TOKENS
         )
-        said = yield from _ask(asker, chat, questions, _some, notes)
-        if isinstance(said, Status):
-            return said
-        answers = {name: _fields(said.get(name, {}), q.kind == "appearance") for name, q in schemas.numbered(questions)}
-        notes.findings += [UNANSWERED] * sum(one == Fields() for one in answers.values())
+        parts = yield from _ask(asker, chat, questions, _missing_answers, notes)
+        if isinstance(parts, Status):
+            return parts
+        answers = {
+            name: _fields(parts.get(name, {}), q.kind == "appearance") for name, q in schemas.numbered(questions)
+        }
+        notes.findings += [UNANSWERED] * sum(answer == Fields() for answer in answers.values())
     variables = {
         **asker.sample.texts,
         **listed,
@@ -55,15 +67,15 @@ def judge_questions(
     key = "evaluation" if not merged else "merged" if ablation == "merged" else "direct"
     schema = schemas.evaluation(questions, answers=ablation == "merged", appearance=merged)
     chat = asker.chat(key, "overall", ("evaluation",), schema, variables, _MAX_TOKENS)
-    said = yield from _ask(asker, chat, questions, _overall, notes)
-    if isinstance(said, Status):
+    parts = yield from _ask(asker, chat, questions, _missing_score, notes)
+    if isinstance(parts, Status):
         return Result(tuple(_judged(extraction, answers)))
     for name, question in schemas.numbered(questions):
         if merged or question.kind != "appearance":
-            known, found = answers.get(name, Fields()), _fields(said.get(name, {}), True)
-            answers[name] = Fields(known.answer or found.answer, found.explanation, found.score)
-    dimensions: dict[Kind, Fields] = {kind: _fields(said[kind], True) for kind in KINDS if kind in said}
-    return Result(tuple(_judged(extraction, answers)), dimensions, _fields(said["overall"], True))
+            known, evaluation = answers.get(name, Fields()), _fields(parts.get(name, {}), True)
+            answers[name] = Fields(known.answer or evaluation.answer, evaluation.explanation, evaluation.score)
+    dimensions: dict[Kind, Fields] = {kind: _fields(parts[kind], True) for kind in KINDS if kind in parts}
+    return Result(tuple(_judged(extraction, answers)), dimensions, _fields(parts["overall"], True))
 
 
 def _judged(extraction: Extraction, answers: Mapping[str, Fields]) -> list[JudgedQuestion]:
@@ -75,42 +87,42 @@ def _judged(extraction: Extraction, answers: Mapping[str, Fields]) -> list[Judge
 
 
 def _ask(
-    asker: Asker, chat: Chat, questions: Sequence[Question], complete: Callable[[Said], str], notes: Notes
-) -> Generator[list[Ask], list[Reply], Said | Status]:
-    def read(text: str) -> Read[Said]:
+    asker: Asker, chat: Chat, questions: Sequence[Question], complete: Callable[[PartTexts], str], notes: Notes
+) -> Generator[list[Ask], list[Reply], PartTexts | Status]:
+    def read(text: str) -> Read[PartTexts]:
         if repeats(text):
             return Read(Status.PARSE_FAILURE, reason=REPEATED)
         try:
-            said = read_parts(without_thinking(text), questions)
+            parts = read_parts(without_thinking(text), questions)
         except ValueError as error:
             return Read(Status.PARSE_FAILURE, reason=str(error))
-        lacking = complete(said)
-        return Read(Status.PARSE_FAILURE, reason=f"{MISSING}: {lacking}") if lacking else Read(Status.OK, said)
+        missing = complete(parts)
+        return Read(Status.PARSE_FAILURE, reason=f"{MISSING}: {missing}") if missing else Read(Status.OK, parts)
 
-    [answered] = yield from ask_all([Asked(chat, read)], asker.wording, asker.options.reminders)
-    notes.trace += answered.steps
-    if answered.value is None:
-        return notes.unread(answered.final)
-    return answered.value
-
-
-def _some(said: Said) -> str:
-    return "" if said else "answers"
+    [answer] = yield from ask_all([Asked(chat, read)], asker.wording, asker.options.reminders)
+    notes.trace += answer.steps
+    if answer.value is None:
+        return notes.unread(answer.final)
+    return answer.value
 
 
-def _overall(said: Said) -> str:
-    return "the overall score" if _fields(said.get("overall", {}), True).score is None else ""
+def _missing_answers(parts: PartTexts) -> str:
+    return "" if parts else "answers"
 
 
-def _fields(said: Mapping[str, str], scored: bool) -> Fields:
-    """What was said of one question; a score that is none leaves the rest."""
-    texts = [name for name in ("answer", "explanation") if said.get(name)]
-    whole = fields(said, [*texts, "score"]) if scored and "score" in said else Read[Fields](Status.OK)
-    return whole.value or fields(said, texts).value or Fields()
+def _missing_score(parts: PartTexts) -> str:
+    return "the overall score" if _fields(parts.get("overall", {}), True).score is None else ""
 
 
-def read_parts(text: str, questions: Sequence[Question]) -> Said:
-    """What a reply says of each question, each dimension and the whole: JSON in the asked shape, or Markdown.
+def _fields(texts: Mapping[str, str], scored: bool) -> Fields:
+    """Answer to one question; a score that is none leaves the rest."""
+    names = [name for name in ("answer", "explanation") if texts.get(name)]
+    with_score = fields(texts, [*names, "score"]) if scored and "score" in texts else Read[Fields](Status.OK)
+    return with_score.value or fields(texts, names).value or Fields()
+
+
+def read_parts(text: str, questions: Sequence[Question]) -> PartTexts:
+    """Parts of a reply, for each question, each dimension and the whole: JSON in the asked shape, or Markdown.
 
     In Markdown a part begins with an item `question: ...` or with a heading that names the dimension's summary or the
     overall score; questions count in their order unless their words tell otherwise.
@@ -122,7 +134,7 @@ def read_parts(text: str, questions: Sequence[Question]) -> Said:
     if document is not None:
         return {name: _texts(part) for name, part in document.items() if isinstance(part, dict)}
     by_words = {folded(question.text): name for name, question in schemas.numbered(questions)}
-    said: dict[str, dict[str, str]] = {}
+    parts: dict[str, dict[str, str]] = {}
     part, number = "", 0
     for item in items(text):
         title = item.headings[-1].lower() if item.headings else ""
@@ -135,10 +147,10 @@ def read_parts(text: str, questions: Sequence[Question]) -> Said:
         if item.key == "question":
             number += 1
             part = by_words.get(folded(item.value), f"question_{number}")
-        known = said.setdefault(part, {}) if part and item.key in ("answer", "explanation", "score") else {}
+        known = parts.setdefault(part, {}) if part and item.key in ("answer", "explanation", "score") else {}
         if known.setdefault(item.key, item.value) != item.value:
             raise ValueError(ONE_ANSWER)
-    return said
+    return parts
 
 
 def _texts(part: Mapping[str, Any]) -> dict[str, str]:

@@ -12,9 +12,18 @@ from typing import Any
 from vieval_plugin.judges.protocol import Ask, Reply
 from vieval_plugin.judges.t2i_eval import schemas
 from vieval_plugin.judges.t2i_eval.asker import Asker, Notes, Stage, Thread, Turn, converse
-from vieval_plugin.judges.t2i_eval.reading import Fields
-from vieval_plugin.judges.t2i_eval.results import JudgedQuestion, Result, path_of, results_text, summaries_text
-from vieval_plugin.judges.t2i_eval.structure import KINDS, Extraction, Kind, structure_text
+from vieval_plugin.judges.t2i_eval.structure import (
+    KINDS,
+    Extraction,
+    Fields,
+    JudgedQuestion,
+    Kind,
+    Result,
+    path_of,
+    results_text,
+    structure_text,
+    summaries_text,
+)
 
 
 def judge_questions(
@@ -31,8 +40,8 @@ def judge_questions(
         blind: dict[str, Any] = {"question": question.text, "kind": question.kind, "entities": question.entities}
         blind["with_reference"] = asker.with_reference
         threads.append(Thread(path, _turns(question.kind, asker.ablation), {**known, **blind}, blind))
-    said = yield from converse(asker, threads, notes)
-    return [JudgedQuestion(path, q, one) for (path, q), one in zip(path_of(extraction), said, strict=True)]
+    answers = yield from converse(asker, threads, notes)
+    return [JudgedQuestion(path, q, fields) for (path, q), fields in zip(path_of(extraction), answers, strict=True)]
 
 
 def _turns(kind: Kind, ablation: str) -> tuple[Turn, ...]:
@@ -59,18 +68,24 @@ def summarise(
     asker: Asker, extraction: Extraction, judged: Sequence[JudgedQuestion], notes: Notes
 ) -> Generator[list[Ask], list[Reply], Result]:
     """A summary and a score of each dimension that has judged questions, then of the whole."""
-    shown = {**asker.sample.texts, "structure_info": structure_text(extraction, questions=True)}
-    kinds = [kind for kind in KINDS if any(one.question.kind == kind and one.said.explanation for one in judged)]
+    context = {**asker.sample.texts, "structure_info": structure_text(extraction, questions=True)}
+    kinds = [
+        kind
+        for kind in KINDS
+        if any(
+            judged_question.question.kind == kind and judged_question.reply.explanation for judged_question in judged
+        )
+    ]
     threads = []
     for kind in kinds:
-        results = results_text([one for one in judged if one.question.kind == kind])
-        variables = {**shown, "dimension": kind, "results": results}
+        results = results_text([judged_question for judged_question in judged if judged_question.question.kind == kind])
+        variables = {**context, "dimension": kind, "results": results}
         threads.append(Thread((kind,), _closing(f"{kind}_summary", "summary"), variables))
-    said = yield from converse(asker, threads, notes)
-    dimensions = dict(zip(kinds, said, strict=True))
-    if not any(one.explanation for one in said):
+    summaries = yield from converse(asker, threads, notes)
+    dimensions = dict(zip(kinds, summaries, strict=True))
+    if not any(summary.explanation for summary in summaries):
         return Result(tuple(judged), dimensions, Fields())
-    variables = {**shown, "results": results_text(judged), "summaries": summaries_text(dimensions)}
+    variables = {**context, "results": results_text(judged), "summaries": summaries_text(dimensions)}
     thread = Thread(("overall",), _closing("overall", "overall"), variables)
     [overall] = yield from converse(asker, [thread], notes)
     return Result(tuple(judged), dimensions, overall)

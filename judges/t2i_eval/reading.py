@@ -7,16 +7,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from vieval_plugin.judges.parsing import ONE_ANSWER, json_value, parse_scores, without_thinking
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.refusals import refuses
 from vieval_plugin.judges.structured_chat import Read
-from vieval_plugin.judges.t2i_eval.markdown import Item, items
-from vieval_plugin.judges.t2i_eval.structure import KINDS, Attribute, Entity, Extraction, Kind, Question, Relation
+from vieval_plugin.judges.t2i_eval.structure import (
+    KINDS,
+    Attribute,
+    Entity,
+    Extraction,
+    Fields,
+    Kind,
+    Question,
+    Relation,
+)
 
 REFUSED, MISSING, REPEATED = "refused to extract", "missing parts", "endless repetition"
 
@@ -24,17 +35,65 @@ _REPEATS, _SPAN, _LONGEST_PERIOD = 5, 120, 400
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
-@dataclass(frozen=True)
-class Fields:
-    """What a reply says of one question: only what was asked for is there."""
+_LONGEST = 60_000
+_LONGEST_KEY = 3
 
-    answer: str = ""
-    explanation: str = ""
-    score: float | None = None
+
+@dataclass(frozen=True)
+class Item:
+    """A line of text under headings: `key` is what stands before its first colon, lower case, empty where there is
+    none.
+    """
+
+    headings: tuple[str, ...]
+    key: str
+    value: str
+
+
+def items(text: str) -> list[Item]:
+    """The list items and lines of paragraphs of a Markdown text, in order; marks of emphasis are dropped.
+
+    >>> items("# Answer\\n## cat\\n- **question**: Is it red?\\n- answer: no")[1]
+    Item(headings=('Answer', 'cat'), key='answer', value='no')
+    """
+    return [_item(headings, line) for headings, line in _lines(text[:_LONGEST])]
+
+
+def _lines(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    # A line of dashes is a divider in these replies, and an indented line an item: neither heading nor code.
+    parser = MarkdownIt("commonmark").disable(["lheading", "code"])
+    stack: list[tuple[int, str]] = []
+    level = 0
+    for token in parser.parse(text):
+        if token.type == "heading_open":
+            level = int(token.tag[1])
+        elif token.type == "fence":
+            yield from _lines(token.content)
+        elif token.type == "inline":
+            words = _words(token)
+            if level:
+                stack = [*((depth, title) for depth, title in stack if depth < level), (level, words.strip(" :"))]
+                level = 0
+                continue
+            for line in filter(None, map(str.strip, words.split("\n"))):
+                yield tuple(title for _, title in stack), line
+
+
+def _words(inline: Token) -> str:
+    breaks = ("softbreak", "hardbreak")
+    return "".join("\n" if child.type in breaks else child.content for child in inline.children or [])
+
+
+def _item(headings: tuple[str, ...], line: str) -> Item:
+    key, colon, value = line.partition(":")
+    # A question may have a colon of its own: a key is a word or two.
+    if colon and len(key.split()) <= _LONGEST_KEY:
+        return Item(headings, key.strip().lower(), value.strip())
+    return Item(headings, "", line)
 
 
 def repeats(text: str) -> bool:
-    """Whether a text ends in the same words over and over: at least five times and for 120 characters.
+    """Return whether a text ends in the same words over and over: at least five times and for 120 characters.
 
     >>> repeats("It is a cat. " + "Its tail is red. " * 9)
     True
@@ -51,54 +110,57 @@ def repeats(text: str) -> bool:
 def read_extraction(text: str) -> Read[Extraction]:
     """The extraction of a reply; usable with one entity and one question, whatever rules it breaks."""
     if repeats(text):
-        return _unread(REPEATED)
+        return _unreadable(REPEATED)
     body = without_thinking(text)
     document = as_json(body)
     try:
-        found = _from_json(document) if document is not None else _from_markdown(items(body))
+        extraction = _from_json(document) if document is not None else _from_markdown(items(body))
     except (KeyError, TypeError, AttributeError):
-        return _unread(f"{MISSING}: JSON of another shape")
-    if not found.entities and refuses(body):
-        return _unread(REFUSED)
-    absent = [name for name, part in (("entities", found.entities), ("questions", found.questions)) if not part]
-    if absent:
-        return _unread(f"{MISSING}: {' and '.join(absent)}")
-    return Read(Status.OK, found)
+        return _unreadable(f"{MISSING}: JSON of another shape")
+    if not extraction.entities and refuses(body):
+        return _unreadable(REFUSED)
+    missing = [
+        name for name, part in (("entities", extraction.entities), ("questions", extraction.questions)) if not part
+    ]
+    if missing:
+        return _unreadable(f"{MISSING}: {' and '.join(missing)}")
+    return Read(Status.OK, extraction)
 
 
 def read_fields(text: str, names: Sequence[str]) -> Read[Fields]:
-    """What a reply says under each name: `score` a number from 0 to 10, anything else a text.
+    """Read what a reply says under each name: `score` a number from 0 to 10, anything else a text.
 
-    A JSON object, items `name: value`, or, where one name is asked, the whole reply. A name with several values has none.
+    A JSON object, items `name: value`, or, where one name is asked, the whole reply. A name with several values has
+    none.
     """
     if repeats(text):
-        return _unread(REPEATED)
+        return _unreadable(REPEATED)
     body = without_thinking(text).strip()
     document = as_json(body)
     if document is None and body.startswith("{"):
-        return _unread(f"{MISSING}: not one JSON object, or cut off")
+        return _unreadable(f"{MISSING}: not one JSON object, or cut off")
     if document is not None:
         return fields({name: str(document[name]) for name in names if document.get(name) not in (None, "")}, names)
     keyed = _keyed(items(body), names)
     if any(len(values) > 1 for values in keyed.values()):
-        return _unread(ONE_ANSWER)
-    said = {name: value for name, [value] in keyed.items()}
-    return fields({names[0]: body} if len(names) == 1 and body and not said else said, names)
+        return _unreadable(ONE_ANSWER)
+    texts = {name: value for name, [value] in keyed.items()}
+    return fields({names[0]: body} if len(names) == 1 and body and not texts else texts, names)
 
 
-def fields(said: Mapping[str, str], names: Sequence[str]) -> Read[Fields]:
+def fields(texts: Mapping[str, str], names: Sequence[str]) -> Read[Fields]:
     """Texts by name as fields, the score read; unusable where one is absent or the score is none."""
-    absent = [name for name in names if not said.get(name)]
-    if absent:
-        return _unread(f"{MISSING}: {' and '.join(absent)}")
-    answer, explanation = (said[name] if name in names else "" for name in ("answer", "explanation"))
+    missing = [name for name in names if not texts.get(name)]
+    if missing:
+        return _unreadable(f"{MISSING}: {' and '.join(missing)}")
+    answer, explanation = (texts[name] if name in names else "" for name in ("answer", "explanation"))
     read = Fields(answer, explanation)
     if "score" not in names:
         return Read(Status.OK, read)
-    parsed = parse_scores(said["score"], count=1)
+    parsed = parse_scores(texts["score"], count=1)
     if not parsed.status.usable:
         return Read(parsed.status, reason=parsed.reason)
-    published = _NUMBER.fullmatch(said["score"].strip())
+    published = _NUMBER.fullmatch(texts["score"].strip())
     return Read(Status.OK if published else parsed.status, replace(read, score=parsed.scores[0]), parsed.scores)
 
 
@@ -119,24 +181,28 @@ def as_json(text: str) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _unread(reason: str) -> Read[Any]:
+def _unreadable(reason: str) -> Read[Any]:
     return Read(Status.PARSE_FAILURE, reason=reason)
 
 
 def _from_json(document: Mapping[str, Any]) -> Extraction:
     entities, questions = [], []
     for entity in document["entities"]:
-        name = _said(entity["name"])
-        listed = [(_said(a["name"]), _said(a["value"]), _said(a.get("question", ""))) for a in entity["attributes"]]
+        name = _text_of(entity["name"])
+        listed = [
+            (_text_of(a["name"]), _text_of(a["value"]), _text_of(a.get("question", ""))) for a in entity["attributes"]
+        ]
         attributes = tuple(Attribute(attribute, value) for attribute, value, _ in listed)
-        entities.append(Entity(name, attributes, _said(entity.get("caption", ""))))
-        questions.append(Question("appearance", _said(entity.get("appearance_question", "")), (name,)))
-        questions += [Question("intrinsic", asked, (name,), attribute) for attribute, _, asked in listed]
+        entities.append(Entity(name, attributes, _text_of(entity.get("caption", ""))))
+        questions.append(Question("appearance", _text_of(entity.get("appearance_question", "")), (name,)))
+        questions += [
+            Question("intrinsic", question_text, (name,), attribute) for attribute, _, question_text in listed
+        ]
     relations = []
     for relation in document.get("relations", []):
-        involved = tuple(map(_said, relation["entities"]))
-        relations.append(Relation(involved, _said(relation["value"])))
-        questions.append(Question("relationship", _said(relation.get("question", "")), involved))
+        involved = tuple(map(_text_of, relation["entities"]))
+        relations.append(Relation(involved, _text_of(relation["value"])))
+        questions.append(Question("relationship", _text_of(relation.get("question", "")), involved))
     return Extraction(
         tuple(entity for entity in entities if entity.name),
         tuple(relations),
@@ -144,18 +210,18 @@ def _from_json(document: Mapping[str, Any]) -> Extraction:
     )
 
 
-def _said(value: object) -> str:
+def _text_of(value: object) -> str:
     if not isinstance(value, (str, int, float)):
         raise TypeError
     return str(value).strip()
 
 
-def _from_markdown(found: Sequence[Item]) -> Extraction:
+def _from_markdown(lines: Sequence[Item]) -> Extraction:
     attributes: dict[str, list[Attribute]] = {}
     relations: dict[str, dict[str, str]] = {}
     captions: dict[str, str] = {}
     questions: list[Question] = []
-    for item in found:
+    for item in lines:
         titles, name = " / ".join(item.headings).lower(), item.headings[-1] if item.headings else ""
         kind = next((kind for kind in KINDS if kind in titles), None)
         if "question" in titles:
@@ -167,11 +233,13 @@ def _from_markdown(found: Sequence[Item]) -> Extraction:
         elif "caption" in titles and not _names_kind(name):
             captions[name] = item.value
         elif kind == "intrinsic" and not _names_kind(name):
-            said = (item.key, item.value) if item.key else (item.value, "")
-            attributes.setdefault(name, []).append(Attribute(*said))
+            name_and_value = (item.key, item.value) if item.key else (item.value, "")
+            attributes.setdefault(name, []).append(Attribute(*name_and_value))
         elif kind == "relationship" and item.key:
             relations.setdefault(name, {})[item.key] = item.value
-    entities = tuple(Entity(name, tuple(held), captions.get(name, "")) for name, held in attributes.items())
+    entities = tuple(
+        Entity(name, tuple(attribute_list), captions.get(name, "")) for name, attribute_list in attributes.items()
+    )
     return Extraction(
         entities,
         tuple(
@@ -183,7 +251,7 @@ def _from_markdown(found: Sequence[Item]) -> Extraction:
 
 
 def _names_kind(title: str) -> bool:
-    """Whether a heading is one of the layout's own and no entity's."""
+    """Return whether a heading is one of the layout's own and no entity's."""
     folded = title.lower()
     return any(word in folded for word in ("questions", "attributes", "image caption", "structure information"))
 
@@ -201,14 +269,14 @@ def given_extraction(text: str) -> Extraction:
     """
     document = json.loads(text)
     read = _from_markdown(items(str(document.get("structured_info", ""))))
-    questions = [_given(kind, q) for kind in KINDS for q in document.get(f"{kind}_questions") or []]
+    questions = [_benchmark_question(kind, q) for kind in KINDS for q in document.get(f"{kind}_questions") or []]
     extraction = Extraction(read.entities, read.relations, tuple(questions) or read.questions)
     if not extraction.questions:
         raise ValueError("an extraction without questions")
     return extraction
 
 
-def _given(kind: Kind, question: Any) -> Question:
+def _benchmark_question(kind: Kind, question: Any) -> Question:
     if isinstance(question, str):
         return Question(kind, question.strip())
     entity = question.get("entity") or ""

@@ -45,22 +45,23 @@ def extraction(captions: bool) -> Schema:
 
 
 def answers(questions: Sequence[Question], captions: bool) -> Schema:
-    """One answer a question, in the questions' order; appearance is scored at once."""
-    shown = {"caption": _text(600)} if captions else {}
-    each = {name: EXPLANATION_AND_SCORE if q.kind == "appearance" else ANSWER for name, q in numbered(questions)}
-    return _object(**shown, **each)
+    """Schema of one answer a question, in the questions' order; appearance is scored at once."""
+    caption = {"caption": _text(600)} if captions else {}
+    by_question = {name: EXPLANATION_AND_SCORE if q.kind == "appearance" else ANSWER for name, q in numbered(questions)}
+    return _object(**caption, **by_question)
 
 
 def evaluation(questions: Sequence[Question], answers: bool, appearance: bool) -> Schema:
-    """One explanation and score a question (with its answer, and for those of appearance, if asked), then each
+    """Schema of one explanation and score a question (with its answer, and for those of appearance, if asked), then
+    each
     dimension's that has questions, then the overall ones."""
-    each = {
+    by_question = {
         name: ANSWER_AND_SCORE if answers and q.kind != "appearance" else EXPLANATION_AND_SCORE
         for name, q in numbered(questions)
         if appearance or q.kind != "appearance"
     }
     kinds = {kind: EXPLANATION_AND_SCORE for kind in KINDS if any(q.kind == kind for q in questions)}
-    return _object(**each, **kinds, overall=EXPLANATION_AND_SCORE)
+    return _object(**by_question, **kinds, overall=EXPLANATION_AND_SCORE)
 
 
 def numbered(questions: Sequence[Question]) -> list[tuple[str, Question]]:

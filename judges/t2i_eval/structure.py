@@ -1,12 +1,16 @@
-"""What T2I-Eval takes from a prompt: entities with attributes, relations, and questions of three kinds; and its rules.
+"""Structure that T2I-Eval takes from a prompt: entities with attributes, relations, and questions of three kinds; and
+its rules.
 
 Source: Tu et al., Automatic Evaluation for Text-to-Image Generation (2024), the extraction step.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from vieval_plugin.judges.protocol import Path
 
 Kind: TypeAlias = Literal["appearance", "intrinsic", "relationship"]
 
@@ -34,7 +38,7 @@ class Entity:
 
 @dataclass(frozen=True)
 class Relation:
-    """What the prompt says between entities: an action, a position, a comparison."""
+    """Relation between entities in the prompt: an action, a position, a comparison."""
 
     entities: tuple[str, ...]
     value: str
@@ -42,7 +46,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Question:
-    """One question about the image; `attribute` is the name of the attribute it is about, where that is known."""
+    """Question about the image; `attribute` is the name of the attribute it is about, where that is known."""
 
     kind: Kind
     text: str
@@ -52,7 +56,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Extraction:
-    """All that the extraction step gives."""
+    """Result of the extraction step."""
 
     entities: tuple[Entity, ...]
     relations: tuple[Relation, ...] = ()
@@ -64,30 +68,32 @@ class Extraction:
 
 
 def violations(extraction: Extraction) -> tuple[str, ...]:
-    """Which rules of a structure are broken, one entry each time.
+    """Rules of a structure that are broken, one entry each time.
 
     >>> cat = Entity("cat", (Attribute("existence", "yes"), Attribute("quantity", "one")))
     >>> violations(Extraction((cat,), (Relation(("cat", "mat"), "on"),)))[0]
     'entity without an appearance question'
     """
-    found: list[str] = []
+    broken: list[str] = []
     known = {folded(entity.name) for entity in extraction.entities}
     for entity in extraction.entities:
         names = [folded(attribute.name) for attribute in entity.attributes]
-        found += ["entity without existence"] * (not any(EXISTENCE in name for name in names))
-        found += ["entity without quantity"] * (not any(name in (QUANTITY, "number", "count") for name in names))
-        found += ["position as an attribute"] * sum(name in _POSITIONS for name in names)
-        asked = _about(extraction, "intrinsic", entity.name)
-        found += ["attributes and questions differ in number"] * (len(asked) != len(names))
-        found += ["entity without an appearance question"] * (not _about(extraction, "appearance", entity.name))
+        broken += ["entity without existence"] * (not any(EXISTENCE in name for name in names))
+        broken += ["entity without quantity"] * (not any(name in (QUANTITY, "number", "count") for name in names))
+        broken += ["position as an attribute"] * sum(name in _POSITIONS for name in names)
+        inquired = _questions_about(extraction, "intrinsic", entity.name)
+        broken += ["attributes and questions differ in number"] * (len(inquired) != len(names))
+        broken += ["entity without an appearance question"] * (
+            not _questions_about(extraction, "appearance", entity.name)
+        )
     for relation in extraction.relations:
-        found += ["relation with an unknown entity"] * any(folded(name) not in known for name in relation.entities)
+        broken += ["relation with an unknown entity"] * any(folded(name) not in known for name in relation.entities)
     if len(extraction.of("relationship")) != len(extraction.relations):
-        found.append("relations and questions differ in number")
-    return tuple(found)
+        broken.append("relations and questions differ in number")
+    return tuple(broken)
 
 
-def _about(extraction: Extraction, kind: Kind, entity: str) -> list[Question]:
+def _questions_about(extraction: Extraction, kind: Kind, entity: str) -> list[Question]:
     return [q for q in extraction.of(kind) if folded(entity) in {folded(name) for name in q.entities}]
 
 
@@ -123,3 +129,69 @@ TITLES: dict[Kind, str] = {
     "intrinsic": "Intrinsic Attribute Consistency",
     "relationship": "Relationship Attribute Consistency",
 }
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Fields of a reply to one question: only what was asked for is there."""
+
+    answer: str = ""
+    explanation: str = ""
+    score: float | None = None
+
+
+NOTHING = Fields()
+
+
+@dataclass(frozen=True)
+class JudgedQuestion:
+    """A question and what was said of it; `path` is its place in the trace, such as `("intrinsic", "2")`."""
+
+    path: Path
+    question: Question
+    reply: Fields
+
+
+@dataclass(frozen=True)
+class Result:
+    """Result of both modes."""
+
+    judged: tuple[JudgedQuestion, ...] = ()
+    dimensions: Mapping[Kind, Fields] = field(default_factory=dict)
+    overall: Fields = NOTHING
+
+
+def path_of(extraction: Extraction) -> list[tuple[Path, Question]]:
+    """Every question with its path: its kind, and its number among those of the kind."""
+    counts: dict[str, int] = {}
+    paths: list[tuple[Path, Question]] = []
+    for question in extraction.questions:
+        counts[question.kind] = counts.get(question.kind, 0) + 1
+        paths.append(((question.kind, str(counts[question.kind])), question))
+    return paths
+
+
+def results_text(judged: Iterable[JudgedQuestion]) -> str:
+    """Questions with their answers, explanations and scores, in the published layout; what is not known is left out."""
+    blocks = []
+    for judged_question in judged:
+        lines = [
+            f"### {', '.join(judged_question.question.entities) or 'Image'}",
+            f"- question: {judged_question.question.text}",
+        ]
+        lines += [f"- answer: {judged_question.reply.answer}"] if judged_question.reply.answer else []
+        lines += [f"- explanation: {judged_question.reply.explanation}"] if judged_question.reply.explanation else []
+        lines += ["- not answered"] if not (judged_question.reply.answer or judged_question.reply.explanation) else []
+        lines += [f"- score: {judged_question.reply.score:g}"] if judged_question.reply.score is not None else []
+        blocks.append("\n".join(lines))
+    return "\n".join(blocks)
+
+
+def summaries_text(dimensions: Mapping[Kind, Fields]) -> str:
+    """The dimensions' summaries and scores, in the published layout."""
+    blocks = []
+    for kind, summary in dimensions.items():
+        lines = [f"### {TITLES[kind]} Summary", f"- explanation: {summary.explanation or 'none'}"]
+        lines += [f"- score: {summary.score:g}"] if summary.score is not None else []
+        blocks.append("\n".join(lines))
+    return "\n".join(blocks)

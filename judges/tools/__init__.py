@@ -1,9 +1,9 @@
 """Image tools that a judge may call, found by looking through this folder: adding one is adding a file.
 
-A module of this folder (names with a leading underscore are helpers) defines ``TOOL = Tool(...)``. A tool that a plan may
-name has `use`, which turns a sub-question's images into a `ToolOutcome` without any I/O; what needs pixels is in `run`,
-which a backend calls for `UseTool` asks, with each image as an array (height, width, 3) of RGB. A tool whose run needs a model, threads or a cache has it in the module of its
-own name in `backends/` instead.
+A module of this folder (names with a leading underscore are helpers) defines ``TOOL = Tool(...)``. A tool that a plan
+may name has `use`, which turns a sub-question's images into a `ToolOutcome` without any I/O; what needs pixels is in
+`run`, which a backend calls for `UseTool` asks, with each image as an array (height, width, 3) of RGB. A tool whose
+run needs a model, threads or a cache has it in the module of its own name in `backends/` instead.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ToolMissing(VievalError):
 
 @dataclass(frozen=True)
 class Request:
-    """What a sub-question hands to a tool.
+    """Request of a sub-question to a tool.
 
     `images` are its own images by role, in its order; `phrases` what is to be looked for; `mask` the area the task was
     to change, for tools that use one. `path` begins the paths of the tool's asks. `improvements` are the judge's
@@ -50,16 +50,17 @@ class Request:
 
 @dataclass(frozen=True)
 class ToolOutcome:
-    """What a tool gives a sub-question: `images` in place of its own, by role; a `text`; its `steps` for the trace.
+    """Outcome of a tool for a sub-question: `images` in place of its own, by role; a `text`; its `steps` for the trace.
 
-    `told` is what the text says of each image, by role, where it speaks of each by itself. With a `failure` there is nothing to use but the steps, which name it.
+    `image_texts` is what the text says of each image, by role, where it speaks of each by itself. With a `failure`
+    there is nothing to use but the steps, which name it.
     """
 
     images: Mapping[str, Image] = field(default_factory=dict)
     text: str = ""
     steps: tuple[Step, ...] = ()
     failure: Failure | None = None
-    told: Mapping[str, str] = field(default_factory=dict)
+    image_texts: Mapping[str, str] = field(default_factory=dict)
 
 
 Use: TypeAlias = Callable[[Request], Generator[list[Ask], list[Reply], ToolOutcome]]
@@ -85,11 +86,11 @@ class Tool:
 
 @cache
 def registry() -> Mapping[str, Tool]:
-    """All tools by name."""
+    """Tools by name."""
     modules = (
-        importlib.import_module(f"{__name__}.{found.name}")
-        for found in pkgutil.iter_modules(__path__)
-        if not found.name.startswith("_")
+        importlib.import_module(f"{__name__}.{module_info.name}")
+        for module_info in pkgutil.iter_modules(__path__)
+        if not module_info.name.startswith("_")
     )
     return {module.TOOL.name: module.TOOL for module in modules}
 
@@ -102,9 +103,9 @@ def planned() -> tuple[Tool, ...]:
 def require(tools: Sequence[Tool]) -> None:
     """ToolMissing naming the first tool whose packages are not installed, and what to do about it."""
     for tool in tools:
-        if absent := [package for package in tool.needs if importlib.util.find_spec(package) is None]:
+        if missing := [package for package in tool.needs if importlib.util.find_spec(package) is None]:
             raise ToolMissing(
-                f'the tool {tool.name} needs {" and ".join(absent)}: pip install "vieval[tools]", '
+                f'the tool {tool.name} needs {" and ".join(missing)}: pip install "vieval[tools]", '
                 "or do without it (`vieval config` has the option `removed`)"
             )
 
@@ -138,8 +139,8 @@ def to_json(result: ToolResult) -> str:
 
 def from_json(text: str) -> ToolResult:
     """The inverse of `to_json`."""
-    kept = json.loads(text)
-    return ToolResult(tuple(Box(*box) for box in kept["boxes"]), kept["text"], by=kept.get("by", ""))
+    document = json.loads(text)
+    return ToolResult(tuple(Box(*box) for box in document["boxes"]), document["text"], by=document.get("by", ""))
 
 
 def _step(ask: UseTool, reply: Reply) -> Step:

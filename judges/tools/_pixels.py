@@ -13,16 +13,16 @@ from vieval_plugin.media import png
 Pixels: TypeAlias = NDArray[np.uint8]
 
 
-def as_png(shown: Pixels) -> Image:
+def as_png(pixels: Pixels) -> Image:
     """An array (height, width, 3) of RGB as a PNG file in memory."""
-    return Image(png.written(shown))
+    return Image(png.written(pixels))
 
 
-def resized(shown: Pixels, like: Pixels) -> Pixels:
-    """`shown` at the size of `like`; itself where they have the same."""
-    if shown.shape[:2] == like.shape[:2]:
-        return shown
+def resized(pixels: Pixels, like: Pixels) -> Pixels:
+    """`pixels` at the size of `like`; itself where they have the same."""
+    if pixels.shape[:2] == like.shape[:2]:
+        return pixels
     import PIL.Image
 
     height, width = like.shape[:2]
-    return np.asarray(PIL.Image.fromarray(shown).resize((width, height), PIL.Image.Resampling.LANCZOS))
+    return np.asarray(PIL.Image.fromarray(pixels).resize((width, height), PIL.Image.Resampling.LANCZOS))

@@ -1,4 +1,4 @@
-"""Where two images differ.
+"""Difference of two images.
 
 Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025). The released code
 shows the single largest box, and so does this tool unless `all_differences` is among the improvements.
@@ -32,8 +32,8 @@ def difference(first: Pixels, second: Pixels, counts: NDArray[np.bool_] | None =
     import cv2
 
     second = resized(second, first)
-    apart = cv2.absdiff(cv2.GaussianBlur(first, (BLUR, BLUR), 0), cv2.GaussianBlur(second, (BLUR, BLUR), 0))
-    differs = cv2.threshold(cv2.cvtColor(apart, cv2.COLOR_RGB2GRAY), THRESHOLD, 255, cv2.THRESH_BINARY)[1]
+    distance = cv2.absdiff(cv2.GaussianBlur(first, (BLUR, BLUR), 0), cv2.GaussianBlur(second, (BLUR, BLUR), 0))
+    differs = cv2.threshold(cv2.cvtColor(distance, cv2.COLOR_RGB2GRAY), THRESHOLD, 255, cv2.THRESH_BINARY)[1]
     if counts is not None:
         differs[~counts] = 0
     differs = cv2.dilate(differs, np.ones((DILATION, DILATION), np.uint8))
@@ -45,7 +45,8 @@ def difference(first: Pixels, second: Pixels, counts: NDArray[np.bool_] | None =
 
 
 def area_that_counts(mask: Pixels, inside: bool) -> NDArray[np.bool_]:
-    """Where differences count, (height, width), from a mask (height, width, 3) whose near-white pixels were to change.
+    """Area in which differences count, (height, width), from a mask (height, width, 3) whose near-white pixels were to
+    change.
 
     That reads black-and-white masks, and sources in which the area was painted white or cut out. `inside` is that
     area; outside begins beyond the reach of the blur, so that the rim of a change is not taken for a second one.
@@ -61,25 +62,25 @@ def area_that_counts(mask: Pixels, inside: bool) -> NDArray[np.bool_]:
 
 def merged(boxes: Sequence[Box]) -> list[Box]:
     """The boxes with overlapping ones replaced by the box around both, until none overlap."""
-    apart: list[Box] = []
+    separate: list[Box] = []
     waiting = list(boxes)
     while waiting:
         box = waiting.pop()
-        touching = [other for other in apart if _overlap(box, other)]
+        touching = [other for other in separate if _overlap(box, other)]
         if not touching:
-            apart.append(box)
+            separate.append(box)
             continue
-        apart = [other for other in apart if other not in touching]
-        both = [box, *touching]
+        separate = [other for other in separate if other not in touching]
+        overlapping = [box, *touching]
         waiting.append(
             Box(
-                min(one.left for one in both),
-                min(one.top for one in both),
-                max(one.right for one in both),
-                max(one.bottom for one in both),
+                min(member.left for member in overlapping),
+                min(member.top for member in overlapping),
+                max(member.right for member in overlapping),
+                max(member.bottom for member in overlapping),
             )
         )
-    return apart
+    return separate
 
 
 def run(arguments: Mapping[str, Any]) -> ToolResult:
@@ -113,8 +114,13 @@ def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
     return ToolOutcome(images, text, (*steps, *more), failed(more))
 
 
-def _overlap(one: Box, other: Box) -> bool:
-    return one.left < other.right and other.left < one.right and one.top < other.bottom and other.top < one.bottom
+def _overlap(first: Box, second: Box) -> bool:
+    return (
+        first.left < second.right
+        and second.left < first.right
+        and first.top < second.bottom
+        and second.top < first.bottom
+    )
 
 
 def _area(box: Box) -> int:

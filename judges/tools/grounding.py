@@ -1,4 +1,4 @@
-"""Where a named thing is in an image: GroundingDINO (see backends/image_tools/grounding.py), then the highlight.
+"""Place of a named object in an image: GroundingDINO (see backends/image_tools/grounding.py), then the highlight.
 
 Source: Liu et al., Grounding DINO (ECCV 2024), used as by Wang et al., A Unified Agentic Framework for Evaluating
 Conditional Image Generation (2025): box and text thresholds 0.2, the best box a phrase.

@@ -1,4 +1,4 @@
-"""One half of an image that holds two side by side, as ImagenHub's pairs of concepts do."""
+"""Half of an image that holds two side by side, as ImagenHub's pairs of concepts do."""
 
 from __future__ import annotations
 

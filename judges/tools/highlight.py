@@ -1,4 +1,6 @@
-"""Boxes of an image made to stand out: all else is darkened. Serves the tools that find boxes (see backends/image_tools/highlight.py)."""
+"""Boxes of an image made to stand out: all else is darkened. Serves the tools that find boxes (see
+backends/image_tools/highlight.py).
+"""
 
 from __future__ import annotations
 
@@ -21,21 +23,23 @@ def highlight(image: Pixels, boxes: Sequence[Box]) -> Pixels:
     Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025).
     """
     height, width = image.shape[:2]
-    whole = any(b.left <= 0 and b.top <= 0 and b.right >= width and b.bottom >= height for b in boxes)
-    if whole or not boxes:
+    covers_image = any(b.left <= 0 and b.top <= 0 and b.right >= width and b.bottom >= height for b in boxes)
+    if covers_image or not boxes:
         return image
-    shown = np.empty_like(image)
-    np.right_shift(image, 2, out=shown)
+    darkened = np.empty_like(image)
+    np.right_shift(image, 2, out=darkened)
     for box in boxes:
         inside = slice(max(box.top, 0), max(box.bottom, 0)), slice(max(box.left, 0), max(box.right, 0))
-        shown[inside] = image[inside]
-    return shown
+        darkened[inside] = image[inside]
+    return darkened
 
 
 def highlighted(
     request: Request, boxes: Mapping[str, Sequence[Box]], like: Image | None = None
 ) -> Generator[list[Ask], list[Reply], tuple[dict[str, Image], tuple[Step, ...]]]:
-    """The request's images that have boxes, highlighted, by role; `like` is the image whose size the boxes are for, if one is."""
+    """The request's images that have boxes, highlighted, by role; `like` is the image whose size the boxes are for, if
+    one is.
+    """
     roles = [role for role in request.images if boxes.get(role)]
     resize = {} if like is None else {"like": like}
     asks = [

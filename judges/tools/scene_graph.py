@@ -24,7 +24,7 @@ def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
     """A description of each image of the sub-question as JSON; the images stay as they are."""
     template = request.wording.questions[NAME].template
     as_asked = request.wording.replies == "json"
-    asked = [
+    questions = [
         Asked(
             Chat(
                 (Message("user", (image, request.wording.render(template, {}))),),
@@ -38,11 +38,11 @@ def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
         )
         for role, image in request.images.items()
     ]
-    answers = yield from ask_all(asked, request.wording)
-    told = {role: answer.value or "" for role, answer in zip(request.images, answers, strict=True)}
-    text = "\n".join(f"Scene graph of the {role} picture: {graph}" for role, graph in told.items())
+    answers = yield from ask_all(questions, request.wording)
+    graphs = {role: answer.value or "" for role, answer in zip(request.images, answers, strict=True)}
+    text = "\n".join(f"Scene graph of the {role} picture: {graph}" for role, graph in graphs.items())
     steps = tuple(step for answer in answers for step in answer.steps)
-    return ToolOutcome(text=text, steps=steps, failure=failed([answer.final for answer in answers]), told=told)
+    return ToolOutcome(text=text, steps=steps, failure=failed([answer.final for answer in answers]), image_texts=graphs)
 
 
 def read(text: str) -> Read[str]:
@@ -53,11 +53,11 @@ def read(text: str) -> Read[str]:
     if not isinstance(graph.get("objects"), list):
         return Read(Status.PARSE_FAILURE, reason="no list of objects in the reply")
     relations = graph.get("relations")
-    kept = {
+    shortened = {
         "objects": graph["objects"][:_MOST],
         "relations": relations[:_MOST] if isinstance(relations, list) else [],
     }
-    return Read(Status.OK, json.dumps(kept, ensure_ascii=False))
+    return Read(Status.OK, json.dumps(shortened, ensure_ascii=False))
 
 
 def read_freely(text: str) -> Read[str]:
@@ -71,7 +71,7 @@ def read_freely(text: str) -> Read[str]:
 def schema() -> dict[str, Any]:
     """JSON schema of a scene graph."""
     text = {"type": "string", "maxLength": 60}
-    one = {
+    object_schema = {
         "type": "object",
         "properties": {"name": text, "attributes": {"type": "array", "items": text, "maxItems": 12}},
         "required": ["name", "attributes"],
@@ -86,7 +86,7 @@ def schema() -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
-            "objects": {"type": "array", "items": one, "maxItems": _MOST},
+            "objects": {"type": "array", "items": object_schema, "maxItems": _MOST},
             "relations": {"type": "array", "items": relation, "maxItems": _MOST},
         },
         "required": ["objects", "relations"],

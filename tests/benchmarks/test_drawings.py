@@ -7,8 +7,7 @@ import pytest
 
 from bench.vieval_small.world import TRAINED
 from tests.extras import needs
-from vieval_plugin.benchmarks.synthetic.cases import KINDS, case, drawn
-from vieval_plugin.benchmarks.synthetic.samples import several
+from vieval_plugin.benchmarks.synthetic.samples import KINDS, case, draw_with_defect, several
 from vieval_plugin.benchmarks.synthetic.worlds import HELD_OUT
 from vieval_plugin.benchmarks.vieval_demo import INSTRUCTIONS, scenes
 from vieval_plugin.benchmarks.vieval_demo.backgrounds import PHOTOGRAPHS, PLACES
@@ -77,10 +76,10 @@ def test_the_same_seed_draws_the_same_and_another_does_not(kind: str) -> None:
 def test_every_defect_of_content_changes_the_picture(kind: str, world: object) -> None:
     rng = np.random.RandomState(SEED if world is HELD_OUT else 0)
     asked = case(world, kind, rng)
-    whole, none = drawn(asked, asked.defects[0], 0, np.random.RandomState(1))
+    whole, none = draw_with_defect(asked, asked.defects[0], 0, np.random.RandomState(1))
     assert none == 0
     for defect in set(asked.defects):
-        spoilt, strength = drawn(asked, defect, 1, np.random.RandomState(1))
+        spoilt, strength = draw_with_defect(asked, defect, 1, np.random.RandomState(1))
         assert strength == 1
         assert np.abs(np.asarray(whole.picture, float) - np.asarray(spoilt.picture, float)).max() > 20, defect
 

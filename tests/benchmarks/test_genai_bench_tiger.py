@@ -17,7 +17,7 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import viescore, vqascore
-from vieval_plugin.judges.outputs import outputs
+from vieval_plugin.judges.protocol import outputs
 from vieval_plugin.judges.spec import lacking
 
 BENCHMARK = genai_bench_tiger.BENCHMARK

@@ -17,9 +17,8 @@ from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode, pixels
 from vieval_plugin.judges.adiee import UNLIKELY
-from vieval_plugin.judges.adiee.expected import NUMBERS, SPELLINGS, mean_bounds
+from vieval_plugin.judges.adiee.answers import NUMBERS, SPELLINGS, mean_bounds, read_number
 from vieval_plugin.judges.adiee.question import Form, answer_text, form_of, question_text
-from vieval_plugin.judges.adiee.reading import read_number
 from vieval_plugin.judges.protocol import (
     Failure,
     Image,

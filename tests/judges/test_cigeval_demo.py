@@ -12,7 +12,8 @@ from vieval_plugin.backends.image_tools import tools as backend
 from vieval_plugin.backends.image_tools.grounding import Detection, Grounder
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.benchmarks.vieval_demo import TASKS
-from vieval_plugin.judges.cigeval import planned, react
+from vieval_plugin.judges.cigeval import plan as planned
+from vieval_plugin.judges.cigeval import react
 from vieval_plugin.judges.protocol import Chat, Status, Text
 from vieval_plugin.run.scheduler import run_in_batches
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.playing import play
-from vieval_plugin.judges.adiee.reading import read_number
+from vieval_plugin.judges.adiee.answers import read_number
 from vieval_plugin.judges.cigeval import plan, react
 from vieval_plugin.judges.pairwise.reading import reader
 from vieval_plugin.judges.parsing import ONE_ANSWER, REFUSAL_INSIDE, parse_scores

@@ -7,7 +7,7 @@ import pytest
 
 from tests.asked_contests import build, contest, known
 from tests.playing import play
-from vieval_plugin.judges.pairwise.preference import preference_of, step_of
+from vieval_plugin.judges.pairwise import preference_of, step_of
 from vieval_plugin.judges.protocol import Failure, Probabilities, Status, Text
 
 

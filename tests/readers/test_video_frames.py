@@ -14,7 +14,7 @@ from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.t2vscore import BENCHMARK
 from vieval_plugin.errors import VievalError
 from vieval_plugin.readers import video_frames
-from vieval_plugin.readers.video_frames import chosen, extract, extract_all
+from vieval_plugin.readers.video_frames import extract, extract_all, frame_numbers
 
 av = pytest.importorskip("av", reason='needs PyAV: pip install "vieval[video]"')
 STEP = 12  # grey levels between frames, wide enough for lossy codecs
@@ -95,7 +95,7 @@ def test_frames_are_spread_over_time_and_not_over_numbers(tmp_path):
     ],
 )
 def test_timestamps_that_say_nothing_are_not_believed(times, last, count, expected):
-    assert chosen(times, last, count) == expected
+    assert frame_numbers(times, last, count) == expected
 
 
 def test_frames_are_upright(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from vieval_plugin.cli import main
 from vieval_plugin.readers import download
-from vieval_plugin.readers.public_hosts import is_public
+from vieval_plugin.readers.download import is_public
 
 
 def picture():

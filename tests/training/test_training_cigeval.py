@@ -15,8 +15,8 @@ from vieval_plugin.backends.image_tools import tools as backend
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
 from vieval_plugin.images import decode
-from vieval_plugin.judges.cigeval import planned, react
-from vieval_plugin.judges.cigeval.export import units
+from vieval_plugin.judges.cigeval import plan as planned
+from vieval_plugin.judges.cigeval import react, units
 from vieval_plugin.judges.conversation import TrainingExample
 from vieval_plugin.judges.protocol import Ask, Chat, Image, Judge, Reply, Sample, SampleId, Text, Verdict
 from vieval_plugin.records import Provenance, Record, response_json, target_json

@@ -20,8 +20,7 @@ import PIL.ImageFont
 import PIL.ImageOps
 
 from vieval_plugin.images import decode, vouch
-from vieval_plugin.judges.outputs import outputs
-from vieval_plugin.judges.protocol import Image, Sample
+from vieval_plugin.judges.protocol import Image, Sample, outputs
 from vieval_plugin.media.png import written
 
 Expected: TypeAlias = Literal["same", "not higher", "lower"]

@@ -11,8 +11,7 @@ import numpy as np
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import digest
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
-from vieval_plugin.judges.outputs import outputs
-from vieval_plugin.judges.protocol import Sample, SampleId
+from vieval_plugin.judges.protocol import Sample, SampleId, outputs
 from vieval_plugin.run.plan import to_ask
 from vieval_plugin.run.prepare import PreparedJudge
 

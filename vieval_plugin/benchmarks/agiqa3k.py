@@ -1,6 +1,8 @@
-"""AGIQA-3K: images of six generators in ten settings, with mean opinion scores of quality and of how well they fit their prompt.
+"""AGIQA-3K: images of six generators in ten settings, with mean opinion scores of quality and of how well they fit
+their prompt.
 
-Source: Li et al., AGIQA-3K (2023). Each score is the mean of some twenty people's, normalised by its authors, from 0 to 5.
+Source: Li et al., AGIQA-3K (2023). Each score is the mean of some twenty people's, normalised by its authors, from 0
+to 5.
 """
 
 from __future__ import annotations
@@ -29,15 +31,15 @@ _COLUMNS = ("name", "prompt", *_TAGS, *ASPECTS.values())
 
 def read(folder: Path, part: str) -> list[Sample]:
     """A sample a row; a name is the image model with its setting, and the number of the prompt."""
-    samples, seen = [], set()
+    samples, image_names = [], set()
     for row in read_table(folder / "data.csv", _COLUMNS, ADVICE):
         name = row.file("name")
         named = re.fullmatch(r"([\w.-]+)_(\d+)\.\w+", name)
         if not named:
             raise VievalError(f"{row.where}: name is {name[:40]!r}, not <image model>_<number>.jpg; correct the line")
-        if named.groups() in seen:
+        if named.groups() in image_names:
             raise VievalError(f"{row.where} repeats the image {named[1]}_{named[2]}; remove one of the lines")
-        seen.add(named.groups())
+        image_names.add(named.groups())
         samples.append(
             Sample(
                 SampleId(NAME, part, named[1], named[2]),

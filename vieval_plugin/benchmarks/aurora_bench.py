@@ -1,8 +1,8 @@
 """AURORA-Bench: edits of eight sources by five editors, rated from 0 to 2, and compared two by two.
 
-Source: Krojer et al., Learning Action and Reasoning-Centric Image Editing from Videos and Simulations (AURORA, 2024). The edits
-are in the authors' repository, their ratings behind a link of theirs. Ratings and comparisons are two benchmarks, because what
-is counted differs; the edits alone are a third, in which a generator makes the images.
+Source: Krojer et al., Learning Action and Reasoning-Centric Image Editing from Videos and Simulations (AURORA, 2024).
+The edits are in the authors' repository, their ratings behind a link of theirs. Ratings and comparisons are two
+benchmarks, because what is counted differs; the edits alone are a third, in which a generator makes the images.
 """
 
 from __future__ import annotations
@@ -40,19 +40,21 @@ def read_points(folder: Path, part: str) -> list[Sample]:
     """A sample an edited image, in the order of the file; several rows of one image are ratings of several people."""
     rated: dict[str, tuple[Row, list[float]]] = {}
     for row in read_objects(folder / POINTS_FILE, ADVICE):
-        made = row.file("gen")
-        first, scores = rated.setdefault(made, (row, []))
+        output_file = row.file("gen")
+        first, scores = rated.setdefault(output_file, (row, []))
         if any(row.text(column) != first.text(column) for column in ("input", "prompt")):
-            raise VievalError(f"{row.where}: {made} was made under other conditions in a row before; correct the file")
+            raise VievalError(
+                f"{row.where}: {output_file} was made under other conditions in a row before; correct the file"
+            )
         scores.append(row.rating("score", LOWEST, HIGHEST))
     return [_point(folder, part, row, tuple(scores)) for row, scores in rated.values()]
 
 
 def _point(folder: Path, part: str, row: Row, scores: tuple[float, ...]) -> Sample:
     model = row.text("model") if "model" in row.cells else UNNAMED
-    made = row.file("gen")
-    images = {"source": Image(folder / row.file("input")), "output": Image(folder / made)}
-    identity = SampleId(NAME, part, model, made)
+    output_file = row.file("gen")
+    images = {"source": Image(folder / row.file("input")), "output": Image(folder / output_file)}
+    identity = SampleId(NAME, part, model, output_file)
     texts = {"instruction": row.text("prompt")}
     return Sample(identity, images, texts, {ASPECT: scores}, _tags(row), KIND, group=_edit(row))
 
@@ -65,9 +67,13 @@ def read_pairs(folder: Path, part: str) -> list[Contest]:
 
 def _pair(number: int, row: Row) -> Row:
     """A row of the file as one of ours."""
-    models, made = row.cells.get("models"), row.cells.get("gens")
-    named = [*models, *made] if isinstance(models, list) and isinstance(made, list) else []
-    if len(named) != 4 or len(made or []) != 2 or not all(isinstance(name, str) and name.strip() for name in named):
+    models, output_files = row.cells.get("models"), row.cells.get("gens")
+    named = [*models, *output_files] if isinstance(models, list) and isinstance(output_files, list) else []
+    if (
+        len(named) != 4
+        or len(output_files or []) != 2
+        or not all(isinstance(name, str) and name.strip() for name in named)
+    ):
         raise VievalError(f"{row.where}: models and gens are not two names each; correct the file")
     winner = row.text("winner")
     if winner not in (*named[:2], TIE) or named[0] == named[1]:
@@ -104,19 +110,19 @@ def load_edits(root: Path, part: str) -> list[Sample]:
 
 
 def _missing_sources(root: Path, part: str) -> list[str]:
-    """That sources of edits are not there, in one line."""
+    """Notice that sources of edits are not there, in one line."""
     sources = [sample.images["source"].source for sample in load_edits(root, part)]
-    absent = [file for file in dict.fromkeys(sources) if isinstance(file, Path) and not isfile(file)]
-    return [f"{len(absent)} of {len(sources)} sources are not there, first {absent[0]}; {ADVICE}"] if absent else []
+    missing = [file for file in dict.fromkeys(sources) if isinstance(file, Path) and not isfile(file)]
+    return [f"{len(missing)} of {len(sources)} sources are not there, first {missing[0]}; {ADVICE}"] if missing else []
 
 
 def _tags(row: Row) -> tuple[str, ...]:
-    """Which of the eight sources an edit is of, where the file says it."""
+    """Name of the source, of eight, that an edit is of, where the file says it."""
     return (row.text("task"),) if "task" in row.cells else ()
 
 
 def _edit(row: Row) -> str:
-    """What the edits by all editors have in common, and is drawn together."""
+    """Key that the edits by all editors have in common: they are resampled together."""
     return f"{row.text('input')} | {row.text('prompt')}"
 
 

@@ -1,4 +1,4 @@
-"""How a benchmark describes itself, so that nothing else has to know it by name.
+"""Description of a benchmark by itself, so that nothing else has to know it by name.
 
 A module of this package, or one that another package names under the entry point group `vieval.benchmarks`, holds
 ``BENCHMARK = Benchmark(...)``.
@@ -20,7 +20,7 @@ from vieval_plugin.meta_evaluation.reports import Report
 
 @dataclass(frozen=True)
 class Preparing:
-    """What `vieval prepare` was asked for: which parts (None: all), with images or without, how many frames or views
+    """Request to `vieval prepare`: which parts (None: all), with images or without, how many frames or views
     stand for a sample (None: as before), addresses by the name of a source, how many things at once (None: as many as
     suits the benchmark), whether to show it.
     """
@@ -35,7 +35,7 @@ class Preparing:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What came of a preparation: lines for a terminal, and whether every part is ready."""
+    """Outcome of a preparation: lines for a terminal, and whether every part is ready."""
 
     lines: tuple[str, ...]
     complete: bool
@@ -47,17 +47,19 @@ class Benchmark:
 
     - `name` is what tasks, folders and options call it, `title` how its paper spells it, empty where that is the name;
     - `parts` maps each part to the number of samples it was published with, None where that is not known;
-    - `load(root, part)` gives a part's samples or contests, naming images and opening none, from the data folder `root`; VievalError,
-      in one line, for what is absent or malformed. `missing(root, part)` says what a live run would lack, a line each;
+    - `load(root, part)` gives a part's samples or contests, naming images and opening none, from the data folder
+      `root`; VievalError, in one line, for what is absent or malformed. `missing(root, part)` says what a live run
+      would lack, a line each;
     - `report` computes its statistics and tables;
     - `source` and `licence` say where it comes from and on which terms, `trainable` whether its data may train a model;
     - `prepare(root, preparing)` fetches it or checks what is there; None where nothing is to be prepared;
     - `hosts` are the sources whose address `vieval prepare` lets a user change, with what each holds;
-    - `folders` maps a name that authors' logs and lists call one of its parts by, such as that of a folder, to the part;
+    - `folders` maps a name that authors' logs and lists call one of its parts by, such as that of a folder, to the
+      part;
     - `synthetic` says that its images are drawings of ours;
     - `note` stands above its tables, `printed` are published numbers of judges that stand below them;
-    - `generates` says that a generator makes the images: `load` gives conditions, which are samples without `output`, image
-      model and ratings;
+    - `generates` says that a generator makes the images: `load` gives conditions, which are samples without `output`,
+      image model and ratings;
     - `conditions_of` names the rated benchmark whose conditions these are, if any;
     - `root` says what `load` and `missing` are given: the data folder, or the user's prompt file.
     """
@@ -90,7 +92,9 @@ def known_part(name: str, parts: Collection[str], part: str) -> str:
 
 
 def data_root(benchmark: Benchmark, options: Config) -> Path:
-    """Return what a benchmark is loaded from: the data folder, or the user's prompts; VievalError where none are named."""
+    """Return what a benchmark is loaded from: the data folder, or the user's prompts; VievalError where none are
+    named.
+    """
     if benchmark.root == "data":
         return options.data_folder()
     if options.generate.prompts is None:

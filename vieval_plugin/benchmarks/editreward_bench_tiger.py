@@ -1,8 +1,8 @@
 """EditReward-Bench of TIGER-Lab: two, three or four edits of one image, ranked by people.
 
-Source: Wu et al., EditReward (2025), in the hub's `TIGER-Lab/EditReward-Bench`, which has a row for each two edits of a group.
-It is another benchmark than that of Luo et al. with the same name (`editscore_bench`). A group is right only if all its pairs
-are.
+Source: Wu et al., EditReward (2025), in the hub's `TIGER-Lab/EditReward-Bench`, which has a row for each two edits of
+a group. It is another benchmark than that of Luo et al. with the same name (`editscore_bench`). A group is right only
+if all its pairs are.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ def _pair(number: int, row: Mapping[str, Any], keep: Keep) -> dict[str, Any]:
     """A row of the hub: the edits of a group that it shows, by letter, and which of them people put before which."""
     name, compared = str(row["id"]), row.get("comparison_type")
     of = row.get("num_candidates") or int(str(row.get("dataset", ""))[:1] or len(_LETTERS))
-    shown = [k for k in range(1, len(_LETTERS) + 1) if row.get(f"candidate_{k}") is not None]
-    letters = compared.split("vs") if compared else list(_LETTERS[: len(shown)])
-    if len(letters) != len(shown) or not set(letters) <= set(_LETTERS):
-        raise ValueError(f"comparison_type {compared!r} with {len(shown)} candidates")
+    numbers = [k for k in range(1, len(_LETTERS) + 1) if row.get(f"candidate_{k}") is not None]
+    letters = compared.split("vs") if compared else list(_LETTERS[: len(numbers)])
+    if len(letters) != len(numbers) or not set(letters) <= set(_LETTERS):
+        raise ValueError(f"comparison_type {compared!r} with {len(numbers)} candidates")
     return {
         # of three and four, the rows of a group have its name before their own
         "id": f"{of}-{name.split('_')[0] if compared and of > 2 else name}",
-        "of": of if compared else len(shown),
+        "of": of if compared else len(numbers),
         "instruction": row["instruction"],
         "source": keep(row["source_image"]),
         "candidates": {
             letter: {"image_model": row.get(f"model_{k}"), "images": {"output": keep(row[f"candidate_{k}"])}}
-            for letter, k in zip(letters, shown, strict=True)
+            for letter, k in zip(letters, numbers, strict=True)
         },
         "places": _places(row["ranking"], letters),
     }
@@ -96,23 +96,27 @@ def _group(name: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _ranking(letters: Sequence[str], places: Sequence[Mapping[str, int]]) -> str:
     """The ranking that says the same of each two as people did; empty where none does, or where two were not compared."""
-    before = {
-        (one, other): given[one] - given[other] for given in places for one in given for other in given if one != other
+    differences = {
+        (left, other): candidate_places[left] - candidate_places[other]
+        for candidate_places in places
+        for left in candidate_places
+        for other in candidate_places
+        if left != other
     }
-    beaten = {one: sum(before.get((one, other), 0) < 0 for other in letters) for one in letters}
+    beaten = {left: sum(differences.get((left, other), 0) < 0 for other in letters) for left in letters}
     ordered = sorted(letters, key=lambda letter: -beaten[letter])
-    signs = ["=" if beaten[one] == beaten[other] else ">" for one, other in pairwise(ordered)]
+    signs = ["=" if beaten[left] == beaten[other] else ">" for left, other in pairwise(ordered)]
     fits = all(
-        both in before and (before[both] > 0) - (before[both] < 0) == _sign(beaten, *both)
-        for both in combinations(letters, 2)
+        pair in differences and (differences[pair] > 0) - (differences[pair] < 0) == _sign(beaten, *pair)
+        for pair in combinations(letters, 2)
     )
     numbers = [str(letters.index(letter) + 1) for letter in ordered]
-    return "".join(word for both in zip(numbers, [*signs, ""], strict=True) for word in both) if fits else ""
+    return "".join(word for pair in zip(numbers, [*signs, ""], strict=True) for word in pair) if fits else ""
 
 
-def _sign(beaten: Mapping[str, int], one: str, other: str) -> int:
+def _sign(beaten: Mapping[str, int], left: str, right: str) -> int:
     """1 where the other is better, -1 where the one is."""
-    return (beaten[other] > beaten[one]) - (beaten[other] < beaten[one])
+    return (beaten[right] > beaten[left]) - (beaten[right] < beaten[left])
 
 
 _FOLDER = DataFolder(NAME, {PART: 484}, read, ADVICE)

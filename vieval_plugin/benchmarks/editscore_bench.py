@@ -1,7 +1,7 @@
 """The EditReward-Bench of EditScore: pairs of edits of which people prefer one in a dimension.
 
-Source: Luo et al., EditScore (2025), in the hub's `EditScore/EditReward-Bench`. It is another benchmark than that of Wu et al.
-with the same name (`editreward_bench_tiger`). There are no ties: a judge's tie is wrong.
+Source: Luo et al., EditScore (2025), in the hub's `EditScore/EditReward-Bench`. It is another benchmark than that of
+Wu et al. with the same name (`editreward_bench_tiger`). There are no ties: a judge's tie is wrong.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def _from_hub(part: str, number: int, row: Mapping[str, Any], keep: Keep) -> dic
 
 
 def _by_turns(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of the dimension, the preferred edit first and second by turns: who always names the first has one half."""
+    """The rows of the dimension, the preferred edit first and second by turns: who always names the first has one
+    half.
+    """
     return [
         {**row, "candidates": row["candidates"][::-1], "vote": SECOND} if number % 2 else row
         for number, row in enumerate(row for row in rows if row)

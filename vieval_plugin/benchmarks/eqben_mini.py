@@ -28,8 +28,8 @@ _ALL, _SELECTION = "all", "all_select.json"
 def read(folder: Path, part: str) -> list[Sample]:
     """Four samples an example, from `examples.jsonl` or from the authors' `all_select.json`.
 
-    In the latter, an example's id is its position and its tag the folder of its first image. An image that is there as a
-    NumPy array (`.npy`) is named as the PNG that `convert_arrays` makes of it.
+    In the latter, an example's id is its position and its tag the folder of its first image. An image that is there as
+    a NumPy array (`.npy`) is named as the PNG that `convert_arrays` makes of it.
     """
     listed = folder / "examples.jsonl"
     if not (folder / _SELECTION).exists() or listed.exists():

@@ -37,7 +37,7 @@ def _skills(path: Path, prompts: Mapping[str, Any]) -> Mapping[str, tuple[str, .
     """Skills by id. The file lists ids as numbers, which the prompts have in five digits."""
     if not path.exists():
         return {}
-    found: dict[str, tuple[str, ...]] = defaultdict(tuple)
+    skills: dict[str, tuple[str, ...]] = defaultdict(tuple)
     for skill, uids in read_object(path, ADVICE).items():
         if not isinstance(uids, list):
             raise VievalError(f"{path}: skill {skill!r} has no list of ids; {ADVICE}")
@@ -47,8 +47,8 @@ def _skills(path: Path, prompts: Mapping[str, Any]) -> Mapping[str, tuple[str, .
                     f"{path}: skill {skill!r} names prompt {uid}, which genai_image.json beside it lacks; "
                     "take both from one release"
                 )
-            found[uid] += (skill,)
-    return found
+            skills[uid] += (skill,)
+    return skills
 
 
 _FOLDER = DataFolder(NAME, {"527": 3162, "1600": 9600}, read, ADVICE)

@@ -1,7 +1,7 @@
 """GenAI-Bench of TIGER-Lab: pairs of edits, images and videos, and which of the two a visitor of an arena preferred.
 
-Source: Jiang et al., GenAI Arena (2024), in the hub's `TIGER-Lab/GenAI-Bench`. It is another benchmark than GenAI-Bench of
-Li et al. (`genai_bench_t2i`). A vote is the left, the right, both good (`tievote`) or both bad.
+Source: Jiang et al., GenAI Arena (2024), in the hub's `TIGER-Lab/GenAI-Bench`. It is another benchmark than
+GenAI-Bench of Li et al. (`genai_bench_t2i`). A vote is the left, the right, both good (`tievote`) or both bad.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A user's own prompts, from the file that the option `generate.prompts` names: one line a prompt, as in a samples file."""
+"""A user's own prompts, from the file that the option `generate.prompts` names: one line a prompt, as in a samples
+file.
+"""
 
 from __future__ import annotations
 
@@ -25,46 +27,46 @@ def load(root: Path, part: str) -> list[Sample]:
     Raises:
         VievalError: with the line, for one that is no prompt, repeats another or names an image that is not there.
     """
-    found: dict[str, tuple[int, Sample]] = {}
+    sample_lines: dict[str, tuple[int, Sample]] = {}
     for number, line in lines_of_file(root):
         try:
-            for given, files in samples_of_line(root.parent, number, line, None, NAME):
-                uid = given.id.uid
-                if wrong := _wrong(given) or address_among(files):
-                    raise BadLine(wrong)
-                if uid in found:
-                    raise BadLine(f"the uid {uid!r} is that of line {found[uid][0]} as well; give each its own")
+            for prompt_sample, files in samples_of_line(root.parent, number, line, None, NAME):
+                uid = prompt_sample.id.uid
+                if problem := _problem(prompt_sample) or address_among(files):
+                    raise BadLine(problem)
+                if uid in sample_lines:
+                    raise BadLine(f"the uid {uid!r} is that of line {sample_lines[uid][0]} as well; give each its own")
                 identity = SampleId(NAME, part, "", uid)
-                found[uid] = (
+                sample_lines[uid] = (
                     number,
                     Sample(
                         identity,
-                        given.images,
-                        given.texts,
+                        prompt_sample.images,
+                        prompt_sample.texts,
                         {},
-                        given.tags,
-                        given.kind,
-                        given.group,
-                        category=given.category,
+                        prompt_sample.tags,
+                        prompt_sample.kind,
+                        prompt_sample.group,
+                        category=prompt_sample.category,
                     ),
                 )
         except BadLine as bad:
             raise VievalError(f"{root}: line {number}: {bad}") from None
-    if not found:
+    if not sample_lines:
         raise VievalError(f"{root}: no prompts in it; each line is an object with kind, texts and, for edits, images")
-    return [sample for _, sample in found.values()]
+    return [sample for _, sample in sample_lines.values()]
 
 
-def _wrong(given: Sample) -> str:
-    """Why a line is no prompt, in words; empty where it is one."""
-    if "output" in given.images:
+def _problem(sample: Sample) -> str:
+    """Reason that a line is no prompt, in words; empty where it is one."""
+    if "output" in sample.images:
         return "it names an output, which is what the generator is to make; `vieval score` judges images that are there"
-    if given.id.image_model or given.id.draw:
+    if sample.id.image_model or sample.id.draw:
         return "a prompt has no image_model and no draw"
-    if not given.kind:
+    if not sample.kind:
         return "it has no kind, such as tig"
-    absent = [role for role, image in given.images.items() if not _is_file(image)]
-    return f"the image {absent[0]} is not there: {given.images[absent[0]]!r}" if absent else ""
+    missing_roles = [role for role, image in sample.images.items() if not _is_file(image)]
+    return f"the image {missing_roles[0]} is not there: {sample.images[missing_roles[0]]!r}" if missing_roles else ""
 
 
 def _is_file(image: Image) -> bool:

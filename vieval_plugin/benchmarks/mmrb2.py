@@ -1,8 +1,8 @@
 """Multimodal RewardBench 2, text-to-image and editing: pairs of outputs of which three annotators preferred one.
 
 Source: Hu et al., Multimodal RewardBench 2 (2025), in github.com/facebookresearch/MMRB2; with images in the hub's
-`rl-research/multimodal-rewardbench-2`. An annotation is 1 (the second is much better) to 6 (the first is); what counts is
-what most of the three prefer.
+`rl-research/multimodal-rewardbench-2`. An annotation is 1 (the second is much better) to 6 (the first is); what counts
+is what most of the three prefer.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def _voted(row: Row) -> Row:
     try:
         candidates = [
             {
-                "image_model": one["model_name"],
-                "uid": next(Path(f).stem for kind, f in one["response_content"] if kind == "image"),
+                "image_model": response["model_name"],
+                "uid": next(Path(f).stem for kind, f in response["response_content"] if kind == "image"),
             }
-            for one in responses
+            for response in responses
         ]
     except (KeyError, TypeError, ValueError, StopIteration):
         raise VievalError(
@@ -76,16 +76,19 @@ def _voted(row: Row) -> Row:
 
 def _votes(row: Row) -> dict[str, Any]:
     """Votes, group and tags: pairs of one prompt are drawn together, and told apart by where it comes from."""
-    chosen, source = row.text("chosen").upper(), row.text("prompt_source")
-    about = row.cells.get("prompt_metadata")
-    given = row.cells.get("human_annotations")
-    if not isinstance(about, dict) or not isinstance(given, list):
+    winner, source = row.text("chosen").upper(), row.text("prompt_source")
+    metadata = row.cells.get("prompt_metadata")
+    annotations = row.cells.get("human_annotations")
+    if not isinstance(metadata, dict) or not isinstance(annotations, list):
         raise VievalError(f"{row.where}: prompt_metadata is no object, or human_annotations no list; correct the file")
-    values = [rating(one, LOWEST, HIGHEST, f"{row.where}: annotation {n}") for n, one in enumerate(given, start=1)]
+    values = [
+        rating(annotation, LOWEST, HIGHEST, f"{row.where}: annotation {n}")
+        for n, annotation in enumerate(annotations, start=1)
+    ]
     return {
-        "vote": LETTERS.get(chosen, chosen),
+        "vote": LETTERS.get(winner, winner),
         "annotators": [FIRST if value >= FIRST_FROM else SECOND for value in values],
-        "group": "/".join([source, *(str(about[name]) for name in ("category", "id") if name in about)]),
+        "group": "/".join([source, *(str(metadata[name]) for name in ("category", "id") if name in metadata)]),
         "tags": [source],
     }
 

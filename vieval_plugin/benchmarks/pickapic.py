@@ -1,7 +1,7 @@
 """Pick-a-Pic: two images of a prompt, of which a person preferred one.
 
-Source: Kirstain et al., Pick-a-Pic (2023). The file is this package's own form: the VQAScore authors use 100 chosen items
-of the test split, which docs/benchmarks.md tells how to write down.
+Source: Kirstain et al., Pick-a-Pic (2023). The file is this package's own form: the VQAScore authors use 100 chosen
+items of the test split, which docs/benchmarks.md tells how to write down.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def read(folder: Path, part: str) -> list[Sample]:
 
     The two are a group, and a sample's place is the number of its image.
     """
-    samples, seen = [], set()
+    samples, uids = [], set()
     for row in read_lines(folder / "pickapic.jsonl", ADVICE):
         uid, text = row.uid("id"), row.text("prompt")
-        if uid in seen:
+        if uid in uids:
             raise VievalError(f"{row.where} repeats id {uid}; correct the file")
-        seen.add(uid)
+        uids.add(uid)
         preferred = row.rating("preferred", 0, 1)
         if preferred not in _SHARES:
             raise VievalError(f"{row.where}: preferred is {preferred:g}, not 0, 1 or 0.5; correct the line")

@@ -29,5 +29,7 @@ def folders() -> Mapping[str, tuple[Benchmark, str]]:
 
 
 def samples(name: str, part: str, root: Path) -> list[Judged]:
-    """Return the samples of a benchmark's part; VievalError for an unknown one, and for data that is absent or malformed."""
+    """Return the samples of a benchmark's part; VievalError for an unknown one, and for data that is absent or
+    malformed.
+    """
     return list(benchmark(name).load(root, part))

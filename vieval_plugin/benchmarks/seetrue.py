@@ -21,8 +21,8 @@ ADVICE = "put SeeTRUE.csv of linzhiqiu/t2v_metrics there, and the images in imag
 def read(folder: Path, part: str) -> list[Sample]:
     """Images with a label, 1 where image and text agree, else 0; `part` is a `dataset_source` of the file.
 
-    A uid is the number of the text, from 0 in the order of the file, and the image: `12#<image>`. Images of a text are a
-    group.
+    A uid is the number of the text, from 0 in the order of the file, and the image: `12#<image>`. Images of a text are
+    a group.
     """
     path = folder / "SeeTRUE.csv"
     rows = read_table(path, ("image", "text", "label", "dataset_source"), ADVICE)

@@ -1,7 +1,7 @@
 """StanfordT23D: 3D objects of six models, rated by three people from 1 to 5 and judged by rendered views.
 
-Source: Wu et al., GPT-4V(ision) is a Human-Aligned Evaluator for Text-to-3D Generation (2024), in the file of the VQAScore
-authors' repository.
+Source: Wu et al., GPT-4V(ision) is a Human-Aligned Evaluator for Text-to-3D Generation (2024), in the file of the
+VQAScore authors' repository.
 """
 
 from __future__ import annotations

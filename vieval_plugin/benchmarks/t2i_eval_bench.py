@@ -36,7 +36,8 @@ _MISSING = (None, "N/A")
 
 
 def read(folder: Path, part: str) -> list[Sample]:
-    """A sample a pair, with ratings O, appearance, intrinsic and relationship of each annotator, NaN where one gave none.
+    """A sample a pair, with ratings O, appearance, intrinsic and relationship of each annotator, NaN where one gave
+    none.
 
     Images: `output`, and `reference` where there is one. Annotations, where the files have any: the dataset's own
     `extraction` (structured_info, <dimension>_questions), and the annotators' `reference_explanations` by overall,
@@ -48,19 +49,21 @@ def read(folder: Path, part: str) -> list[Sample]:
     uids = [row.uid("id") for row in rows]
     # the authors' own evaluation names pairs by their position
     keys = uids if any(uid in scores for uid in uids) else list(map(str, range(len(rows))))
-    samples, seen = [], set()
+    samples, samples_seen = [], set()
     for row, uid, key in zip(rows, uids, keys, strict=True):
-        if uid in seen:
+        if uid in samples_seen:
             raise VievalError(f"{row.where} repeats id {uid}; correct the file")
         if key not in scores:
             raise VievalError(f"{row.where}: id {uid} has no row in scores.json; correct the files")
-        seen.add(uid)
+        samples_seen.add(uid)
         samples.append(_sample(folder, SampleId(NAME, part, UNNAMED, uid), row, scores[key]))
     return samples
 
 
 def unpack_images(folder: Path, preparing: Preparing = Preparing()) -> list[str]:
-    """Unpacks the archive where an image that the samples name is not there; a line for an archive that cannot be used."""
+    """Unpacks the archive where an image that the samples name is not there; a line for an archive that cannot be
+    used.
+    """
     from vieval_plugin.readers.unpack import unpack
 
     named = (image.source for sample in read(folder, PART) for image in sample.images.values())
@@ -95,24 +98,29 @@ def _sample(folder: Path, sample_id: SampleId, row: Row, scores: Row) -> Sample:
 
 
 def _image(folder: Path, name: str) -> Image:
-    within = PurePosixPath(name).parts[0] == IMAGES
-    return Image(folder / name if within else folder / IMAGES / name)
+    in_images_folder = PurePosixPath(name).parts[0] == IMAGES
+    return Image(folder / name if in_images_folder else folder / IMAGES / name)
 
 
 def _extraction(row: Row) -> dict[str, Any]:
     structure = row.cells.get("structured_info_str")
     if structure is not None and not isinstance(structure, str):
         raise VievalError(f"{row.where}: structured_info_str is no text; correct the file")
-    asked = {f"{kind}_questions": [_told(*q) for q in _questions(row, f"{kind}_questions")] for kind in DIMENSIONS}
-    return {"structured_info": structure or "", **asked}
+    question_lists = {
+        f"{kind}_questions": [_question_document(*q) for q in _questions(row, f"{kind}_questions")]
+        for kind in DIMENSIONS
+    }
+    return {"structured_info": structure or "", **question_lists}
 
 
-def _told(question: str, entity: str, _: Mapping[str, Any]) -> str | dict[str, str]:
+def _question_document(question: str, entity: str, _: Mapping[str, Any]) -> str | dict[str, str]:
     return {"entity": entity, "question": question} if entity else question
 
 
 def _questions(row: Row, column: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Text, entity (empty where not said) and all cells of each question of a list, or of an entity's list in an object."""
+    """Text, entity (empty where not said) and all cells of each question of a list, or of an entity's list in an
+    object.
+    """
     value = row.cells.get(column) or []
     groups = value.items() if isinstance(value, dict) else [("", value)]
     for group, listed in groups:
@@ -134,15 +142,17 @@ def _questions(row: Row, column: str) -> Iterator[tuple[str, str, Mapping[str, A
 
 
 def _explanations(row: Row, scores: Row, aspects: Mapping[str, tuple[str, Mapping[str, Any]]]) -> dict[str, str]:
-    """What the annotators wrote, by `overall`, dimension or question."""
-    found = {"overall" if aspect == OVERALL else aspect: _explanation(cell) for aspect, (_, cell) in aspects.items()}
+    """Explanations of the annotators, by `overall`, dimension or question."""
+    explanations = {
+        "overall" if aspect == OVERALL else aspect: _explanation(cell) for aspect, (_, cell) in aspects.items()
+    }
     for dimension in DIMENSIONS:
         rated = scores.cells.get(dimension)
-        asked = [cells for _, _, cells in _questions(row, f"{dimension}_questions")]
-        for cells in (*asked, *(rated if isinstance(rated, list) else ())):
+        question_cells = [cells for _, _, cells in _questions(row, f"{dimension}_questions")]
+        for cells in (*question_cells, *(rated if isinstance(rated, list) else ())):
             if isinstance(cells, dict) and isinstance(question := cells.get("question"), str):
-                found[question] = _explanation(cells) or found.get(question, "")
-    return {name: text for name, text in found.items() if text}
+                explanations[question] = _explanation(cells) or explanations.get(question, "")
+    return {name: text for name, text in explanations.items() if text}
 
 
 def _explanation(cells: Mapping[str, Any]) -> str:
@@ -157,32 +167,34 @@ def _aspects(scores: Row) -> dict[str, tuple[str, Mapping[str, Any]]]:
     overall = scores.cells.get("overall")
     if not isinstance(overall, dict):
         raise VievalError(f"{scores.where}: no object under overall; correct the file")
-    found: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    cells_by_aspect: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for key, cell in overall.items():
         named = next((d for d in DIMENSIONS if d in key.lower()), OVERALL if "overall" in key.lower() else "")
         if not named:
             continue
-        if named in found:
-            raise VievalError(f"{scores.where}: {found[named][0]} and {key} both name an aspect; correct the file")
+        if named in cells_by_aspect:
+            raise VievalError(
+                f"{scores.where}: {cells_by_aspect[named][0]} and {key} both name an aspect; correct the file"
+            )
         if cell is not None and not isinstance(cell, dict):
             raise VievalError(f"{scores.where}: {key} is no object with manual_score; correct the file")
-        found[named] = (key, cell or {})
-    if OVERALL not in found:
+        cells_by_aspect[named] = (key, cell or {})
+    if OVERALL not in cells_by_aspect:
         raise VievalError(f"{scores.where}: no overall among {', '.join(overall) or 'nothing'}; correct the file")
-    return found
+    return cells_by_aspect
 
 
 def _ratings(aspect: Row) -> tuple[float, ...]:
-    given = aspect.cells.get("manual_score")
-    if given is None:
+    scores = aspect.cells.get("manual_score")
+    if scores is None:
         return (math.nan,) * RATERS
-    if not isinstance(given, list) or len(given) not in (RATERS, RATERS + 1):
+    if not isinstance(scores, list) or len(scores) not in (RATERS, RATERS + 1):
         raise VievalError(
             f"{aspect.where}: manual_score is not a list of {RATERS} annotators' scores and their mean; correct the file"
         )
     return tuple(
         math.nan if score in _MISSING else rating(score, LOWEST, HIGHEST, f"{aspect.where}: score {number}")
-        for number, score in enumerate(given[:RATERS], start=1)
+        for number, score in enumerate(scores[:RATERS], start=1)
     )
 
 
@@ -191,13 +203,13 @@ def _scores(path: Path) -> dict[str, Row]:
     document = read_json(path, ADVICE)
     if isinstance(document, dict) and all(isinstance(cells, dict) for cells in document.values()):
         return {uid: Row(f"{path}: id {uid}", cells) for uid, cells in document.items()}
-    found: dict[str, Row] = {}
+    rows: dict[str, Row] = {}
     for number, cells in enumerate(_objects(path)):
         uid = Row(f"{path}: row {number}", cells).uid("id")
-        if uid in found:
+        if uid in rows:
             raise VievalError(f"{path}: row {number} repeats id {uid}; correct the file")
-        found[uid] = Row(f"{path}: id {uid}", cells)
-    return found
+        rows[uid] = Row(f"{path}: id {uid}", cells)
+    return rows
 
 
 def _objects(path: Path) -> list[dict[str, Any]]:

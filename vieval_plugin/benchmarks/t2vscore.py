@@ -1,7 +1,7 @@
 """T2VScore: videos of five models of text-to-video generation, rated by people from 1 to 5 (Wu et al., 2024).
 
-The ratings are in the file of the VQAScore authors' repository, the videos are EvalCrafter's. A video is judged by frames
-of it, which `vieval prepare` makes.
+The ratings are in the file of the VQAScore authors' repository, the videos are EvalCrafter's. A video is judged by
+frames of it, which `vieval prepare` makes.
 """
 
 from __future__ import annotations
@@ -54,15 +54,17 @@ def videos(folder: Path, count: int) -> list[tuple[Path, Path]]:
 
 
 def make_frames(folder: Path, preparing: Preparing) -> list[str]:
-    """Extracts the frames that are not there, four videos at once by default; a line a reason for videos that gave none."""
+    """Extracts the frames that are not there, four videos at once by default; a line a reason for videos that gave
+    none.
+    """
     count = read_count(folder / FRAMES_FILE, FRAMES)
-    found = videos(folder, count)
-    failed = extract_all(found, count, preparing.workers or 4, progress=preparing.progress)
+    video_folders = videos(folder, count)
+    failed = extract_all(video_folders, count, preparing.workers or 4, progress=preparing.progress)
     lines = []
     for reason in dict.fromkeys(failure.reason for failure in failed):
         alike = [failure.video for failure in failed if failure.reason == reason]
         lines.append(
-            f"{NAME}: {len(alike)} of {len(found)} videos without frames, first {alike[0]} ({reason}); "
+            f"{NAME}: {len(alike)} of {len(video_folders)} videos without frames, first {alike[0]} ({reason}); "
             "fetch them again and run the command again"
         )
     return lines

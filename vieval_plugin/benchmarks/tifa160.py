@@ -54,7 +54,7 @@ def read(folder: Path, part: str) -> list[Sample]:
 
 def _answers(path: Path, listed: dict[str, Any]) -> dict[str, dict[str, float]]:
     """Answers by image and worker."""
-    found: dict[str, dict[str, float]] = defaultdict(dict)
+    answers: dict[str, dict[str, float]] = defaultdict(dict)
     for row in read_table(path, ("model_type", "source_id", "worker_id", "answer"), ADVICE):
         model, worker, answer = row.text("model_type"), row.text("worker_id"), row.text("answer")
         if model not in MODEL_NAMES:
@@ -64,10 +64,10 @@ def _answers(path: Path, listed: dict[str, Any]) -> dict[str, dict[str, float]]:
             raise VievalError(f"{row.where}: {key} is not in tifa160.json; {ADVICE}")
         if answer not in {"1", "2", "3", "4", "5"}:
             raise VievalError(f"{row.where}: answer {answer!r} is not 1 to 5; correct the line")
-        if worker in found[key]:
+        if worker in answers[key]:
             raise VievalError(f"{row.where}: worker {worker} rates {key} a second time; remove one of the lines")
-        found[key][worker] = float(answer)
-    return found
+        answers[key][worker] = float(answer)
+    return answers
 
 
 _FOLDER = DataFolder(NAME, {"all": 800}, read, ADVICE)

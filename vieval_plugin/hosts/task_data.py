@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import data_root
-from vieval_plugin.benchmarks.loading.subset import chosen
+from vieval_plugin.benchmarks.loading.subset import select_subset as chosen
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry

@@ -1,4 +1,5 @@
-"""Builds a user's prompt pack from the CIGEval authors' wording: texts in their Python sources, which are never executed.
+"""Builds a user's prompt pack from the CIGEval authors' wording: texts in their Python sources, which are never
+executed.
 
 Source: Wang et al., A Unified Agentic Framework for Evaluating Conditional Image Generation (2025), whose released code
 (HITsz-TMG/Agentic-CIGEval) has them in three files, with places in braces that it fills one by one.
@@ -58,9 +59,9 @@ _REMINDER = (
 def import_wording(source: Path, to: Path, context: str | None = None) -> list[Path]:
     """Write a pack of the authors' wording below `to` and return its folder, for the form with a plan.
 
-    `source` is a checkout of their repository. Answers are in the authors' JSON, which no schema of ours is enforced on,
-    and the plan calls tools by the authors' names. Texts for backbones that take one image (`..._llava`) are left out,
-    which is printed. Raises VievalError naming the file and the text that is missing or is not as it was; nothing
+    `source` is a checkout of their repository. Answers are in the authors' JSON, which no schema of ours is enforced
+    on, and the plan calls tools by the authors' names. Texts for backbones that take one image (`..._llava`) are left
+    out, which is printed. Raises VievalError naming the file and the text that is missing or is not as it was; nothing
     half-written is left.
     """
     if context is not None:
@@ -72,8 +73,8 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     ours = load(built_in("cigeval")[-1]).questions
     rated = {key: _name(*key.split("/")) for key in ours if key.partition("/")[0] in _TASKS}
     planned = {kind: _of_plan(kind, list(rated.values())) for kind in _TASKS}
-    wanted = dict.fromkeys([_PLAN, *(name for parts in planned.values() for name in parts), *rated.values()])
-    found = python_texts.constants(path, module, list(wanted))
+    text_names = dict.fromkeys([_PLAN, *(name for parts in planned.values() for name in parts), *rated.values()])
+    author_texts = python_texts.constants(path, module, list(text_names))
 
     texts = {
         "reminder": _REMINDER,
@@ -81,11 +82,11 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
         "scene_graph": _scene_graph(source / _GRAPH),
     }
     for kind, parts in planned.items():
-        task = "".join(_as_jinja(path, part, found[part], _places(kind)) for part in parts)
-        texts[f"plan_{kind}"] = _as_jinja(path, _PLAN, found[_PLAN], {"task": task}, once="task")
+        task = "".join(_as_jinja(path, part, author_texts[part], _places(kind)) for part in parts)
+        texts[f"plan_{kind}"] = _as_jinja(path, _PLAN, author_texts[_PLAN], {"task": task}, once="task")
     for key, name in rated.items():
         places = {**_places(*key.split("/")), _TOOL_TEXT: f"{{{{ {_TOOL_TEXT} }}}}"}
-        texts[key.replace("/", "_")] = _HEAD + _as_jinja(path, name, found[name], places, once=_TOOL_TEXT)
+        texts[key.replace("/", "_")] = _HEAD + _as_jinja(path, name, author_texts[name], places, once=_TOOL_TEXT)
     questions = {
         key: {"template": f"{file}.jinja", "images": list(ours[key].images), "scores": list(ours[key].scores)}
         for key in ours
@@ -107,7 +108,7 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
 
 
 def _name(kind: str, question: str) -> str:
-    """What the authors call the text that rates a sub-question of ours."""
+    """Authors' name of the text that rates a sub-question of ours."""
     number = 1 if question in _FIRST or kind == "tig" else 2
     return f"{_TASKS[kind]}_Task_{number}_evaluation"
 
@@ -119,7 +120,9 @@ def _of_plan(kind: str, rated: list[str]) -> list[str]:
 
 
 def _places(kind: str, question: str = "") -> dict[str, str]:
-    """What a text of a kind may have a place for; of several concepts, only what asks about one has its name."""
+    """Variables that a text of a kind may have a place for; of several concepts, only what asks about one has its
+    name.
+    """
     named = ("subject",) if question.startswith("concept") else ()
     return {name: _TEXTS[name] for name in (*_OF_KIND[kind], *named)}
 
@@ -135,30 +138,32 @@ def _as_jinja(path: Path, name: str, text: str, places: Mapping[str, str], once:
 
 
 def _scene_graph(path: Path) -> str:
-    found = python_texts.constants(path, python_texts.read(path, _PASS), [_SCENE_GRAPH])
-    return _as_jinja(path, _SCENE_GRAPH, found[_SCENE_GRAPH], {})
+    author_texts = python_texts.constants(path, python_texts.read(path, _PASS), [_SCENE_GRAPH])
+    return _as_jinja(path, _SCENE_GRAPH, author_texts[_SCENE_GRAPH], {})
 
 
 def _tool_text(path: Path) -> str:
-    """What a rating is told of a tool: one text of what is highlighted, and one of the scene graphs of one image or two."""
-    told: dict[frozenset[str], str] = {}
-    for text in python_texts.given(path, python_texts.read(path, _PASS), _FUNCTION):
+    """Text that a rating is told of a tool: one text of what is highlighted, and one of the scene graphs of one image
+    or two.
+    """
+    texts: dict[frozenset[str], str] = {}
+    for text in python_texts.function_texts(path, python_texts.read(path, _PASS), _FUNCTION):
         places = frozenset(_PLACE.findall(text))
-        if places in told:
-            raise python_texts.unexpected(path, f"{_FUNCTION} has two texts with {_said(places)}")
-        told[places] = _as_jinja(path, f"a text of {_FUNCTION}", text.strip(), _GRAPHS)
+        if places in texts:
+            raise python_texts.unexpected(path, f"{_FUNCTION} has two texts with {_places_text(places)}")
+        texts[places] = _as_jinja(path, f"a text of {_FUNCTION}", text.strip(), _GRAPHS)
     kinds = [frozenset(), frozenset(("scene_graph_1", "scene_graph_2")), frozenset(("scene_graph",))]
-    for places in [*kinds, *told]:
-        if places not in told or places not in kinds:
-            lacks = "has no literal text" if places not in told else "has a text that is not known here,"
-            raise python_texts.unexpected(path, f"{_FUNCTION} {lacks} with {_said(places)}")
-    highlighted, two, one = (told[places] for places in kinds)
+    for places in [*kinds, *texts]:
+        if places not in texts or places not in kinds:
+            lacks = "has no literal text" if places not in texts else "has a text that is not known here,"
+            raise python_texts.unexpected(path, f"{_FUNCTION} {lacks} with {_places_text(places)}")
+    highlighted, two, single = (texts[places] for places in kinds)
     return (
         f'{{% if tool in ("grounding", "difference") %}}{highlighted}'
         f'{{% elif tool == "scene_graph" and told | length == 2 %}}{two}'
-        f'{{% elif tool == "scene_graph" %}}{one}{{% endif %}}'
+        f'{{% elif tool == "scene_graph" %}}{single}{{% endif %}}'
     )
 
 
-def _said(places: frozenset[str]) -> str:
+def _places_text(places: frozenset[str]) -> str:
     return " and ".join(f"{{{place}}}" for place in sorted(places)) or "no place"

@@ -1,4 +1,6 @@
-"""What the importers of authors' wording share. An importer is the module of its judge's name, with `import_wording`."""
+"""Common parts of the importers of authors' wording. An importer is the module of its judge's name, with
+`import_wording`.
+"""
 
 from __future__ import annotations
 

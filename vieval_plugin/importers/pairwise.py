@@ -1,4 +1,5 @@
-"""Builds a user's prompt pack from the wording of GenAI-Bench's authors (TIGER-Lab): a text file for each of its configs.
+"""Builds a user's prompt pack from the wording of GenAI-Bench's authors (TIGER-Lab): a text file for each of its
+configs.
 
 Their files have the places of texts and pictures in angle brackets, and ask for one of four labels such as `[[A>B]]`.
 """
@@ -32,8 +33,8 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     """Write a pack of the authors' wording below `to` and return its folder: for edits, images and videos of prompts.
 
     `source` is a checkout of their repository. The pack is answered with the authors' labels; of a contest's texts it
-    shows `prompt`, and of an edit's `instruction`, `source_prompt` and `target_prompt`, as far as their files do. Raises
-    VievalError naming the file that is missing or is not as it was; nothing half-written is left.
+    shows `prompt`, and of an edit's `instruction`, `source_prompt` and `target_prompt`, as far as their files do.
+    Raises VievalError naming the file that is missing or is not as it was; nothing half-written is left.
     """
     if context is not None:
         raise VievalError("this wording has no context file; leave --context out")
@@ -44,13 +45,14 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
         _template(source / _TEMPLATES / config / "pairwise.txt", {_LEFT, _RIGHT}) for config in (_IMAGE, _VIDEO)
     )
     texts = {"tie": edit, "tig": f'{{% if medium == "video" %}}{video}{{% else %}}{image}{{% endif %}}'}
-    shown = {"tie": ["source"], "tig": []}
+    condition_roles = {"tie": ["source"], "tig": []}
     manifest = {
         "judge": "pairwise",
         "name": "pairwise/authors",
         "replies": "labels",
         "questions": {
-            kind: {"template": f"{kind}.jinja", "images": shown[kind], "scores": []} for kind in ("tie", "tig")
+            kind: {"template": f"{kind}.jinja", "images": condition_roles[kind], "scores": []}
+            for kind in ("tie", "tig")
         },
     }
     return [write_pack(to / "authors", manifest, texts)]

@@ -25,16 +25,16 @@ def read(path: Path, pass_this: str) -> ast.Module:
             warnings.simplefilter("ignore")  # of their spelling, which is not ours to mend
             return ast.parse(path.read_text(encoding="utf-8-sig"))
     except (SyntaxError, ValueError, OSError, RecursionError, MemoryError) as error:
-        told = " ".join(str(error).split()) or type(error).__name__
-        raise VievalError(f"{path}: cannot be read as Python ({told[:200]}); pass {pass_this}") from None
+        message = " ".join(str(error).split()) or type(error).__name__
+        raise VievalError(f"{path}: cannot be read as Python ({message[:200]}); pass {pass_this}") from None
 
 
 def names(module: ast.Module) -> list[str]:
-    """What a module assigns at its top, in order."""
+    """Names that a module assigns at its top, in order."""
     return list(_assigned(module))
 
 
-def constants(path: Path, module: ast.Module, wanted: Sequence[str]) -> dict[str, str]:
+def constants(path: Path, module: ast.Module, names: Sequence[str]) -> dict[str, str]:
     """The texts that a module gives these names, each once, at its top and as a literal.
 
     Raises VievalError naming the file and the first name of which that is not so, or the names that are missing.
@@ -42,16 +42,16 @@ def constants(path: Path, module: ast.Module, wanted: Sequence[str]) -> dict[str
     times = Counter(
         node.id for node in ast.walk(module) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
     )
-    if absent := [name for name in wanted if not times[name]]:
-        more = f" and {len(absent) - _MOST_NAMED} more" if len(absent) > _MOST_NAMED else ""
-        raise unexpected(path, f"has no {', '.join(absent[:_MOST_NAMED])}{more}")
+    if missing := [name for name in names if not times[name]]:
+        more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+        raise unexpected(path, f"has no {', '.join(missing[:_MOST_NAMED])}{more}")
     values = _assigned(module)
-    for name in wanted:
+    for name in names:
         if times[name] > 1:
             raise unexpected(path, f"assigns {name} {times[name]} times")
         if name not in values:
             raise unexpected(path, f"does not assign {name} by itself at its top")
-    return {name: literal(path, name, values[name]) for name in wanted}
+    return {name: literal(path, name, values[name]) for name in names}
 
 
 def literal(path: Path, name: str, value: ast.expr) -> str:
@@ -65,17 +65,21 @@ def literal(path: Path, name: str, value: ast.expr) -> str:
     return value.value
 
 
-def given(path: Path, module: ast.Module, function: str) -> list[str]:
+def function_texts(path: Path, module: ast.Module, function: str) -> list[str]:
     """The different texts that a function returns or assigns as literals, in order, without empty ones.
 
     Raises VievalError if there is not one such function, or one of its texts would have to be computed.
     """
-    found = [one for one in module.body if isinstance(one, ast.FunctionDef) and one.name == function]
-    if len(found) != 1:
-        raise unexpected(path, f"has {len(found) or 'no'} {'functions' if found else 'function'} {function}")
+    definitions = [
+        statement for statement in module.body if isinstance(statement, ast.FunctionDef) and statement.name == function
+    ]
+    if len(definitions) != 1:
+        raise unexpected(
+            path, f"has {len(definitions) or 'no'} {'functions' if definitions else 'function'} {function}"
+        )
     values = [
         node.value
-        for node in ast.walk(found[0])
+        for node in ast.walk(definitions[0])
         if isinstance(node, (ast.Return, ast.Assign)) and node.value is not None
     ]
     for value in values:
@@ -83,7 +87,7 @@ def given(path: Path, module: ast.Module, function: str) -> list[str]:
             raise unexpected(path, f"line {value.lineno}: a text of {function} is no literal text")
     texts = [
         literal(path, f"a text of {function}", value)
-        for value in sorted(values, key=lambda one: one.lineno)
+        for value in sorted(values, key=lambda statement: statement.lineno)
         if isinstance(value, ast.Constant) and isinstance(value.value, str)
     ]
     return [text for text in dict.fromkeys(texts) if text]
@@ -95,7 +99,7 @@ def unexpected(path: Path, what: str) -> VievalError:
 
 
 def _computed(value: ast.expr) -> bool:
-    """Whether an expression makes a text out of literals: a pattern, a sum, or a method of one."""
+    """Return whether an expression makes a text out of literals: a pattern, a sum, or a method of one."""
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Attribute) and _has_text(value.func.value)
     return isinstance(value, ast.JoinedStr) or (isinstance(value, ast.BinOp) and _has_text(value))
@@ -106,7 +110,7 @@ def _has_text(value: ast.expr) -> bool:
 
 
 def _assigned(module: ast.Module) -> dict[str, ast.expr]:
-    found: dict[str, ast.expr] = {}
+    assignments: dict[str, ast.expr] = {}
     for statement in module.body:
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             [target], value = statement.targets, statement.value
@@ -115,5 +119,5 @@ def _assigned(module: ast.Module) -> dict[str, ast.expr]:
         else:
             continue
         if isinstance(target, ast.Name):
-            found[target.id] = value
-    return found
+            assignments[target.id] = value
+    return assignments

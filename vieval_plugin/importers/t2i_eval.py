@@ -1,6 +1,8 @@
-"""Builds a user's prompt pack from the T2I-Eval authors' wording: the constants of their Python sources, never executed.
+"""Builds a user's prompt pack from the T2I-Eval authors' wording: the constants of their Python sources, never
+executed.
 
-Their fine-tuned models answer in Markdown and were trained with the image in every prompt that scores; the pack says so.
+Their fine-tuned models answer in Markdown and were trained with the image in every prompt that scores; the pack says
+so.
 """
 
 from __future__ import annotations
@@ -51,19 +53,19 @@ _PLACEHOLDER = "<ImagePlaceholder>"
 def import_wording(source: Path, to: Path, context: str | None = None) -> list[Path]:
     """Write a pack of the authors' wording below `to` and return its folder, for individual mode without ablations.
 
-    `source` is a checkout of their repository. Raises VievalError naming the constant that is missing or cannot be read;
-    nothing half-written is left.
+    `source` is a checkout of their repository. Raises VievalError naming the constant that is missing or cannot be
+    read; nothing half-written is left.
     """
     if context is not None:
         raise VievalError("this wording has no context file; leave --context out")
-    found = _constants(source)
-    wanted = {
+    author_texts = _constants(source)
+    needed = {
         name for pattern in _CONSTANTS.values() for name in (pattern.format(reference) for reference in _REFERENCES)
     }
-    if absent := sorted(wanted - set(found)):
-        raise VievalError(f"{source}: {', '.join(absent)} not found in its Python files; pass a checkout of T2I-Eval")
-    texts = {key: _template(found, pattern) for key, pattern in _CONSTANTS.items()}
-    questions = {key: _question(key, found[pattern.format("REF_BASED")]) for key, pattern in _CONSTANTS.items()}
+    if missing := sorted(needed - set(author_texts)):
+        raise VievalError(f"{source}: {', '.join(missing)} not found in its Python files; pass a checkout of T2I-Eval")
+    texts = {key: _template(author_texts, pattern) for key, pattern in _CONSTANTS.items()}
+    questions = {key: _question(key, author_texts[pattern.format("REF_BASED")]) for key, pattern in _CONSTANTS.items()}
     manifest = {
         "judge": "t2i_eval",
         "name": "t2i_eval/authors",
@@ -75,14 +77,14 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
 
 
 def _question(key: str, wording: str) -> dict[str, Any]:
-    """How a question of the pack is asked; the image is shown where the wording has a place for one."""
-    shown = ["output"] if _PLACEHOLDER in wording or key.endswith("_answer") else []
-    shown += ["reference"] if shown and key.startswith("appearance") and "summary" not in key else []
-    return {"template": f"{key}.jinja", "images": shown, "scores": ["score"] if key.endswith("score") else []}
+    """Manifest entry of a question of the pack; the image is shown where the wording has a place for one."""
+    images = ["output"] if _PLACEHOLDER in wording or key.endswith("_answer") else []
+    images += ["reference"] if images and key.startswith("appearance") and "summary" not in key else []
+    return {"template": f"{key}.jinja", "images": images, "scores": ["score"] if key.endswith("score") else []}
 
 
-def _template(found: Mapping[str, str], pattern: str) -> str:
-    based, free = (_as_jinja(found[pattern.format(reference)], pattern) for reference in _REFERENCES)
+def _template(author_texts: Mapping[str, str], pattern: str) -> str:
+    based, free = (_as_jinja(author_texts[pattern.format(reference)], pattern) for reference in _REFERENCES)
     return free if based == free else f"{{% if with_reference %}}{based}{{% else %}}{free}{{% endif %}}"
 
 
@@ -104,7 +106,7 @@ def _constants(source: Path) -> dict[str, str]:
     """Every constant text of the Python files below a folder, by name."""
     if not source.is_dir():
         raise VievalError(f"{source}: no such folder; pass a checkout of the authors' repository")
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for file in sorted(source.rglob("*.py")):
         try:
             module = ast.parse(file.read_text(encoding="utf-8"))
@@ -112,10 +114,10 @@ def _constants(source: Path) -> dict[str, str]:
             continue
         for statement in module.body:
             if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-                value = _text(statement.value, found)
+                value = _text(statement.value, texts)
                 if value is not None:
-                    found[statement.targets[0].id] = value
-    return found
+                    texts[statement.targets[0].id] = value
+    return texts
 
 
 def _text(node: ast.expr, known: Mapping[str, str]) -> str | None:

@@ -52,37 +52,37 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     }
     if logged:
         return [_write(to / "logged", "viescore/logged", ("0shot", "1shot"), _from_logs(source, logged))]
-    made = []
+    pack_folders = []
     for setting in ("0shot", "1shot"):
         folders = sorted(path for path in source.rglob(f"prompts_{setting}") if path.is_dir())
         if folders:
             texts = _from_checkout(folders, context or "context.txt")
-            made.append(_write(to / setting, f"viescore/authors-{setting}", (setting,), texts))
-    if not made:
+            pack_folders.append(_write(to / setting, f"viescore/authors-{setting}", (setting,), texts))
+    if not pack_folders:
         raise VievalError(
             f"{source}: no folder prompts_0shot or prompts_1shot in it; pass a checkout of the authors' repository"
         )
-    return made
+    return pack_folders
 
 
 def _from_checkout(folders: list[Path], context: str) -> dict[str, str]:
     """The questions of the first folder that has them all beside a context file; else say what the best one lacks."""
-    lacking = []
+    incomplete = []
     for folder in folders:
         contexts = [folder / context, folder.parent / context]
         needed = {file for rule in _RULES.values() for file in rule}
-        absent = sorted(file for file in needed if not (folder / file).is_file())
+        missing = sorted(file for file in needed if not (folder / file).is_file())
         if not any(path.is_file() for path in contexts):
-            absent.append(context)
-        if not absent:
+            missing.append(context)
+        if not missing:
             opening = next(path for path in contexts if path.is_file())
             return {
                 key: _templated("\n".join(_text(path) for path in (opening, *(folder / file for file in rule))))
                 for key, rule in _RULES.items()
             }
-        lacking.append((len(absent), folder, absent))
-    _, folder, absent = min(lacking)
-    raise VievalError(f"{folder}: {', '.join(absent)} missing; restore the files from the authors' repository")
+        incomplete.append((len(missing), folder, missing))
+    _, folder, missing = min(incomplete)
+    raise VievalError(f"{folder}: {', '.join(missing)} missing; restore the files from the authors' repository")
 
 
 def _from_logs(results: Path, logged: Mapping[str, Path]) -> dict[str, str]:
@@ -92,8 +92,8 @@ def _from_logs(results: Path, logged: Mapping[str, Path]) -> dict[str, str]:
         for aspect, key in (("SC", f"SC_{kind}"), ("PQ", "PQ")):
             for path in sorted(folder.glob(f"*/{aspect}.json")):
                 prompts[key] += _prompts_of(path)
-    if absent := [key for key in _RULES if not prompts[key]]:
-        raise VievalError(f"{results}: no prompt_input for {', '.join(absent)} in it; pass results of all seven tasks")
+    if missing := [key for key in _RULES if not prompts[key]]:
+        raise VievalError(f"{results}: no prompt_input for {', '.join(missing)} in it; pass results of all seven tasks")
     return {key: Counter(_with_variables(prompts[key])).most_common(1)[0][0] for key in _RULES}
 
 

@@ -44,7 +44,7 @@ class _Score(Part):
     better: Literal["higher", "lower"] = "higher"
 
     @model_validator(mode="after")
-    def _one(self) -> _Score:
+    def _check_range(self) -> _Score:
         if (self.linear is None) == (self.sigmoid is None):
             raise ValueError("one of linear and sigmoid is needed")
         low, high = self.linear or self.sigmoid or (0.0, 0.0)
@@ -67,7 +67,7 @@ class Written(Part):
     network: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _one(self) -> Written:
+    def _check_texts_and_images(self) -> Written:
         if (self.text is None) == (self.template is None):
             raise ValueError("one of text and template is needed")
         if not self.images:
@@ -99,7 +99,7 @@ class Description:
             raise VievalError(f"{self.path}: {error}") from None
 
     def parsed(self, model: type[P]) -> P:
-        """What stands under `network`, as its form has it. VievalError names an unknown key and the nearest known one."""
+        """Settings under `network`, as its form has them. VievalError names an unknown key and the nearest known one."""
         return _parsed(self.path, model, dict(self.network), ("network",))
 
     def place(self, named: str) -> str:
@@ -109,7 +109,7 @@ class Description:
 
 
 def is_one(model: str) -> bool:
-    """Whether what options call a scorer's weights is a description: a YAML file, or a folder that has one."""
+    """Return whether what options call a scorer's weights is a description: a YAML file, or a folder that has one."""
     return _file(model) is not None
 
 
@@ -139,7 +139,7 @@ def _file(model: str) -> Path | None:
 
 
 @lru_cache(maxsize=8)
-def _load(file: Path, changed: int) -> Description:
+def _load(file: Path, modified_ns: int) -> Description:
     try:
         text = file.read_text(encoding="utf-8")
         document = read_yaml(text)
@@ -170,7 +170,7 @@ def _load(file: Path, changed: int) -> Description:
 
 
 def _alternatives(named: tuple[str | tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
-    return tuple((one,) if isinstance(one, str) else one for one in named)
+    return tuple((names,) if isinstance(names, str) else names for names in named)
 
 
 def _parsed(file: Path, model: type[P], document: Any, place: tuple[str, ...]) -> P:
@@ -180,8 +180,8 @@ def _parsed(file: Path, model: type[P], document: Any, place: tuple[str, ...]) -
         first = error.errors()[0]
         where = ".".join(map(str, (*place, *first["loc"])))
         if first["type"] != "extra_forbidden":
-            said = first["msg"].removeprefix("Value error, ")
-            raise VievalError(f"{file}: {where or 'the description'}: {said}") from None
+            message = first["msg"].removeprefix("Value error, ")
+            raise VievalError(f"{file}: {where or 'the description'}: {message}") from None
         keys = _keys(model, first["loc"][:-1])
         hint = did_you_mean(str(first["loc"][-1]), keys, 0.5) or f"; keys are {', '.join(keys)}"
         raise VievalError(f"{file}: unknown key {where}{hint}") from None
@@ -191,8 +191,8 @@ def _keys(model: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
     """The keys that there are at a place, of the model that the path leads to or of all that may stand there."""
     models = [model]
     for name in place:
-        fields = [one.model_fields[str(name)].annotation for one in models if str(name) in one.model_fields]
+        fields = [part.model_fields[str(name)].annotation for part in models if str(name) in part.model_fields]
         kinds = [kind for field in fields for kind in (field, *get_args(field))]
         # of alternatives the error names the one that was tried
         models = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)] or models
-    return list(dict.fromkeys(key for one in models for key in one.model_fields))
+    return list(dict.fromkeys(key for part in models for key in part.model_fields))

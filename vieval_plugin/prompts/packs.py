@@ -54,8 +54,8 @@ class _Manifest(BaseModel):
 class Pack:
     """A loaded pack. `hash` covers the manifest and every template, so that a changed word shows in results.
 
-    `replies` says what its answers look like: servers are asked to enforce JSON only where they are `json`. `tools` maps
-    the names by which it calls tools to theirs.
+    `replies` says what its answers look like: servers are asked to enforce JSON only where they are `json`. `tools`
+    maps the names by which it calls tools to theirs.
     """
 
     name: str
@@ -98,7 +98,9 @@ def built_in(judge: str = "*") -> list[str]:
 
 
 def load(name_or_folder: str) -> Pack:
-    """Load a pack by its built-in name (`viescore/v1`) or from a user's folder; VievalError says what is wrong with it."""
+    """Load a pack by its built-in name (`viescore/v1`) or from a user's folder; VievalError says what is wrong with
+    it.
+    """
     root = Path(vieval_plugin.prompt_templates.__path__[0])
     inside = root / name_or_folder
     folder = inside if name_or_folder.count("/") == 1 and isfile(inside / MANIFEST) else path_of(name_or_folder)
@@ -112,8 +114,8 @@ def load(name_or_folder: str) -> Pack:
     digest = hashlib.sha256((folder / MANIFEST).read_bytes())
     for file, text in texts.items():
         digest.update(file.encode() + b"\0" + text.encode() + b"\0")
-    if absent := {q.template for q in manifest.questions.values()} - set(texts):
-        raise VievalError(f"{folder / MANIFEST}: names the template {min(absent)}, which is not in the folder")
+    if missing := {q.template for q in manifest.questions.values()} - set(texts):
+        raise VievalError(f"{folder / MANIFEST}: names the template {min(missing)}, which is not in the folder")
     questions = {key: PackQuestion(q.template, q.images, q.scores) for key, q in manifest.questions.items()}
     named = manifest.name, manifest.judge, manifest.settings, digest.hexdigest()[:16]
     return Pack(*named, questions, environment, manifest.replies, manifest.tools)

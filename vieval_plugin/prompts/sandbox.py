@@ -1,9 +1,9 @@
 """Templates of prompt packs, whoever wrote them: the part of Jinja that prompts need, bounded in what it can do.
 
 Only the nodes, filters and tests listed here are compiled: no macros, no calls but of a template's own blocks, no
-multiplication. What every expression yields is charged to an allowance with all that hangs below it, and so are each turn
-of a loop, each block called and each template included, by the length of their source. So nothing works on what was not
-paid for, and nothing that is offered makes more of it than a small multiple.
+multiplication. What every expression yields is charged to an allowance with all that hangs below it, and so are each
+turn of a loop, each block called and each template included, by the length of their source. So nothing works on what
+was not paid for, and nothing that is offered makes more of it than a small multiple.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class PromptTemplateError(Exception):
 
 
 class PackEnvironment(SandboxedEnvironment):
-    """The environment of a pack's templates, by name. PromptTemplateError for what cannot be compiled or is not offered."""
+    """The environment of a pack's templates, by name. PromptTemplateError for what cannot be compiled or is not
+    offered.
+    """
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         super().__init__(
@@ -78,13 +80,13 @@ class PackEnvironment(SandboxedEnvironment):
 
     def text(self, template: str, variables: Mapping[str, Any]) -> str:
         """Return the text of a template; PromptTemplateError where there is none."""
-        before = _left.set([_ALLOWANCE])
+        token = _left.set([_ALLOWANCE])
         try:
             return str(_yielded(None, self.get_template(template).render(variables)))
         except Exception as error:  # templates compare texts with numbers, include themselves and the like
             raise _failure(template, error) from error
         finally:
-            _left.reset(before)
+            _left.reset(token)
 
     def call(self, context: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(obj, BlockReference):
@@ -106,13 +108,13 @@ class _Restriction(NodeTransformer):
     source = 0  # characters of all templates so far, with those of nodes
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
-        before = self.source
+        enclosing = self.source
         self.source += _NODE + (len(node.data) if isinstance(node, nodes.TemplateData) else 0)
         if reason := _TOO_LONG if self.source > _LONGEST_SOURCE else _refusal(node):
             raise TemplateSyntaxError(reason, node.lineno)
         self.generic_visit(node)
         if isinstance(node, nodes.For):
-            node.iter = _filtered(node.iter, _TURNS, nodes.Const(self.source - before))
+            node.iter = _filtered(node.iter, _TURNS, nodes.Const(self.source - enclosing))
         is_charged = type(node).__name__ in _CHARGED and getattr(node, "ctx", "load") == "load"
         return _filtered(node, _YIELDED) if is_charged else node
 

@@ -30,7 +30,7 @@ _LONGEST_NAME, _LONGEST_PATH = 255, 3000
 
 @dataclass(frozen=True)
 class ContestRows:
-    """What the contests of a part have in common.
+    """Description of what the contests of a part have in common.
 
     `kind` is that of the candidates, `scheme` that of the votes; `frames` of each video stand for it.
     """
@@ -55,21 +55,21 @@ def read_contests(rows: Iterable[Row], folder: Path, common: ContestRows) -> lis
 
     Raises:
         VievalError: in one line with file and row, for a row that is malformed, repeats an id, or is no contest (see
-            `judges.contests.fault`), for one output that is said to be two, and for two videos whose frames would lie in
-            one folder.
+            `judges.contests.fault`), for one output that is said to be two, and for two videos whose frames would lie
+            in one folder.
     """
     reading = _Reading(folder, common)
     return [reading.contest(row) for row in rows]
 
 
 def frames_folder(folder: Path, video: str, count: int) -> Path:
-    """Where the frames of a video lie, `count` of them."""
+    """Folder of the frames of a video, `count` of them."""
     return folder / f"frames{count}" / Path(video).stem
 
 
 @dataclass
 class _Reading:
-    """What was read so far, so that it is shared."""
+    """Cache of what was read so far, so that it is shared."""
 
     folder: Path
     common: ContestRows
@@ -85,27 +85,27 @@ class _Reading:
             raise VievalError(f"{row.where} repeats id {uid}; correct the file")
         self.ids.add(uid)
         texts, shared = _texts(row), self._named(row)
-        group = row.text("group") if _given(row, "group") else uid
+        group = row.text("group") if _has_value(row, "group") else uid
         listed = row.cells.get("candidates")
-        if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        if not isinstance(listed, list) or not all(isinstance(candidate, dict) for candidate in listed):
             raise VievalError(f"{row.where}: candidates is no list of objects; correct the file")
-        found = tuple(
+        candidates = tuple(
             self._candidate(Row(f"{row.where}, candidate {number}", cells), f"{uid}#{number}", texts, shared, group)
             for number, cells in enumerate(listed, start=1)
         )
-        tags = tag_list(row.cells["tags"], f"{row.where}: tags") if _given(row, "tags") else ()
+        tags = tag_list(row.cells["tags"], f"{row.where}: tags") if _has_value(row, "tags") else ()
         identity = SampleId(self.common.benchmark, self.common.part, "", uid)
-        contest = Contest(identity, found, _votes(row, self.common.scheme), group, tags)
-        if wrong := fault(contest):
-            raise VievalError(f"{row.where}: {wrong}; correct the file")
+        contest = Contest(identity, candidates, _votes(row, self.common.scheme), group, tags)
+        if problem := fault(contest):
+            raise VievalError(f"{row.where}: {problem}; correct the file")
         return contest
 
     def _candidate(
         self, row: Row, unnamed: str, texts: Mapping[str, str], shared: Mapping[str, Image], group: str
     ) -> Sample:
-        model = row.text("image_model") if _given(row, "image_model") else UNNAMED
-        uid = row.text("uid") if _given(row, "uid") else unnamed
-        images = {**shared, **(self._frames(row) if _given(row, "video") else self._named(row))}
+        model = row.text("image_model") if _has_value(row, "image_model") else UNNAMED
+        uid = row.text("uid") if _has_value(row, "uid") else unnamed
+        images = {**shared, **(self._frames(row) if _has_value(row, "video") else self._named(row))}
         identity = SampleId(self.common.benchmark, self.common.part, model, uid)
         known = self.candidates.setdefault(
             identity, Sample(identity, images, texts, kind=self.common.kind, group=group)
@@ -119,11 +119,11 @@ class _Reading:
 
     def _named(self, row: Row) -> dict[str, Image]:
         """The images of a row by role, less those of which no file is named."""
-        named = row.cells["images"] if _given(row, "images") else {}
+        named = row.cells["images"] if _has_value(row, "images") else {}
         if not isinstance(named, dict):
             raise VievalError(f"{row.where}: images is no object of role -> file; correct the file")
         files = Row(f"{row.where}, images", named)
-        return {role: self._image(_file(files, role)) for role in named if _given(files, role)}
+        return {role: self._image(_file(files, role)) for role in named if _has_value(files, role)}
 
     def _frames(self, row: Row) -> dict[str, Image]:
         count = self.common.frames
@@ -139,8 +139,8 @@ class _Reading:
         return self.images.setdefault(name, Image(self.folder / name))
 
 
-def _given(row: Row, column: str) -> bool:
-    """Whether a row has anything there: null and an empty text are nothing, and 0 is a mistake."""
+def _has_value(row: Row, column: str) -> bool:
+    """Return whether a row has anything there: null and an empty text are nothing, and 0 is a mistake."""
     return row.cells.get(column) not in (None, "")
 
 
@@ -167,15 +167,15 @@ def _require_whole(row: Row) -> None:
 
 
 def _texts(row: Row) -> Mapping[str, str]:
-    texts = row.cells["texts"] if _given(row, "texts") else {}
+    texts = row.cells["texts"] if _has_value(row, "texts") else {}
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
         raise VievalError(f"{row.where}: texts is no object of name -> text; correct the file")
     return texts
 
 
 def _votes(row: Row, scheme: str) -> Votes:
-    vote: Any = row.cells["vote"] if _given(row, "vote") else ""
-    annotators: Any = row.cells["annotators"] if _given(row, "annotators") else []
-    if not isinstance(annotators, list) or not all(isinstance(one, str) for one in (vote, *annotators)):
+    vote: Any = row.cells["vote"] if _has_value(row, "vote") else ""
+    annotators: Any = row.cells["annotators"] if _has_value(row, "annotators") else []
+    if not isinstance(annotators, list) or not all(isinstance(vote_text, str) for vote_text in (vote, *annotators)):
         raise VievalError(f"{row.where}: vote is no text, or annotators no list of texts; correct the file")
     return Votes(scheme, vote, tuple(annotators))

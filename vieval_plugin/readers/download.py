@@ -7,20 +7,21 @@ its name only when it is whole and its content has been checked; what cannot be 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import random
+import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import responses as PHRASES
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tqdm import tqdm
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import remove_unfinished, write_whole
-from vieval_plugin.readers.public_hosts import NoPublicAddress, public_connector
 from vieval_plugin.text.untrusted import PORTS, address_of, asked_wait
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ DEADLINE = 20  # times the timeout, for a file as a whole
 
 
 def not_empty(path: Path) -> bool:
-    """Whether a file holds anything: enough where files only ever arrive whole."""
+    """Return whether a file holds anything: enough where files only ever arrive whole."""
     return path.stat().st_size > 0
 
 
@@ -52,18 +53,18 @@ class Download:
     accept: Callable[[Path], bool] = not_empty
 
     def is_there(self) -> bool:
-        """Whether the file need not be fetched."""
+        """Return whether the file need not be fetched."""
         return self.path.is_file() and self.accept(self.path)
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A file that could not be had; `reason` is one line, `answered` whether anybody answered at all."""
+    """A file that could not be had; `reason` is one line, `host_answered` whether anybody host_answered at all."""
 
     url: str
     path: Path
     reason: str
-    answered: bool = True
+    host_answered: bool = True
 
     @property
     def host(self) -> str:
@@ -71,19 +72,22 @@ class Failed:
 
 
 class _Failure(Exception):
-    """Why there is no body.
+    """Reason that there is no body.
 
-    `again`: another attempt may help, after the `wait` in seconds that the server asks for; `answered`: the host lives.
+    `again`: another attempt may help, after the `wait` in seconds that the server asks for; `host_answered`: the host
+    lives.
     """
 
-    def __init__(self, reason: str, *, again: bool = False, answered: bool = True, wait: float | None = None) -> None:
+    def __init__(
+        self, reason: str, *, again: bool = False, host_answered: bool = True, wait: float | None = None
+    ) -> None:
         super().__init__(" ".join(reason.split()))
-        self.again, self.answered, self.wait = again, answered, wait
+        self.again, self.host_answered, self.wait = again, host_answered, wait
 
 
 @dataclass(frozen=True)
 class _Run:
-    """One call of `fetch_all`; `silent` counts, a host, the jobs in a row that got no answer from it."""
+    """Call of `fetch_all`; `silent` counts, a host, the jobs in a row that got no answer from it."""
 
     session: aiohttp.ClientSession
     retries: int
@@ -108,9 +112,10 @@ async def fetch_all(
     Connection errors, timeouts, cut bodies, 429 and 5xx are tried again up to `retries` times, after a wait that
     doubles each time, or the one the server asks for (at most 300 s); any other answer is final, and so is a body over
     64 MiB. `concurrency` is the number of requests in flight, `timeout` the seconds without a byte after which an
-    attempt is given up, twenty times that what one may take in all. Once eight jobs in a row got no answer at all from a
-    host, its other files are not tried. A redirect is followed to the hosts of the jobs and of the addresses in `hosts`,
-    and to no others; with `public`, a host's name must lead to a public address. Raises VievalError without aiohttp and where a file cannot be written, ValueError where two jobs share a path.
+    attempt is given up, twenty times that what one may take in all. Once eight jobs in a row got no answer at all from
+    a host, its other files are not tried. A redirect is followed to the hosts of the jobs and of the addresses in
+    `hosts`, and to no others; with `public`, a host's name must lead to a public address. Raises VievalError without
+    aiohttp and where a file cannot be written, ValueError where two jobs share a path.
     """
     if len({job.path for job in jobs}) != len(jobs):
         raise ValueError("two downloads have the same path")
@@ -145,7 +150,7 @@ async def _fetch_side_by_side(
             try:
                 await _fetch(run, job)
             except _Failure as failure:
-                failed[job.path] = Failed(job.url, job.path, str(failure), failure.answered)
+                failed[job.path] = Failed(job.url, job.path, str(failure), failure.host_answered)
                 bar.set_postfix(failed=len(failed))
             bar.update()
 
@@ -162,12 +167,12 @@ async def _fetch_side_by_side(
 async def _fetch(run: _Run, job: Download) -> None:
     host = _host(job.url)
     if run.silent[host] >= SILENT_JOBS:
-        raise _Failure(f"not tried, as {host} does not answer", answered=False)
+        raise _Failure(f"not tried, as {host} does not answer", host_answered=False)
     try:
         body = await _persist(run, job.url)
         run.silent[host] = 0
     except _Failure as failure:
-        run.silent[host] = 0 if failure.answered else run.silent[host] + 1
+        run.silent[host] = 0 if failure.host_answered else run.silent[host] + 1
         raise
     # A check may decode an image: in a thread it does not hold up the other downloads.
     await asyncio.to_thread(_keep, job, body)
@@ -212,24 +217,26 @@ async def _attempt(run: _Run, url: str) -> bytes:
     except aiohttp.InvalidURL as error:
         raise _Failure(f"not a usable address ({type(error).__name__})") from None
     except (aiohttp.ConnectionTimeoutError, aiohttp.SocketTimeoutError):
-        raise _Failure(f"timed out, no byte for {run.timeout:g} s", again=True, answered=False) from None
+        raise _Failure(f"timed out, no byte for {run.timeout:g} s", again=True, host_answered=False) from None
     except TimeoutError:
         raise _Failure(f"timed out, not whole within {DEADLINE * run.timeout:g} s", again=True) from None
     except aiohttp.ClientPayloadError:
         raise _Failure("cut, the connection closed before the end", again=True) from None
     except (aiohttp.ClientError, OSError) as error:
-        raise _Failure(f"no connection, {str(error) or type(error).__name__}", again=True, answered=False) from None
+        raise _Failure(
+            f"no connection, {str(error) or type(error).__name__}", again=True, host_answered=False
+        ) from None
 
 
 def _redirected(run: _Run, url: str, status: int, location: str) -> str:
-    """Where a redirect leads, if that is a host that was named; what it asks for there is in no message."""
+    """Target of a redirect, if that is a host that was named; what it asks for there is in no message."""
     target = address_of(location, url)
     if not location or target is None or target.scheme not in (("https",) if url.startswith("https:") else PORTS):
         raise _Failure(f"{status} redirect to no usable address")
     host = target.server
     if host not in run.hosts:
-        shown = host[:200] if host.isprintable() else "..."
-        raise _Failure(f"{status} redirect to another host ({shown}), which is not followed")
+        host_text = host[:200] if host.isprintable() else "..."
+        raise _Failure(f"{status} redirect to another host ({host_text}), which is not followed")
     return target.url
 
 
@@ -262,3 +269,36 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     if expected not in (None, len(body)) and "Content-Encoding" not in response.headers:
         raise _Failure(f"cut at {len(body)} of {expected} bytes", again=True)
     return bytes(body)
+
+
+class NoPublicAddress(Exception):
+    """A host's name leads to no public address."""
+
+
+def public_connector() -> aiohttp.TCPConnector:
+    """Connections to the public addresses of a name; an address that is given instead of a name is taken as it is."""
+    import aiohttp
+
+    class Public(aiohttp.ThreadedResolver):
+        async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC) -> list[Any]:
+            addresses = await super().resolve(host, port, family)
+            public = [address for address in addresses if is_public(address["host"])]
+            if not public:
+                raise NoPublicAddress(f"{host} leads to a private address; name the address itself if that is meant")
+            return public
+
+    return aiohttp.TCPConnector(resolver=Public())
+
+
+def is_public(address: str) -> bool:
+    """Return whether an IP address is one of the public network.
+
+    >>> is_public("192.168.0.1"), is_public("fe80::1%eth0"), is_public("8.8.8.8")
+    (False, False, True)
+    """
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return (mapped or parsed).is_global and not parsed.is_multicast

@@ -14,7 +14,7 @@ from vieval_plugin.readers.sample_table import NumberedRow, is_table, rows_of_ta
 
 @dataclass(frozen=True)
 class PromptRow:
-    """What one image was made of, in the form of a samples file's line; `named` says that the file gives it a uid."""
+    """Conditions of one image, in the form of a samples file's line; `named` says that the file gives it a uid."""
 
     number: int
     row: dict[str, Any]
@@ -28,24 +28,25 @@ def prompts_of(path: Path) -> list[PromptRow]:
     A prompt without a uid is called by the number of its line.
 
     Raises:
-        VievalError: the file cannot be read or is empty, and for the first line that is no prompt, names an image model,
+        VievalError: the file cannot be read or is empty, and for the first line that is no prompt, names an image
+        model,
             a draw or an output, or has the uid of another.
     """
-    found: dict[str, PromptRow] = {}
+    prompts: dict[str, PromptRow] = {}
     for number, row in _rows(path):
-        if wrong := str(row) if isinstance(row, BadLine) else _wrong(row):
-            raise VievalError(f"{path}: line {number}: {wrong}")
+        if problem := str(row) if isinstance(row, BadLine) else _problem(row):
+            raise VievalError(f"{path}: line {number}: {problem}")
         assert not isinstance(row, BadLine)
         named = row.get("uid") is not None
         uid = str(row["uid"] if named else number)
-        if uid in found:
+        if uid in prompts:
             raise VievalError(
-                f"{path}: lines {found[uid].number} and {number} are both {uid!r}; give each a uid of its own"
+                f"{path}: lines {prompts[uid].number} and {number} are both {uid!r}; give each a uid of its own"
             )
-        found[uid] = PromptRow(number, row, uid, named)
-    if not found:
+        prompts[uid] = PromptRow(number, row, uid, named)
+    if not prompts:
         raise VievalError(f"{path}: no prompts in it")
-    return list(found.values())
+    return list(prompts.values())
 
 
 def _rows(path: Path) -> Iterator[NumberedRow]:
@@ -61,8 +62,8 @@ def _rows(path: Path) -> Iterator[NumberedRow]:
             yield number, bad
 
 
-def _wrong(row: dict[str, Any]) -> str:
-    """Why a row is no prompt, in words; empty where it is one."""
+def _problem(row: dict[str, Any]) -> str:
+    """Reason that a row is no prompt, in words; empty where it is one."""
     images = row.get("images", {})
     if isinstance(images, dict) and "output" in images:
         return (

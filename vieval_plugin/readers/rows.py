@@ -40,18 +40,20 @@ class Row:
         """A text that is not blank."""
         value = self._cell(column)
         if not isinstance(value, str) or not value.strip():
-            raise VievalError(f"{self.where}: {column} is {_shown(value)}, not a text; correct the file")
+            raise VievalError(f"{self.where}: {column} is {_short_repr(value)}, not a text; correct the file")
         return value
 
     def uid(self, column: str) -> str:
-        """What names a row: a whole number or a text, without the `#` that stands between it and a number in some uids."""
+        """Identifier of a row: a whole number or a text, without the `#` that stands between it and a number in some
+        uids.
+        """
         value = self._cell(column)
         if (
             isinstance(value, bool)
             or not isinstance(value, (int, str))
             or not re.fullmatch(r"[^#\n]{1,1000}", str(value))
         ):
-            raise VievalError(f"{self.where}: {column} is {_shown(value)}, not a name without #; correct the file")
+            raise VievalError(f"{self.where}: {column} is {_short_repr(value)}, not a name without #; correct the file")
         return str(value)
 
     def file(self, column: str) -> str:
@@ -60,7 +62,7 @@ class Row:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\0" in name:
             raise VievalError(
-                f"{self.where}: {column} is {_shown(name)}, not a file below the folder; correct the file"
+                f"{self.where}: {column} is {_short_repr(name)}, not a file below the folder; correct the file"
             )
         return name
 
@@ -83,7 +85,7 @@ class Row:
 def rating(value: Any, low: float, high: float, where: str) -> float:
     """A number of a rating scale from `low` to `high`; VievalError where it is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-        raise VievalError(f"{where} is {_shown(value)}, not a rating from {low:g} to {high:g}; correct the file")
+        raise VievalError(f"{where} is {_short_repr(value)}, not a rating from {low:g} to {high:g}; correct the file")
     return value + 0.0  # which takes the sign off a zero
 
 
@@ -112,7 +114,7 @@ def read_object(path: Path, advice: str) -> dict[str, Any]:
 
 
 def read_json(path: Path, advice: str) -> Any:
-    """What a JSON file holds."""
+    """Document of a JSON file."""
     try:
         return json.loads(_read(path, advice))
     except (ValueError, RecursionError) as error:
@@ -121,10 +123,10 @@ def read_json(path: Path, advice: str) -> Any:
 
 def read_objects(path: Path, advice: str) -> list[Row]:
     """The rows of a JSON file that is a list of objects."""
-    held = read_json(path, advice)
-    if not isinstance(held, list) or not all(isinstance(cells, dict) for cells in held):
+    document = read_json(path, advice)
+    if not isinstance(document, list) or not all(isinstance(cells, dict) for cells in document):
         raise VievalError(f"{path}: holds no list of objects; {advice}")
-    return [Row(f"{path}: row {number}", cells) for number, cells in enumerate(held)]
+    return [Row(f"{path}: row {number}", cells) for number, cells in enumerate(document)]
 
 
 def read_lines(path: Path, advice: str) -> list[Row]:
@@ -171,26 +173,28 @@ def read_table(path: Path, columns: Sequence[str], advice: str) -> list[Row]:
 
 
 def read_count(path: Path, default: int) -> int:
-    """How many images stand for one sample: `count` of a small JSON file, `default` without that file."""
+    """Number of images that stand for one sample: `count` of a small JSON file, `default` without that file."""
     if not exists(path):
         return default
     count = read_object(path, "remove it to have the default").get("count")
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise VievalError(f"{path}: count is {_shown(count)}, not a whole number from 1; correct or remove the file")
+        raise VievalError(
+            f"{path}: count is {_short_repr(count)}, not a whole number from 1; correct or remove the file"
+        )
     return count
 
 
 def tag_list(value: Any, where: str) -> tuple[str, ...]:
     """A JSON list of tags."""
     if not isinstance(value, list) or not all(isinstance(tag, str) and tag.strip() for tag in value):
-        raise VievalError(f"{where} is {_shown(value)}, not a list of tags; correct the file")
+        raise VievalError(f"{where} is {_short_repr(value)}, not a list of tags; correct the file")
     return tuple(dict.fromkeys(value))
 
 
 def numbered(folder: Path, count: int, suffixes: Sequence[str]) -> list[Path]:
     """The files `0`, `1`, ... of a folder, with the first suffix that its `0` has, else the first of all."""
-    there = [suffix for suffix in suffixes if isfile(folder / f"0{suffix}")]
-    return [folder / f"{number}{(there or suffixes)[0]}" for number in range(count)]
+    present_suffixes = [suffix for suffix in suffixes if isfile(folder / f"0{suffix}")]
+    return [folder / f"{number}{(present_suffixes or suffixes)[0]}" for number in range(count)]
 
 
 def image_file(folder: Path, name: str) -> Image:
@@ -207,6 +211,6 @@ def _read(path: Path, advice: str) -> str:
         raise VievalError(f"{path}: cannot be read ({error}); {advice}") from None
 
 
-def _shown(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=True)
     return text if len(text) <= 60 else f"{text[:57]}..."

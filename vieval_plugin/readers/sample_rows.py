@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 class BadLine(Exception):
-    """What is wrong with a line; `row` is as much of it as could be read."""
+    """Fault of a line; `row` is as much of it as could be read."""
 
     def __init__(self, reason: str, row: Mapping[str, Any] | None = None) -> None:
         super().__init__(reason)
@@ -32,14 +32,14 @@ GivenSample: TypeAlias = tuple[Sample, Mapping[str, str]]
 
 
 def address_among(files: Mapping[str, str]) -> str:
-    """Which image is an address instead of a file, in words; empty where none is."""
+    """Image that is an address instead of a file, in words; empty where none is."""
     for role, address in addresses_among(files).items():
         return f"the image {role} is an address, not a file on this machine: {redacted(address)[:200]}"
     return ""
 
 
 def addresses_among(files: Mapping[str, str]) -> dict[str, str]:
-    """Those images, by role, that are addresses instead of files."""
+    """Images, by role, that are addresses instead of files."""
     return {role: file for role, file in files.items() if _ADDRESS.match(file)}
 
 
@@ -98,7 +98,7 @@ def row_of_line(line: bytes) -> dict[str, Any]:
 
 
 def draw_of(row: Mapping[str, Any]) -> int:
-    """Which image of its conditions a row has; BadLine where it says so by no whole number."""
+    """Index of a row's image among those of its conditions; BadLine where it says so by no whole number."""
     draw = row.get("draw", 0)
     if isinstance(draw, bool) or not isinstance(draw, int) or draw < 0:
         raise BadLine("draw must be a whole number from 0")
@@ -119,17 +119,17 @@ def _read(folder: Path, number: int, row: Mapping[str, Any], kind: str | None, b
     if not isinstance(code, str):
         raise BadLine(f"kind {str(code)[:80]} is no text")
     model, uid = (_name(row, key, default) for key, default in (("image_model", ""), ("uid", str(number))))
-    about: dict[str, Any] = {"tags": _tags(row), "category": _name(row, "category", "")}
-    if wrong := overlong(model, uid, code, about["category"], *about["tags"], *images, *texts):
-        raise BadLine(wrong)
+    labels: dict[str, Any] = {"tags": _tags(row), "category": _name(row, "category", "")}
+    if problem := overlong(model, uid, code, labels["category"], *labels["tags"], *images, *texts):
+        raise BadLine(problem)
     draw = draw_of(row)
-    shown = {role: Image(path_of(file, folder)) for role, file in images.items()}
+    image_files = {role: Image(path_of(file, folder)) for role, file in images.items()}
     if not isinstance(prompts, list):
-        yield Sample(SampleId(benchmark, code, model, uid, draw), shown, texts, **about), images
+        yield Sample(SampleId(benchmark, code, model, uid, draw), image_files, texts, **labels), images
         return
     for place, prompt in enumerate(prompts):
         identity = SampleId(benchmark, code, model, f"{uid}#{place}", draw)
-        yield Sample(identity, shown, {**texts, "prompt": prompt}, group=uid, place=(place,), **about), images
+        yield Sample(identity, image_files, {**texts, "prompt": prompt}, group=uid, place=(place,), **labels), images
 
 
 def _tags(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -141,12 +141,12 @@ def _tags(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _name(row: Mapping[str, Any], key: str, default: str) -> str:
     """A name that is a text or a number."""
-    given = row.get(key)
-    if given is not None and (isinstance(given, bool) or not isinstance(given, (str, int, float))):
+    name = row.get(key)
+    if name is not None and (isinstance(name, bool) or not isinstance(name, (str, int, float))):
         raise BadLine(f"{key} must be a text")
-    return default if given is None else str(given)
+    return default if name is None else str(name)
 
 
 def _texts_only(value: dict[Any, Any]) -> bool:
-    """Whether the values of a mapping are texts."""
-    return all(isinstance(one, str) for one in value.values())
+    """Return whether the values of a mapping are texts."""
+    return all(isinstance(text, str) for text in value.values())

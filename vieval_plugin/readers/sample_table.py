@@ -27,7 +27,7 @@ COLUMNS = (*_PLAIN, *_IMAGES, *_TEXTS, f"images.{_SUBJECT}", f"texts.{_SUBJECT}"
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file is a table, by its name."""
+    """Return whether a file is a table, by its name."""
     return path.suffix.lower() == ".csv"
 
 
@@ -60,7 +60,8 @@ def rows_of_table(path: Path) -> Iterator[NumberedRow]:
 
 
 def kind_of(row: Mapping[str, Any]) -> str:
-    """The kind that images and texts alone tell: a prompt and nothing shown is `tig`, an instruction and a source `tie`.
+    """The kind that images and texts alone tell: a prompt and nothing shown is `tig`, an instruction and a source
+    `tie`.
 
     >>> kind_of({"texts": {"prompt": "a cat"}}), kind_of({"images": {"mask": "m.png"}})
     ('tig', '')
@@ -68,10 +69,10 @@ def kind_of(row: Mapping[str, Any]) -> str:
     images, texts = row.get("images", {}), row.get("texts", {})
     if not isinstance(images, Mapping) or not isinstance(texts, Mapping):
         return ""
-    shown, said = set(images) - {"output"}, set(texts)
-    if not shown and said == {"prompt"}:
+    image_roles, text_names = set(images) - {"output"}, set(texts)
+    if not image_roles and text_names == {"prompt"}:
         return "tig"
-    return "tie" if shown == {"source"} and said == {"instruction"} else ""
+    return "tie" if image_roles == {"source"} and text_names == {"instruction"} else ""
 
 
 def _require_columns(path: Path, header: list[str]) -> None:
@@ -94,11 +95,11 @@ def _row(header: list[str], cells: list[str]) -> dict[str, Any] | BadLine:
     for name, cell in zip(header, cells, strict=False):
         if not cell.strip():
             continue
-        part, _, rest = name.partition(".")
+        part, _, name_in_part = name.partition(".")
         if name in _IMAGES or part == "images":
-            row["images"][rest or name] = cell
+            row["images"][name_in_part or name] = cell
         elif name in _TEXTS or part == "texts":
-            row["texts"][rest or name] = cell
+            row["texts"][name_in_part or name] = cell
         elif name == "tags":
             row[name] = [tag.strip() for tag in cell.split(";") if tag.strip()]
         elif name == "draw":

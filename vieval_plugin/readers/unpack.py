@@ -1,10 +1,10 @@
 """Unpacks an archive that a stranger made: plain files only, none outside its folder, of bounded number and size.
 
-Where a member may lie is checked by `tarfile`'s own data filter. Sizes are checked here: those that headers declare, those
-of what is decompressed, and those of what is written, as a sparse member is larger on disk than in its archive.
+Where a member may lie is checked by `tarfile`'s own data filter. Sizes are checked here: those that headers declare,
+those of what is decompressed, and those of what is written, as a sparse member is larger on disk than in its archive.
 
-What is unpacked is gathered in a folder beside the target and moved there once all of it has been read, so that no file is
-ever half-written and an archive that is refused leaves nothing behind.
+What is unpacked is gathered in a folder beside the target and moved there once all of it has been read, so that no
+file is ever half-written and an archive that is refused leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _HEADER = 2**20  # bytes that tarfile may read of a member's headers, extended o
 
 @dataclass(frozen=True)
 class Limits:
-    """How much an archive may hold: `members` of it, bytes of one file, and bytes in all, decompressed and written."""
+    """Limits of what an archive may hold: `members` of it, bytes of one file, and bytes in all, decompressed and
+    written.
+    """
 
     members: int = 20_000
     file: int = 64 * 2**20
@@ -37,8 +39,8 @@ class Limits:
 def unpack(archive: Path, target: Path, limits: Limits = Limits()) -> int:
     """Unpacks a .tar.gz into the folder `target` and returns the number of files; a file that is there is replaced.
 
-    A leading folder of the target's own name is left out. VievalError, in one line, for an archive that is malformed, too
-    large, or holds a link, a device or a name outside the folder; then nothing has changed.
+    A leading folder of the target's own name is left out. VievalError, in one line, for an archive that is malformed,
+    too large, or holds a link, a device or a name outside the folder; then nothing has changed.
     """
     if not hasattr(tarfile, "data_filter"):
         raise VievalError(f"{archive}: unpacking it safely needs Python 3.11.4 or later; update Python")
@@ -69,7 +71,7 @@ def unpack(archive: Path, target: Path, limits: Limits = Limits()) -> int:
 
 
 class _Refused(Exception):
-    """Why an archive is not unpacked."""
+    """Reason that an archive is not unpacked."""
 
 
 class _Bounded(io.RawIOBase):
@@ -119,7 +121,7 @@ def _gather(archive: IO[bytes], staged: Path, name: str, limits: Limits) -> list
                 if member.isdir():
                     continue
                 if member.size > limits.file:
-                    raise _Refused(f"{_shown(member)} is larger than {limits.file / 2**20:g} MiB")
+                    raise _Refused(f"{_member_name(member)} is larger than {limits.file / 2**20:g} MiB")
                 files[place] = None
                 for piece in _pieces(tar, member, place):
                     written += piece
@@ -134,7 +136,7 @@ def _gather(archive: IO[bytes], staged: Path, name: str, limits: Limits) -> list
 
 
 def _members(tar: tarfile.TarFile, bounded: _Bounded) -> Iterator[tarfile.TarInfo]:
-    """One member after another; a sparse one's headers say where its holes are, which may be long."""
+    """Yield one member after another; a sparse one's headers say where its holes are, which may be long."""
     while True:
         bounded.header = _HEADER
         member = tar.next()
@@ -155,28 +157,30 @@ def _pieces(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> Itera
                 yield len(piece)
                 file.write(piece)
     except (FileExistsError, IsADirectoryError, NotADirectoryError):
-        raise _Refused(f"{_shown(member)} is both a file and a folder") from None
+        raise _Refused(f"{_member_name(member)} is both a file and a folder") from None
 
 
 def _place(member: tarfile.TarInfo, staged: Path, name: str) -> Path:
-    """Where a member is written below `staged`; `_Refused` for what is no plain file or folder, or would lead elsewhere."""
+    """Path at which a member is written below `staged`; `_Refused` for what is no plain file or folder, or would lead
+    elsewhere.
+    """
     if not (member.isreg() or member.isdir()):
-        raise _Refused(f"{_shown(member)} is no plain file")
+        raise _Refused(f"{_member_name(member)} is no plain file")
     parts = PurePosixPath(member.name).parts
-    within = PurePosixPath(*(parts[1:] if parts[:1] == (name,) else parts))
-    elsewhere = _Refused(f"{_shown(member)} does not lie below the folder")
+    inner = PurePosixPath(*(parts[1:] if parts[:1] == (name,) else parts))
+    elsewhere = _Refused(f"{_member_name(member)} does not lie below the folder")
     # The filter mends a leading slash where it should refuse; the others mean a folder or drive on some systems only.
-    if within.is_absolute() or any(c in member.name for c in "\\:\0"):
+    if inner.is_absolute() or any(c in member.name for c in "\\:\0"):
         raise elsewhere
-    if not within.parts and not member.isdir():
-        raise _Refused(f"{_shown(member)} has no name of its own")
+    if not inner.parts and not member.isdir():
+        raise _Refused(f"{_member_name(member)} has no name of its own")
     try:
-        tarfile.data_filter(member.replace(name=str(within), deep=False), str(staged))
+        tarfile.data_filter(member.replace(name=str(inner), deep=False), str(staged))
     except tarfile.FilterError:
         raise elsewhere from None
-    return staged / within
+    return staged / inner
 
 
-def _shown(member: tarfile.TarInfo) -> str:
+def _member_name(member: tarfile.TarInfo) -> str:
     text = ascii(member.name)
     return text if len(text) <= 60 else f"{text[:57]}..."

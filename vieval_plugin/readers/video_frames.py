@@ -1,10 +1,11 @@
 """Frames of videos: as many as asked for, spread evenly over the duration.
 
-A video is cut into `count` parts of equal length, and of each the frame that is on screen at its middle is taken. This is
-the midpoint rule for the mean over all frames, which is what a score over frames stands for: no frame counts for more
-time than another, and neither the very first nor the very last one (where fades and black frames are) is favoured. Of n
-frames at a constant rate it takes those numbered floor(n (2i + 1) / (2 count)). A video with fewer frames than `count`
-gives some of them more than once, so that every sample has `count` of them and each frame keeps its share of the time.
+A video is cut into `count` parts of equal length, and of each the frame that is on screen at its middle is taken. This
+is the midpoint rule for the mean over all frames, which is what a score over frames stands for: no frame counts for
+more time than another, and neither the very first nor the very last one (where fades and black frames are) is
+favoured. Of n frames at a constant rate it takes those numbered floor(n (2i + 1) / (2 count)). A video with fewer
+frames than `count` gives some of them more than once, so that every sample has `count` of them and each frame keeps
+its share of the time.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class FailedVideo:
 
 
 class _UnreadableError(Exception):
-    """Why a video gave no frames."""
+    """Reason that a video gave no frames."""
 
 
 def extract(video: Path, to: Path, count: int) -> list[Path]:
@@ -64,7 +65,8 @@ def extract(video: Path, to: Path, count: int) -> list[Path]:
 def extract_all(
     pairs: Iterable[tuple[Path, Path]], count: int, workers: int = 4, *, progress: bool = True
 ) -> list[FailedVideo]:
-    """As `extract` for many videos, each with its folder, `workers` at once; returns those that gave no frames.
+    """Extract frames of many videos, as `extract` does, each with its folder, `workers` at once; returns those that
+    gave no frames.
 
     A folder with all `count` frames is passed over, so an interrupted run is resumed by running it again. Raises
     VievalError without PyAV and where a frame cannot be written.
@@ -91,12 +93,12 @@ def extract_all(
 
 
 def complete(folder: Path, count: int) -> bool:
-    """Whether a folder has all its frames."""
+    """Return whether a folder has all its frames."""
     return all(isfile(path) and path.stat().st_size for path in numbered(folder, count, SUFFIXES))
 
 
-def chosen(times: Sequence[int | None], last: int | None, count: int) -> list[int]:
-    """Which frames to take: the numbers of those on screen at the middles of `count` equal parts.
+def frame_numbers(times: Sequence[int | None], last: int | None, count: int) -> list[int]:
+    """Frames to take: the numbers of those on screen at the middles of `count` equal parts.
 
     Args:
         times: when each frame appears, in any unit. Where one is unknown, or they do not increase, all frames are taken
@@ -116,9 +118,9 @@ def chosen(times: Sequence[int | None], last: int | None, count: int) -> list[in
     if len(known) < n or any(b <= a for a, b in pairwise(known)):
         known, last = list(range(n)), 1
     passed = known[-1] - known[0]
-    whole, unit = (passed + last, 1) if last and last > 0 else (passed * n, n - 1) if n > 1 else (1, 1)
+    duration, unit = (passed + last, 1) if last and last > 0 else (passed * n, n - 1) if n > 1 else (1, 1)
     starts = [(time - known[0]) * unit * 2 * count for time in known]  # all in whole numbers: no rounding at a border
-    return [bisect_right(starts, whole * (2 * part + 1)) - 1 for part in range(count)]
+    return [bisect_right(starts, duration * (2 * part + 1)) - 1 for part in range(count)]
 
 
 def _extract(video: Path, to: Path, count: int) -> list[Path]:
@@ -132,16 +134,16 @@ def _extract(video: Path, to: Path, count: int) -> list[Path]:
             last = frame.duration
     if not times:
         raise _UnreadableError("holds no frame")
-    wanted = chosen(times, last, count)
+    numbers = frame_numbers(times, last, count)
     bodies: dict[int, bytes] = {}
     with _decoding(video) as frames:  # a second time, as pixels of all frames may not fit in memory
         for number, frame in enumerate(frames):
-            if number in wanted:
+            if number in numbers:
                 bodies[number] = _jpeg(frame)
-            if number >= wanted[-1]:
+            if number >= numbers[-1]:
                 break
     paths = [to / f"{number}{SUFFIXES[0]}" for number in range(count)]
-    for path, number in zip(paths, wanted, strict=True):
+    for path, number in zip(paths, numbers, strict=True):
         write_whole(path, bodies[number], "folder")
     return paths
 

@@ -16,9 +16,8 @@ from tests.imagenhub_site import REDUCED, TIE, Site, drawn, serving
 from vieval_plugin.benchmarks import imagenhub
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
 from vieval_plugin.benchmarks.imagenhub import conditions, filling
-from vieval_plugin.benchmarks.imagenhub.conditions import HUB
-from vieval_plugin.benchmarks.imagenhub.fetched import Fetched, Hosts
-from vieval_plugin.benchmarks.imagenhub.filling import Filled, fill, summary_lines
+from vieval_plugin.benchmarks.imagenhub.conditions import HUB, Hosts, KindReport
+from vieval_plugin.benchmarks.imagenhub.filling import FillReport, fill, summary_lines
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
 
@@ -30,7 +29,7 @@ async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
         yield site
 
 
-async def prepared(site: Site, root: Path, **options: Any) -> Filled:
+async def prepared(site: Site, root: Path, **options: Any) -> FillReport:
     """`fill` as the command calls it, in a thread with a loop of its own."""
     return await asyncio.to_thread(lambda: fill(root, hosts=site.hosts(), progress=False, **{"timeout": 5, **options}))
 
@@ -87,11 +86,11 @@ class TestAll:
         second = await prepared(site, tmp_path)
         assert not site.hits
         assert second.complete
-        assert [part.there for part in second.fetched] == [part.fetched for part in first.fetched]
+        assert [part.present for part in second.kinds] == [part.downloaded for part in first.kinds]
 
     async def test_one_task_without_images(self, site: Site, tmp_path: Path) -> None:
         report = await prepared(site, tmp_path, parts=["tie"], images=False)
-        assert [(part.part, part.kind, part.fetched) for part in report.fetched] == [
+        assert [(part.part, part.kind, part.downloaded) for part in report.kinds] == [
             ("tie", "ratings", 3),
             ("tie", "conditions", 1),
         ]
@@ -158,8 +157,8 @@ class TestFaults:
         }
         report = await prepared(site, tmp_path, parts=["tie"], retries=1, timeout=0.3)
         assert not report.complete
-        images = report.fetched[-1]
-        assert (images.there, images.fetched, images.total) == (0, 2, 6)
+        images = report.kinds[-1]
+        assert (images.present, images.downloaded, images.total) == (0, 2, 6)
         assert {f.url.removeprefix(site.base): f.reason for f in images.failed} == {
             f"/museum/{TIE}/SDEdit/sample_34_1.jpg": "404 not found",
             f"/museum/{TIE}/SDEdit/sample_34_2.jpg": "not an image (UnidentifiedImageError)",
@@ -192,7 +191,7 @@ class TestFaults:
     async def test_missing_ratings_name_the_file_and_spare_the_other_tasks(self, site: Site, tmp_path: Path) -> None:
         del site.files[f"/ratings/{TIE}/Text-Guided_IE_rater2.tsv"]
         report = await prepared(site, tmp_path, parts=["tie", "mie"])
-        assert [(part.part, part.kind, bool(part.failed)) for part in report.fetched] == [
+        assert [(part.part, part.kind, bool(part.failed)) for part in report.kinds] == [
             ("tie", "ratings", True),
             ("mie", "ratings", False),
             ("mie", "conditions", False),
@@ -246,7 +245,7 @@ class TestConditions:
     ) -> None:
         site.rows["tie"][0] = row
         report = await prepared(site, tmp_path, parts=["tie"], images=False)
-        (failed,) = report.fetched[-1].failed
+        (failed,) = report.kinds[-1].failed
         assert failed.reason.startswith("404 not found; before it the hub failed: ")
         assert reason in failed.reason
 
@@ -284,4 +283,4 @@ class TestImages:
 
 
 def test_part_counts_what_there_should_be() -> None:
-    assert Fetched("tie", "images", there=2, fetched=3).total == 5
+    assert KindReport("tie", "images", present=2, downloaded=3).total == 5

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from vieval_plugin.benchmarks.imagenhub import BENCHMARK
-from vieval_plugin.benchmarks.loading.subset import chosen
+from vieval_plugin.benchmarks.loading.subset import select_subset
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId
 
@@ -13,7 +13,7 @@ SAMPLES = [Sample(SampleId("imagenhub", "tie", model, uid), {}) for model in ("A
 
 
 def named(path):
-    return [(s.id.image_model, s.id.uid) for s in chosen(SAMPLES, path, BENCHMARK.folders)]
+    return [(s.id.image_model, s.id.uid) for s in select_subset(SAMPLES, path, BENCHMARK.folders)]
 
 
 def test_a_uid_in_a_list_is_wanted_of_every_image_model(tmp_path):
@@ -32,12 +32,12 @@ def test_the_published_split_names_uids_by_part_and_image_model(tmp_path, part):
 def test_json_of_another_shape_is_refused_by_name(tmp_path, text):
     (tmp_path / "split.json").write_text(text)
     with pytest.raises(VievalError, match=r"split\.json: not a split"):
-        chosen(SAMPLES, tmp_path / "split.json", {})
+        select_subset(SAMPLES, tmp_path / "split.json", {})
 
 
 def test_a_list_that_names_no_sample_or_is_not_there_is_refused(tmp_path):
     (tmp_path / "uids.txt").write_text("9\n8\n")
     with pytest.raises(VievalError, match="none of its 2 uids is in imagenhub/tie"):
-        chosen(SAMPLES, tmp_path / "uids.txt", {})
+        select_subset(SAMPLES, tmp_path / "uids.txt", {})
     with pytest.raises(VievalError, match="cannot be read"):
-        chosen(SAMPLES, tmp_path / "nowhere.txt", {})
+        select_subset(SAMPLES, tmp_path / "nowhere.txt", {})

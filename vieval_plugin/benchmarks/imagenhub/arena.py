@@ -1,8 +1,8 @@
 """Votes of an arena on pairs of ImagenHub's own edits: outputs that people have both rated and compared.
 
-Source: the edits of GenAI-Bench (Jiang et al., 2024) on which visitors preferred one, with the names of the editors, as Wu et
-al. (EditReward, 2025) publish them. An instruction there is one of ImagenHub's, so that a vote is about two outputs of which
-ratings and recorded verdicts are known.
+Source: the edits of GenAI-Bench (Jiang et al., 2024) on which visitors preferred one, with the names of the editors,
+as Wu et al. (EditReward, 2025) publish them. An instruction there is one of ImagenHub's, so that a vote is about two
+outputs of which ratings and recorded verdicts are known.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SOURCE = (
 )
 LICENCE = "votes: MIT (the EditReward repository), CC BY 4.0 (the hub's card of GenAI-Bench); ratings: MIT"
 
-_ASKED = "Editing instruction:"
+_INSTRUCTION_LABEL = "Editing instruction:"
 
 
 def read(folder: Path, part: str) -> list[Contest]:
@@ -44,7 +44,7 @@ def read(folder: Path, part: str) -> list[Contest]:
     """
     path = folder / VOTES
     rows = read_objects(path, ADVICE)
-    samples = {(one.id.image_model, one.id.uid): one for one in load_rated(folder.parent, part)}
+    samples = {(sample.id.image_model, sample.id.uid): sample for sample in load_rated(folder.parent, part)}
     uids = _uids(folder, part, samples.values())
     contests: list[Contest] = []
     for number, row in enumerate(rows):
@@ -70,25 +70,27 @@ def read(folder: Path, part: str) -> list[Contest]:
 
 def _uids(folder: Path, part: str, samples: Iterable[Sample]) -> Mapping[str, str]:
     """ImagenHub's uid of each instruction; of several with one instruction the first in sorted order."""
-    known = {one.id.uid: one.texts["instruction"] for one in samples if "instruction" in one.texts}
+    known = {sample.id.uid: sample.texts["instruction"] for sample in samples if "instruction" in sample.texts}
     instructions = known or dict(_logged(folder, part))
     if not instructions:
         raise VievalError(
             f"{folder}: no instructions of ImagenHub, neither in its own folder nor in logs below this one; {ADVICE}"
         )
-    found: dict[str, str] = {}
+    uids_by_instruction: dict[str, str] = {}
     for uid in sorted(instructions):
-        found.setdefault(_plain(instructions[uid]), uid)
-    return found
+        uids_by_instruction.setdefault(_plain(instructions[uid]), uid)
+    return uids_by_instruction
 
 
 def _logged(folder: Path, part: str) -> Iterator[tuple[str, str]]:
     """Uid and instruction from the questions in logs of VIEScore's authors."""
     for path in sorted(folder.glob(f"*/{task_info(part).folder}/*/SC.json")):
         for uid, row in read_object(path, "restore the log from where it came").items():
-            asked = row.get("prompt_input") if isinstance(row, dict) else None
-            lines: Sequence[str] = asked.splitlines() if isinstance(asked, str) else ()
-            yield from ((uid, line.removeprefix(_ASKED)) for line in lines if line.startswith(_ASKED))
+            prompt_text = row.get("prompt_input") if isinstance(row, dict) else None
+            lines: Sequence[str] = prompt_text.splitlines() if isinstance(prompt_text, str) else ()
+            yield from (
+                (uid, line.removeprefix(_INSTRUCTION_LABEL)) for line in lines if line.startswith(_INSTRUCTION_LABEL)
+            )
 
 
 def _plain(instruction: str) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
+from typing import Any, TypeAlias
+from urllib.parse import quote, urlencode
 
-from vieval_plugin.benchmarks.imagenhub.fetched import Fetch, Fetched, Hosts, address
 from vieval_plugin.benchmarks.imagenhub.samples import LOOKUP
 from vieval_plugin.benchmarks.imagenhub.tasks import museum_folder
 from vieval_plugin.media.files import write_whole
@@ -21,9 +20,53 @@ from vieval_plugin.text.redaction import redacted
 PAGE, MAX_ROWS = 100, 10_000  # rows; the dataset viewer gives no larger page
 
 
+Fetch: TypeAlias = Callable[[Sequence[Download]], Awaitable[list[Failed]]]
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """Base URLs of the three sources; a mirror with the same paths below them serves as well.
+
+    The ratings are pinned to a commit, as they have moved within their repository before.
+    """
+
+    ratings: str = (
+        "https://raw.githubusercontent.com/TIGER-AI-Lab/VIEScore/a35f13fa20e5930a14a1901e6659a987d43bf69b"
+        "/paper_implementation/_human_annotations/ImagenHub_human_eval_results"
+    )
+    hub: str = "https://datasets-server.huggingface.co"
+    museum: str = "https://chromaica.github.io/Museum"
+
+
+@dataclass(frozen=True)
+class KindReport:
+    """Outcome of one kind of file (`ratings`, `conditions`, `images`) of one part of the benchmark.
+
+    `present` files were there before, `downloaded` files are new; `note` tells when another source than usual had to
+    serve.
+    """
+
+    part: str
+    kind: str
+    present: int = 0
+    downloaded: int = 0
+    failed: tuple[Failed, ...] = ()
+    note: str = ""
+
+    @property
+    def total(self) -> int:
+        """Files there should be."""
+        return self.present + self.downloaded + len(self.failed)
+
+
+def address(base: str, *names: str) -> str:
+    """The address of a file below a base."""
+    return "/".join((base.rstrip("/"), *(quote(name) for name in names)))
+
+
 @dataclass(frozen=True)
 class HubSplit:
-    """Where a task's conditions are on the hub, what the museum calls its rows, and which text columns are kept."""
+    """Place of a task's conditions on the hub, what the museum calls its rows, and which text columns are kept."""
 
     dataset: str
     split: str
@@ -51,7 +94,7 @@ HUB: dict[str, HubSplit] = {
 }
 
 
-async def fetch_conditions(root: Path, hosts: Hosts, task: str, uids: Collection[str], fetch: Fetch) -> Fetched:
+async def fetch_conditions(root: Path, hosts: Hosts, task: str, uids: Collection[str], fetch: Fetch) -> KindReport:
     """The texts of a task's rated uids in the data folder `root`.
 
     Rows of the hub that lack a rated uid are an error all the same: they would be those of another version.
@@ -61,28 +104,28 @@ async def fetch_conditions(root: Path, hosts: Hosts, task: str, uids: Collection
     check = partial(_check_lookup, uids, split.columns)
     museum = Download(address(hosts.museum, path.parent.name, LOOKUP), path, check, accept=partial(_passes, check))
     if museum.is_there():
-        return Fetched(task, kind, there=1)
+        return KindReport(task, kind, present=1)
     try:
         rows = await _hub_rows(hosts.hub, split, fetch)
         lookup = _lookup(split, rows)
     except ValueError as error:
         if failed := await fetch([museum]):
             reason = f"{failed[0].reason}; before it the hub failed: {error}"
-            return Fetched(task, kind, failed=(Failed(museum.url, path, reason),))
-        return Fetched(task, kind, fetched=1, note=f"{kind} are the museum's, as the hub failed: {error}")
+            return KindReport(task, kind, failed=(Failed(museum.url, path, reason),))
+        return KindReport(task, kind, downloaded=1, note=f"{kind} are the museum's, as the hub failed: {error}")
     body = json.dumps(lookup, indent=4, ensure_ascii=False).encode()
     try:
         check(body)
     except ValueError as error:
-        return Fetched(task, kind, failed=(Failed(rows_url(hosts.hub, split, 0), path, f"{split}: {error}"),))
+        return KindReport(task, kind, failed=(Failed(rows_url(hosts.hub, split, 0), path, f"{split}: {error}"),))
     write_whole(path, body, "folder")
-    return Fetched(task, kind, fetched=1)
+    return KindReport(task, kind, downloaded=1)
 
 
 def _check_lookup(uids: Collection[str], columns: Collection[str], body: bytes) -> None:
     lookup = _json_object(body)
-    if absent := [uid for uid in uids if uid not in lookup]:
-        raise ValueError(f"no row for {len(absent)} of {len(uids)} rated uids, first {absent[0]}")
+    if missing := [uid for uid in uids if uid not in lookup]:
+        raise ValueError(f"no row for {len(missing)} of {len(uids)} rated uids, first {missing[0]}")
     for uid in uids:
         for column in columns:
             if not isinstance(lookup[uid], dict) or not isinstance(lookup[uid].get(column), str):
@@ -98,7 +141,7 @@ def _passes(check: Callable[[bytes], None], path: Path) -> bool:
 
 
 async def _hub_rows(hub: str, split: HubSplit, fetch: Fetch) -> list[dict[str, Any]]:
-    """All rows of a split; ValueError says how the hub failed."""
+    """Rows of a split; ValueError says how the hub failed."""
     with tempfile.TemporaryDirectory(prefix="vieval-") as folder:
 
         async def pages(offsets: Iterable[int]) -> list[dict[str, Any]]:
@@ -108,14 +151,14 @@ async def _hub_rows(hub: str, split: HubSplit, fetch: Fetch) -> list[dict[str, A
             return [_json_object(job.path.read_bytes()) for job in jobs]
 
         first = await pages([0])
-        rest = await pages(range(PAGE, first[0]["num_rows_total"], PAGE))
-    return [entry["row"] for page in first + rest for entry in page["rows"]]
+        later_pages = await pages(range(PAGE, first[0]["num_rows_total"], PAGE))
+    return [entry["row"] for page in first + later_pages for entry in page["rows"]]
 
 
 def rows_url(hub: str, split: HubSplit, offset: int) -> str:
     """The address of a page of a split's rows."""
-    asked = {"dataset": split.dataset, "config": "default", "split": split.split, "offset": offset, "length": PAGE}
-    return f"{hub.rstrip('/')}/rows?{urlencode(asked, safe='/')}"
+    query = {"dataset": split.dataset, "config": "default", "split": split.split, "offset": offset, "length": PAGE}
+    return f"{hub.rstrip('/')}/rows?{urlencode(query, safe='/')}"
 
 
 def _check_page(body: bytes) -> None:
@@ -136,8 +179,8 @@ def _lookup(split: HubSplit, rows: Iterable[Mapping[str, Any]]) -> dict[str, dic
         except KeyError as error:
             raise ValueError(f"{split}: no column {error}") from None
         texts = {column: row[column] for column in split.columns + split.optional if isinstance(row.get(column), str)}
-        if absent := [column for column in split.columns if column not in texts]:
-            raise ValueError(f"{split}: no text in {absent[0]} of {uid}")
+        if missing := [column for column in split.columns if column not in texts]:
+            raise ValueError(f"{split}: no text in {missing[0]} of {uid}")
         lookup[uid] = texts
     return lookup
 

@@ -1,7 +1,7 @@
 """Fills a data folder with ImagenHub: ratings, conditions and images from the places where their authors put them.
 
-The result is laid out as `samples.py` beside this reads it, which is the museum's own layout. Everything is resumable: what
-is there is kept, and what cannot be had is told and does not stop the rest.
+The result is laid out as `samples.py` beside this reads it, which is the museum's own layout. Everything is resumable:
+what is there is kept, and what cannot be had is told and does not stop the rest.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from pathlib import Path
 from PIL import Image
 
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
-from vieval_plugin.benchmarks.imagenhub.conditions import fetch_conditions
-from vieval_plugin.benchmarks.imagenhub.fetched import Fetch, Fetched, Hosts, address
+from vieval_plugin.benchmarks.imagenhub.conditions import Fetch, Hosts, KindReport, address, fetch_conditions
 from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings
 from vieval_plugin.benchmarks.imagenhub.tasks import NAME, TASKS, museum_folder, ratings_folder, task_info
 from vieval_plugin.benchmarks.loading.folders import no_count, without_network
@@ -32,19 +31,19 @@ PUBLIC = Hosts()
 
 
 @dataclass(frozen=True)
-class Filled:
-    """What came of filling. A part whose ratings cannot be had has nothing else: they say what else to fetch."""
+class FillReport:
+    """Outcome of filling. A part whose ratings cannot be had has nothing else: they say what else to fetch."""
 
-    fetched: tuple[Fetched, ...]
+    kinds: tuple[KindReport, ...]
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing."""
-        return not any(one.failed for one in self.fetched)
+        """Return whether nothing is missing."""
+        return not any(kind.failed for kind in self.kinds)
 
 
 def prepare(root: Path, preparing: Preparing) -> Prepared:
-    """As `fill`, for `vieval prepare`: what came of each kind of file in lines for a terminal.
+    """Run `fill` for `vieval prepare`: the outcome of each kind of file in lines for a terminal.
 
     Raises:
         VievalError: as `fill`, and for a count of frames or the address of a source that there are none of.
@@ -55,7 +54,7 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
         hosts = Hosts(**preparing.hosts)
     except TypeError:
         raise VievalError(f"{NAME} comes from ratings, hub and museum, not from {', '.join(preparing.hosts)}") from None
-    filled = fill(
+    report = fill(
         root,
         hosts=hosts,
         parts=preparing.parts,
@@ -63,17 +62,20 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
         concurrency=preparing.workers or 8,
         progress=preparing.progress,
     )
-    if silent := _silent(filled):
+    if silent := _silent(report):
         return Prepared(without_network(NAME, root, silent), False)
-    return Prepared(tuple(summary_lines(filled)), filled.complete)
+    return Prepared(tuple(summary_lines(report)), report.complete)
 
 
-def _silent(filled: Filled) -> str:
-    """Why nothing could be fetched, where nobody answered; empty where somebody did, or where something is there."""
-    failed = [one for kind in filled.fetched for one in kind.failed]
-    if not failed or any(one.answered for one in failed) or any(one.there or one.fetched for one in filled.fetched):
+def _silent(report: FillReport) -> str:
+    """Reason that nothing could be fetched, where nobody answered; empty where somebody did, or where something is
+    there.
+    """
+    failed = [failure for kind in report.kinds for failure in kind.failed]
+    host_lives = any(failure.host_answered for failure in failed)
+    if not failed or host_lives or any(kind.present or kind.downloaded for kind in report.kinds):
         return ""
-    hosts = dict.fromkeys(one.host for one in failed)
+    hosts = dict.fromkeys(failure.host for failure in failed)
     return f"{', '.join(hosts)} does not answer ({failed[0].reason})"
 
 
@@ -87,7 +89,7 @@ def fill(
     retries: int = 4,
     timeout: float = 60,
     progress: bool = True,
-) -> Filled:
+) -> FillReport:
     """Fetches what the data folder `root` lacks of ImagenHub.
 
     Args:
@@ -101,52 +103,52 @@ def fill(
         VievalError: an unknown part, aiohttp is not installed, a file cannot be written. Whatever else is missing is in
             what is returned.
     """
-    chosen = list(TASKS if parts is None else dict.fromkeys(parts))
-    for task in chosen:
+    selected = list(TASKS if parts is None else dict.fromkeys(parts))
+    for task in selected:
         task_info(task)
     named = (hosts.ratings, hosts.hub, hosts.museum)
     fetch = partial(fetch_all, concurrency=concurrency, retries=retries, timeout=timeout, hosts=named)
     loud = partial(fetch, progress=progress, label="images") if images else None
-    return asyncio.run(_fill(root, hosts, chosen, partial(fetch, progress=False), loud))
+    return asyncio.run(_fill(root, hosts, selected, partial(fetch, progress=False), loud))
 
 
-async def _fill(root: Path, hosts: Hosts, tasks: Sequence[str], fetch: Fetch, fetch_images: Fetch | None) -> Filled:
+async def _fill(root: Path, hosts: Hosts, tasks: Sequence[str], fetch: Fetch, fetch_images: Fetch | None) -> FillReport:
     ratings = await _fetch_kind("ratings", {task: _ratings(root, hosts, task) for task in tasks}, fetch)
     uids: dict[str, list[str]] = {}
-    fetched = [_read_uids(root, one, uids) for one in ratings]
-    fetched += await asyncio.gather(*(fetch_conditions(root, hosts, task, uids[task], fetch) for task in uids))
+    reports = [_read_uids(root, rating_report, uids) for rating_report in ratings]
+    reports += await asyncio.gather(*(fetch_conditions(root, hosts, task, uids[task], fetch) for task in uids))
     if fetch_images:
         jobs = {task: _images(root, hosts, task, uids[task]) for task in uids}
-        fetched += await _fetch_kind("images", jobs, fetch_images)
-    return Filled(tuple(sorted(fetched, key=lambda one: tasks.index(one.part))))
+        reports += await _fetch_kind("images", jobs, fetch_images)
+    return FillReport(tuple(sorted(reports, key=lambda report: tasks.index(report.part))))
 
 
-def summary_lines(filled: Filled) -> list[str]:
-    """What came of filling for a terminal: a line a kind of file or, where files are missing, a line a reason."""
+def summary_lines(report: FillReport) -> list[str]:
+    """Outcome of filling for a terminal: a line a kind of file or, where files are missing, a line a reason."""
     lines = []
-    for one in filled.fetched:
-        name = f"{NAME}/{one.part}"
-        if one.note:
-            lines.append(f"{name}: {one.note}")
-        for reason in dict.fromkeys(failed.reason for failed in one.failed):
-            alike = [failed for failed in one.failed if failed.reason == reason]
-            missing = f"{len(alike)} of {one.total} {one.kind} missing, first: {redacted(alike[0].url)} ({reason})"
+    for kind in report.kinds:
+        name = f"{NAME}/{kind.part}"
+        if kind.note:
+            lines.append(f"{name}: {kind.note}")
+        for reason in dict.fromkeys(failed.reason for failed in kind.failed):
+            alike = [failed for failed in kind.failed if failed.reason == reason]
+            missing = f"{len(alike)} of {kind.total} {kind.kind} missing, first: {redacted(alike[0].url)} ({reason})"
             lines.append(f"{name}: {missing}; run the command again to retry")
-        if not one.failed:
-            files = "1 file" if one.total == 1 else f"{one.total} files"
-            lines.append(f"{name}: {one.kind} complete, {files} ({one.fetched} fetched now)")
+        if not kind.failed:
+            files = "1 file" if kind.total == 1 else f"{kind.total} files"
+            lines.append(f"{name}: {kind.kind} complete, {files} ({kind.downloaded} fetched now)")
     return lines
 
 
-async def _fetch_kind(kind: str, jobs: Mapping[str, Sequence[Download]], fetch: Fetch) -> list[Fetched]:
+async def _fetch_kind(kind: str, jobs: Mapping[str, Sequence[Download]], fetch: Fetch) -> list[KindReport]:
     """Fetches the files of several tasks in one go, so that they share one limit and one progress bar."""
-    there = {task: sum(job.is_there() for job in of_task) for task, of_task in jobs.items()}
+    present = {task: sum(job.is_there() for job in of_task) for task, of_task in jobs.items()}
     failed = {failure.path: failure for failure in await fetch([job for of_task in jobs.values() for job in of_task])}
-    fetched = []
+    reports = []
     for task, of_task in jobs.items():
         failures = tuple(failed[job.path] for job in of_task if job.path in failed)
-        fetched.append(Fetched(task, kind, there[task], len(of_task) - there[task] - len(failures), failures))
-    return fetched
+        reports.append(KindReport(task, kind, present[task], len(of_task) - present[task] - len(failures), failures))
+    return reports
 
 
 def _ratings(root: Path, hosts: Hosts, task: str) -> list[Download]:
@@ -157,11 +159,11 @@ def _ratings(root: Path, hosts: Hosts, task: str) -> list[Download]:
 
 def _check_table(columns: Collection[str], body: bytes) -> None:
     header = body.decode("utf-8", "replace").partition("\n")[0].strip().split("\t")
-    if absent := [column for column in columns if column not in header]:
-        raise ValueError(f"not a table of ratings, as it has no column {absent[0]}")
+    if missing := [column for column in columns if column not in header]:
+        raise ValueError(f"not a table of ratings, as it has no column {missing[0]}")
 
 
-def _read_uids(root: Path, ratings: Fetched, uids: dict[str, list[str]]) -> Fetched:
+def _read_uids(root: Path, ratings: KindReport, uids: dict[str, list[str]]) -> KindReport:
     """Adds the rated uids of a task to `uids`; what is said of ratings that cannot be read says why."""
     if ratings.failed:
         return ratings
@@ -174,7 +176,7 @@ def _read_uids(root: Path, ratings: Fetched, uids: dict[str, list[str]]) -> Fetc
     except VievalError as error:
         folder = ratings_folder(root, task)
         failed = Failed(str(folder), folder, f"{error}; remove this folder to have it fetched anew")
-        return Fetched(task, ratings.kind, failed=(failed,))
+        return KindReport(task, ratings.kind, failed=(failed,))
     uids[task] = rated
     return ratings
 

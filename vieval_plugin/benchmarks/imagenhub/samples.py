@@ -16,25 +16,25 @@ LOOKUP = "dataset_lookup.json"
 
 
 def load(root: Path, part: str) -> list[Sample]:
-    """All rated images of a task, in uid order across image models, so that a limit does not pick one model.
+    """Rated images of a task, in uid order across image models, so that a limit does not pick one model.
 
     Images are named by path and not opened; conditions come from `dataset_lookup.json` where it is there (a run on
     recorded verdicts needs neither). VievalError for an unknown task, and for a file that is absent or malformed.
     """
     info, museum = task_info(part), museum_folder(root, part)
     lookup = _read_lookup(museum / LOOKUP)
-    found = []
+    samples = []
     for uid, by_model in read_ratings(root, part).items():
         texts = _texts(part, lookup.get(uid, {}), info)
         conditions = {role: Image(museum / subfolder / uid) for role, subfolder in info.images}
         for model in info.image_models:
             images = {**conditions, "output": Image(museum / model / uid)}
-            found.append(Sample(SampleId(NAME, part, model, uid), images, texts, aspects(by_model[model]), kind=part))
-    return found
+            samples.append(Sample(SampleId(NAME, part, model, uid), images, texts, aspects(by_model[model]), kind=part))
+    return samples
 
 
 def conditions(root: Path, part: str) -> list[Sample]:
-    """What the image models of a task were given, as samples without an output; ratings need not be there.
+    """Conditions that the image models of a task were given, as samples without an output; ratings need not be there.
 
     Raises:
         VievalError: an unknown task, or no `dataset_lookup.json`.
@@ -55,29 +55,33 @@ def conditions(root: Path, part: str) -> list[Sample]:
 
 
 def missing_conditions(root: Path, part: str) -> list[str]:
-    """Which images of conditions a generator would lack, a line a folder."""
+    """Images of conditions that a generator would lack, a line a folder."""
     info, museum = task_info(part), museum_folder(root, part)
     uids = [sample.id.uid for sample in conditions(root, part)]
     lines = []
     for _, subfolder in info.images:
-        if absent := [uid for uid in uids if not isfile(museum / subfolder / uid)]:
-            lines.append(f"{museum / subfolder}: {len(absent)} of {len(uids)} images missing, first {absent[0]}")
+        if missing_uids := [uid for uid in uids if not isfile(museum / subfolder / uid)]:
+            lines.append(
+                f"{museum / subfolder}: {len(missing_uids)} of {len(uids)} images missing, first {missing_uids[0]}"
+            )
     return lines
 
 
 def missing(root: Path, part: str) -> list[str]:
-    """What a live run on a task would lack, a line each with what to do; empty when all is there."""
+    """Files that a live run on a task would lack, a line each with what to do; empty when all is there."""
     info, museum = task_info(part), museum_folder(root, part)
     try:
         ratings, lookup = read_ratings(root, part), _read_lookup(museum / LOOKUP)
     except VievalError as error:
         return [str(error)]
     lines = []
-    if absent := [uid for uid in ratings if uid not in lookup]:
-        lines.append(f"{museum / LOOKUP}: no conditions for {len(absent)} of {len(ratings)} uids")
+    if missing_uids := [uid for uid in ratings if uid not in lookup]:
+        lines.append(f"{museum / LOOKUP}: no conditions for {len(missing_uids)} of {len(ratings)} uids")
     for subfolder in info.museum_folders:
-        if absent := [uid for uid in ratings if not isfile(museum / subfolder / uid)]:
-            lines.append(f"{museum / subfolder}: {len(absent)} of {len(ratings)} images missing, first {absent[0]}")
+        if missing_uids := [uid for uid in ratings if not isfile(museum / subfolder / uid)]:
+            lines.append(
+                f"{museum / subfolder}: {len(missing_uids)} of {len(ratings)} images missing, first {missing_uids[0]}"
+            )
     return lines
 
 

@@ -16,7 +16,7 @@ RATERS = 3
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """One ImagenHub task, which is a part of the benchmark and a kind of its own.
+    """ImagenHub task, which is a part of the benchmark and a kind of its own.
 
     `instructions` is the number of them. `added_last` is the rater (from 0) whose O the published code adds last:
     floating-point ties of the human O, and so the fourth decimal of printed correlations, depend on it.
@@ -124,10 +124,10 @@ def task_info(task: str) -> TaskInfo:
 
 
 def ratings_folder(root: Path, task: str) -> Path:
-    """Where the data folder `root` has a task's human ratings."""
+    """Folder of a task's human ratings in the data folder `root`."""
     return root / NAME / "human_ratings" / task_info(task).folder
 
 
 def museum_folder(root: Path, task: str) -> Path:
-    """Where the data folder `root` has a task's images and conditions."""
+    """Folder of a task's images and conditions in the data folder `root`."""
     return root / NAME / "museum" / task_info(task).folder

@@ -1,1 +1,1 @@
-"""What the benchmarks' modules share: reading rows and folders, fetching, unpacking, frames of videos."""
+"""Common parts of the benchmarks' modules: reading rows and folders, fetching, unpacking, frames of videos."""

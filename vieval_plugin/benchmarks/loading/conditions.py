@@ -1,4 +1,4 @@
-"""What a generator is given: the conditions of a benchmark's samples, each once, without what was made of them."""
+"""Input of a generator: the conditions of a benchmark's samples, each once, without what was made of them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def conditions_of(samples: Sequence[Judged], benchmark: str) -> list[Sample]:
     """The conditions of samples, one for each uid, in the order of the samples.
 
     >>> from vieval_plugin.judges.protocol import Image
-    >>> made = [Sample(SampleId("b", "tie", model, "1"), {"source": Image(b""), "output": Image(b"")}) for model in "xy"]
+    >>> made = [Sample(SampleId("b", "tie", model, "1"), {"source": Image(b""), "output": Image(b"")}) for model in
+    "xy"]
     >>> [(str(one.id), list(one.images)) for one in conditions_of(made, "generate_b")]
     [('generate_b/tie/1', ['source'])]
     """

@@ -1,7 +1,7 @@
 """Benchmarks of votes that `vieval prepare` fetches from the hub: their rows and images in the form of `contest_rows`.
 
-Images are written as they are stored, each once, under a name made from its content; so an interrupted run is resumed by
-running it again. The rows come last.
+Images are written as they are stored, each once, under a name made from its content; so an interrupted run is resumed
+by running it again. The rows come last.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ Keep: TypeAlias = Callable[[Any], str | None]
 
 @dataclass(frozen=True)
 class HubRows:
-    """Where the rows of a part are on the hub; `cells(number, row, keep)` makes one of ours from each.
+    """Place of the rows of a part on the hub; `cells(number, row, keep)` makes one of ours from each.
 
-    An empty `config` is the data set's only one. Where a contest is several rows of the hub, `together` makes contests of
-    what was made of them.
+    An empty `config` is the data set's only one. Where a contest is several rows of the hub, `combine` makes contests
+    of what was made of them.
     """
 
     dataset: str
     config: str
     split: str
     cells: Callable[[int, Mapping[str, Any], Keep], dict[str, Any]]
-    together: Callable[[Sequence[dict[str, Any]]], Sequence[dict[str, Any]]] = list
+    combine: Callable[[Sequence[dict[str, Any]]], Sequence[dict[str, Any]]] = list
 
 
 def from_hub(
     folder: DataFolder, sources: Mapping[str, HubRows], source: str, licence: str
 ) -> Callable[[Path, Preparing], Prepared]:
-    """What fetches all that a benchmark's folder lacks, and then checks it as `DataFolder.prepare` does.
+    """Function that fetches all that a benchmark's folder lacks, and then checks it as `DataFolder.prepare` does.
 
     Args:
         folder: of the benchmark; each part has a folder of its own below it.
@@ -62,9 +62,9 @@ def from_hub(
         source, licence: of the benchmark, which are shown first.
 
     Returns:
-        A benchmark's `prepare`. It raises VievalError for an unknown part, where `datasets` is not installed, where a file
-        cannot be written, and as `DataFolder.prepare` does. That the hub cannot be reached is in what it returns, in two
-        lines where it does not answer at all.
+        A benchmark's `prepare`. It raises VievalError for an unknown part, where `datasets` is not installed, where a
+        file cannot be written, and as `DataFolder.prepare` does. That the hub cannot be reached is in what it returns,
+        in two lines where it does not answer at all.
     """
     return partial(_prepare, folder, sources, f"{folder.name}: {source}; licence: {licence}")
 
@@ -72,15 +72,15 @@ def from_hub(
 def _prepare(
     folder: DataFolder, sources: Mapping[str, HubRows], notice: str, root: Path, preparing: Preparing
 ) -> Prepared:
-    asked = folder.parts if preparing.parts is None else preparing.parts
-    parts = dict.fromkeys(known_part(folder.name, folder.parts, part) for part in asked)
-    lacking = [part for part in parts if not _is_there(folder, root, part, preparing.images)]
-    if lacking and (silent := _silent()):
-        there = [part for part in parts if part not in lacking]
-        held = folder.prepare(root, replace(preparing, parts=there)).lines if there else ()
-        return Prepared((*held, *without_network(folder.name, root, silent)), False)
+    parts_wanted = folder.parts if preparing.parts is None else preparing.parts
+    parts = dict.fromkeys(known_part(folder.name, folder.parts, part) for part in parts_wanted)
+    incomplete = [part for part in parts if not _is_there(folder, root, part, preparing.images)]
+    if incomplete and (silent := _silent()):
+        available = [part for part in parts if part not in incomplete]
+        check_lines = folder.prepare(root, replace(preparing, parts=available)).lines if available else ()
+        return Prepared((*check_lines, *without_network(folder.name, root, silent)), False)
     lines = []
-    for part in lacking:
+    for part in incomplete:
         try:
             lines += _fetch(root / folder.name / part, sources[part], preparing)
         except _HubError as error:
@@ -90,7 +90,7 @@ def _prepare(
 
 
 def _silent() -> str:
-    """Why the hub cannot be asked; empty where it answers. Its own client would try for minutes.
+    """Reason that the hub cannot be asked; empty where it answers. Its own client would try for minutes.
 
     Who tells that client to be offline has what he needs in its cache.
     """
@@ -107,18 +107,18 @@ def _silent() -> str:
 
 
 class _HubError(Exception):
-    """Why the hub gave no rows."""
+    """Reason that the hub gave no rows."""
 
 
 def _is_there(folder: DataFolder, root: Path, part: str, images: bool) -> bool:
-    """Whether the hub has nothing to add: the frames of a video are made of the video."""
+    """Return whether the hub has nothing to add: the frames of a video are made of the video."""
     home = root / folder.name / part
     try:
-        found = folder.load(root, part)
+        loaded = folder.load(root, part)
     except VievalError:
         return (home / CONTESTS).exists()  # the check says what is wrong with it
     if not images:
-        return bool(found)
+        return bool(loaded)
     rows = read_lines(home / CONTESTS, "") if (home / CONTESTS).exists() else []
     return bool(rows) and all(isfile(home / str(name)) for row in rows for name in _needed(row))
 
@@ -147,15 +147,15 @@ def _fetch(home: Path, source: HubRows, preparing: Preparing) -> list[str]:
             write_whole(home / name, body, "folder")
         return name
 
-    made = []
-    shown = tqdm(_rows(source), desc=home.name, unit="row", disable=None if preparing.progress else True)
-    for number, row in enumerate(shown):
+    hub_rows = []
+    progress_rows = tqdm(_rows(source), desc=home.name, unit="row", disable=None if preparing.progress else True)
+    for number, row in enumerate(progress_rows):
         try:
-            made.append(source.cells(number, row, keep))
+            hub_rows.append(source.cells(number, row, keep))
         except (AttributeError, KeyError, TypeError, ValueError, OSError, VievalError) as error:
             raise _HubError(f"row {number} of {source.dataset} is not as expected ({_one_line(error)})") from None
     try:
-        lines = [json.dumps(_identified(cells), ensure_ascii=False) for cells in source.together(made)]
+        lines = [json.dumps(_identified(cells), ensure_ascii=False) for cells in source.combine(hub_rows)]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _HubError(f"rows of {source.dataset} do not make contests ({_one_line(error)})") from None
     write_whole(home / CONTESTS, (f"{line}\n" for line in lines), "folder")
@@ -169,8 +169,8 @@ def _rows(source: HubRows) -> Iterator[dict[str, Any]]:
     except ImportError:
         raise VievalError('fetching from the hub needs datasets; run `pip install "vieval[hub]"`') from None
     try:
-        found = datasets.load_dataset(source.dataset, source.config or None, split=source.split)
-        for batch in found.with_format("arrow").iter(batch_size=_BATCH):  # which decodes nothing
+        hub_split = datasets.load_dataset(source.dataset, source.config or None, split=source.split)
+        for batch in hub_split.with_format("arrow").iter(batch_size=_BATCH):  # which decodes nothing
             yield from batch.to_pylist()
     except Exception as error:  # of many types, its own and those of what it builds on
         named = f"{source.dataset} ({source.config})" if source.config else source.dataset
@@ -182,13 +182,13 @@ def _identified(cells: dict[str, Any]) -> dict[str, Any]:
     for candidate in cells["candidates"]:
         file = candidate.get("video") or (candidate.get("images") or {}).get("output")
         if file:
-            made = json.dumps([cells.get("texts"), cells.get("images"), file], sort_keys=True)
-            candidate["uid"] = hashlib.sha256(made.encode()).hexdigest()[:16]
+            content_key = json.dumps([cells.get("texts"), cells.get("images"), file], sort_keys=True)
+            candidate["uid"] = hashlib.sha256(content_key.encode()).hexdigest()[:16]
     return cells
 
 
 def _suffix(body: bytes) -> str:
-    """What a file of these bytes is called behind the dot; empty where they are no image."""
+    """Suffix of a file of these bytes; empty where they are no image."""
     import PIL.Image
 
     try:

@@ -25,30 +25,30 @@ def make_frames(home: Path, count: int, preparing: Preparing) -> list[str]:
         VievalError: rows that cannot be read, a package that is not installed, a file that cannot be written.
     """
     urls = _videos(read_lines(home / CONTESTS, "correct the file"))
-    lacking = [video for video in urls if not complete(frames_folder(home, video, count), count)]
-    jobs = [Download(urls[video], home / video, _check) for video in lacking if urls[video]]
+    frameless = [video for video in urls if not complete(frames_folder(home, video, count), count)]
+    jobs = [Download(urls[video], home / video, _check) for video in frameless if urls[video]]
     jobs = [job for job in jobs if not job.is_there()]
     reasons = {}
     if jobs:
         fetching = fetch_all(jobs, concurrency=preparing.workers or 8, progress=preparing.progress, label="videos")
-        reasons = {one.path: one.reason for one in asyncio.run(fetching)}
-    pairs = [(home / video, frames_folder(home, video, count)) for video in lacking if home / video not in reasons]
+        reasons = {failed_video.path: failed_video.reason for failed_video in asyncio.run(fetching)}
+    pairs = [(home / video, frames_folder(home, video, count)) for video in frameless if home / video not in reasons]
     cut = extract_all(pairs, count, preparing.workers or 4, progress=preparing.progress)
-    return _told({**reasons, **{failed.video: failed.reason for failed in cut}}, len(urls))
+    return _failure_lines({**reasons, **{failed.video: failed.reason for failed in cut}}, len(urls))
 
 
 def _videos(rows: Iterable[Row]) -> dict[str, str]:
     """The address of each video, empty where none is given."""
-    found: dict[str, str] = {}
+    urls: dict[str, str] = {}
     for row in rows:
         for number, cells in enumerate(row.cells.get("candidates") or [], start=1):
             candidate = Row(f"{row.where}, candidate {number}", cells if isinstance(cells, dict) else {})
             if candidate.cells.get("video"):
-                found[candidate.file("video")] = str(candidate.cells.get("url") or "")
-    return found
+                urls[candidate.file("video")] = str(candidate.cells.get("url") or "")
+    return urls
 
 
-def _told(reasons: Mapping[Path, str], total: int) -> list[str]:
+def _failure_lines(reasons: Mapping[Path, str], total: int) -> list[str]:
     lines = []
     for reason in dict.fromkeys(reasons.values()):
         alike = [video for video, why in reasons.items() if why == reason]

@@ -17,7 +17,7 @@ from vieval_plugin.text.untrusted import isfile
 
 
 def without_network(name: str, root: Path, why: str) -> tuple[str, str]:
-    """What is said where nothing can be fetched: why, and what to fetch elsewhere and where to put it.
+    """Lines for a folder that nothing can be fetched for: why, and what to fetch elsewhere and where to put it.
 
     >>> print(*without_network("mine", Path("/data"), "hub.example does not answer"), sep="\\n")
     mine: nothing can be fetched from here: hub.example does not answer
@@ -56,10 +56,10 @@ class DataFolder:
         return self.read(root / self.name, known_part(self.name, self.parts, part))
 
     def missing(self, root: Path, part: str) -> list[str]:
-        """What a live run on a part would lack, a line each with what to do; empty when all is there."""
-        return self._lacking(root, part, images=True)
+        """Files that a live run on a part would lack, a line each with what to do; empty when all is there."""
+        return self._missing_lines(root, part, images=True)
 
-    def _lacking(self, root: Path, part: str, images: bool) -> list[str]:
+    def _missing_lines(self, root: Path, part: str, images: bool) -> list[str]:
         try:
             samples = self.load(root, part)
         except VievalError as error:
@@ -75,21 +75,22 @@ class DataFolder:
         images, nothing is made and no image is looked for.
 
         Raises:
-            VievalError: an unknown part, a count that the benchmark has no use for, and where something is to be made and
+            VievalError: an unknown part, a count that the benchmark has no use for, and where something is to be made
+            and
                 cannot, for want of a package or of room. What is absent or malformed is in what is returned.
         """
-        asked = self.parts if preparing.parts is None else preparing.parts
-        chosen = [known_part(self.name, self.parts, part) for part in dict.fromkeys(asked)]
+        parts_wanted = self.parts if preparing.parts is None else preparing.parts
+        parts = [known_part(self.name, self.parts, part) for part in dict.fromkeys(parts_wanted)]
         if preparing.count is not None:
             self._keep_count(root, preparing.count)
         lines = []
-        if self.make and preparing.images and any(self._readable(root, part) for part in chosen):
+        if self.make and preparing.images and any(self._readable(root, part) for part in parts):
             lines = self.make(root / self.name, preparing)
         complete = not lines
-        for part in chosen:
-            lacking = self._lacking(root, part, preparing.images)
-            complete = complete and not lacking
-            lines += [f"{self.name}/{part}: {line}" for line in lacking] or [self._ready(root, part)]
+        for part in parts:
+            missing_lines = self._missing_lines(root, part, preparing.images)
+            complete = complete and not missing_lines
+            lines += [f"{self.name}/{part}: {line}" for line in missing_lines] or [self._ready_line(root, part)]
         return Prepared(tuple(lines), complete)
 
     def _readable(self, root: Path, part: str) -> bool:
@@ -99,11 +100,11 @@ class DataFolder:
             return False
         return True
 
-    def _ready(self, root: Path, part: str) -> str:
-        found, published = self.load(root, part), self.parts[part]
-        other = "" if published in (None, len(found)) else f" (the published set has {published})"
-        what = "contests" if isinstance(found[0], Contest) else "samples"
-        return f"{self.name}/{part}: ready, {len(found)} {what}{other}"
+    def _ready_line(self, root: Path, part: str) -> str:
+        loaded, published = self.load(root, part), self.parts[part]
+        other = "" if published in (None, len(loaded)) else f" (the published set has {published})"
+        what = "contests" if isinstance(loaded[0], Contest) else "samples"
+        return f"{self.name}/{part}: ready, {len(loaded)} {what}{other}"
 
     def _keep_count(self, root: Path, count: int) -> None:
         if not self.count_file:
@@ -118,20 +119,20 @@ def no_count(name: str) -> VievalError:
     return VievalError(f"{name} has one image a sample; leave the count of frames or views out")
 
 
-def missing_images(found: Iterable[Judged], advice: str) -> list[str]:
+def missing_images(loaded: Iterable[Judged], advice: str) -> list[str]:
     """A line an image model whose images are not all there, and one for samples of which no output is named."""
-    wanted: dict[str, dict[Path, None]] = defaultdict(dict)
-    samples = list({sample.id: sample for judged in found for sample in candidates_of(judged)}.values())
+    files_by_folder: dict[str, dict[Path, None]] = defaultdict(dict)
+    samples = list({sample.id: sample for judged in loaded for sample in candidates_of(judged)}.values())
     for sample in samples:
         named = (image.source for image in sample.images.values() if isinstance(image.source, Path))
-        wanted[sample.id.image_model].update(dict.fromkeys(named))
+        files_by_folder[sample.id.image_model].update(dict.fromkeys(named))
     lines = []
-    for files in wanted.values():
-        absent = [file for file in files if not isfile(file)]
-        if absent:
+    for files in files_by_folder.values():
+        missing = [file for file in files if not isfile(file)]
+        if missing:
             folder = Path(os.path.commonpath([file.parent for file in files]))
-            first = absent[0].relative_to(folder).as_posix()
-            lines.append(f"{folder}: {len(absent)} of {len(files)} images missing, first {first}; {advice}")
+            first = missing[0].relative_to(folder).as_posix()
+            lines.append(f"{folder}: {len(missing)} of {len(files)} images missing, first {first}; {advice}")
     if unseen := [sample for sample in samples if "output" not in sample.images]:
         lines.append(f"{len(unseen)} of {len(samples)} outputs have no image, first {unseen[0].id}; {advice}")
     return lines

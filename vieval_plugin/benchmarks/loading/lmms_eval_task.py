@@ -1,4 +1,5 @@
-"""Benchmarks of generators that lmms-eval has: prompts and images as it loads them, read from its YAML and by its functions.
+"""Benchmarks of generators that lmms-eval has: prompts and images as it loads them, read from its YAML and by its
+functions.
 
 Nothing of theirs is copied. A further one is a row: a module with `BENCHMARK = of_lmms_eval(HostTask(...))`.
 """
@@ -28,8 +29,9 @@ from vieval_plugin.meta_evaluation.generators import OfGenerators
 class HostTask:
     """A task of lmms-eval as conditions.
 
-    `folder` is that below the host's `tasks`, with the YAML of the same name; `kind` says what a generator does, `text` what
-    its instruction is called, `image` the role of the image it is given. `uid`, `category` and `tags` are columns.
+    `folder` is that below the host's `tasks`, with the YAML of the same name; `kind` says what a generator does,
+    `text` what its instruction is called, `image` the role of the image it is given. `uid`, `category` and `tags` are
+    columns.
     """
 
     folder: str
@@ -68,21 +70,21 @@ def of_lmms_eval(task: HostTask) -> Benchmark:
 
 
 def _samples(task: HostTask, name: str, root: Path) -> Iterator[Sample]:
-    about = _yaml(task)
-    text, visual = (_function(task, about[key]) for key in ("doc_to_text", "doc_to_visual"))
-    kept, seen = root / task.folder / "conditions", dict[str, int]()
-    for number, row in enumerate(_rows(task, about, root)):
+    task_config = _yaml(task)
+    text, visual = (_function(task, task_config[key]) for key in ("doc_to_text", "doc_to_visual"))
+    conditions_folder, uid_counts = root / task.folder / "conditions", dict[str, int]()
+    for number, row in enumerate(_rows(task, task_config, root)):
         try:
             [picture, *_] = visual(row)
             instruction = str(text(row))
             uid = str(row.get(task.uid, number))
         except Exception as error:
-            said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            raise VievalError(f"{task.folder}: row {number} is none of lmms-eval's task ({said})") from None
-        seen[uid] = seen.get(uid, 0) + 1
-        uid = uid if seen[uid] == 1 else f"{uid}-{seen[uid]}"
+            message = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            raise VievalError(f"{task.folder}: row {number} is none of lmms-eval's task ({message})") from None
+        uid_counts[uid] = uid_counts.get(uid, 0) + 1
+        uid = uid if uid_counts[uid] == 1 else f"{uid}-{uid_counts[uid]}"
         tags = tuple(f"{column} {row[column]}" for column in task.tags if row.get(column) is not None)
-        image = Image(_file(kept, picture))
+        image = Image(_file(conditions_folder, picture))
         identity = SampleId(name, task.kind, "", uid)
         category = str(row.get(task.category) or "")
         yield Sample(identity, {task.image: image}, {task.text: instruction}, {}, tags, category=category)
@@ -90,32 +92,34 @@ def _samples(task: HostTask, name: str, root: Path) -> Iterator[Sample]:
 
 def _file(folder: Path, picture: PIL.Image.Image) -> Path:
     """A picture of the host as a file that is called by its content."""
-    drawn = io.BytesIO()
-    picture.save(drawn, "PNG", compress_level=2)
-    path = folder / f"{hashlib.sha256(drawn.getvalue()).hexdigest()[:32]}.png"
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG", compress_level=2)
+    path = folder / f"{hashlib.sha256(buffer.getvalue()).hexdigest()[:32]}.png"
     if not path.is_file():
-        write_whole(path, drawn.getvalue(), "data folder")
+        write_whole(path, buffer.getvalue(), "data folder")
     return path
 
 
-def _rows(task: HostTask, about: Mapping[str, Any], root: Path) -> Sequence[Mapping[str, Any]]:
+def _rows(task: HostTask, task_config: Mapping[str, Any], root: Path) -> Sequence[Mapping[str, Any]]:
     """The rows of the host's data set: of Parquet files that are there, else as the host has it."""
     import datasets
 
-    split = about.get("test_split", "test")
-    found: Any
+    split = task_config.get("test_split", "test")
+    dataset: Any
     try:
         if files := _parquet(root / task.folder):
-            found = datasets.load_dataset("parquet", data_files={split: files}, split=split)
+            dataset = datasets.load_dataset("parquet", data_files={split: files}, split=split)
         else:
-            given = dict(about.get("dataset_kwargs") or {})
-            found = datasets.load_dataset(about["dataset_path"], about.get("dataset_name"), split=split, **given)
+            dataset_kwargs = dict(task_config.get("dataset_kwargs") or {})
+            dataset = datasets.load_dataset(
+                task_config["dataset_path"], task_config.get("dataset_name"), split=split, **dataset_kwargs
+            )
     except Exception as error:
-        said = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
+        message = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
         raise VievalError(
-            f"{task.folder}: lmms-eval's data set {about['dataset_path']} cannot be had ({said}); {_advice(task, root)}"
+            f"{task.folder}: lmms-eval's data set {task_config['dataset_path']} cannot be had ({message}); {_advice(task, root)}"
         ) from None
-    rows: Sequence[Mapping[str, Any]] = found
+    rows: Sequence[Mapping[str, Any]] = dataset
     return rows
 
 
@@ -128,12 +132,12 @@ def _advice(task: HostTask, root: Path) -> str:
 
 
 def _yaml(task: HostTask) -> Mapping[str, Any]:
-    found = importlib.util.find_spec("lmms_eval")
-    if found is None or found.origin is None:
+    package = importlib.util.find_spec("lmms_eval")
+    if package is None or package.origin is None:
         raise VievalError(
             f'{task.folder} is a task of lmms-eval, which is not installed: pip install "vieval[lmms-eval]"'
         )
-    path = Path(found.origin).parent / "tasks" / task.folder / f"{task.folder}.yaml"
+    path = Path(package.origin).parent / "tasks" / task.folder / f"{task.folder}.yaml"
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=_WithFunctions)
     except (OSError, yaml.YAMLError) as error:
@@ -151,10 +155,10 @@ _WithFunctions.add_constructor("!function", lambda _loader, node: str(node.value
 def _function(task: HostTask, named: str) -> Callable[[Mapping[str, Any]], Any]:
     module, _, name = named.rpartition(".")
     try:
-        found: Callable[[Mapping[str, Any]], Any] = getattr(
+        function: Callable[[Mapping[str, Any]], Any] = getattr(
             importlib.import_module(f"lmms_eval.tasks.{task.folder}.{module}"), name
         )
     except Exception as error:
-        said = " ".join(str(error).split())[:200]
-        raise VievalError(f"{task.folder}: lmms-eval's {named} cannot be loaded ({said})") from None
-    return found
+        message = " ".join(str(error).split())[:200]
+        raise VievalError(f"{task.folder}: lmms-eval's {named} cannot be loaded ({message})") from None
+    return function

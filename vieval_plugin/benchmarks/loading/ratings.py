@@ -20,28 +20,30 @@ _LARGEST = 1 << 26
 def read_ratings(paths: Sequence[Path]) -> HumanRatings:
     """The ratings and votes of some files.
 
-    A row whose value is empty says that nothing was said. `generator` is empty for a contest, `draw` for the first image.
+    A row whose value is empty says that nothing was said. `generator` is empty for a contest, `draw` for the first
+    image.
 
     Args:
         paths: CSV files in UTF-8 with `COLUMNS`; a rater may have several files, but not two judgements of one thing.
 
     Raises:
-        VievalError: in one line, for a file that cannot be read, a row that is no judgement, one judgement twice, and no
+        VievalError: in one line, for a file that cannot be read, a row that is no judgement, one judgement twice, and
+        no
             judgement at all.
     """
     scores: dict[SampleId, dict[str, dict[str, float]]] = {}
     votes: dict[SampleId, dict[str, str]] = {}
     where: dict[SampleId, str] = {}
-    seen: dict[tuple[SampleId, str, str], str] = {}
+    first_rows: dict[tuple[SampleId, str, str], str] = {}
     for path in paths:
         for row in _rows(path):
             if not str(row.cells["value"]).strip():
                 continue
             identity, rater, aspect = _identity(row), row.text("rater"), row.text("aspect")
-            before = seen.setdefault((identity, rater, aspect), row.where)
-            if before != row.where:
+            first_row = first_rows.setdefault((identity, rater, aspect), row.where)
+            if first_row != row.where:
                 raise VievalError(
-                    f"{row.where}: {rater!r} said {aspect} of {identity} in {before} already; two raters need two names, "
+                    f"{row.where}: {rater!r} said {aspect} of {identity} in {first_row} already; two raters need two names, "
                     "and one judgement counts once"
                 )
             where.setdefault(identity, row.where)
@@ -71,10 +73,12 @@ def _identity(row: Row) -> SampleId:
 
 
 def _vote(row: Row) -> str:
-    said = row.text("value").strip().replace("_", " ")
-    if said not in _VOTES:
-        raise VievalError(f"{row.where}: value is {said[:40]!r}, not a vote ({', '.join(_VOTES)}); correct the file")
-    return _VOTES[said]
+    vote_text = row.text("value").strip().replace("_", " ")
+    if vote_text not in _VOTES:
+        raise VievalError(
+            f"{row.where}: value is {vote_text[:40]!r}, not a vote ({', '.join(_VOTES)}); correct the file"
+        )
+    return _VOTES[vote_text]
 
 
 def _score(row: Row, aspect: str) -> float:

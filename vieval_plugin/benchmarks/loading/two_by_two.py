@@ -18,20 +18,21 @@ _TAGS = ("collapsed_tag", "tag", "secondary_tag")
 def read_two_by_two(folder: Path, benchmark: str, part: str, rows: Sequence[Row]) -> list[Sample]:
     """Each image with each caption, SC 1 where they belong together and 0 elsewhere.
 
-    A sample's group is its example, its place the numbers of image and caption: `7#i0t1` is example 7 at (0, 1). Tags are
-    the dataset's own (its tag columns and number of main predicates) or, where `skills.json` (id -> list of skills) is
-    there, those of that file. An image that is there as a NumPy array (`.npy`) is named as the PNG to be made of it.
+    A sample's group is its example, its place the numbers of image and caption: `7#i0t1` is example 7 at (0, 1). Tags
+    are the dataset's own (its tag columns and number of main predicates) or, where `skills.json` (id -> list of
+    skills) is there, those of that file. An image that is there as a NumPy array (`.npy`) is named as the PNG to be
+    made of it.
 
     Raises:
         VievalError: a row is malformed or repeats an id.
     """
     skills = _skills(folder / "skills.json")
-    samples, seen = [], set()
+    samples, uids = [], set()
     for row in rows:
         uid = row.uid("id")
-        if uid in seen:
+        if uid in uids:
             raise VievalError(f"{row.where} repeats id {uid}; correct the file")
-        seen.add(uid)
+        uids.add(uid)
         images = [_image(folder / "images", row.file(f"image_{i}")) for i in (0, 1)]
         captions = [row.text(f"caption_{t}") for t in (0, 1)]
         tags = _tags(row) if skills is None else skills.get(uid, ())

@@ -28,7 +28,9 @@ class EditingSequence:
 
 @dataclass(frozen=True)
 class SequenceFolder:
-    """What a folder holds, where it is from, on which terms, and whether those let it train a model."""
+    """Description of a folder: what it holds, where it is from, on which terms, and whether those let it train a
+    model.
+    """
 
     source: str
     licence: str
@@ -38,7 +40,7 @@ class SequenceFolder:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a folder of turns is laid out: `file` lies in each that is, and `read(folder)` reads one.
+    """Layout of a folder of turns: `file` lies in each that is, and `read(folder)` reads one.
 
     `read` raises a VievalError, or a ValueError, KeyError or TypeError for what is not as it should be.
     """
@@ -52,7 +54,7 @@ OVER_EDITED = 0.5
 
 
 def label(j1: int, j2: int, k: int) -> float:
-    """How far image k of a sequence is what instructions j1 + 1 to j2 make of image j1, in [0, 1].
+    """Degree to which image k of a sequence is what instructions j1 + 1 to j2 make of image j1, in [0, 1].
 
     Source: ADIEE (ICCV 2025), section on its data.
 
@@ -65,7 +67,7 @@ def label(j1: int, j2: int, k: int) -> float:
 
 
 def triples(turns: int) -> list[tuple[int, int, int]]:
-    """All edits j1, j2, k that a sequence of so many turns has: 0 <= j1 < j2 <= turns and j1 <= k <= turns.
+    """Edits j1, j2, k that a sequence of so many turns has: 0 <= j1 < j2 <= turns and j1 <= k <= turns.
 
     >>> triples(1)
     [(0, 1, 0), (0, 1, 1)]
@@ -81,12 +83,12 @@ def read_sequences(folder: Path) -> SequenceFolder:
             that cannot be read.
     """
     layouts = _layouts()
-    layout = next((one for one in layouts if isfile(folder / one.file)), None)
+    layout = next((candidate for candidate in layouts if isfile(folder / candidate.file)), None)
     if layout is None:
-        known = " or ".join(one.file for one in layouts)
+        known = " or ".join(candidate.file for candidate in layouts)
         raise VievalError(f"{folder}: no folder of turns; one has {known} in it (docs/training.md has the layouts)")
     try:
-        held = layout.read(folder)
+        sequences = layout.read(folder)
     except OSError as error:
         raise VievalError(
             f"{error.filename}: cannot be read ({error.strerror}); docs/training.md has the layouts"
@@ -94,15 +96,17 @@ def read_sequences(folder: Path) -> SequenceFolder:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         what = f"{error.args[0]} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())[:200]
         raise VievalError(f"{folder / layout.file}: not as this layout has it ({what})") from None
-    if not held.sequences:
+    if not sequences.sequences:
         raise VievalError(f"{folder / layout.file}: no sequences in it")
-    for sequence in held.sequences:
+    for sequence in sequences.sequences:
         _require_whole(folder / layout.file, sequence)
-    return held
+    return sequences
 
 
 def _layouts() -> Sequence[Layout]:
-    modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
+    modules = (
+        importlib.import_module(f"{__name__}.{module_info.name}") for module_info in pkgutil.iter_modules(__path__)
+    )
     return [module.LAYOUT for module in modules]
 
 

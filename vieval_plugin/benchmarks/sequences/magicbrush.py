@@ -26,9 +26,9 @@ def _read(folder: Path) -> SequenceFolder:
 
 
 def _sequence(images: Path, split: str, session: str, turns: list[dict[str, Any]]) -> EditingSequence:
-    for before, after in pairwise(turns):
-        if before["output"] != after["input"]:
-            raise ValueError(f"session {session}: a turn begins at {after['input']} and not where the one before ended")
+    for earlier, later in pairwise(turns):
+        if earlier["output"] != later["input"]:
+            raise ValueError(f"session {session}: a turn begins at {later['input']} and not where the one before ended")
     names = [turns[0]["input"], *(turn["output"] for turn in turns)] if turns else []
     # the folder of a session is called by what its files' names begin with
     paths = tuple(images / session / Path(name).name for name in names)

@@ -11,16 +11,16 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import lines_of
 from vieval_plugin.text.yaml_json import read_json
 
-FILE, ABOUT = "sequences.jsonl", "about.json"
+FILE, DESCRIPTION = "sequences.jsonl", "about.json"
 
 
 def _read(folder: Path) -> SequenceFolder:
-    about = read_json((folder / ABOUT).read_bytes())
-    if not isinstance(about["trainable"], bool):
-        raise ValueError(f"{ABOUT}: trainable must be true or false")
+    description = read_json((folder / DESCRIPTION).read_bytes())
+    if not isinstance(description["trainable"], bool):
+        raise ValueError(f"{DESCRIPTION}: trainable must be true or false")
     lines = lines_of((folder / FILE).read_text(encoding="utf-8"))
     sequences = tuple(_sequence(folder, number, line) for number, line in enumerate(lines, start=1))
-    return SequenceFolder(str(about["source"]), str(about["licence"]), about["trainable"], sequences)
+    return SequenceFolder(str(description["source"]), str(description["licence"]), description["trainable"], sequences)
 
 
 def _sequence(folder: Path, number: int, line: str) -> EditingSequence:
@@ -34,19 +34,21 @@ def _sequence(folder: Path, number: int, line: str) -> EditingSequence:
         raise ValueError(f"row {number}: {error}") from None
 
 
-def write(folder: Path, about: SequenceFolder, sequences: Iterable[EditingSequence]) -> None:
+def write(folder: Path, description: SequenceFolder, sequences: Iterable[EditingSequence]) -> None:
     """Write sequences in this layout, their images already in the folder; VievalError where it cannot be written.
 
-    The sequences may be made one by one; those of `about` are not used.
+    The sequences may be made one by one; those of `description` are not used.
     """
-    terms = {"source": about.source, "licence": about.licence, "trainable": about.trainable}
-    write_whole(folder / ABOUT, [json.dumps(terms, indent=1)])
-    write_whole(folder / FILE, (f"{json.dumps(_row(folder, one), ensure_ascii=False)}\n" for one in sequences))
+    terms = {"source": description.source, "licence": description.licence, "trainable": description.trainable}
+    write_whole(folder / DESCRIPTION, [json.dumps(terms, indent=1)])
+    write_whole(
+        folder / FILE, (f"{json.dumps(_row(folder, sequence), ensure_ascii=False)}\n" for sequence in sequences)
+    )
 
 
-def _row(folder: Path, one: EditingSequence) -> dict[str, object]:
-    images = [str(path.relative_to(folder)) for path in one.images]
-    return {"uid": one.uid, "images": images, "instructions": one.instructions}
+def _row(folder: Path, sequence: EditingSequence) -> dict[str, object]:
+    images = [str(path.relative_to(folder)) for path in sequence.images]
+    return {"uid": sequence.uid, "images": images, "instructions": sequence.instructions}
 
 
 LAYOUT = Layout(FILE, _read)

@@ -1,4 +1,4 @@
-"""What can be wrong with what a picture shows: with its surroundings, with its outlines, with a thing in it.
+"""Defects of what a picture shows: with its surroundings, with its outlines, with a thing in it.
 
 Each change takes a picture, a strength in [0, 1], another picture and a random state; at strength 0 it is not called.
 """
@@ -47,18 +47,18 @@ def zoomed(picture: Picture, s: float, other: Picture, rng: np.random.RandomStat
 
 def cut_off(sprite: Picture, s: float) -> Picture:
     """The lower share of a sprite gone."""
-    kept = sprite.copy()
+    visible = sprite.copy()
     top = round(sprite.height * (1 - s))
-    kept.paste((0, 0, 0, 0), (0, top, sprite.width, sprite.height))
-    return kept
+    visible.paste((0, 0, 0, 0), (0, top, sprite.width, sprite.height))
+    return visible
 
 
 def squeezed(sprite: Picture, s: float) -> Picture:
     """A sprite squeezed sideways to a quarter of its width at most."""
     thin = sprite.resize((max(2, round(sprite.width * (1 - 0.75 * s))), sprite.height), PIL.Image.Resampling.BILINEAR)
-    whole = PIL.Image.new("RGBA", sprite.size)
-    whole.paste(thin, ((sprite.width - thin.width) // 2, 0))
-    return whole
+    canvas = PIL.Image.new("RGBA", sprite.size)
+    canvas.paste(thin, ((sprite.width - thin.width) // 2, 0))
+    return canvas
 
 
 def smaller(sprite: Picture, s: float) -> Picture:

@@ -9,7 +9,6 @@ import PIL.Image
 import PIL.ImageDraw
 
 from vieval_plugin.benchmarks.synthetic import content
-from vieval_plugin.benchmarks.synthetic.chance import pick
 from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES, SIZE, Picture, blend, draw_thing, place
 from vieval_plugin.benchmarks.synthetic.instructions import (
     SHAPED,
@@ -22,7 +21,7 @@ from vieval_plugin.benchmarks.synthetic.instructions import (
     some_things,
     with_article,
 )
-from vieval_plugin.benchmarks.synthetic.worlds import World
+from vieval_plugin.benchmarks.synthetic.worlds import World, pick
 
 _CORNERS = {"upper left": (0, 0), "upper right": (1, 0), "lower right": (1, 1), "lower left": (0, 1)}
 
@@ -32,7 +31,7 @@ def tie(world: World, rng: Random) -> DrawnInstruction:
 
 
 def mie(world: World, rng: Random) -> DrawnInstruction:
-    thing, colour = pick(world.things, rng), pick(HUES, rng)
+    shape, colour = pick(world.things, rng), pick(HUES, rng)
     half = int(rng.randint(44, 66))
     centre = tuple(int(v) for v in rng.randint(half + 4, SIZE - half - 4, 2))
     mask = PIL.Image.new("L", (SIZE, SIZE))
@@ -48,13 +47,13 @@ def mie(world: World, rng: Random) -> DrawnInstruction:
         "Fill the marked area with {0}.",
         "{0} belongs in the masked area.",
     )
-    text = pick(forms, rng).format(f"{with_article(colour)} {thing}")
+    text = pick(forms, rng).format(f"{with_article(colour)} {shape}")
     conditions = {"source": world.ground(rng, 0.5), "mask": mask}
-    return _inserting(world, "mie", text, conditions, (thing, colour), int(half * rng.uniform(1.6, 1.95)), centre, rng)
+    return _inserting(world, "mie", text, conditions, (shape, colour), int(half * rng.uniform(1.6, 1.95)), centre, rng)
 
 
 def _adding(world: World, rng: Random) -> DrawnInstruction:
-    thing, colour, corner = pick(world.things, rng), pick(HUES, rng), pick(tuple(_CORNERS), rng)
+    shape, colour, corner = pick(world.things, rng), pick(HUES, rng), pick(tuple(_CORNERS), rng)
     forms = (
         "Add {0} to the {1} corner of the picture.",
         "Draw {0} into the {1} corner.",
@@ -63,10 +62,10 @@ def _adding(world: World, rng: Random) -> DrawnInstruction:
     )
     across, down = _CORNERS[corner]
     centre = tuple(int((208 if side else 48) + rng.randint(-6, 7)) for side in (across, down))
-    text = pick(forms, rng).format(f"{with_article(colour)} {thing}", corner)
+    text = pick(forms, rng).format(f"{with_article(colour)} {shape}", corner)
     source = world.ground(rng, 0.5)
     return _inserting(
-        world, "adding", text, {"source": source}, (thing, colour), int(rng.randint(76, 100)), centre, rng
+        world, "adding", text, {"source": source}, (shape, colour), int(rng.randint(76, 100)), centre, rng
     )
 
 
@@ -75,17 +74,17 @@ def _inserting(
     sort: str,
     text: str,
     conditions: Mapping[str, Picture],
-    wanted: tuple[str, str],
+    shape_and_colour: tuple[str, str],
     size: int,
     centre: tuple[int, ...],
     rng: Random,
 ) -> DrawnInstruction:
-    (thing, colour), source, other = wanted, conditions["source"], world.ground(rng, 0.4)
-    wrong, turn = far(colour, rng), rng.uniform(0, 2 * np.pi)
+    (shape, colour), source, other = shape_and_colour, conditions["source"], world.ground(rng, 0.4)
+    wrong_colour, turn = far(colour, rng), rng.uniform(0, 2 * np.pi)
 
     def draw(kind: str, s: float, rng: Random) -> Drawn:
-        ink = blend(COLOURS[colour], COLOURS[wrong], s if kind == "wrong_colour" else 0)
-        sprite, at, background = draw_thing(thing, ink, size), centre, source
+        ink = blend(COLOURS[colour], COLOURS[wrong_colour], s if kind == "wrong_colour" else 0)
+        sprite, at, background = draw_thing(shape, ink, size), centre, source
         if kind in SHAPED:
             sprite = SHAPED[kind](sprite, s)
         if kind == "displaced":
@@ -94,8 +93,8 @@ def _inserting(
             at = (int(centre[0] + inward[0]), int(centre[1] + inward[1]))
         if kind == "surroundings" and s:
             background = pick(world.surroundings, rng)(source, s, other, rng)
-        shown = Placed(thing, ink, (at[0], at[1]), 1 - s if kind == "faded" else 1)
-        return Drawn(place(background, sprite, shown.centre, shown.opacity), (ink,), things=(shown,))
+        placed = Placed(shape, ink, (at[0], at[1]), 1 - s if kind == "faded" else 1)
+        return Drawn(place(background, sprite, placed.centre, placed.opacity), (ink,), things=(placed,))
 
     return DrawnInstruction({"instruction": text}, conditions, world.defects[sort], draw, (COLOURS[colour],))
 
@@ -103,9 +102,9 @@ def _inserting(
 def _recolouring(world: World, rng: Random) -> DrawnInstruction:
     number = int(rng.randint(1, 5))
     pairs, _ = some_things(world, rng, number)
-    (thing, colour), centres = pairs[0], rng.permutation(quadrants(rng))
+    (shape, colour), centres = pairs[0], rng.permutation(quadrants(rng))
     target, size = far(colour, rng), int(rng.randint(92, 116))
-    wrong = pick([one for one in HUES if one not in (colour, target)], rng)
+    wrong_colour = pick([candidate for candidate in HUES if candidate not in (colour, target)], rng)
     forms = (
         "Make that {0} {1} look {2}.",
         "Turn the {0} {1} {2}.",
@@ -114,9 +113,9 @@ def _recolouring(world: World, rng: Random) -> DrawnInstruction:
     )
     empty, other = world.ground(rng, 0.3), world.ground(rng, 0.4)
 
-    def arranged(ground: Picture, some: list[tuple[str, str]], spots: np.ndarray) -> Picture:
-        for (one, tint), spot in zip(some, spots, strict=True):
-            ground = place(ground, draw_thing(one, COLOURS[tint], size), (int(spot[0]), int(spot[1])))
+    def arranged(ground: Picture, placed_shapes: list[tuple[str, str]], spots: np.ndarray) -> Picture:
+        for (name, tint), spot in zip(placed_shapes, spots, strict=True):
+            ground = place(ground, draw_thing(name, COLOURS[tint], size), (int(spot[0]), int(spot[1])))
         return ground
 
     def draw(kind: str, s: float, rng: Random) -> Drawn:
@@ -125,15 +124,15 @@ def _recolouring(world: World, rng: Random) -> DrawnInstruction:
             around = pick(world.surroundings, rng)(around, s, other, rng)
         ink = COLOURS[target]
         if kind in ("not_done", "wrong_colour"):
-            ink = blend(ink, COLOURS[colour if kind == "not_done" else wrong], s)
-        sprite, spot = draw_thing(thing, ink, size), (int(centres[0][0]), int(centres[0][1]))
+            ink = blend(ink, COLOURS[colour if kind == "not_done" else wrong_colour], s)
+        sprite, spot = draw_thing(shape, ink, size), (int(centres[0][0]), int(centres[0][1]))
         picture = place(around, sprite, spot)
         if kind == "half_done":  # the lower share of it as it was
-            old = draw_thing(thing, COLOURS[colour], size)
-            picture = place(place(picture, old, spot), content.cut_off(sprite, s), spot)
-        return Drawn(picture, (ink,), things=(Placed(thing, ink, spot),))
+            original = draw_thing(shape, COLOURS[colour], size)
+            picture = place(place(picture, original, spot), content.cut_off(sprite, s), spot)
+        return Drawn(picture, (ink,), things=(Placed(shape, ink, spot),))
 
-    text = pick(forms, rng).format(colour, thing, target)
+    text = pick(forms, rng).format(colour, shape, target)
     source = arranged(empty, pairs, centres[:number])
     return DrawnInstruction(
         {"instruction": text}, {"source": source}, world.defects["recolouring"], draw, (COLOURS[target],)

@@ -49,10 +49,10 @@ def cells(rng: np.random.RandomState) -> Picture:
     """Cells around random points, each of one colour, as of a stained window."""
     points, colours = rng.uniform(0, SIZE, (60, 2)), rng.randint(20, 236, (60, 3)).astype(float)
     y, x = np.mgrid[0:SIZE, 0:SIZE]
-    found: tuple[Any, Any] = KDTree(points).query(np.stack([y, x], -1), k=2)
-    near, which = found
-    seam = (near[..., 1] - near[..., 0] < 3)[..., None]
-    return picture_of(np.where(seam, 25, colours[which[..., 0]]))
+    nearest: tuple[Any, Any] = KDTree(points).query(np.stack([y, x], -1), k=2)
+    distances, cell_index = nearest
+    seam = (distances[..., 1] - distances[..., 0] < 3)[..., None]
+    return picture_of(np.where(seam, 25, colours[cell_index[..., 0]]))
 
 
 def rings(rng: np.random.RandomState) -> Picture:

@@ -1,6 +1,7 @@
 """An instruction, what is drawn for it, and how what it asks for is put into words and placed.
 
-What can only be wrong in whole things goes by quarters of the strength, which is what `DrawnInstruction.draw` must then be given.
+What can only be wrong in whole things goes by quarters of the strength, which is what `DrawnInstruction.draw` must
+then be given.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vieval_plugin.benchmarks.synthetic import content
-from vieval_plugin.benchmarks.synthetic.chance import pick
 from vieval_plugin.benchmarks.synthetic.drawing import HUES, Picture, Rgb
 from vieval_plugin.benchmarks.synthetic.toys import Toy
-from vieval_plugin.benchmarks.synthetic.worlds import World
+from vieval_plugin.benchmarks.synthetic.worlds import World, pick
 
 Random = np.random.RandomState
 SHAPED = {"cut_off": content.cut_off, "squeezed": content.squeezed, "smaller": content.smaller}
@@ -43,7 +43,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class DrawnInstruction:
-    """One instruction: its texts and condition images, the defects that fit it, and how its output is drawn.
+    """Instruction: its texts and condition images, the defects that fit it, and how its output is drawn.
 
     `colours` and `toys` are what the instruction asks for.
     """
@@ -67,16 +67,16 @@ def far(colour: str, rng: Random) -> str:
 
 
 def worded(what: str, where: str, rng: Random) -> str:
-    """What is to be seen and where, in one of several wordings."""
+    """Prompt that says what is to be seen and where, in one of several wordings."""
     forms = ("{0} {1}", "a picture of {0} {1}", "{1}, {0}", "there are {0} {1}", "{0}, all of them {1}", "draw {0} {1}")
     return pick(forms, rng).format(what, where)
 
 
 def some_things(world: World, rng: Random, number: int) -> tuple[list[tuple[str, str]], list[str]]:
     """Different things of different colours, and what they are called."""
-    things = [str(one) for one in rng.permutation(world.things)[:number]]
-    pairs = list(zip(things, (str(one) for one in rng.permutation(HUES)[:number]), strict=True))
-    return pairs, [f"{with_article(colour)} {thing}" for thing, colour in pairs]
+    shapes = [str(name) for name in rng.permutation(world.things)[:number]]
+    pairs = list(zip(shapes, (str(name) for name in rng.permutation(HUES)[:number]), strict=True))
+    return pairs, [f"{with_article(colour)} {shape}" for shape, colour in pairs]
 
 
 def quadrants(rng: Random) -> list[tuple[int, int]]:

@@ -33,8 +33,8 @@ def _opened(file: str) -> Picture:
         extra = "metrics" if name == "skimage" else "test"
         raise VievalError(f'{file} is missing, which drawings show: pip install "vieval[{extra}]"')
     if path.suffix == ".npz":
-        with np.load(path) as held:
-            return PIL.Image.fromarray(held["data"].astype(np.uint8)).convert("RGB")
+        with np.load(path) as archive:
+            return PIL.Image.fromarray(archive["data"].astype(np.uint8)).convert("RGB")
     with PIL.Image.open(path) as opened:
         picture: Picture = opened.convert("RGB")
     return picture
@@ -47,9 +47,9 @@ def crop(file: str, rng: np.random.RandomState) -> Picture:
 
 def square(file: str, share: float, rng: np.random.RandomState) -> Picture:
     """A random square of a photograph, mirrored or not, with that share of its shorter side."""
-    whole = _opened(file)
-    side = int(min(whole.size) * share)
-    left, top = rng.randint(0, whole.width - side + 1), rng.randint(0, whole.height - side + 1)
+    photograph = _opened(file)
+    side = int(min(photograph.size) * share)
+    left, top = rng.randint(0, photograph.width - side + 1), rng.randint(0, photograph.height - side + 1)
     box = (left, top, left + side, top + side)
-    picture = whole.resize((SIZE, SIZE), PIL.Image.Resampling.BILINEAR, box=box, reducing_gap=2)
+    picture = photograph.resize((SIZE, SIZE), PIL.Image.Resampling.BILINEAR, box=box, reducing_gap=2)
     return PIL.ImageOps.mirror(picture) if rng.random_sample() < 0.5 else picture

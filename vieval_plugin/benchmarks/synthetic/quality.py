@@ -1,7 +1,7 @@
 """Defects of a picture as a whole that no judge of ours was trained on.
 
-Each defect is a function of pixels (height, width, 3) of 0 to 255 as floats, a strength in (0, 1] and a random state. At 1
-each is about as bad as the others are, and as bad as those of `vieval_demo` get.
+Each defect is a function of pixels (height, width, 3) of 0 to 255 as floats, a strength in (0, 1] and a random state.
+At 1 each is about as bad as the others are, and as bad as those of `vieval_demo` get.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Defect: TypeAlias = Callable[[Pixels, float, np.random.RandomState], Pixels]
 
 
 def zoom_blur(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:
-    """As of a lens that is turned while the picture is taken: nothing at the centre, most at the corners."""
+    """Blur as of a lens that is turned while the picture is taken: nothing at the centre, most at the corners."""
     middle = np.array(x.shape[:2])[:, None, None] / 2
     at = np.mgrid[0 : x.shape[0], 0 : x.shape[1]] - middle
     total = np.zeros_like(x)
@@ -29,7 +29,7 @@ def zoom_blur(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:
 
 
 def frosted(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:
-    """As behind frosted glass: each pixel is one of its neighbourhood."""
+    """Distort as behind frosted glass: each pixel is one of its neighbourhood."""
     far = 9 * s
     at = np.mgrid[0 : x.shape[0], 0 : x.shape[1]] + rng.uniform(-far, far, (2, *x.shape[:2]))
     return np.stack([map_coordinates(x[..., i], at, order=1, mode="reflect") for i in range(3)], -1)
@@ -39,13 +39,13 @@ def fringed(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:
     """Red and blue pulled apart."""
     far, turn = 12 * s, rng.uniform(0, 2 * np.pi)
     y, c = np.mgrid[0 : x.shape[0], 0 : x.shape[1]].astype(np.float32)
-    moved = [
+    channels = [
         map_coordinates(
             x[..., i], [y + way * far * np.sin(turn), c + way * far * np.cos(turn)], order=1, mode="nearest"
         )
         for i, way in ((0, 1), (1, 0), (2, -1))
     ]
-    return np.stack(moved, -1)
+    return np.stack(channels, -1)
 
 
 def scratched(x: Pixels, s: float, rng: np.random.RandomState) -> Pixels:

@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from vieval_plugin.benchmarks.synthetic.cases import case, drawn
-from vieval_plugin.benchmarks.synthetic.chance import pick
+from vieval_plugin.benchmarks.synthetic import edit_cases, generation_cases, subject_cases
 from vieval_plugin.benchmarks.synthetic.drawing import Picture
-from vieval_plugin.benchmarks.synthetic.instructions import Drawn, DrawnInstruction
+from vieval_plugin.benchmarks.synthetic.instructions import Drawn, DrawnInstruction, Random
 from vieval_plugin.benchmarks.synthetic.quality import spoil
-from vieval_plugin.benchmarks.synthetic.worlds import World
+from vieval_plugin.benchmarks.synthetic.strength import quarters
+from vieval_plugin.benchmarks.synthetic.worlds import World, pick
+
+BY_QUARTERS = {"wrong_count", "missing_object", "wrong_thing", "extra_thing", "wrong_subject", "twins"}
+"""Defects that are there in whole things, or in whole features of a subject, only."""
+_CASES: dict[str, Callable[[World, Random], DrawnInstruction]] = {
+    "tig": generation_cases.tig,
+    "mie": edit_cases.mie,
+    "tie": edit_cases.tie,
+    "sdig": subject_cases.sdig,
+    "sdie": subject_cases.sdie,
+    "mcic": subject_cases.mcic,
+    "cig": generation_cases.cig,
+}
+KINDS = tuple(_CASES)
+
+
+def case(world: World, kind: str, rng: Random) -> DrawnInstruction:
+    """A random instruction of a kind."""
+    return _CASES[kind](world, rng)
+
+
+def draw_with_defect(case: DrawnInstruction, defect: str, strength: float, rng: Random) -> tuple[Drawn, float]:
+    """An output with a defect of content, and the strength that it has: to the quarter where it goes by whole things."""
+    if defect in BY_QUARTERS:
+        strength = quarters(strength) / 4
+    return case.draw(defect, strength, rng), strength
 
 
 @dataclass(frozen=True)
 class Output:
-    """An output: the picture as it is judged, what was in it before it was spoilt, and which defects it has how strongly."""
+    """An output: the picture as it is judged, what was in it before it was spoilt, and which defects it has how
+    strongly.
+    """
 
     picture: Picture
     drawn: Drawn
@@ -32,26 +59,26 @@ def outputs(world: World, kind: str, rng: np.random.RandomState, number: int) ->
 
     A fifth of the strengths are 0, as most image models get some things right, and the others are spread evenly.
     """
-    asked = case(world, kind, rng)
-    return asked, [_output(world, asked, rng) for _ in range(number)]
+    instruction = case(world, kind, rng)
+    return instruction, [_output(world, instruction, rng) for _ in range(number)]
 
 
-def _output(world: World, asked: DrawnInstruction, rng: np.random.RandomState) -> Output:
-    content, quality = pick(asked.defects, rng), pick(world.quality, rng)
-    shown, content_strength = drawn(asked, content, drawn_strength(rng), rng)
+def _output(world: World, instruction: DrawnInstruction, rng: np.random.RandomState) -> Output:
+    content, quality = pick(instruction.defects, rng), pick(world.quality, rng)
+    drawing, content_strength = draw_with_defect(instruction, content, drawn_strength(rng), rng)
     quality_strength = drawn_strength(rng)
-    picture = spoil(shown.picture, quality, quality_strength, rng)
-    return Output(picture, shown, content, content_strength, quality.__name__, quality_strength)
+    picture = spoil(drawing.picture, quality, quality_strength, rng)
+    return Output(picture, drawing, content, content_strength, quality.__name__, quality_strength)
 
 
 def drawn_strength(rng: np.random.RandomState) -> float:
-    """How strong a defect is: not there in a fifth, and otherwise as often weak as strong."""
+    """Strength of a defect: none in a fifth, and otherwise as often weak as strong."""
     return 0.0 if rng.random_sample() < 0.2 else float(rng.uniform(0.03, 1))
 
 
 def several(
-    world: World, kind: str, seed: int, cases: int, each: int
+    world: World, kind: str, seed: int, cases: int, outputs_each: int
 ) -> Iterator[tuple[DrawnInstruction, list[Output]]]:
-    """So many instructions, each with as many outputs; the same for the same seed."""
+    """Draw so many instructions, each with as many outputs; the same for the same seed."""
     for number in range(cases):
-        yield outputs(world, kind, np.random.RandomState([seed, number]), each)
+        yield outputs(world, kind, np.random.RandomState([seed, number]), outputs_each)

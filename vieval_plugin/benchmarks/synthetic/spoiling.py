@@ -1,4 +1,4 @@
-"""What can be wrong with a picture as a whole: bent, recoloured, noisy, blurred, stamped with a watermark.
+"""Defects of a picture as a whole: bent, recoloured, noisy, blurred, stamped with a watermark.
 
 Each defect takes a strength in [0, 1]; 0 leaves the picture as it is and 1 is as bad as the synthetic benchmark gets.
 """

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import PIL.Image
 
-from vieval_plugin.benchmarks.synthetic.chance import pick
 from vieval_plugin.benchmarks.synthetic.drawing import SIZE, Picture, place
 from vieval_plugin.benchmarks.synthetic.instructions import SHAPED, Drawn, DrawnInstruction, Random, worded
 from vieval_plugin.benchmarks.synthetic.toys import Toy, altered, draw_toy, portrait
-from vieval_plugin.benchmarks.synthetic.worlds import World
+from vieval_plugin.benchmarks.synthetic.worlds import World, pick
 
 
 def sdig(world: World, rng: Random) -> DrawnInstruction:
@@ -18,9 +17,9 @@ def sdig(world: World, rng: Random) -> DrawnInstruction:
     texts = {"prompt": worded(f"a toy {toy.animal}", where, rng), "subject": f"toy {toy.animal}"}
 
     def draw(kind: str, s: float, rng: Random) -> Drawn:
-        shown = altered(toy, stranger, kind, s)
-        picture = place(ground, _sprite(shown, size, kind, s), centre, 1 - s if kind == "faded" else 1)
-        return Drawn(picture, toys=(shown,))
+        drawn_toy = altered(toy, stranger, kind, s)
+        picture = place(ground, _sprite(drawn_toy, size, kind, s), centre, 1 - s if kind == "faded" else 1)
+        return Drawn(picture, toys=(drawn_toy,))
 
     return DrawnInstruction(texts, {"subject": portrait(toy)}, world.defects["sdig"], draw, toys=(toy,))
 
@@ -31,11 +30,11 @@ def sdie(world: World, rng: Random) -> DrawnInstruction:
     size, centre = int(rng.randint(140, 196)), (int(rng.randint(84, 173)), int(rng.randint(120, 160)))
 
     def draw(kind: str, s: float, rng: Random) -> Drawn:
-        shown, background = altered(toy, replaced, kind, s), scene
+        drawn_toy, background = altered(toy, replaced, kind, s), scene
         if kind == "surroundings" and s:
             background = pick(world.surroundings, rng)(scene, s, other, rng)
-        picture = place(background, _sprite(shown, size, kind, s), centre, 1 - s if kind == "faded" else 1)
-        return Drawn(picture, toys=(shown,))
+        picture = place(background, _sprite(drawn_toy, size, kind, s), centre, 1 - s if kind == "faded" else 1)
+        return Drawn(picture, toys=(drawn_toy,))
 
     conditions = {"source": place(scene, draw_toy(replaced, size), centre), "subject": portrait(toy)}
     return DrawnInstruction({"subject": f"toy {toy.animal}"}, conditions, world.defects["sdie"], draw, toys=(toy,))
@@ -56,18 +55,20 @@ def mcic(world: World, rng: Random) -> DrawnInstruction:
 
     def draw(kind: str, s: float, rng: Random) -> Drawn:
         if kind == "twins":  # the second on its way to being the first once more
-            shown = first, altered(second, first, "wrong_subject", s)
+            drawn_toys = first, altered(second, first, "wrong_subject", s)
         else:
-            shown = altered(first, strangers[0], kind, s), altered(second, strangers[1], kind, s)
-        picture = place(ground, _sprite(shown[0], size, kind, s), centres[0], 1 - s if kind == "faded" else 1)
+            drawn_toys = altered(first, strangers[0], kind, s), altered(second, strangers[1], kind, s)
+        picture = place(ground, _sprite(drawn_toys[0], size, kind, s), centres[0], 1 - s if kind == "faded" else 1)
         opacity = 1 - s if kind in ("faded", "missing_object") else 1
-        return Drawn(place(picture, _sprite(shown[1], size, kind, s), centres[1], opacity), toys=shown)
+        return Drawn(place(picture, _sprite(drawn_toys[1], size, kind, s), centres[1], opacity), toys=drawn_toys)
 
     conditions = {"concept_1": portrait(first), "concept_2": portrait(second)}
-    both = PIL.Image.new("RGB", (2 * SIZE, SIZE))
-    for number, one in enumerate(tuple(conditions.values())):
-        both.paste(one, (number * SIZE, 0))
-    return DrawnInstruction(texts, {"concepts": both, **conditions}, world.defects["mcic"], draw, toys=(first, second))
+    side_by_side = PIL.Image.new("RGB", (2 * SIZE, SIZE))
+    for number, toy_image in enumerate(tuple(conditions.values())):
+        side_by_side.paste(toy_image, (number * SIZE, 0))
+    return DrawnInstruction(
+        texts, {"concepts": side_by_side, **conditions}, world.defects["mcic"], draw, toys=(first, second)
+    )
 
 
 def _sprite(toy: Toy, size: int, kind: str, s: float) -> Picture:

@@ -93,7 +93,7 @@ def draw_toy(toy: Toy, size: int) -> Picture:
 
 
 def toy_number(index: int) -> Toy:
-    """One of many toys; those whose indices differ by 5 or 10 differ in animal and in all colours."""
+    """Toy by its index; those whose indices differ by 5 or 10 differ in animal and in all colours."""
     body, belly, wear = (COLOURS[HUES[(index * step + step) % 7]] for step in (1, 2, 3))
     belly = COLOURS["white"] if belly == body else belly
     animal, pattern, garment = index % 4, (index + index // 4) % 4, (index * 3 + 1) % 4
@@ -107,10 +107,10 @@ def altered(toy: Toy, stranger: Toy, kind: str, strength: float) -> Toy:
         return replace(toy, body=body, belly_colour=blend(toy.belly_colour, stranger.belly_colour, strength))
     if kind != "wrong_subject":
         return toy
-    one = replace(toy, wear=stranger.wear, wear_colour=stranger.wear_colour)
-    two = replace(one, belly=stranger.belly, belly_colour=stranger.belly_colour)
+    dressed = replace(toy, wear=stranger.wear, wear_colour=stranger.wear_colour)
+    two = replace(dressed, belly=stranger.belly, belly_colour=stranger.belly_colour)
     three = replace(two, animal=stranger.animal)
-    return (toy, one, two, three, stranger)[quarters(strength)]
+    return (toy, dressed, two, three, stranger)[quarters(strength)]
 
 
 def portrait(toy: Toy) -> Picture:

@@ -1,30 +1,39 @@
 """Parts of drawings: things, toys, backgrounds, wordings and defects, and a world of them that nothing is trained on.
 
-It shares no kind of defect, no background, no thing and no feature of a toy with what `vieval_small` is trained on, and no
-background or instruction with `vieval_demo`.
+It shares no kind of defect, no background, no thing and no feature of a toy with what `vieval_small` is trained on,
+and no background or instruction with `vieval_demo`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from vieval_plugin.benchmarks.synthetic import content, grounds, photographs, quality
-from vieval_plugin.benchmarks.synthetic.chance import pick
 from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES, Picture
 from vieval_plugin.benchmarks.synthetic.toys import ANIMALS, GARMENTS, PATTERNS, Toy
 
 HELD_OUT_THINGS = ("crown", "bell", "drum", "key", "cactus", "snail")
 
 
+T = TypeVar("T")
+
+
+def pick(among: Sequence[T], rng: np.random.RandomState) -> T:
+    """Draw one of several, each as likely."""
+    return among[rng.randint(len(among))]
+
+
 @dataclass(frozen=True)
 class World:
     """Things, features of toys, backgrounds, wordings and defects that are drawn together.
 
-    `shown` is how a file of `photographs` becomes a background. `defects` are those of content by sort of instruction; `surroundings` and `outlines` are what the defects of those
-    names do; `quality` are those of quality. What is listed twice is drawn twice as often. `rename` may put another name for a place.
+    `shown` is how a file of `photographs` becomes a background. `defects` are those of content by sort of instruction;
+    `surroundings` and `outlines` are what the defects of those names do; `quality` are those of quality. What is
+    listed twice is drawn twice as often. `rename` may put another name for a place.
     """
 
     things: Sequence[str]
@@ -56,16 +65,20 @@ class World:
         while True:
             body, wear = pick(HUES, rng), pick(HUES, rng)
             belly = pick([name for name in COLOURS if name != body], rng)
-            looks = [pick(one, rng) for one in (self.animals, self.patterns, self.garments)]
-            found = Toy(looks[0], COLOURS[body], looks[1], COLOURS[belly], looks[2], COLOURS[wear])
-            if not any(_alike(found, other) for other in unlike):
-                return found
+            looks = [pick(options, rng) for options in (self.animals, self.patterns, self.garments)]
+            candidate = Toy(looks[0], COLOURS[body], looks[1], COLOURS[belly], looks[2], COLOURS[wear])
+            if not any(_alike(candidate, other) for other in unlike):
+                return candidate
 
 
-def _alike(one: Toy, other: Toy) -> bool:
-    same = one.animal == other.animal or one.belly == other.belly or one.wear == other.wear
-    near = [(one.body, other.body), (one.belly_colour, other.belly_colour), (one.wear_colour, other.wear_colour)]
-    return same or any(sum(abs(a - b) for a, b in zip(*pair, strict=True)) < 120 for pair in near)
+def _alike(first: Toy, second: Toy) -> bool:
+    shares_feature = first.animal == second.animal or first.belly == second.belly or first.wear == second.wear
+    colour_pairs = [
+        (first.body, second.body),
+        (first.belly_colour, second.belly_colour),
+        (first.wear_colour, second.wear_colour),
+    ]
+    return shares_feature or any(sum(abs(a - b) for a, b in zip(*pair, strict=True)) < 120 for pair in colour_pairs)
 
 
 HELD_OUT = World(

@@ -29,33 +29,33 @@ def contests(part: str) -> list[Contest]:
         part: one of the seven codes in `TASKS`.
 
     Returns:
-        Contests with a four-way vote: for the output whose overall rating is higher, and where they are rated alike that
-        both are good (from 0.5 on) or bad. The better output comes first
-        about as often as second, drawn by a fixed seed.
+        Contests with a four-way vote: for the output whose overall rating is higher, and where they are rated alike
+        that both are good (from 0.5 on) or bad. The better output comes first about as often as second, drawn by a
+        fixed seed.
 
     Raises:
         VievalError: there is no such part, or scikit-image (for its photographs) is not installed.
     """
     known_part(NAME, TASKS, part)
-    return list(_drawn(part))
+    return list(_contests_of(part))
 
 
 @cache
-def _drawn(part: str) -> tuple[Contest, ...]:
+def _contests_of(part: str) -> tuple[Contest, ...]:
     by_uid: dict[str, list[Sample]] = {}
     for sample in load(Path(), part):
         by_uid.setdefault(sample.id.uid, []).append(sample)
     pairs = [(uid, pair) for uid, outputs in by_uid.items() for pair in combinations(outputs, 2)]
     turns = [turn % 2 for turn in range(len(pairs))]
     random.Random(f"{NAME}/{part}").shuffle(turns)
-    found = []
+    contests = []
     for (uid, pair), turn in zip(pairs, turns, strict=True):
         better, worse = sorted(pair, key=_rated, reverse=True)
         first, second = (better, worse) if turn else (worse, better)
         name = f"{uid}#{pair[0].id.image_model}-{pair[1].id.image_model}"
         votes = Votes("four_way", _vote(_rated(first), _rated(second)))
-        found.append(Contest(SampleId(NAME, part, "", name), (first, second), votes, group=uid))
-    return tuple(found)
+        contests.append(Contest(SampleId(NAME, part, "", name), (first, second), votes, group=uid))
+    return tuple(contests)
 
 
 def _rated(sample: Sample) -> float:

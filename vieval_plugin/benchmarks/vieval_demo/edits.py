@@ -20,33 +20,34 @@ _PART, _EDITOR = "tie", "drawn"
 
 
 def edits(part: str) -> list[Sample]:
-    """All edits of 60 drawn sequences: from scene j1 to scene k, by the instructions j1 + 1 to j2.
+    """Edits of 60 drawn sequences: from scene j1 to scene k, by the instructions j1 + 1 to j2.
 
     Args:
         part: `tie`.
 
     Returns:
-        Samples of 96 x 96 pixels whose O, in [0, 1], is (k - j1) / (j2 - j1), or 0.5 where more was done than asked for.
+        Samples of 96 x 96 pixels whose O, in [0, 1], is (k - j1) / (j2 - j1), or 0.5 where more was done than asked
+        for.
 
     Raises:
         VievalError: there is no such part.
     """
     known_part(NAME, (_PART,), part)
-    return list(_drawn())
+    return list(_samples())
 
 
 @cache
-def _drawn() -> tuple[Sample, ...]:
+def _samples() -> tuple[Sample, ...]:
     from vieval_plugin.benchmarks.sequences import label, triples
     from vieval_plugin.benchmarks.vieval_demo.outputs import png
     from vieval_plugin.benchmarks.vieval_demo.sequences import draw_sequence, uid_of
 
-    found = []
+    samples = []
     for number in range(SEQUENCES):
         sequence = draw_sequence(number, SEED)
         scenes = [png(scene) for scene in sequence.scenes]
         for j1, j2, k in triples(len(sequence.instructions)):
-            found.append(
+            samples.append(
                 Sample(
                     SampleId(NAME, _PART, _EDITOR, f"{sequence.uid}_{j1}_{j2}_{k}"),
                     {"source": scenes[j1], "output": scenes[k]},
@@ -55,7 +56,7 @@ def _drawn() -> tuple[Sample, ...]:
                     group=uid_of(sequence),
                 )
             )
-    return tuple(found)
+    return tuple(samples)
 
 
 def _load(root: Path, part: str) -> list[Sample]:

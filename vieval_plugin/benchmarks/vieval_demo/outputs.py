@@ -15,7 +15,7 @@ from vieval_plugin.judges.protocol import Image, Sample, SampleId
 
 
 def samples(part: str) -> list[Sample]:
-    """All 48 samples of a part, by uid and then image model, their images drawn now and held as PNG files in memory.
+    """The 48 samples of a part, by uid and then image model, their images drawn now and held as PNG files in memory.
 
     Args:
         part: one of the seven codes in `TASKS`.
@@ -29,16 +29,16 @@ def samples(part: str) -> list[Sample]:
         VievalError: there is no such part, or scikit-image (for its photographs) is not installed.
     """
     known_part(NAME, TASKS, part)
-    found = []
+    drawn_samples = []
     for index, uid in enumerate(uids()):
-        drawn = case(part, index)
-        conditions = {role: png(picture) for role, picture in drawn.conditions.items()}
+        instruction = case(part, index)
+        conditions = {role: png(picture) for role, picture in instruction.conditions.items()}
         for image_model in IMAGE_MODELS:
             sample_id = SampleId(NAME, part, image_model, uid)
-            wrong = defects(sample_id)
-            images = {**conditions, "output": png(_output(drawn, wrong, sample_id))}
-            found.append(Sample(sample_id, images, drawn.texts, ratings(wrong), kind=part))
-    return found
+            sample_defects = defects(sample_id)
+            images = {**conditions, "output": png(_output(instruction, sample_defects, sample_id))}
+            drawn_samples.append(Sample(sample_id, images, instruction.texts, ratings(sample_defects), kind=part))
+    return drawn_samples
 
 
 def png(picture: PIL.Image.Image) -> Image:
@@ -48,7 +48,7 @@ def png(picture: PIL.Image.Image) -> Image:
     return Image(file.getvalue())
 
 
-def _output(drawn: Case, wrong: Defects, sample_id: SampleId) -> PIL.Image.Image:
-    picture = drawn.draw(wrong.content, wrong.content_strength)
+def _output(instruction: Case, sample_defects: Defects, sample_id: SampleId) -> PIL.Image.Image:
+    picture = instruction.draw(sample_defects.content, sample_defects.content_strength)
     seed = zlib.crc32(str(sample_id).encode())
-    return spoil(picture, wrong.quality, wrong.quality_strength, seed)
+    return spoil(picture, sample_defects.quality, sample_defects.quality_strength, seed)

@@ -1,4 +1,6 @@
-"""What is wrong with each output of the synthetic benchmark, how wrong, and what rating follows; nothing is drawn here."""
+"""Defects of each output of the synthetic benchmark, how strong they are, and what rating follows; nothing is drawn
+here.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ IMAGE_MODELS = tuple(_MIXTURES)
 
 @dataclass(frozen=True)
 class Defects:
-    """What is wrong with an output: one defect of content and one of quality, each with a strength in [0, 1].
+    """Defects of an output: one defect of content and one of quality, each with a strength in [0, 1].
 
     At strength 0 the named defect is not there.
     """
@@ -56,7 +58,7 @@ def content_defects(task: str, index: int) -> tuple[str, ...]:
 
 
 def defects(sample_id: SampleId) -> Defects:
-    """What is wrong with an output of this benchmark: the truth behind its ratings.
+    """Defects of an output of this benchmark: the truth behind its ratings.
 
     Raises:
         VievalError: the benchmark has no such sample.
@@ -67,10 +69,10 @@ def defects(sample_id: SampleId) -> Defects:
     return _planned(sample_id.part, sample_id.image_model, uids().index(sample_id.uid))
 
 
-def ratings(wrong: Defects) -> dict[str, tuple[float, ...]]:
+def ratings(output_defects: Defects) -> dict[str, tuple[float, ...]]:
     """The ratings of one synthetic rater: SC and PQ to the nearest quarter, as people rate coarsely, and O."""
-    sc = 1 - quarters(wrong.content_strength) / 4
-    pq = 1 - quarters(wrong.quality_strength) / 4
+    sc = 1 - quarters(output_defects.content_strength) / 4
+    pq = 1 - quarters(output_defects.quality_strength) / 4
     return {"SC": (sc,), "PQ": (pq,), "O": (math.sqrt(sc * pq),)}
 
 

@@ -36,9 +36,10 @@ _FOUR = ((66, 92), (190, 92), (66, 192), (190, 192))
 
 @dataclass(frozen=True)
 class Case:
-    """One instruction: its texts, its condition images by role, and how its output is drawn.
+    """Instruction: its texts, its condition images by role, and how its output is drawn.
 
-    `draw(kind, strength)` gives the output with a content defect, one of `plan.content_defects`, at a strength in [0, 1].
+    `draw(kind, strength)` gives the output with a content defect, one of `plan.content_defects`, at a strength in [0,
+    1].
     """
 
     texts: Mapping[str, str]
@@ -52,30 +53,30 @@ def _tig(index: int) -> Case:
 
 
 def _counting(index: int, where: str) -> Case:
-    thing, colour, count = THINGS[index], HUES[index % 7], 3 + index % 3
-    things = thing if thing == "fish" else f"{thing}s"
-    prompt = f"{_WORDS[count]} {colour} {things} {PLACES[where]}"
+    shape, colour, count = THINGS[index], HUES[index % 7], 3 + index % 3
+    plural = shape if shape == "fish" else f"{shape}s"
+    prompt = f"{_WORDS[count]} {colour} {plural} {PLACES[where]}"
 
     def draw(kind: str, strength: float) -> Picture:
         more = 1 if count == 3 or index % 2 else -1
-        shown = count + more * quarters(strength) if kind == "wrong_count" else count
-        ink = _wrong(colour, strength if kind == "wrong_colour" else 0)
+        drawn_count = count + more * quarters(strength) if kind == "wrong_count" else count
+        ink = _wrong_colour(colour, strength if kind == "wrong_colour" else 0)
         picture = backdrop(where)
-        for number in range(shown):
+        for number in range(drawn_count):
             centre = (46 + 82 * (number % 3), 52 + 76 * (number // 3))
-            picture = place(picture, draw_thing(thing, ink, 72), centre)
+            picture = place(picture, draw_thing(shape, ink, 72), centre)
         return picture
 
     return Case({"prompt": prompt}, {}, draw)
 
 
 def _four_things(index: int, where: str) -> Case:
-    things, names = _things(index)
+    shapes, names = _shapes(index)
     prompt = f"{', '.join(names[:3])} and {names[3]} {PLACES[where]}"
 
     def draw(kind: str, strength: float) -> Picture:
         missing = quarters(strength) if kind == "missing_object" else 0
-        return _arranged(where, things[missing:], _FOUR[missing:], strength if kind == "wrong_colour" else 0)
+        return _arranged(where, shapes[missing:], _FOUR[missing:], strength if kind == "wrong_colour" else 0)
 
     return Case({"prompt": prompt}, {}, draw)
 
@@ -85,22 +86,22 @@ def _tie(index: int) -> Case:
 
 
 def _adding(index: int) -> Case:
-    thing, colour = THINGS[(index * 3 + 1) % 8], HUES[(index * 2) % 7]
+    shape, colour = THINGS[(index * 3 + 1) % 8], HUES[(index * 2) % 7]
     corner = _pick(tuple(_CORNERS), index)
-    instruction = f"Add {_a(colour)} {thing} in the {corner} corner."
+    instruction = f"Add {_a(colour)} {shape} in the {corner} corner."
     source = photograph(_pick(tuple(PHOTOGRAPHS), index), mirrored=index >= 5)
-    return _inserting(instruction, {"source": source}, draw_thing(thing, COLOURS[colour], 90), _CORNERS[corner])
+    return _inserting(instruction, {"source": source}, draw_thing(shape, COLOURS[colour], 90), _CORNERS[corner])
 
 
 def _mie(index: int) -> Case:
-    thing, colour = THINGS[index % 8], HUES[(index * 3) % 7]
+    shape, colour = THINGS[index % 8], HUES[(index * 3) % 7]
     centre = ((70, 70), (186, 70), (186, 186), (70, 186), (128, 128))[index % 5]
-    instruction = f"Put {_a(colour)} {thing} in the masked area."
+    instruction = f"Put {_a(colour)} {shape} in the masked area."
     source = photograph(_pick(tuple(PHOTOGRAPHS), index * 2 + index // 5), mirrored=index % 2 == 1)
     mask = PIL.Image.new("L", (SIZE, SIZE))
     box = (centre[0] - 56, centre[1] - 56, centre[0] + 56, centre[1] + 56)
     PIL.ImageDraw.Draw(mask).rounded_rectangle(box, radius=18, fill=255)
-    sprite = draw_thing(thing, COLOURS[colour], 104)
+    sprite = draw_thing(shape, COLOURS[colour], 104)
     return _inserting(instruction, {"source": source, "mask": mask}, sprite, centre)
 
 
@@ -118,16 +119,16 @@ def _inserting(instruction: str, conditions: Mapping[str, Picture], sprite: Pict
 
 def _recolouring(index: int) -> Case:
     where = _pick(tuple(PLACES), index)
-    things, _ = _things(index)
-    (thing, colour), target = things[0], HUES[(HUES.index(things[0][1]) + 3) % 7]
-    instruction = f"Make the {colour} {thing} {target}."
-    source = _arranged(where, things, _FOUR)
+    shapes, _ = _shapes(index)
+    (shape, colour), target = shapes[0], HUES[(HUES.index(shapes[0][1]) + 3) % 7]
+    instruction = f"Make the {colour} {shape} {target}."
+    source = _arranged(where, shapes, _FOUR)
 
     def draw(kind: str, strength: float) -> Picture:
         undone, overdone = (strength, 0.0) if kind == "edit_not_done" else (0.0, strength)
-        surroundings = over_edit(_arranged(where, things[1:], _FOUR[1:]), overdone)
+        surroundings = over_edit(_arranged(where, shapes[1:], _FOUR[1:]), overdone)
         ink = blend(COLOURS[target], COLOURS[colour], undone)
-        return place(surroundings, draw_thing(thing, ink, 110), _FOUR[0])
+        return place(surroundings, draw_thing(shape, ink, 110), _FOUR[0])
 
     return Case({"instruction": instruction}, {"source": source}, draw)
 
@@ -138,8 +139,8 @@ def _cig(index: int) -> Case:
         prompt, picture = f"a photograph of {caption}", photograph(caption, mirrored=index >= 5)
     else:
         where = _pick(tuple(PLACES), index)
-        things, names = _things(index)
-        prompt, picture = f"{', '.join(names[:3])} and {names[3]} {PLACES[where]}", _arranged(where, things, _FOUR)
+        shapes, names = _shapes(index)
+        prompt, picture = f"{', '.join(names[:3])} and {names[3]} {PLACES[where]}", _arranged(where, shapes, _FOUR)
 
     def draw(kind: str, strength: float) -> Picture:
         return bend(picture, strength)
@@ -152,8 +153,8 @@ def _sdig(index: int) -> Case:
     texts = {"prompt": f"a toy {toy.animal} {PLACES[where]}", "subject": f"toy {toy.animal}"}
 
     def draw(kind: str, strength: float) -> Picture:
-        shown = altered(toy, toy_number(index + 5), kind, strength)
-        return place(backdrop(where), draw_toy(shown, 200), (128, 140))
+        drawn_toy = altered(toy, toy_number(index + 5), kind, strength)
+        return place(backdrop(where), draw_toy(drawn_toy, 200), (128, 140))
 
     return Case(texts, {"subject": portrait(toy)}, draw)
 
@@ -164,8 +165,8 @@ def _sdie(index: int) -> Case:
     centre = (92 + 72 * (index % 2), 146)
 
     def draw(kind: str, strength: float) -> Picture:
-        shown = altered(toy, replaced, kind, strength)
-        return place(over_edit(scene, strength if kind == "over_edited" else 0), draw_toy(shown, 180), centre)
+        drawn_toy = altered(toy, replaced, kind, strength)
+        return place(over_edit(scene, strength if kind == "over_edited" else 0), draw_toy(drawn_toy, 180), centre)
 
     conditions = {"source": place(scene, draw_toy(replaced, 180), centre), "subject": portrait(toy)}
     return Case({"subject": f"toy {toy.animal}"}, conditions, draw)
@@ -180,36 +181,36 @@ def _mcic(index: int) -> Case:
         "concept_2": names[1],
     }
     portraits = portrait(first), portrait(second)
-    both = PIL.Image.new("RGB", (2 * SIZE, SIZE))
-    both.paste(portraits[0], (0, 0))
-    both.paste(portraits[1], (SIZE, 0))
+    side_by_side = PIL.Image.new("RGB", (2 * SIZE, SIZE))
+    side_by_side.paste(portraits[0], (0, 0))
+    side_by_side.paste(portraits[1], (SIZE, 0))
 
     def draw(kind: str, strength: float) -> Picture:
-        shown = altered(first, toy_number(index + 10), kind, strength)
-        picture = place(backdrop(where), draw_toy(shown, 140), (68, 160))
-        beside = altered(second, toy_number(index + 15), kind, strength)
-        return place(picture, draw_toy(beside, 140), (188, 160), 1 - strength if kind == "missing_object" else 1)
+        left_toy = altered(first, toy_number(index + 10), kind, strength)
+        picture = place(backdrop(where), draw_toy(left_toy, 140), (68, 160))
+        right_toy = altered(second, toy_number(index + 15), kind, strength)
+        return place(picture, draw_toy(right_toy, 140), (188, 160), 1 - strength if kind == "missing_object" else 1)
 
-    conditions = {"concepts": both, "concept_1": portraits[0], "concept_2": portraits[1]}
+    conditions = {"concepts": side_by_side, "concept_1": portraits[0], "concept_2": portraits[1]}
     return Case(texts, conditions, draw)
 
 
-def _things(index: int) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+def _shapes(index: int) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
     """Four different things with four different colours, and what they are called."""
-    things = tuple((THINGS[(index + step) % 8], HUES[(index * 2 + step * 2) % 7]) for step in range(4))
-    return things, tuple(f"{_a(colour)} {thing}" for thing, colour in things)
+    shapes = tuple((THINGS[(index + step) % 8], HUES[(index * 2 + step * 2) % 7]) for step in range(4))
+    return shapes, tuple(f"{_a(colour)} {shape}" for shape, colour in shapes)
 
 
 def _arranged(
-    where: str, things: tuple[tuple[str, str], ...], centres: tuple[tuple[int, int], ...], wrong: float = 0
+    where: str, shapes: tuple[tuple[str, str], ...], centres: tuple[tuple[int, int], ...], wrong_share: float = 0
 ) -> Picture:
     picture = backdrop(where)
-    for (thing, colour), centre in zip(things, centres, strict=True):
-        picture = place(picture, draw_thing(thing, _wrong(colour, wrong), 110), centre)
+    for (shape, colour), centre in zip(shapes, centres, strict=True):
+        picture = place(picture, draw_thing(shape, _wrong_colour(colour, wrong_share), 110), centre)
     return picture
 
 
-def _wrong(colour: str, strength: float) -> Rgb:
+def _wrong_colour(colour: str, strength: float) -> Rgb:
     """A colour on its way to another one, three further on in the list of names."""
     return blend(COLOURS[colour], COLOURS[HUES[(HUES.index(colour) + 3) % 7]], strength)
 

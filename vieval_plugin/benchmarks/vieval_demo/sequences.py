@@ -27,7 +27,7 @@ SIDE = 96
 
 _ROWS, _COLUMNS = ("top", "middle", "bottom"), ("left", "centre", "right")
 _CELLS = tuple((row, column) for row in range(3) for column in range(3))
-Things: TypeAlias = Mapping[tuple[int, int], tuple[str, str]]
+ShapesByCell: TypeAlias = Mapping[tuple[int, int], tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ def draw_sequence(number: int, seed: int, turns: Sequence[int] = (2, 3, 4)) -> D
     """
     rng = random.Random(f"sequence/{seed}/{number}")
     place, cells = rng.choice(tuple(PLACES)), rng.sample(_CELLS, len(_CELLS))
-    things: Things = {cell: _thing(rng) for cell in cells[:3]}
-    drawn, instructions = [_scene(place, things)], []
+    shapes: ShapesByCell = {cell: _random_shape(rng) for cell in cells[:3]}
+    scenes, instructions = [_scene(place, shapes)], []
     # an edit leaves alone what an earlier one changed, so that each is there to be seen until the end
     for cell in rng.sample([*cells[:3], *cells[5:]], rng.choice(turns)):
-        things, instruction = _edited(rng, things, cell)
-        drawn.append(_scene(place, things))
+        shapes, instruction = _edited(rng, shapes, cell)
+        scenes.append(_scene(place, shapes))
         instructions.append(instruction)
-    return DrawnSequence(f"{seed}_{number:05d}", tuple(drawn), tuple(instructions))
+    return DrawnSequence(f"{seed}_{number:05d}", tuple(scenes), tuple(instructions))
 
 
 def write_drawn(folder: Path, count: int, seed: int) -> None:
@@ -70,48 +70,50 @@ def write_drawn(folder: Path, count: int, seed: int) -> None:
         count: how many sequences.
         seed: the same numbers of the same seed are the same sequences.
     """
-    write(folder, SequenceFolder("drawn by VIEval", "Apache-2.0", True, ()), _drawn(folder, count, seed))
+    write(folder, SequenceFolder("drawn by VIEval", "Apache-2.0", True, ()), _sequences(folder, count, seed))
 
 
-def _drawn(folder: Path, count: int, seed: int) -> Iterator[EditingSequence]:
+def _sequences(folder: Path, count: int, seed: int) -> Iterator[EditingSequence]:
     for number in tqdm(range(count), desc="Drawing", unit="sequence", disable=None):
-        drawn = draw_sequence(number, seed)
-        files = [folder / "images" / f"{drawn.uid}_{turn}.png" for turn in range(len(drawn.scenes))]
-        for file, scene in zip(files, drawn.scenes, strict=True):
+        sequence = draw_sequence(number, seed)
+        files = [folder / "images" / f"{sequence.uid}_{turn}.png" for turn in range(len(sequence.scenes))]
+        for file, scene in zip(files, sequence.scenes, strict=True):
             source = png(scene).source
             write_whole(file, source if isinstance(source, bytes) else source.read_bytes())
-        yield EditingSequence(uid_of(drawn), tuple(files), drawn.instructions)
+        yield EditingSequence(uid_of(sequence), tuple(files), sequence.instructions)
 
 
-def uid_of(drawn: DrawnSequence) -> str:
-    """What a drawn sequence is called wherever it is used."""
-    return f"drawn/{drawn.uid}"
+def uid_of(sequence: DrawnSequence) -> str:
+    """Identifier of a drawn sequence wherever it is used."""
+    return f"drawn/{sequence.uid}"
 
 
-def _edited(rng: random.Random, things: Things, cell: tuple[int, int]) -> tuple[Things, str]:
+def _edited(rng: random.Random, shapes: ShapesByCell, cell: tuple[int, int]) -> tuple[ShapesByCell, str]:
     where = f"at the {_ROWS[cell[0]]} {_COLUMNS[cell[1]]}"
-    if cell not in things:
-        thing, colour = _thing(rng)
-        return {**things, cell: (thing, colour)}, f"Add {_a(colour)} {thing} {where}."
-    thing, colour = things[cell]
+    if cell not in shapes:
+        shape, colour = _random_shape(rng)
+        return {**shapes, cell: (shape, colour)}, f"Add {_a(colour)} {shape} {where}."
+    shape, colour = shapes[cell]
     if rng.random() < 0.5:
-        return {other: held for other, held in things.items() if other != cell}, f"Remove the {thing} {where}."
+        return {
+            other: kept_shape for other, kept_shape in shapes.items() if other != cell
+        }, f"Remove the {shape} {where}."
     other = HUES[(HUES.index(colour) + 3) % len(HUES)]
-    return {**things, cell: (thing, other)}, f"Make the {thing} {where} {other}."
+    return {**shapes, cell: (shape, other)}, f"Make the {shape} {where} {other}."
 
 
 def _a(colour: str) -> str:
     return f"an {colour}" if colour == "orange" else f"a {colour}"
 
 
-def _thing(rng: random.Random) -> tuple[str, str]:
+def _random_shape(rng: random.Random) -> tuple[str, str]:
     return rng.choice(THINGS), rng.choice(HUES)
 
 
-def _scene(place: str, things: Things) -> Picture:
+def _scene(place: str, shapes: ShapesByCell) -> Picture:
     picture = backdrop(place).resize((SIDE, SIDE), PIL.Image.Resampling.BOX)
     cell = SIDE // 3
-    for (row, column), (thing, colour) in things.items():
-        sprite = draw_thing(thing, COLOURS[colour], cell - 2)
+    for (row, column), (shape, colour) in shapes.items():
+        sprite = draw_thing(shape, COLOURS[colour], cell - 2)
         picture.paste(sprite.convert("RGB"), (column * cell + 1, row * cell + 1), sprite.getchannel("A"))
     return picture

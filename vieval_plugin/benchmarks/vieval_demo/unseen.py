@@ -1,6 +1,7 @@
 """vieval_demo_unseen: drawn samples whose defects, things, toys and backgrounds `vieval_small` was never trained on.
 
-It was drawn up before the training began, and nothing was chosen by it. Its ratings follow from the known defects; nobody gave them.
+It was drawn up before the training began, and nothing was chosen by it. Its ratings follow from the known defects;
+nobody gave them.
 """
 
 from __future__ import annotations
@@ -26,25 +27,25 @@ def load(root: Path, part: str) -> list[Sample]:
         VievalError: there is no such part, or scikit-image (for its photographs) is not installed.
     """
     known_part(NAME, TASKS, part)
-    return list(_drawn(part))
+    return list(_samples_of(part))
 
 
 @cache
-def _drawn(part: str) -> tuple[Sample, ...]:
+def _samples_of(part: str) -> tuple[Sample, ...]:
     from vieval_plugin.benchmarks.synthetic.samples import several  # needs Pillow, SciPy and scikit-image
     from vieval_plugin.benchmarks.synthetic.worlds import HELD_OUT
     from vieval_plugin.benchmarks.vieval_demo.outputs import png
 
-    found = []
+    samples = []
     seed = SEED + zlib.crc32(part.encode()) % 1000
-    for number, (asked, outputs) in enumerate(several(HELD_OUT, part, seed, INSTRUCTIONS, len(IMAGE_MODELS))):
-        conditions = {role: png(picture) for role, picture in asked.conditions.items()}
+    for number, (instruction, outputs) in enumerate(several(HELD_OUT, part, seed, INSTRUCTIONS, len(IMAGE_MODELS))):
+        conditions = {role: png(picture) for role, picture in instruction.conditions.items()}
         for image_model, output in zip(IMAGE_MODELS, outputs, strict=True):
-            wrong = Defects(output.content, output.content_strength, output.quality, output.quality_strength)
+            defects = Defects(output.content, output.content_strength, output.quality, output.quality_strength)
             images = {**conditions, "output": png(output.picture)}
             sample_id = SampleId(NAME, part, image_model, f"unseen_{number:02d}.png")
-            found.append(Sample(sample_id, images, asked.texts, ratings(wrong), kind=part))
-    return tuple(found)
+            samples.append(Sample(sample_id, images, instruction.texts, ratings(defects), kind=part))
+    return tuple(samples)
 
 
 UNSEEN = Benchmark(

@@ -7,10 +7,13 @@ tokens begins like a 1, so both are asked for as wholes (see `Likelihood`, defin
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
+from vieval_plugin.judges.parsing import ONE_ANSWER, parse_scores, without_thinking
 from vieval_plugin.judges.probabilities import to_json
 from vieval_plugin.judges.protocol import Failure, Path, Probabilities, Reply, Status, Step
+from vieval_plugin.judges.structured_chat import Read
 
 NUMBERS = tuple(range(11))
 SPELLINGS = tuple(f"{space}{number}" for number in NUMBERS for space in ("", " "))
@@ -36,7 +39,7 @@ def step_of(reply: Reply, path: Path) -> Step:
 
 
 def unlikely(reply: Reply) -> bool:
-    """Whether an answer begins with no number in most cases."""
+    """Return whether an answer begins with no number in most cases."""
     return isinstance(reply, Probabilities) and sum(_of_numbers(reply)[1]) < _LIKELY
 
 
@@ -70,3 +73,47 @@ def _of_numbers(reply: Probabilities) -> tuple[list[float], list[float]]:
         for ends in (reply.low, reply.high)
     )
     return low, high
+
+
+SCALE = 10.0
+_NUMBER = r"([0-9]{1,2}(?:\.[0-9]{1,6})?)"
+_OTHER_WORDS = "not in the words asked for"
+
+
+def read_number(text: str, expected: str, sentences: Sequence[str], place: str) -> Read[tuple[float, ...]]:
+    """The number from 0 to 10 that a reply says.
+
+    Args:
+        text: the reply as it came.
+        expected: the sentence that was asked for.
+        sentences: all that a model may know.
+        place: what stands in them in the number's place.
+
+    Returns:
+        `ok` for the sentence asked for, `repaired` for another one or where the number is said otherwise, and nothing
+        is guessed.
+
+    >>> read_number("I rate this edit 7.", "I rate this edit ...", ["..."], "...").scores
+    (7.0,)
+    >>> read_number("7", "I rate this edit ...", ["..."], "...").status.value
+    'repaired'
+    """
+    answer = without_thinking(text).strip()
+    stated: set[float] = set()
+    for sentence in (expected, *sentences):
+        pattern = re.escape(sentence).replace(re.escape(place), _NUMBER)
+        if sentence != place:
+            stated |= {float(number) for number in re.findall(rf"{pattern}(?![0-9])", answer, re.IGNORECASE)}
+        if (match := re.fullmatch(rf"[\"']?{pattern}[\"'.]*", answer, re.IGNORECASE)) is not None:
+            number = float(match[1])
+            if number > SCALE:
+                return Read(Status.PARSE_FAILURE, reason=f"the score is not a number from 0 to {SCALE:g}")
+            if sentence == expected:
+                return Read(Status.OK, (number,), (number,))
+            return Read(Status.REPAIRED, (number,), (number,), _OTHER_WORDS)
+    parsed = parse_scores(text, count=1, high=SCALE, names=("edit",))
+    if not parsed.status.usable:
+        return Read(parsed.status, reason=parsed.reason, finding=parsed.finding)
+    if stated - set(parsed.scores):
+        return Read(Status.PARSE_FAILURE, reason=ONE_ANSWER)
+    return Read(Status.REPAIRED, parsed.scores, parsed.scores, _OTHER_WORDS, parsed.finding)
