@@ -53,8 +53,11 @@ def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["--base-url", "http://127.0.0.1:9/v1"], "http://127.0.0.1:9/v1 lists no models (a file cannot be had"),
-        (["--base-url", "{url}"], "lists no models (a file cannot be had: HTTP 404"),
+        (
+            ["--base-url", "http://127.0.0.1:9/v1"],
+            "http://127.0.0.1:9/v1 does not list its models (a file cannot be had",
+        ),
+        (["--base-url", "{url}"], "does not list its models (a file cannot be had: HTTP 404"),
         (["--base-url", "nowhere"], "base_url: pass an address such as http://127.0.0.1:8000/v1"),
         (["--model", "fake"], "--model goes with --base-url"),
     ],

@@ -106,6 +106,8 @@ def draw_of(row: Mapping[str, Any]) -> int:
 
 
 def _read(folder: Path, number: int, row: Mapping[str, Any], kind: str | None, benchmark: str) -> Iterator[GivenSample]:
+    if {"provenance", "status"} <= row.keys():
+        raise BadLine("a verdict, where a sample is needed; give the file of samples that was judged")
     if unknown := sorted(map(str, set(row) - set(_KEYS))):
         raise BadLine(f"unknown key {unknown[0][:80]!r}; the keys are {', '.join(_KEYS)}")
     images, texts, code = row.get("images", {}), row.get("texts", {}), row.get("kind", row.get("task", kind or ""))

@@ -78,13 +78,19 @@ def records_of(path: Path) -> list[tuple[Record, ...]]:
     records = []
     summary = _summary(path)
     for number, line in enumerate(lines_of(path.read_text(encoding="utf-8")), start=1):
+        row: Any = None
         try:
             row = read_json(line)
+            if not isinstance(row, dict):
+                raise VievalError("not a JSON object")
             judged = [read_record(response, row["target"]) for response in responses_of(row)]
             spent = zip_longest(judged, _tokens(row)[: len(judged)])
             records.append(tuple(replace(record, tokens=tokens, summary=summary) for record, tokens in spent))
         except (ValueError, KeyError, TypeError, VievalError) as error:
-            raise VievalError(f"{path}: line {number} is no result of VIEval ({error})") from None
+            reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            is_sample = isinstance(row, dict) and {"images", "texts"} <= row.keys()
+            hint = "; these are samples: judge them with `vieval score`" if is_sample else ""
+            raise VievalError(f"{path}: line {number} is no result of VIEval ({reason}){hint}") from None
     return records
 
 

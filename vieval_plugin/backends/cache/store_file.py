@@ -139,7 +139,10 @@ def _has_tables(database: sqlite3.Connection, path: Path) -> bool:
     if row is None or "replies" not in names:
         raise _unusable(path, "it is a database of something else")
     if row[0] != str(SCHEMA):
-        raise VievalError(f"{path}: a store of schema {row[0]}, this version of VIEval has {SCHEMA}; use another file")
+        raise VievalError(
+            f"{path}: a store of schema {row[0]}, this version of VIEval has {SCHEMA}; delete the file, or name another as "
+            "store.path in the options"
+        )
     return True
 
 

@@ -188,7 +188,12 @@ def listed_model(url: str) -> str:
     try:
         document = read_json(asyncio.run(_model_list(url)).decode())
         names = [row["id"] for row in document["data"] if isinstance(row["id"], str)]
-    except (Refused, ValueError, KeyError, TypeError) as error:
+    except Refused as error:
+        reason = " ".join(redacted(str(error)).split())[:200]
+        raise VievalError(
+            f"{redacted(url)} does not list its models ({reason}); start the server, or correct the address"
+        ) from None
+    except (ValueError, KeyError, TypeError) as error:
         reason = " ".join(redacted(str(error)).split())[:200]
         raise VievalError(
             f"{redacted(url)} lists no models ({reason}); an address ends in /v1, and --model names a model that is not listed"
