@@ -1,0 +1,74 @@
+"""A judge and the annotators are compared with the same other annotators."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from vieval_plugin.meta_evaluation.human_ceiling import compared_with_annotators
+from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.stats.options import StatisticsOptions
+
+OPTIONS = StatisticsOptions(draws=300)
+RNG = np.random.default_rng(4)
+TRUTH = RNG.normal(size=(2, 60))
+RATERS = TRUTH[:, None] + 0.7 * RNG.normal(size=(2, 3, 60))
+
+
+def run(scores):
+    """A judge's scores of two image models, shape (models, samples)."""
+    rows = []
+    for model, of_model in enumerate(scores):
+        for number, score in enumerate(of_model):
+            identity = SampleId("b", "tie", f"m{model}", f"u{number:02}")
+            ratings = {"SC": tuple(map(float, RATERS[model, :, number]))}
+            verdict, source = Verdict({"SC": float(score)}, Status.OK), Provenance("mine", (), ("SC",))
+            rows.append((Record(identity, verdict, source, ratings, group=f"u{number:02}"),))
+    return Run("judge", "b", "mine", ("SC",), {"tie": rows})
+
+
+def by_definition(scores):
+    z = [
+        np.arctanh(stats.spearmanr(values(model, rater), others(model, rater)).statistic)
+        for values in (lambda model, rater: scores[model],)
+        for model in range(2)
+        for rater in range(3)
+    ]
+    return np.tanh(np.mean(z))
+
+
+def others(model, rater):
+    return np.delete(RATERS[model], rater, axis=0).mean(axis=0)
+
+
+def test_both_numbers_are_their_definitions():
+    scores = TRUTH + 0.5 * RNG.normal(size=TRUTH.shape)
+    found = compared_with_annotators(run(scores), "SC", ("SC",), OPTIONS)
+    assert found.judge == pytest.approx(by_definition(scores))
+    z = [
+        np.arctanh(stats.spearmanr(RATERS[model, rater], others(model, rater)).statistic)
+        for model in range(2)
+        for rater in range(3)
+    ]
+    assert found.annotators == pytest.approx(np.tanh(np.mean(z)))
+    assert found.low < found.difference < found.high
+    assert found.n == 120
+
+
+@pytest.mark.parametrize(
+    ("noise", "position"), [(0.01, "above"), (0.7, "not shown to be above or below"), (5, "below")]
+)
+def test_a_judge_as_noisy_as_an_annotator_is_neither_above_nor_below(noise, position):
+    scores = TRUTH + noise * np.random.default_rng(1).normal(size=TRUTH.shape)
+    assert compared_with_annotators(run(scores), "SC", ("SC",), OPTIONS).position == position
+
+
+def test_one_annotator_is_no_ceiling():
+    judged = run(TRUTH)
+    alone = {
+        "tie": [
+            tuple(r.__class__(**{**r.__dict__, "ratings": {"SC": (0.5,)}}) for r in rows)
+            for rows in judged.records["tie"]
+        ]
+    }
+    assert compared_with_annotators(Run("judge", "b", "mine", ("SC",), alone), "SC", ("SC",), OPTIONS) is None

@@ -1,0 +1,127 @@
+"""A judge beside the annotators themselves: both correlated with the mean of the other annotators, on the same samples.
+
+A judge's number is its correlation with the mean of all annotators, and an annotator's with the mean of one fewer, which
+says less. Here each annotator is left out in turn, and the judge and that annotator are compared with the same others.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from vieval_plugin.meta_evaluation.image_model_agreement import compare, why_no_value
+from vieval_plugin.meta_evaluation.observations import Observation, observe
+from vieval_plugin.records import Run
+from vieval_plugin.stats.agreement import rater_mean
+from vieval_plugin.stats.averaging import fisher_mean, fisher_mean_over
+from vieval_plugin.stats.bootstrap import Ints, cluster_counts, interval, numbered
+from vieval_plugin.stats.correlation import Floats, correlation, resampled_correlations
+from vieval_plugin.stats.options import StatisticsOptions
+
+
+@dataclass(frozen=True)
+class CeilingComparison:
+    """Correlations of a judge and of annotators with the other annotators, and their difference with its 95% interval."""
+
+    judge: float
+    annotators: float
+    low: float
+    high: float
+    n: int
+
+    @property
+    def difference(self) -> float:
+        """The judge's correlation less that of annotators."""
+        return self.judge - self.annotators
+
+    @property
+    def position(self) -> str:
+        """`above`, `below`, or neither where the interval holds 0."""
+        return "above" if self.low > 0 else "below" if self.high < 0 else "not shown to be above or below"
+
+
+class _Correlations(NamedTuple):
+    """Values and resamples of the judge and of the annotators in a part, an entry an image model and annotator."""
+
+    judge: list[float]
+    annotators: list[float]
+    judge_draws: list[Floats]
+    annotator_draws: list[Floats]
+
+
+def compared_with_annotators(
+    run: Run, aspect: str, rated: tuple[str, ...], options: StatisticsOptions
+) -> CeilingComparison | None:
+    """Compare a judge with the annotators on one aspect; None where no sample has two annotators and a score.
+
+    Args:
+        run: the judge's.
+        aspect: the one that both rate.
+        rated: the aspects that people rated.
+        options: what failed verdicts are, number of resamples, the seed.
+
+    Returns:
+        Correlations in [-1, 1], averaged over annotators, image models and parts by Fisher's z.
+    """
+    parts: list[_Correlations] = []
+    n = 0
+    for part, records in run.records.items():
+        filled, aspects = compare(
+            [observe(judged) for judged in records], run.aspects, rated if run.against_all else (), options
+        )
+        complete = [observation for observation in filled if _counts(observation, aspects, aspect)]
+        seed = (options.seed, zlib.crc32(f"{run.benchmark}/{part}".encode()))
+        if complete and (found := _of_part(complete, aspect, options.draws, seed)).judge:
+            parts.append(found)
+            n += len(complete)
+    if not parts:
+        return None
+    judge, annotators = (
+        fisher_mean([fisher_mean(values) for values in side])
+        for side in ([part.judge for part in parts], [part.annotators for part in parts])
+    )
+    draws = [
+        fisher_mean_over([fisher_mean_over(values) for values in side])
+        for side in ([part.judge_draws for part in parts], [part.annotator_draws for part in parts])
+    ]
+    return CeilingComparison(judge, annotators, *interval(draws[0] - draws[1]), n)
+
+
+def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bool:
+    ratings = dict(observation.ratings).get(aspect, ())
+    scored = set(aspects) <= dict(observation.scores).keys()
+    return scored and len(ratings) > 1 and not any(map(math.isnan, ratings))
+
+
+def _of_part(observations: Sequence[Observation], aspect: str, draws: int, seed: tuple[int, int]) -> _Correlations:
+    ordered = sorted(observations, key=lambda observation: (observation.image_model, observation.uid))
+    names, place = numbered(sorted({observation.group for observation in ordered}))
+    group_counts = cluster_counts([str(name) for name in names], draws, seed)
+    number = {name: int(at) for name, at in zip(names, place, strict=True)}
+    correlations = _Correlations([], [], [], [])
+    for model in dict.fromkeys(observation.image_model for observation in ordered):
+        rows = [observation for observation in ordered if observation.image_model == model]
+        ratings = np.array([dict(row.ratings)[aspect] for row in rows], dtype=float).T
+        scores = np.array([dict(row.scores)[aspect] for row in rows], dtype=float)
+        _add(correlations, ratings, scores, group_counts[:, [number[row.group] for row in rows]])
+    return correlations
+
+
+def _add(correlations: _Correlations, ratings: Floats, scores: Floats, counts: Ints) -> None:
+    """Add an image model: one entry for each annotator that is left out."""
+    for annotator, own in enumerate(ratings):
+        others = rater_mean(np.delete(ratings, annotator, axis=0))
+        if why_no_value(others):
+            continue
+        for values, side, side_draws in (
+            (scores, correlations.judge, correlations.judge_draws),
+            (own, correlations.annotators, correlations.annotator_draws),
+        ):
+            value = correlation(others, values)
+            side.append(0.0 if math.isnan(value) else value)
+            side_draws.append(resampled_correlations(others, values, counts, constant_second=0.0))
