@@ -12,6 +12,7 @@ from tests.fake_server import FakeServer
 from tests.imagenhub_site import serving
 from tests.in_process import replay
 from vieval_plugin.benchmarks.imagenhub.filling import fill
+from vieval_plugin.meta_evaluation import image_model_agreement
 
 PREPARED = ("tig", "tie", "cig")
 
@@ -41,7 +42,15 @@ def refused(*arguments, data):
     return line
 
 
-def test_a_wildcard_runs_what_is_prepared_and_its_average_is_called_partial(data, tmp_path, results_of, capsys):
+@pytest.fixture
+def small_cells(monkeypatch):
+    """A correlation of as few samples as these tests judge."""
+    monkeypatch.setattr(image_model_agreement, "LEAST", 2)
+
+
+def test_a_wildcard_runs_what_is_prepared_and_its_average_is_called_partial(
+    small_cells, data, tmp_path, results_of, capsys
+):
     options = in_process.options_file(tmp_path / "v.yaml")
     with FakeServer() as server:
         model = in_process.served("vieval_openai", server)
@@ -73,7 +82,9 @@ def test_a_wildcard_runs_what_is_prepared_and_its_average_is_called_partial(data
     assert all("imagenhub_viescore (3 of 7 tasks: tig, tie, cig)" in line for line in shown)
 
 
-def test_calls_are_announced_and_a_table_has_a_handful_of_numbers_a_task_and_the_results_all(evaluate, capsys):
+def test_calls_are_announced_and_a_table_has_a_handful_of_numbers_a_task_and_the_results_all(
+    small_cells, evaluate, capsys
+):
     with FakeServer() as server:
         run = evaluate(*in_process.served("vieval_openai", server))
     captured = capsys.readouterr()

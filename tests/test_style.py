@@ -1,0 +1,66 @@
+"""Names say what they hold, and docstrings open with a noun phrase or an imperative: shares over the whole code."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+# names that fit any value, and so tell a reader nothing of this one
+EMPTY_NAMES = frozenset((ROOT / "tests" / "vague_names.txt").read_text().split())
+CLAUSE_OPENINGS = re.compile(
+    r"(What|Whether|How|Why|Those|One|All|Who|Where|When|Which|As|That|These|Less|So|Up|Of|In|By|From)\b"
+)
+LONGEST_LINE = 120
+
+
+@cache
+def trees():
+    paths = [*(ROOT / "vieval_plugin").rglob("*.py"), *(ROOT / "judges").rglob("*.py")]
+    return {path: ast.parse(path.read_text()) for path in paths}
+
+
+def bound_names(tree):
+    for node in ast.walk(tree):
+        match node:
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.ExceptHandler(name=str(name)):
+                yield name
+
+
+def docstrings(tree):
+    for node in ast.walk(tree):
+        documented = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module)
+        if documented and (text := ast.get_docstring(node)):
+            yield text
+
+
+def test_at_most_three_of_two_hundred_names_fit_any_value():
+    names = [
+        name.strip("_").lower()
+        for tree in trees().values()
+        for name in bound_names(tree)
+        if name not in ("self", "cls", "_") and not name.startswith("__")
+    ]
+    empty = [name for name in names if name in EMPTY_NAMES]
+    assert len(empty) <= 0.015 * len(names), f"{len(empty)} of {len(names)}"
+
+
+def test_at_most_three_of_a_hundred_docstrings_open_with_a_clause():
+    texts = [text for tree in trees().values() for text in docstrings(tree)]
+    clauses = [text for text in texts if CLAUSE_OPENINGS.match(text)]
+    assert len(clauses) <= 0.03 * len(texts), [text.splitlines()[0] for text in clauses]
+
+
+def test_no_line_of_a_docstring_is_longer_than_a_reader_likes():
+    longer = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path, tree in trees().items()
+        for text in docstrings(tree)
+        for line in text.splitlines()
+        if len(line) > LONGEST_LINE
+    ]
+    assert longer == []
