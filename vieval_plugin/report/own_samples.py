@@ -47,17 +47,17 @@ class OfOwnSamples:
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
         """Generators side by side; below that, with ratings, agreement with people as on rated benchmarks."""
-        made = _GENERATORS.tables(benchmark, parts, runs, options)
+        generator_tables = _GENERATORS.tables(benchmark, parts, runs, options)
         if not _rated(runs):
-            return made
-        agreed = _JUDGES.tables(benchmark, parts, runs, options)
+            return generator_tables
+        judge_tables = _JUDGES.tables(benchmark, parts, runs, options)
         return Tables(
-            (*made.tables, *agreed.tables),
-            {**made.cells, **agreed.cells},
-            {**made.document, **agreed.document},
-            {**made.reasons, **agreed.reasons},
-            (*agreed.headlines, *made.headlines),
-            agreed.paper,
+            (*generator_tables.tables, *judge_tables.tables),
+            {**generator_tables.cells, **judge_tables.cells},
+            {**generator_tables.document, **judge_tables.document},
+            {**generator_tables.reasons, **judge_tables.reasons},
+            (*judge_tables.headlines, *generator_tables.headlines),
+            judge_tables.paper,
         )
 
     def compared(
@@ -68,7 +68,9 @@ class OfOwnSamples:
 
 
 def _rated(runs: Sequence[Run]) -> bool:
-    return any(one.ratings for run in runs for rows in run.records.values() for together in rows for one in together)
+    return any(
+        record.ratings for run in runs for rows in run.records.values() for records in rows for record in records
+    )
 
 
 def _elsewhere(root: Path, part: str) -> Sequence[Judged]:

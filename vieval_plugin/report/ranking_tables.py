@@ -24,55 +24,63 @@ def ranking_tables(rankings: Sequence[GeneratorRanking]) -> list[Table]:
 
     Where no two generators have prompts in common, as where parts have generators of their own, each part is ranked alone.
     """
-    made: list[Table] = []
-    for run in dict.fromkeys((one.benchmark, one.judge) for one in rankings):
-        of_run = [one for one in rankings if (one.benchmark, one.judge) == run]
+    tables: list[Table] = []
+    for run in dict.fromkeys((ranking.benchmark, ranking.judge) for ranking in rankings):
+        of_run = [ranking for ranking in rankings if (ranking.benchmark, ranking.judge) == run]
         default = _default(of_run)
         over_all = sorted(
-            (one for one in of_run if one.word == ALL and not one.heading), key=lambda one: one.aspect != default
+            (ranking for ranking in of_run if ranking.word == ALL and not ranking.heading),
+            key=lambda ranking: ranking.aspect != default,
         )
-        apart = any(not one.comparison.all_pairs and len(one.generators) > 1 for one in over_all)
-        parts = [one for one in of_run if one.heading == "part" and one.aspect == default]
-        for one in parts if apart and parts else over_all:
-            made += [_ranking(one), *([_pairs(one)] if one.comparison.all_pairs else [])]
+        by_part = any(not ranking.comparison.all_pairs and len(ranking.generators) > 1 for ranking in over_all)
+        parts = [ranking for ranking in of_run if ranking.heading == "part" and ranking.aspect == default]
+        for ranking in parts if by_part and parts else over_all:
+            tables += [_ranking(ranking), *([_pairs(ranking)] if ranking.comparison.all_pairs else [])]
         broken_down = [
-            one for one in of_run if one.heading and one.aspect == default and not (apart and one.heading == "part")
+            ranking
+            for ranking in of_run
+            if ranking.heading and ranking.aspect == default and not (by_part and ranking.heading == "part")
         ]
-        made += _broken_down(broken_down)
-    return made
+        tables += _broken_down(broken_down)
+    return tables
 
 
 def corrected_tables(corrected: Sequence[CorrectedGenerator]) -> list[Table]:
     """For each judge and aspect: the judge's mean, that of people's ratings alone, and the corrected one."""
-    made = []
-    for key in dict.fromkeys((one.benchmark, one.judge, one.aspect) for one in corrected):
-        of_key = [one for one in corrected if (one.benchmark, one.judge, one.aspect) == key]
+    tables = []
+    for key in dict.fromkeys((generator.benchmark, generator.judge, generator.aspect) for generator in corrected):
+        of_key = [
+            generator for generator in corrected if (generator.benchmark, generator.judge, generator.aspect) == key
+        ]
         benchmark, judge, aspect = key
         rows = [
             (
-                one.generator,
-                with_interval(one.raw.value, one.raw.low, one.raw.high),
-                _mean(one.people),
-                _mean(one.corrected),
-                f"{one.rated} of {one.images}",
-                "" if math.isnan(one.corrected.weight) else f"{one.corrected.weight:.2f}",
-                ", ".join(one.unrated_kinds),
+                generator.generator,
+                with_interval(generator.raw.value, generator.raw.low, generator.raw.high),
+                _mean(generator.people),
+                _mean(generator.corrected),
+                f"{generator.rated} of {generator.images}",
+                "" if math.isnan(generator.corrected.weight) else f"{generator.corrected.weight:.2f}",
+                ", ".join(generator.unrated_kinds),
             )
-            for one in sorted(of_key, key=lambda one: -one.corrected.mean if not math.isnan(one.corrected.mean) else 1)
+            for generator in sorted(
+                of_key,
+                key=lambda generator: -generator.corrected.mean if not math.isnan(generator.corrected.mean) else 1,
+            )
         ]
         header = ("generator", "judge alone [95%]", "people's labels alone [95%]", "corrected [95%]")
         title = f"{benchmark}, {judge}: {aspect}, what people would say"
-        made.append(
+        tables.append(
             Table("corrected", title, (*header, "labels", "weight of the judge", "kinds without labels"), tuple(rows))
         )
-    return made
+    return tables
 
 
 def contest_tables(rankings: Sequence[ContestRanking]) -> list[Table]:
     """For each part, and people or a judge: image models by their strength."""
-    made = []
-    for one in rankings:
-        models = sorted(one.models, key=lambda model: -model.strength if not math.isnan(model.strength) else 0)
+    tables = []
+    for ranking in rankings:
+        models = sorted(ranking.models, key=lambda model: -model.strength if not math.isnan(model.strength) else 0)
         rows = [
             (
                 _ranks(model.ranks),
@@ -83,13 +91,13 @@ def contest_tables(rankings: Sequence[ContestRanking]) -> list[Table]:
             )
             for model in models
         ]
-        votes = "" if one.subject == "votes" else f" (votes from {one.subject})"
-        tie = "" if math.isnan(one.tie) else f", ties {one.tie:.2f}"
-        why = f"; no ranking: {one.why}" if one.why else ""
-        title = f"{one.benchmark}/{one.part}, contests by {one.voter}{votes}: Bradley-Terry with ties (Davidson){tie}; {one.answered} of {one.pairs_asked} pairs answered{why}"
+        votes = "" if ranking.subject == "votes" else f" (votes from {ranking.subject})"
+        tie = "" if math.isnan(ranking.tie) else f", ties {ranking.tie:.2f}"
+        why = f"; no ranking: {ranking.why}" if ranking.why else ""
+        title = f"{ranking.benchmark}/{ranking.part}, contests by {ranking.voter}{votes}: Bradley-Terry with ties (Davidson){tie}; {ranking.answered} of {ranking.pairs_asked} pairs answered{why}"
         header = ("rank", "image model", "log strength [95%]", "expected wins", "pairs")
-        made.append(Table("contests", title, header, tuple(rows)))
-    return made
+        tables.append(Table("contests", title, header, tuple(rows)))
+    return tables
 
 
 def long_tables(
@@ -97,48 +105,57 @@ def long_tables(
 ) -> list[Table]:
     """All numbers in long form: a table of generators, of their pairs, of corrected means, of contests, of their pairs."""
     interval = ("mean", "ci_low", "ci_high")
-    own = ("n", "prompts", "images", "failed")
-    generators = [(*_about(one), *_long(one, generator)) for one in rankings for generator in one.generators]
+    counts = ("n", "prompts", "images", "failed")
+    generators = [
+        (*_ranking_key(ranking), *_long(ranking, generator)) for ranking in rankings for generator in ranking.generators
+    ]
     pairs = [
-        (*_about(one), pair.first, pair.second, str(pair.n), *map(_cell, (*pair.result, pair.adjusted)))
-        for one in rankings
-        for pair in map(SystemPair.better_first, one.comparison.all_pairs)
+        (*_ranking_key(ranking), pair.first, pair.second, str(pair.n), *map(_cell, (*pair.result, pair.adjusted)))
+        for ranking in rankings
+        for pair in map(SystemPair.better_first, ranking.comparison.all_pairs)
     ]
     means = [
         (
-            *(one.benchmark, one.judge, one.aspect, one.generator),
-            *map(_cell, (one.raw.value, one.raw.low, one.raw.high, *one.people[:3], *one.corrected)),
-            *(str(one.rated), str(one.images), ", ".join(one.unrated_kinds)),
+            *(estimate.benchmark, estimate.judge, estimate.aspect, estimate.generator),
+            *map(
+                _cell,
+                (estimate.raw.value, estimate.raw.low, estimate.raw.high, *estimate.people[:3], *estimate.corrected),
+            ),
+            *(str(estimate.rated), str(estimate.images), ", ".join(estimate.unrated_kinds)),
         )
-        for one in corrected
+        for estimate in corrected
     ]
     models = [
         (
-            *_contest(one),
-            *(_whole(model.ranks and model.ranks[0]), _whole(model.ranks and model.ranks[1]), model.image_model),
+            *_contest_key(contest),
+            *(
+                _integer_text(model.ranks and model.ranks[0]),
+                _integer_text(model.ranks and model.ranks[1]),
+                model.image_model,
+            ),
             *map(_cell, (model.strength, model.low, model.high, model.share)),
-            *(str(model.contests), one.why),
+            *(str(model.contests), contest.why),
         )
-        for one in contests
-        for model in one.models
+        for contest in contests
+        for model in contest.models
     ]
     contest_pairs = [
         (
-            *_contest(one),
+            *_contest_key(contest),
             pair.first,
             pair.second,
             *map(_cell, (pair.difference, pair.low, pair.high, pair.p, pair.adjusted)),
         )
-        for one in contests
-        for pair in one.pairs
+        for contest in contests
+        for pair in contest.pairs
     ]
     of_pair = ("better", "worse", "n", "mean_better", "mean_worse", "difference", "ci_low", "ci_high", "p", "p_holm")
-    three = [f"{who}_{what}" for who in ("judge", "labels", "corrected") for what in interval]
+    three = [f"{source}_{what}" for source in ("judge", "labels", "corrected") for what in interval]
     return [
         Table(
             "generators",
             "",
-            (*_SAMPLES, "rank", "last_rank", "generator", *interval, *own, "why_not"),
+            (*_SAMPLES, "rank", "last_rank", "generator", *interval, *counts, "why_not"),
             tuple(generators),
         ),
         Table("generator_pairs", "", (*_SAMPLES, *of_pair), tuple(pairs)),
@@ -175,11 +192,11 @@ def long_tables(
 
 
 def _default(rankings: Sequence[GeneratorRanking]) -> str:
-    aspects = [one.aspect for one in rankings]
+    aspects = [ranking.aspect for ranking in rankings]
     return DEFAULT if DEFAULT in aspects else aspects[0]
 
 
-def _ranking(one: GeneratorRanking) -> Table:
+def _ranking(ranking: GeneratorRanking) -> Table:
     rows = [
         (
             _ranks(generator.ranks),
@@ -190,17 +207,17 @@ def _ranking(one: GeneratorRanking) -> Table:
             _failed(generator),
             generator.reason,
         )
-        for generator in one.generators
+        for generator in ranking.generators
     ]
-    where = one.benchmark if one.word == ALL else f"{one.benchmark}, {one.heading} {one.word}"
-    method = f"no ranking: {one.comparison.reason}" if one.comparison.reason else one.comparison.family
-    warned = "".join(f"; {line}" for line in one.comparison.warnings())
+    where = ranking.benchmark if ranking.word == ALL else f"{ranking.benchmark}, {ranking.heading} {ranking.word}"
+    method = f"no ranking: {ranking.comparison.reason}" if ranking.comparison.reason else ranking.comparison.family
+    warned = "".join(f"; {line}" for line in ranking.comparison.warnings())
     header = ("rank", "generator", "mean [95%]", "n", "images", "failed", "not ranked because")
-    title = f"{where}, {one.judge}: {one.aspect}, {one.statistic}; {method}{warned}"
+    title = f"{where}, {ranking.judge}: {ranking.aspect}, {ranking.statistic}; {method}{warned}"
     return Table("ranking", title, header, tuple(rows))
 
 
-def _pairs(one: GeneratorRanking) -> Table:
+def _pairs(ranking: GeneratorRanking) -> Table:
     rows = [
         (
             f"{pair.first} - {pair.second}",
@@ -209,31 +226,33 @@ def _pairs(one: GeneratorRanking) -> Table:
             p_text(pair.result.p),
             p_text(pair.adjusted),
         )
-        for pair in map(SystemPair.better_first, one.comparison.all_pairs)
+        for pair in map(SystemPair.better_first, ranking.comparison.all_pairs)
     ]
-    title = f"{one.judge}: {one.aspect}, {one.statistic}, differences on the prompts that both have" + (
-        "" if one.word == ALL else f" of {one.word}"
+    title = f"{ranking.judge}: {ranking.aspect}, {ranking.statistic}, differences on the prompts that both have" + (
+        "" if ranking.word == ALL else f" of {ranking.word}"
     )
     return Table("pairs", title, ("better - worse", "n", "difference [95%]", "p", "p (Holm)"), tuple(rows))
 
 
 def _broken_down(rankings: Sequence[GeneratorRanking]) -> list[Table]:
     """A row a word, a column a generator, of what is a plain mean; too many of either are in the files alone."""
-    made = []
-    for key in dict.fromkeys((one.heading, one.statistic) for one in rankings):
-        held = [one for one in rankings if (one.heading, one.statistic) == key]
-        names = list(dict.fromkeys(generator.generator for one in held for generator in one.generators))
+    tables = []
+    for key in dict.fromkeys((ranking.heading, ranking.statistic) for ranking in rankings):
+        breakdown = [ranking for ranking in rankings if (ranking.heading, ranking.statistic) == key]
+        names = list(dict.fromkeys(generator.generator for ranking in breakdown for generator in ranking.generators))
         if len(names) > _WIDEST:
             continue
         rows = []
-        for one in held[:_MOST_ROWS]:
-            cells = {generator.generator: _short(generator) for generator in one.generators}
-            prompts = max(generator.prompts for generator in one.generators)
-            rows.append((one.word, str(prompts), *(cells.get(name, "") for name in names)))
-        more = f"; {_MOST_ROWS} of {len(held)}, all with --out" if len(held) > _MOST_ROWS else ""
-        title = f"{held[0].benchmark}, {held[0].judge}: {held[0].aspect} by {key[0]}, {key[1]} (rank){more}"
-        made.append(Table(f"by_{key[0]}", title, (key[0], "prompts", *names), tuple(rows)))
-    return made
+        for ranking in breakdown[:_MOST_ROWS]:
+            cells = {generator.generator: _short(generator) for generator in ranking.generators}
+            prompts = max(generator.prompts for generator in ranking.generators)
+            rows.append((ranking.word, str(prompts), *(cells.get(name, "") for name in names)))
+        more = f"; {_MOST_ROWS} of {len(breakdown)}, all with --out" if len(breakdown) > _MOST_ROWS else ""
+        title = (
+            f"{breakdown[0].benchmark}, {breakdown[0].judge}: {breakdown[0].aspect} by {key[0]}, {key[1]} (rank){more}"
+        )
+        tables.append(Table(f"by_{key[0]}", title, (key[0], "prompts", *names), tuple(rows)))
+    return tables
 
 
 def _short(generator: RankedGenerator) -> str:
@@ -242,22 +261,22 @@ def _short(generator: RankedGenerator) -> str:
     return f"{mean} ({_ranks(generator.ranks)})" if generator.ranks else mean
 
 
-def _long(one: GeneratorRanking, generator: RankedGenerator) -> tuple[str, ...]:
+def _long(ranking: GeneratorRanking, generator: RankedGenerator) -> tuple[str, ...]:
     mean, (best, worst) = generator.mean, generator.ranks or (None, None)
     return (
-        *(_whole(best), _whole(worst), generator.generator),
+        *(_integer_text(best), _integer_text(worst), generator.generator),
         *map(_cell, (mean.value, mean.low, mean.high)),
         *(str(generator.scored), str(generator.prompts), str(generator.images)),
-        *(_failed(generator), generator.reason or one.comparison.reason),
+        *(_failed(generator), generator.reason or ranking.comparison.reason),
     )
 
 
-def _about(one: GeneratorRanking) -> tuple[str, ...]:
-    return one.benchmark, one.judge, one.aspect, one.statistic, one.heading, one.word
+def _ranking_key(ranking: GeneratorRanking) -> tuple[str, ...]:
+    return ranking.benchmark, ranking.judge, ranking.aspect, ranking.statistic, ranking.heading, ranking.word
 
 
-def _contest(one: ContestRanking) -> tuple[str, ...]:
-    return one.benchmark, one.part, one.voter, one.subject
+def _contest_key(ranking: ContestRanking) -> tuple[str, ...]:
+    return ranking.benchmark, ranking.part, ranking.voter, ranking.subject
 
 
 def _failed(generator: RankedGenerator) -> str:
@@ -272,11 +291,11 @@ def _ranks(ranks: tuple[int, int] | None) -> str:
     return str(best) if best == worst else f"{best}-{worst}"
 
 
-def _mean(found: tuple[float, float, float, float]) -> str:
-    return with_interval(*found[:3], "fewer than two prompts rated")
+def _mean(estimate: tuple[float, float, float, float]) -> str:
+    return with_interval(*estimate[:3], "fewer than two prompts rated")
 
 
-def _whole(value: int | None) -> str:
+def _integer_text(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
