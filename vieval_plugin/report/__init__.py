@@ -39,7 +39,7 @@ PAGE = "report.html"
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """What a report came to: how its cells compare with printed ones, None where none were given, and its headlines in lines."""
+    """Summary of a written report: its cells beside printed ones, None where none were given, and its headlines in lines."""
 
     comparison: PrintedComparison | None
     headlines: tuple[str, ...]
@@ -55,9 +55,9 @@ def write_report(
     ratings: HumanRatings | None = None,
     samples: Path | None = None,
 ) -> WrittenReport:
-    """Write `report.html`, `report.md`, a CSV for each table and `cells.json` to the folder `out`; compare with printed cells if asked.
+    """Write `report.html`, `report.md`, a CSV for each table and `cells.json` to the folder `out`.
 
-    What an earlier report wrote there and this one does not is removed.
+    Cells are compared with printed ones if asked. What an earlier report wrote there and this one does not is removed.
 
     Args:
         results: what runs left behind.
@@ -70,7 +70,7 @@ def write_report(
         samples: the samples file of what `vieval score` judged, for its images.
 
     Returns:
-        What is to be said of it in a terminal.
+        The comparison and headlines to print in a terminal.
 
     Raises:
         VievalError: for results whose benchmark is not known, and ratings of none of them, before anything is written.
@@ -124,7 +124,7 @@ def write_report(
 
 
 def _first_lines(section: PageSection) -> list[str]:
-    """What a terminal shows of a benchmark: its first headline as a table and in words, and the others in a line each."""
+    """Lines for a terminal: a benchmark's first headline as a table and in words, and the others in a line each."""
     if not section.boards:
         return []
     board, [table, *_] = section.boards[0], section.headlines
@@ -158,7 +158,7 @@ def known_benchmark(name: str) -> Benchmark:
 def _section(
     benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions, order: Sequence[str], cards: Sequence[Path]
 ) -> Tables:
-    """What a report says of one benchmark: what a judge was trained on, its own tables, the ranking in an order given, what verdicts took note of."""
+    """Tables of one benchmark: samples that judges were trained on, its own, the ranking against an order, findings."""
     parts = tuple(benchmark.parts)
     own_tables = benchmark.report.tables(benchmark.name, parts, runs, options)
     table, cells, reasons = ranking_against(order, parts, runs, options)

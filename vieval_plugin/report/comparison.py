@@ -63,7 +63,7 @@ def _compared(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOpti
 
 
 def lines(comparisons: Sequence[BenchmarkComparison], options: StatisticsOptions) -> list[str]:
-    """What a terminal shows: a ranking and a table of pairs for each statistic, and how to read them."""
+    """Lines for a terminal: a ranking and a table of pairs for each statistic, and how to read them."""
     text: list[str] = []
     for of_benchmark in comparisons:
         if len(of_benchmark.judges) < 2:
@@ -78,7 +78,7 @@ def lines(comparisons: Sequence[BenchmarkComparison], options: StatisticsOptions
 
 
 def protocol(options: StatisticsOptions) -> str:
-    """How the numbers came about, in a paragraph."""
+    """Protocol of the numbers, in a paragraph."""
     missing = f" Missing ratings: {options.missing_ratings}." if options.missing_ratings != "drop" else ""
     return (
         f"Failed verdicts: {options.policy}; of a contest a missing answer is wrong.{missing} Each two judges are compared on "
@@ -142,7 +142,7 @@ def _lines(benchmark: str, comparison: Comparison) -> list[str]:
 
 
 def _answer(comparison: Comparison) -> str:
-    """The result in one sentence."""
+    """Result of a comparison in one sentence."""
     significant = [pair.better_first() for pair in comparison.all_pairs if pair.significant]
     if not significant:
         return f"no {comparison.compared.who[:-1]} is significantly better than another"
@@ -150,7 +150,9 @@ def _answer(comparison: Comparison) -> str:
         first, *following = [standing.system.label for standing in comparison.ranked]
         if all(comparison.beats(first, label) for label in following):
             return f"{first} is significantly better than {'all others' if len(following) > 1 else following[0]}"
-    worse_than = {pair.first: [lost.second for lost in significant if lost.first == pair.first] for pair in significant}
+    worse_than = {
+        pair.first: [beaten.second for beaten in significant if beaten.first == pair.first] for pair in significant
+    }
     return "; ".join(
         f"{better} is significantly better than {', '.join(worse)}" for better, worse in worse_than.items()
     )

@@ -27,7 +27,7 @@ class PrintedCell:
 
     @property
     def units(self) -> int:
-        """How many units of the last printed digit (four decimals, but see `_DIGITS`) the rounded value is away."""
+        """Distance of the rounded value in units of the last printed digit (four decimals, but see `_DIGITS`)."""
         digits = _DIGITS.get(self.key.statistic, 4)
         assert self.computed is not None
         if self.computed != self.computed:
@@ -37,7 +37,7 @@ class PrintedCell:
 
 @dataclass(frozen=True)
 class PrintedComparison:
-    """All printed cells, sorted into what became of them."""
+    """Printed cells, sorted by how the computed ones agree with them."""
 
     exact: list[PrintedCell]
     within_one: list[PrintedCell]
@@ -47,11 +47,11 @@ class PrintedComparison:
 
     @property
     def failed(self) -> bool:
-        """Whether a cell marked reproducible differs, or nothing could be compared at all."""
+        """True where a cell marked reproducible differs, or nothing could be compared at all."""
         return bool(self.mismatches) or not (self.exact or self.within_one or self.explained)
 
     def lines(self) -> list[str]:
-        """What to print: a count of each kind, then every difference."""
+        """Lines to print: a count of each kind, then every difference."""
         agreeing = len(self.exact) + len(self.within_one)
         lines = [
             f"{agreeing} of {agreeing + len(self.mismatches)} cells marked reproducible agree to within one unit of the last "

@@ -24,14 +24,14 @@ _GENERATORS, _JUDGES = OfGenerators(), ByImageModel()
 
 @dataclass(frozen=True)
 class OfOwnSamples:
-    """What a judge makes of generators and, where people rated some of the samples, how far it agrees with them."""
+    """Report on a user's own samples: a judge's scores of generators and, with ratings, its agreement with people."""
 
     def names(self, rating: Rating) -> tuple[str, ...]:
-        """Those of `OfGenerators`."""
+        """Names of the statistics of `OfGenerators`."""
         return _GENERATORS.names(rating)
 
     def shown(self, rating: Rating) -> tuple[str, ...]:
-        """Those of `OfGenerators`."""
+        """Names of those statistics of `OfGenerators` that hosts show."""
         return _GENERATORS.shown(rating)
 
     def summarise(
@@ -42,7 +42,7 @@ class OfOwnSamples:
         part: str,
         options: StatisticsOptions,
     ) -> Summary:
-        """As `OfGenerators` does."""
+        """Summary by `OfGenerators`."""
         return _GENERATORS.summarise(observations, rating, benchmark, part, options)
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:

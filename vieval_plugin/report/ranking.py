@@ -1,4 +1,4 @@
-"""Which generator is best: what `vieval rank` shows on a terminal and writes."""
+"""Rankings of generators, printed and written: the output of `vieval rank`."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ _CORRECTED = (
 
 @dataclass(frozen=True)
 class RankReport:
-    """All rankings of some results: of generators, corrected means where people rated some, and by contests.
+    """Rankings of some results: of generators, corrected means where people rated some, and by contests.
 
-    `raters` says how far people agree, None without a file of ratings; `notes` are lines to be read beside the rankings.
+    `raters` says how far people agree, None without a file of ratings; `notes` are lines to be read beside the
+    rankings.
     """
 
     generators: tuple[GeneratorRanking, ...]
@@ -80,7 +81,7 @@ def rank_results(results: Results, ratings: HumanRatings | None, options: Statis
 
 
 def lines(report: RankReport, options: StatisticsOptions) -> list[str]:
-    """What a terminal shows, the default aspect of each judge first."""
+    """Lines for a terminal, the default aspect of each judge first."""
     text: list[str] = []
     for table in _tables(report):
         text += [table.title, "", *text_table([table.header, *table.rows]), ""]
@@ -88,7 +89,7 @@ def lines(report: RankReport, options: StatisticsOptions) -> list[str]:
 
 
 def protocol(options: StatisticsOptions) -> str:
-    """How the numbers came about, in a paragraph."""
+    """Protocol of the numbers, in a paragraph."""
     return (
         f"Failed verdicts: {options.policy}. Each two generators are compared on the prompts that both have. Intervals: 95%, "
         f"{options.draws} bootstrap resamples of prompts. p: permutation test over prompts, at most {PERMUTATIONS:,} "

@@ -22,7 +22,8 @@ _CONTESTS = ("benchmark", "part", "voter", "votes_from")
 def ranking_tables(rankings: Sequence[GeneratorRanking]) -> list[Table]:
     """For each judge: its ranking by each aspect, pairs, and the default aspect under the words of each heading.
 
-    Where no two generators have prompts in common, as where parts have generators of their own, each part is ranked alone.
+    Where no two generators have prompts in common, as where parts have generators of their own, each part is ranked
+    alone.
     """
     tables: list[Table] = []
     for run in dict.fromkeys((ranking.benchmark, ranking.judge) for ranking in rankings):
@@ -103,7 +104,7 @@ def contest_tables(rankings: Sequence[ContestRanking]) -> list[Table]:
 def long_tables(
     rankings: Sequence[GeneratorRanking], corrected: Sequence[CorrectedGenerator], contests: Sequence[ContestRanking]
 ) -> list[Table]:
-    """All numbers in long form: a table of generators, of their pairs, of corrected means, of contests, of their pairs."""
+    """Tables in long form: of generators, of their pairs, of corrected means, of contests, of their pairs."""
     interval = ("mean", "ci_low", "ci_high")
     counts = ("n", "prompts", "images", "failed")
     generators = [

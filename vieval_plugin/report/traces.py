@@ -66,12 +66,12 @@ def write_pages(lookup: Lookup, out: Path) -> list[Path]:
 
 
 def _escaped(value: object) -> Markup:
-    """What a template shows: markup of our own as it is, all else made harmless."""
+    """Escape a template's value, unless it is markup of our own."""
     return value if isinstance(value, Markup) else escaping.html(str(value))
 
 
 def _pictures(images_to: Path | None) -> Callable[[Image], Markup]:
-    """Images made small; one that cannot be read is named."""
+    """Thumbnail tags of images; one that cannot be read is named."""
     known: dict[Image, Markup] = {}
 
     def picture(image: Image) -> Markup:

@@ -19,11 +19,12 @@ _NOT_ASKED = (Status.NOT_APPLICABLE, Status.MISSING)
 
 @dataclass(frozen=True)
 class Cost:
-    """How verdicts came out, and what was spent on them.
+    """Outcomes of verdicts, and what was spent on them.
 
-    `asked` counts verdicts on samples that the judge applies to and that a replay holds, `failed` those of them without a
-    score, by `statuses`; `missing` are those that a replay does not hold. `calls` are the steps behind all verdicts, reminders included. `tokens` is None where no host wrote
-    them down. `recorded` says that nothing was spent now: verdicts were replayed.
+    `verdicts` counts verdicts on samples that the judge applies to and that a replay holds, `failed` those of them
+    without a score, by `statuses`; `missing` are those that a replay does not hold. `calls` are the steps behind all
+    verdicts, reminders included. `tokens` is None where no host wrote them down. `recorded` says that nothing was spent
+    now: verdicts were replayed.
     """
 
     verdicts: int
@@ -46,7 +47,7 @@ class Cost:
 
     @property
     def warning(self) -> str:
-        """What a row must say beside its number; empty where nearly all verdicts have a score."""
+        """Warning to be shown beside a row's number; empty where nearly all verdicts have a score."""
         warnings = []
         if self.share > WARNED:
             warnings.append(f"{self.failed} of {self.verdicts} verdicts have no score ({self.failures_text})")
@@ -76,7 +77,7 @@ def cost_of(records: Sequence[Record]) -> Cost:
 
 
 def durations(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
-    """By benchmark and judge, how many seconds its runs took, in words: a host times all of its tasks together.
+    """Seconds that runs took, in words, by benchmark and judge: a host times all of its tasks together.
 
     Args:
         runs: of all benchmarks, those that are shown together.

@@ -33,7 +33,7 @@ class LeaderboardRow:
 
     @property
     def unranked(self) -> str:
-        """Why a system with a number has no rank; empty for the others."""
+        """Reason why a system with a number has no rank; empty for the others."""
         return self.standing.system.undefined or self.standing.system.unranked if self.standing else ""
 
 

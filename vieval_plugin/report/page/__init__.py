@@ -1,7 +1,7 @@
 """`report.html`: one page that says which judge is best, whether that is significant, where it fails and what it cost.
 
-It is one file that loads nothing: pictures are part of it, charts are inline SVG, and its policy forbids everything else.
-Every word that others wrote is escaped.
+It is one file that loads nothing: pictures are part of it, charts are inline SVG, and its policy forbids everything
+else. Every word that others wrote is escaped.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _number_of(numbers: Sequence[HeadlineNumber], label: str) -> HeadlineNumber 
 
 
 def _heat(value: float, ends: tuple[float, float]) -> int:
-    """How dark a cell is, from 0 to 7; what is below 0 is no better than nothing."""
+    """Shade of a cell, from 0 to 7; a value below 0 is no better than nothing."""
     return round(7 * min(max(value / ends[1], 0.0), 1.0))
 
 
@@ -192,7 +192,7 @@ def _row(item: GalleryItem) -> _Row:
 
 
 class _Words:
-    """What cards are filtered by, as numbers: names are other people's words, and stay in the options of a list."""
+    """Filters of tiles, as numbers: names are other people's words, and stay in the options of a list."""
 
     def __init__(self, tiles: Sequence[Tile]) -> None:
         sources: Mapping[str, Callable[[Tile], Iterable[str]]] = {
@@ -210,7 +210,7 @@ class _Words:
         self._prompts = {word: n for n, word in enumerate(dict.fromkeys(tile.prompt for tile in tiles))}
 
     def filters(self) -> list[tuple[str, str, list[str]]]:
-        """The name, the heading and the words of each filter that tells cards apart, and of the judge always."""
+        """The name, the heading and the words of each filter that has several values, and of the judge always."""
         headings = {"model": "image model"}
         filters = [(name, headings.get(name, name), list(words)) for name, words in self._places.items()]
         return [filter_ for filter_ in filters if len(filter_[2]) > 1 or filter_[0] == "judge"]
@@ -225,7 +225,7 @@ class _Words:
         return self._places["judge"][verdict.judge]
 
     def disagreements(self, tile: Tile) -> str:
-        """How far each judge is from people, by the judge's number; -1 for judges that did not judge it."""
+        """Disagreement of each judge with people, in the order of judges; -1 for judges that did not judge it."""
         by_judge = {verdict.judge: verdict.order for verdict in tile.verdicts}
         return " ".join(f"{by_judge.get(judge, -1):.3g}" for judge in self._places["judge"])
 

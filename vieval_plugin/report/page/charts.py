@@ -79,7 +79,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 @dataclass(frozen=True)
 class Point:
-    """A sample in a scatter: what people said, what the judge said."""
+    """Sample in a scatter: people's mean rating and the judge's score."""
 
     people: float
     judge: float
@@ -117,7 +117,7 @@ def scatter(points: Sequence[Point], people: tuple[float, float], heading: str, 
 
 
 def _bin(value: float, low: float, high: float) -> int:
-    """In fortieths of the scale: finer is not seen."""
+    """Bin of a value, in fortieths of the scale: finer is not seen."""
     share = (value - low) / (high - low) if high > low else 0.5
     return round(40 * min(max(share, 0.0), 1.0))
 
@@ -186,7 +186,7 @@ def _points(run: Run, aspect: str) -> dict[str, list[Point]]:
 
 
 def _point(record: Record, aspect: str, against_all: bool) -> Point | None:
-    """What people and the judge said of the aspect; of a whole (`overall`), by whichever name either has it."""
+    """People's mean rating and the judge's score of the aspect; of `overall`, by whichever name either has it."""
     people = record.ratings.get(aspect, record.ratings.get("O", ()) if aspect == "overall" else ())
     ratings = [value for value in people if not math.isnan(value)]
     scores = record.verdict.scores

@@ -1,7 +1,7 @@
-"""How far a judge's verdict on a sample or contest is from what people said, or from what other judges said.
+"""Disagreement of a judge's verdict on a sample or contest with people, or with other judges.
 
-Judges have scales of their own, so scores are compared by their places: a judge that puts an image at the 95th place in a
-hundred where people put it at the 10th is 0.85 away, whatever the two scores are.
+Judges have scales of their own, so scores are compared by their places: a judge that puts an image at the 95th place in
+a hundred where people put it at the 10th is 0.85 away, whatever the two scores are.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from vieval_plugin.records import Record, Run
 class Judgement:
     """A judge's verdict on one sample or contest.
 
-    `aspect` is the score that is compared, `place` the share of the judge's samples of that part that it puts below this one,
-    `people` the same of people. `apart` is how far the two are from each other, in [0, 1]; NaN where either is not known.
+    `aspect` is the score that is compared, `place` the share of the judge's samples of that part that it puts below
+    this one, `people` the same of people. `disagreement` is how far the two are from each other, in [0, 1]; NaN where
+    either is not known.
     """
 
     label: str
@@ -38,7 +39,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class GalleryItem:
-    """A sample or contest with the verdicts of all judges on it; `apart` is how far it is worth a look, in [0, 1]."""
+    """A sample or contest with the verdicts of all judges on it; `disagreement` is how far it is worth a look, in [0, 1]."""
 
     id: SampleId
     judgements: tuple[Judgement, ...]
@@ -46,15 +47,15 @@ class GalleryItem:
 
     @property
     def record(self) -> Record:
-        """What all its verdicts have in common: kind, tags, ratings, votes."""
+        """Record of the first verdict, for what all have in common: kind, tags, ratings, votes."""
         return self.judgements[0].record
 
 
 def items_of(runs: Sequence[Run]) -> list[GalleryItem]:
-    """All samples and contests of a benchmark's runs, each once; of several verdicts by one judge the first.
+    """Gallery items of a benchmark's runs: each sample and contest once, with the first verdict of each judge.
 
-    Where people said nothing, judges are compared with one another, and one judge alone with nobody: then the lowest scores
-    are worth a look.
+    Where people said nothing, judges are compared with one another, and one judge alone with nobody: then the lowest
+    scores are worth a look.
 
     Args:
         runs: one a judge.
@@ -142,10 +143,10 @@ def _vote_distance(judge_vote: str, vote: str, record: Record) -> float:
 
 
 def answer(record: Record) -> str:
-    """What a judge says of a contest, in a word, or as a ranking; empty where it says nothing.
+    """Vote of a judge on a contest, in a word, or as a ranking; empty where it has none.
 
-    Scores of candidates make the one with the higher score the better, equal ones a tie: thresholds, by which the tables have
-    ties, are learnt from all contests and are no affair of one.
+    Scores of candidates make the one with the higher score the better, equal ones a tie: thresholds, by which the
+    tables have ties, are learnt from all contests and are no affair of one.
     """
     choice = record.verdict.choice or Choice()
     if choice.votes:

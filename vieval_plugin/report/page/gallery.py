@@ -1,4 +1,4 @@
-"""Which samples and contests a page shows as cards: those on which judge and people are furthest apart, and a sample."""
+"""Selection of samples and contests for a page's tiles: the largest disagreements with people, and a random sample."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ _MOST_SIBLINGS = 75
 def select_items(
     items: Sequence[GalleryItem], seed: int, most: int = MOST, sampled: int = SAMPLED
 ) -> list[GalleryItem]:
-    """The cards of a page, those furthest apart first, those of each benchmark in turn.
+    """Select the items of a page's tiles, the largest disagreements first, those of each benchmark in turn.
 
-    Every judge has its own among them, and failures have, in turn: what one judge of many gets wrong is not crowded out.
+    Every judge has its own among them, and failures have, in turn: what one judge of many gets wrong is not crowded
+    out.
 
     Args:
         items: all samples and contests, of all benchmarks.
-        seed: what decides which are drawn at random.
-        most: how many cards.
-        sampled: how many of these are drawn at random.
+        seed: decides which are drawn at random.
+        most: number of tiles.
+        sampled: number of these that are drawn at random.
 
     >>> chosen([], 0)
     []
@@ -107,7 +108,7 @@ def _mixed(by_disagreement: Sequence[GalleryItem], failures: Sequence[GalleryIte
 
 
 def _in_turn(queues: Sequence[Sequence[GalleryItem]]) -> Iterator[GalleryItem]:
-    """One of each queue after another, each item once."""
+    """Generate items of each queue in turn, each item once."""
     yielded_ids = set()
     for place in range(max(map(len, queues), default=0)):
         for queue in queues:

@@ -36,7 +36,7 @@ class Thumbnails:
 
     @property
     def rendered(self) -> list[Thumbnail]:
-        """All pictures, in the order of their numbers."""
+        """Thumbnails rendered so far, in the order of their numbers."""
         return [thumbnail for thumbnail in self._known.values() if isinstance(thumbnail, Thumbnail)]
 
     def of(self, image: Image) -> Thumbnail | str:

@@ -1,4 +1,4 @@
-"""Cards of a gallery: all that a page shows of a sample or contest."""
+"""Tiles of a gallery: all that a page shows of a sample or contest."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TileStep:
 
 @dataclass(frozen=True)
 class TileVerdict:
-    """What a card says of one judge; `apart` is how far it is from people, in words, `said` its answer to a contest."""
+    """Verdict of one judge on a tile; `disagreement` is that with people in words, `answer` its vote on a contest."""
 
     judge: str
     status: str
@@ -76,12 +76,12 @@ class Tile:
 
     @property
     def statuses(self) -> tuple[str, ...]:
-        """Those of all its verdicts."""
+        """Statuses of all its verdicts."""
         return tuple(dict.fromkeys(verdict.status for verdict in self.verdicts))
 
 
 class Samples:
-    """Where to find what was judged: the data folder, and a file of the user's own samples."""
+    """Source of the judged samples: the data folder, and a file of the user's own samples."""
 
     def __init__(self, samples_file: Path | None = None) -> None:
         self._samples_file = samples_file
@@ -113,7 +113,7 @@ class Samples:
 
 
 def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Tile:
-    """A card, with its pictures made.
+    """Build a tile, with its pictures rendered.
 
     Args:
         item: a sample or contest with its verdicts.
@@ -169,7 +169,7 @@ def _is_output(role: str) -> bool:
 
 
 def _change_note(record: Record, judged: Judged) -> str:
-    """Whether the texts or images are others than those that were judged; of images that are gone nothing is known."""
+    """Note where texts or images have changed since they were judged; of missing images nothing is known."""
     images_of_sample = [image for sample in candidates_of(judged) for image in sample.images.values()]
     if record.fingerprint in ("", _fingerprint(judged)) or not all(map(images.is_there, images_of_sample)):
         return ""
@@ -241,7 +241,7 @@ def _contest_answer(record: Record) -> str:
 
 
 def _disagreement_text(judgement: Judgement) -> str:
-    """In words: where people and the judge put it among all."""
+    """Places of a sample among all by people and by the judge, in words."""
     if judgement.record.votes is not None:
         texts = {0.0: "as people say", 1.0: "the opposite of what people say"}
         return "" if math.isnan(judgement.disagreement) else texts.get(judgement.disagreement, "not what people say")
