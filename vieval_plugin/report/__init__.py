@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_folder
@@ -24,12 +23,11 @@ from vieval_plugin.report.headlines.leaderboards import leaderboards
 from vieval_plugin.report.headlines.words import sentences, shown
 from vieval_plugin.report.inputs import rated_runs, read_order
 from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables
-from vieval_plugin.report.own_samples import OWN_SAMPLES
+from vieval_plugin.report.own_samples import runs_by_benchmark
 from vieval_plugin.report.page import PageSection, page
 from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.report.verdict_tables import findings_tables, trained_on_tables
 from vieval_plugin.results.runs import Results
-from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text import escaping
 from vieval_plugin.text.tables import text_table
@@ -77,13 +75,10 @@ def write_report(
     """
     runs, notes = rated_runs(results, ratings)
     seconds = durations(runs)
-    benchmarks = [known_benchmark(name) for name in dict.fromkeys(run.benchmark for run in runs)]
+    runs_of_benchmarks = runs_by_benchmark(runs)
     reference_order = read_order(order) if order else ()
-    runs_by_benchmark = [
-        (benchmark, [run for run in runs if run.benchmark == benchmark.name]) for benchmark in benchmarks
-    ]
     sections = []
-    for benchmark, benchmark_runs in runs_by_benchmark:
+    for benchmark, benchmark_runs in runs_of_benchmarks:
         tables = _section(benchmark, benchmark_runs, options, reference_order, cards)
         boards = leaderboards(tables.headlines, benchmark.name, benchmark_runs, options, seconds)
         sections.append(PageSection(benchmark, benchmark_runs, tables, boards))
@@ -140,19 +135,6 @@ def _first_lines(section: PageSection) -> list[str]:
 def _name(headline: Headline) -> str:
     """The aspect, and whose scores they are where rows are generators."""
     return f"{headline.aspect} by {headline.judge}" if headline.judge else headline.aspect
-
-
-def known_benchmark(name: str) -> Benchmark:
-    """The benchmark of results; VievalError where no installed package brings it."""
-    if name == OWN:
-        return OWN_SAMPLES
-    known = benchmark_registry.benchmarks()
-    if name not in known:
-        raise VievalError(
-            f"these results are of the benchmark {name!r}, which no installed package brings; install the one that does, "
-            f"or leave them out (known: {', '.join(known)})"
-        )
-    return known[name]
 
 
 def _section(

@@ -14,7 +14,7 @@ from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, Standing
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS
 from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
 from vieval_plugin.records import Run
-from vieval_plugin.report import known_benchmark
+from vieval_plugin.report.own_samples import runs_by_benchmark
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.comparison import PERMUTATIONS
@@ -45,12 +45,7 @@ def compare_results(results: Results, options: StatisticsOptions) -> list[Benchm
     Raises:
         VievalError: for results whose benchmark is not known.
     """
-    runs = results.runs
-    benchmarks = [known_benchmark(name) for name in dict.fromkeys(run.benchmark for run in runs)]
-    return [
-        _compared(benchmark, [run for run in runs if run.benchmark == benchmark.name], options)
-        for benchmark in benchmarks
-    ]
+    return [_compared(benchmark, runs, options) for benchmark, runs in runs_by_benchmark(results.runs)]
 
 
 def _compared(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions) -> BenchmarkComparison:

@@ -72,14 +72,10 @@ def compare(expected: Path, cells: Mapping[Key, float]) -> PrintedComparison:
             comparison.missing.append(row)
         elif not row.reproducible:
             comparison.explained.append(row)
+        elif row.units > 1:
+            comparison.mismatches.append(row)
         else:
-            (
-                comparison.exact
-                if row.units == 0
-                else comparison.within_one
-                if row.units == 1
-                else comparison.mismatches
-            ).append(row)
+            (comparison.within_one if row.units else comparison.exact).append(row)
     return comparison
 
 

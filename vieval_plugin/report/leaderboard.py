@@ -35,22 +35,17 @@ def leaderboard_tables(
         if several
     }
     tested = {
-        name: comparisons
-        for name, comparisons in defaults.items()
-        if any(comparison.all_pairs for comparison in comparisons)
+        name: several for name, several in defaults.items() if any(comparison.all_pairs for comparison in several)
     }
     if not tested:
         return [], []
-    rows = [
-        row for name, comparisons in tested.items() for comparison in comparisons for row in _rows(name, comparison)
-    ]
+    named = [(name, comparison) for name, several in tested.items() for comparison in several]
+    rows = [row for name, comparison in named for row in _rows(name, comparison)]
     header = ("benchmark", "task", "aspect", "rank", "judge", "value", "n", "why not ranked")
     tables = [Table("leaderboard", "Judges by benchmark", header, tuple(rows))]
-    named = [(name, comparison) for name, comparisons in tested.items() for comparison in comparisons]
     if len(tested) > 1:
-        statistic = over_benchmarks(
-            {name: [comparison.compared for comparison in several] for name, several in tested.items()}
-        )
+        parts = {name: [comparison.compared for comparison in several] for name, several in tested.items()}
+        statistic = over_benchmarks(parts)
         overall = compare_systems(statistic, statistic.part, options, intervals=False)
         overall_rows = tuple(row[3:] for row in _rows("", overall))
         tables.insert(0, Table("leaderboard_over", f"Judges: {overall.compared.statistic}", header[3:], overall_rows))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
@@ -88,3 +89,24 @@ OWN_SAMPLES = Benchmark(
     trainable=True,
     note="Your own samples. A judge's mean is not people's: `vieval rank --human` corrects it by some ratings.",
 )
+
+
+def runs_by_benchmark(runs: Sequence[Run]) -> list[tuple[Benchmark, list[Run]]]:
+    """Benchmarks of results, each with its runs.
+
+    Raises:
+        VievalError: no installed package brings one of the benchmarks.
+    """
+    names = dict.fromkeys(run.benchmark for run in runs)
+    benchmarks = {name: OWN_SAMPLES if name == OWN else _installed(name) for name in names}
+    return [(benchmark, [run for run in runs if run.benchmark == name]) for name, benchmark in benchmarks.items()]
+
+
+def _installed(name: str) -> Benchmark:
+    known = benchmark_registry.benchmarks()
+    if name not in known:
+        raise VievalError(
+            f"these results are of the benchmark {name!r}, which no installed package brings; install the one that does, "
+            f"or leave them out (known: {', '.join(known)})"
+        )
+    return known[name]

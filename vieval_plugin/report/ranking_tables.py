@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import TypeVar
 
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
@@ -17,6 +20,29 @@ _WIDEST = 8
 _MOST_ROWS = 20
 _SAMPLES = ("benchmark", "judge", "aspect", "statistic", "heading", "word")
 _CONTESTS = ("benchmark", "part", "voter", "votes_from")
+_CORRECTED_HEADER = (
+    *("generator", "judge alone [95%]", "people's labels alone [95%]", "corrected [95%]"),
+    *("labels", "weight of the judge", "kinds without labels"),
+)
+_INTERVAL = ("ci_low", "ci_high")
+_MEANS = tuple(f"{source}_{what}" for source in ("judge", "labels", "corrected") for what in ("mean", *_INTERVAL))
+_LONG_HEADERS: Mapping[str, tuple[str, ...]] = {
+    "generators": (
+        *(*_SAMPLES, "rank", "last_rank", "generator", "mean", *_INTERVAL),
+        *("n", "prompts", "images", "failed", "why_not"),
+    ),
+    "generator_pairs": (
+        *(*_SAMPLES, "better", "worse", "n", "mean_better", "mean_worse"),
+        *("difference", *_INTERVAL, "p", "p_holm"),
+    ),
+    "corrected": (*_SAMPLES[:3], "generator", *_MEANS, "weight", "labels", "images", "kinds_without_labels"),
+    "contests": (
+        *(*_CONTESTS, "rank", "last_rank", "image_model", "log_strength", *_INTERVAL),
+        *("expected_wins", "pairs", "why_not"),
+    ),
+    "contest_pairs": (*_CONTESTS, "first", "second", "difference", *_INTERVAL, "p", "p_holm"),
+}
+_Member = TypeVar("_Member")
 
 
 def ranking_tables(rankings: Sequence[GeneratorRanking]) -> list[Table]:
@@ -26,54 +52,38 @@ def ranking_tables(rankings: Sequence[GeneratorRanking]) -> list[Table]:
     alone.
     """
     tables: list[Table] = []
-    for run in dict.fromkeys((ranking.benchmark, ranking.judge) for ranking in rankings):
-        of_run = [ranking for ranking in rankings if (ranking.benchmark, ranking.judge) == run]
-        default = _default(of_run)
-        over_all = sorted(
-            (ranking for ranking in of_run if ranking.word == ALL and not ranking.heading),
-            key=lambda ranking: ranking.aspect != default,
-        )
+    for of_judge in _grouped(rankings, "benchmark", "judge").values():
+        default = _default(of_judge)
+        over_all = [ranking for ranking in of_judge if ranking.word == ALL and not ranking.heading]
+        over_all.sort(key=lambda ranking: ranking.aspect != default)
         by_part = any(not ranking.comparison.all_pairs and len(ranking.generators) > 1 for ranking in over_all)
-        parts = [ranking for ranking in of_run if ranking.heading == "part" and ranking.aspect == default]
+        broken_down = [ranking for ranking in of_judge if ranking.heading and ranking.aspect == default]
+        parts = [ranking for ranking in broken_down if ranking.heading == "part"]
         for ranking in parts if by_part and parts else over_all:
             tables += [_ranking(ranking), *([_pairs(ranking)] if ranking.comparison.all_pairs else [])]
-        broken_down = [
-            ranking
-            for ranking in of_run
-            if ranking.heading and ranking.aspect == default and not (by_part and ranking.heading == "part")
-        ]
-        tables += _broken_down(broken_down)
+        tables += _broken_down([ranking for ranking in broken_down if not (by_part and ranking.heading == "part")])
     return tables
 
 
 def corrected_tables(corrected: Sequence[CorrectedGenerator]) -> list[Table]:
     """For each judge and aspect: the judge's mean, that of people's ratings alone, and the corrected one."""
     tables = []
-    for key in dict.fromkeys((generator.benchmark, generator.judge, generator.aspect) for generator in corrected):
-        of_key = [
-            generator for generator in corrected if (generator.benchmark, generator.judge, generator.aspect) == key
-        ]
-        benchmark, judge, aspect = key
+    for (benchmark, judge, aspect), means in _grouped(corrected, "benchmark", "judge", "aspect").items():
+        means.sort(key=lambda mean: -mean.corrected.mean if not math.isnan(mean.corrected.mean) else 1)
         rows = [
             (
-                generator.generator,
-                with_interval(generator.raw.value, generator.raw.low, generator.raw.high),
-                _mean(generator.people),
-                _mean(generator.corrected),
-                f"{generator.rated} of {generator.images}",
-                "" if math.isnan(generator.corrected.weight) else f"{generator.corrected.weight:.2f}",
-                ", ".join(generator.unrated_kinds),
+                mean.generator,
+                with_interval(mean.raw.value, mean.raw.low, mean.raw.high),
+                _mean(mean.people),
+                _mean(mean.corrected),
+                f"{mean.rated} of {mean.images}",
+                "" if math.isnan(mean.corrected.weight) else f"{mean.corrected.weight:.2f}",
+                ", ".join(mean.unrated_kinds),
             )
-            for generator in sorted(
-                of_key,
-                key=lambda generator: -generator.corrected.mean if not math.isnan(generator.corrected.mean) else 1,
-            )
+            for mean in means
         ]
-        header = ("generator", "judge alone [95%]", "people's labels alone [95%]", "corrected [95%]")
         title = f"{benchmark}, {judge}: {aspect}, what people would say"
-        tables.append(
-            Table("corrected", title, (*header, "labels", "weight of the judge", "kinds without labels"), tuple(rows))
-        )
+        tables.append(Table("corrected", title, _CORRECTED_HEADER, tuple(rows)))
     return tables
 
 
@@ -105,91 +115,51 @@ def long_tables(
     rankings: Sequence[GeneratorRanking], corrected: Sequence[CorrectedGenerator], contests: Sequence[ContestRanking]
 ) -> list[Table]:
     """Tables in long form: of generators, of their pairs, of corrected means, of contests, of their pairs."""
-    interval = ("mean", "ci_low", "ci_high")
-    counts = ("n", "prompts", "images", "failed")
-    generators = [
-        (*_ranking_key(ranking), *_long(ranking, generator)) for ranking in rankings for generator in ranking.generators
-    ]
-    pairs = [
-        (*_ranking_key(ranking), pair.first, pair.second, str(pair.n), *map(_cell, (*pair.result, pair.adjusted)))
-        for ranking in rankings
-        for pair in map(SystemPair.better_first, ranking.comparison.all_pairs)
-    ]
-    means = [
-        (
-            *(estimate.benchmark, estimate.judge, estimate.aspect, estimate.generator),
-            *map(
-                _cell,
-                (estimate.raw.value, estimate.raw.low, estimate.raw.high, *estimate.people[:3], *estimate.corrected),
-            ),
-            *(str(estimate.rated), str(estimate.images), ", ".join(estimate.unrated_kinds)),
-        )
-        for estimate in corrected
-    ]
-    models = [
-        (
-            *_contest_key(contest),
-            *(
-                _integer_text(model.ranks and model.ranks[0]),
-                _integer_text(model.ranks and model.ranks[1]),
-                model.image_model,
-            ),
-            *map(_cell, (model.strength, model.low, model.high, model.share)),
-            *(str(model.contests), contest.why),
-        )
-        for contest in contests
-        for model in contest.models
-    ]
-    contest_pairs = [
-        (
-            *_contest_key(contest),
-            pair.first,
-            pair.second,
-            *map(_cell, (pair.difference, pair.low, pair.high, pair.p, pair.adjusted)),
-        )
-        for contest in contests
-        for pair in contest.pairs
-    ]
-    of_pair = ("better", "worse", "n", "mean_better", "mean_worse", "difference", "ci_low", "ci_high", "p", "p_holm")
-    three = [f"{source}_{what}" for source in ("judge", "labels", "corrected") for what in interval]
-    return [
-        Table(
-            "generators",
-            "",
-            (*_SAMPLES, "rank", "last_rank", "generator", *interval, *counts, "why_not"),
-            tuple(generators),
-        ),
-        Table("generator_pairs", "", (*_SAMPLES, *of_pair), tuple(pairs)),
-        Table(
-            "corrected",
-            "",
-            (*_SAMPLES[:3], "generator", *three, "weight", "labels", "images", "kinds_without_labels"),
-            tuple(means),
-        ),
-        Table(
-            "contests",
-            "",
+    rows = {
+        "generators": [
+            (*_ranking_key(ranking), *_long(ranking, generator))
+            for ranking in rankings
+            for generator in ranking.generators
+        ],
+        "generator_pairs": [
+            (*_ranking_key(ranking), pair.first, pair.second, str(pair.n), *map(_cell, (*pair.result, pair.adjusted)))
+            for ranking in rankings
+            for pair in map(SystemPair.better_first, ranking.comparison.all_pairs)
+        ],
+        "corrected": [
             (
-                *_CONTESTS,
-                "rank",
-                "last_rank",
-                "image_model",
-                "log_strength",
-                "ci_low",
-                "ci_high",
-                "expected_wins",
-                "pairs",
-                "why_not",
-            ),
-            tuple(models),
-        ),
-        Table(
-            "contest_pairs",
-            "",
-            (*_CONTESTS, "first", "second", "difference", "ci_low", "ci_high", "p", "p_holm"),
-            tuple(contest_pairs),
-        ),
-    ]
+                *(mean.benchmark, mean.judge, mean.aspect, mean.generator),
+                *map(_cell, (mean.raw.value, mean.raw.low, mean.raw.high, *mean.people[:3], *mean.corrected)),
+                *(str(mean.rated), str(mean.images), ", ".join(mean.unrated_kinds)),
+            )
+            for mean in corrected
+        ],
+        "contests": [
+            (
+                *(*_contest_key(contest), *_rank_ends(model.ranks), model.image_model),
+                *map(_cell, (model.strength, model.low, model.high, model.share)),
+                *(str(model.contests), contest.why),
+            )
+            for contest in contests
+            for model in contest.models
+        ],
+        "contest_pairs": [
+            (
+                *(*_contest_key(contest), pair.first, pair.second),
+                *map(_cell, (pair.difference, pair.low, pair.high, pair.p, pair.adjusted)),
+            )
+            for contest in contests
+            for pair in contest.pairs
+        ],
+    }
+    return [Table(name, "", header, tuple(rows[name])) for name, header in _LONG_HEADERS.items()]
+
+
+def _grouped(members: Sequence[_Member], *fields: str) -> dict[tuple[str, ...], list[_Member]]:
+    groups: dict[tuple[str, ...], list[_Member]] = defaultdict(list)
+    for member in members:
+        groups[attrgetter(*fields)(member)].append(member)
+    return groups
 
 
 def _default(rankings: Sequence[GeneratorRanking]) -> str:
@@ -238,8 +208,7 @@ def _pairs(ranking: GeneratorRanking) -> Table:
 def _broken_down(rankings: Sequence[GeneratorRanking]) -> list[Table]:
     """A row a word, a column a generator, of what is a plain mean; too many of either are in the files alone."""
     tables = []
-    for key in dict.fromkeys((ranking.heading, ranking.statistic) for ranking in rankings):
-        breakdown = [ranking for ranking in rankings if (ranking.heading, ranking.statistic) == key]
+    for (heading, statistic), breakdown in _grouped(rankings, "heading", "statistic").items():
         names = list(dict.fromkeys(generator.generator for ranking in breakdown for generator in ranking.generators))
         if len(names) > _WIDEST:
             continue
@@ -249,10 +218,9 @@ def _broken_down(rankings: Sequence[GeneratorRanking]) -> list[Table]:
             prompts = max(generator.prompts for generator in ranking.generators)
             rows.append((ranking.word, str(prompts), *(cells.get(name, "") for name in names)))
         more = f"; {_MOST_ROWS} of {len(breakdown)}, all with --out" if len(breakdown) > _MOST_ROWS else ""
-        title = (
-            f"{breakdown[0].benchmark}, {breakdown[0].judge}: {breakdown[0].aspect} by {key[0]}, {key[1]} (rank){more}"
-        )
-        tables.append(Table(f"by_{key[0]}", title, (key[0], "prompts", *names), tuple(rows)))
+        first = breakdown[0]
+        title = f"{first.benchmark}, {first.judge}: {first.aspect} by {heading}, {statistic} (rank){more}"
+        tables.append(Table(f"by_{heading}", title, (heading, "prompts", *names), tuple(rows)))
     return tables
 
 
@@ -263,9 +231,9 @@ def _short(generator: RankedGenerator) -> str:
 
 
 def _long(ranking: GeneratorRanking, generator: RankedGenerator) -> tuple[str, ...]:
-    mean, (best, worst) = generator.mean, generator.ranks or (None, None)
+    mean = generator.mean
     return (
-        *(_integer_text(best), _integer_text(worst), generator.generator),
+        *(*_rank_ends(generator.ranks), generator.generator),
         *map(_cell, (mean.value, mean.low, mean.high)),
         *(str(generator.scored), str(generator.prompts), str(generator.images)),
         *(_failed(generator), generator.reason or ranking.comparison.reason),
@@ -296,8 +264,8 @@ def _mean(estimate: tuple[float, float, float, float]) -> str:
     return with_interval(*estimate[:3], "fewer than two prompts rated")
 
 
-def _integer_text(value: int | None) -> str:
-    return "" if value is None else str(value)
+def _rank_ends(ranks: tuple[int, int] | None) -> tuple[str, str]:
+    return (str(ranks[0]), str(ranks[1])) if ranks else ("", "")
 
 
 def _cell(value: float) -> str:

@@ -55,17 +55,13 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
         equal = _pieces(tied) == 1
         return Strengths(np.zeros(models) if equal else np.full(models, np.nan), float("nan"))
     first, second = np.triu_indices(models, 1)
-    outcome_counts = np.stack([won[first, second], won[second, first], tied[first, second]], axis=1)
+    outcomes = np.stack([won[first, second], won[second, first], tied[first, second]], axis=1)
     # of each pair and outcome, its effect on each strength and on the tie parameter: the log likelihood is linear in these
-    outcome_effects = np.zeros((len(first), 3, models + 1))
-    outcome_effects[np.arange(len(first)), 0, first] = outcome_effects[np.arange(len(first)), 1, second] = 0.5
-    outcome_effects[np.arange(len(first)), 0, second] = outcome_effects[np.arange(len(first)), 1, first] = -0.5
-    outcome_effects[:, 2, models] = 1.0
-    parameters = (
-        _likeliest(outcome_counts, outcome_effects)
-        if tied.any()
-        else _likeliest(outcome_counts[:, :2], outcome_effects[:, :2, :models])
-    )
+    design = np.zeros((len(first), 3, models + 1))
+    design[np.arange(len(first)), 0, first] = design[np.arange(len(first)), 1, second] = 0.5
+    design[np.arange(len(first)), 0, second] = design[np.arange(len(first)), 1, first] = -0.5
+    design[:, 2, models] = 1.0
+    parameters = _likeliest(outcomes, design) if tied.any() else _likeliest(outcomes[:, :2], design[:, :2, :models])
     return Strengths(
         parameters[:models] - parameters[:models].mean(), float(np.exp(parameters[models])) if tied.any() else 0.0
     )
@@ -114,33 +110,33 @@ def win_shares(fitted: Strengths) -> Floats:
     return np.asarray((share.sum(axis=1) - np.diag(share)) / opponents)
 
 
-def _likeliest(outcome_counts: Floats, outcome_effects: Floats) -> Floats:
+def _likeliest(outcomes: Floats, design: Floats) -> Floats:
     """The parameters of the multinomial models of shape (pairs, outcomes, parameters), by Newton's method.
 
     The likelihood has one summit and is smooth, so steps that are halved until they lead upwards end there.
     """
-    points = outcome_counts.sum(axis=1)
-    parameters = np.zeros(outcome_effects.shape[2])
-    height = _log_likelihood(outcome_counts, outcome_effects @ parameters)
+    points = outcomes.sum(axis=1)
+    parameters = np.zeros(design.shape[2])
+    likelihood = _log_likelihood(outcomes, design @ parameters)
     for _ in range(_STEPS):
-        chances = special.softmax(outcome_effects @ parameters, axis=1)
-        expected = np.einsum("po,pok->pk", chances, outcome_effects)
-        slope = np.einsum("po,pok->k", outcome_counts, outcome_effects) - points @ expected
-        bend = np.einsum("p,po,pok,pol->kl", points, chances, outcome_effects, outcome_effects, optimize=True)
+        chances = special.softmax(design @ parameters, axis=1)
+        expected = np.einsum("po,pok->pk", chances, design)
+        slope = np.einsum("po,pok->k", outcomes, design) - points @ expected
+        bend = np.einsum("p,po,pok,pol->kl", points, chances, design, design, optimize=True)
         bend -= np.einsum("p,pk,pl->kl", points, expected, expected, optimize=True)
         step = np.linalg.lstsq(bend, slope, rcond=None)[0]
-        while (higher := _log_likelihood(outcome_counts, outcome_effects @ (parameters + step))) < height and np.abs(
+        while (higher := _log_likelihood(outcomes, design @ (parameters + step))) < likelihood and np.abs(
             step
         ).max() > _TOLERANCE:
             step = step / 2
-        parameters, height = parameters + step, higher
+        parameters, likelihood = parameters + step, higher
         if np.abs(step).max() <= _TOLERANCE:
             break
     return parameters
 
 
-def _log_likelihood(outcome_counts: Floats, exponents: Floats) -> float:
-    return float((outcome_counts * special.log_softmax(exponents, axis=1)).sum())
+def _log_likelihood(outcomes: Floats, exponents: Floats) -> float:
+    return float((outcomes * special.log_softmax(exponents, axis=1)).sum())
 
 
 def _pieces(beaten: Floats) -> int:

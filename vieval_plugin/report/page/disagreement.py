@@ -10,7 +10,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from scipy.stats import rankdata
 
@@ -43,7 +43,7 @@ class GalleryItem:
 
     id: SampleId
     judgements: tuple[Judgement, ...]
-    disagreement: float = field(default=0.0)
+    disagreement: float = 0.0
 
     @property
     def record(self) -> Record:
@@ -96,11 +96,8 @@ def _judgements(label: str, records: Sequence[Record]) -> list[Judgement]:
     )
     for number, record in enumerate(records):
         place, people_place = places.get(number, math.nan), people.get(number, math.nan)
-        judgements.append(
-            Judgement(
-                label, record, compared_scores.get(number, ("", 0.0))[0], place, people_place, abs(place - people_place)
-            )
-        )
+        aspect, _ = compared_scores.get(number, ("", 0.0))
+        judgements.append(Judgement(label, record, aspect, place, people_place, abs(place - people_place)))
     return judgements
 
 
@@ -121,12 +118,10 @@ def _places(values: Mapping[int, float]) -> dict[int, float]:
 
 def _of_contest(label: str, record: Record) -> Judgement:
     judge_vote = answer(record)
-    vote = record.votes.vote if record.votes else ""
-    return Judgement(
-        label,
-        record,
-        disagreement=math.nan if not vote else 1.0 if not judge_vote else _vote_distance(judge_vote, vote, record),
-    )
+    human_vote = record.votes.vote if record.votes else ""
+    if not human_vote:
+        return Judgement(label, record)
+    return Judgement(label, record, disagreement=_vote_distance(judge_vote, human_vote, record) if judge_vote else 1.0)
 
 
 def _vote_distance(judge_vote: str, vote: str, record: Record) -> float:

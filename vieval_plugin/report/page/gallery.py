@@ -15,9 +15,9 @@ MOST = 400
 SAMPLED = 100
 """Of `MOST`, how many are drawn at random, so that a reader sees what is usual as well."""
 
-_SIBLINGS = 5
+_SIBLINGS_OF_PROMPT = 5
 """A prompt with at most so many further outputs is shown with all of them, beside one that is worth a look."""
-_MOST_SIBLINGS = 75
+_SIBLINGS_OF_PAGE = 75
 """How many cards may be there for being beside another."""
 
 
@@ -50,8 +50,8 @@ def select_items(
             break
         selected[item.id] = item
         siblings = [sibling for sibling in groups[_prompt(item)] if sibling.id not in selected]
-        if len(siblings) <= _SIBLINGS and siblings_added + len(siblings) <= min(
-            _MOST_SIBLINGS, most - sampled - len(selected)
+        if len(siblings) <= _SIBLINGS_OF_PROMPT and siblings_added + len(siblings) <= min(
+            _SIBLINGS_OF_PAGE, most - sampled - len(selected)
         ):
             selected |= {sibling.id: sibling for sibling in siblings}
             siblings_added += len(siblings)
