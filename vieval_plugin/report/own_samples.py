@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
@@ -69,9 +70,7 @@ class OfOwnSamples:
 
 
 def _rated(runs: Sequence[Run]) -> bool:
-    return any(
-        record.ratings for run in runs for rows in run.records.values() for records in rows for record in records
-    )
+    return any(record.ratings for run in runs for record in chain.from_iterable(chain(*run.records.values())))
 
 
 def _elsewhere(root: Path, part: str) -> Sequence[Judged]:

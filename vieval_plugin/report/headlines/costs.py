@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.judges.protocol import Status
@@ -98,9 +99,7 @@ def durations(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
 
 
 def _summaries(run: Run) -> set[Path]:
-    records = (
-        record for judged in run.records.values() for records_of_sample in judged for record in records_of_sample
-    )
+    records = chain.from_iterable(chain.from_iterable(run.records.values()))
     return {record.summary for record in records if record.summary is not None}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, template
 
 MOST_ROWS = 10_000
-"""Of the samples without a card, how many a page lists."""
+"""Number of samples without a tile that a page lists at most."""
 
 _FOLDER = Path(__file__).parent
 
@@ -52,20 +53,15 @@ class PageSection:
         """The boards as tables of text."""
         return [headline_table(board, f"headline_{number}") for number, board in enumerate(self.boards, start=1)]
 
-
-@dataclass(frozen=True)
-class _Section:
-    name: str
-    note: str
-    boards: tuple[Leaderboard, ...]
-    scatters: tuple[ScatterRow, ...]
-    tables: tuple[Table, ...]
-    paper: str
+    @cached_property
+    def scatters(self) -> list[ScatterRow]:
+        """Charts of judges' scores against people's, for the default headline."""
+        return scatter_rows(self.boards[0], self.runs) if self.boards else []
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A sample without a card."""
+    """A sample without a tile."""
 
     id: str
     people: str
@@ -91,18 +87,17 @@ def page(
         over_benchmarks: the judges over all benchmarks, where there are several.
         notes: lines that stand above all numbers.
     """
-    page_sections = [_section(section) for section in sections]
     items = [item for section in sections for item in items_of(section.runs)]
     tiles, thumbnails = _tiles(select_items(items, options.seed), Samples(samples))
     pictured_ids = {tile.id for tile in tiles}
     unpictured = sorted((item for item in items if item.id not in pictured_ids), key=order)
-    words = _Words(tiles)
+    filters = _Filters(tiles)
     style, script = (_FOLDER.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     return template(_FOLDER / "page.html.jinja").render(
         policy=policy(style, script),
         style=Markup(style),
         script=Markup(script),
-        sections=page_sections,
+        sections=sections,
         protocol=protocol,
         over_benchmarks=over_benchmarks,
         notes=notes,
@@ -113,29 +108,17 @@ def page(
         p_text=p_text,
         heat=_heat,
         tiles=tiles,
-        filters=words.filters(),
-        indices=words.indices,
-        judges_of=words.judges_of,
-        judge_index=words.judge_index,
-        disagreements=words.disagreements,
-        prompt=words.prompt,
+        filters=filters.choices(),
+        indices=filters.indices,
+        judges_of=filters.judges_of,
+        judge_index=filters.judge_index,
+        disagreements=filters.disagreements,
+        prompt=filters.prompt,
         unpictured=[_row(item) for item in unpictured[:MOST_ROWS]],
         gallery=_gallery_texts(len(items), len(tiles), len(unpictured), options.seed),
         glossary=GLOSSARY,
         thumbnails=thumbnails.rendered,
         version=metadata.version("vieval"),
-    )
-
-
-def _section(section: PageSection) -> _Section:
-    scatters = tuple(scatter_rows(section.boards[0], section.runs)) if section.boards else ()
-    return _Section(
-        section.benchmark.name,
-        section.benchmark.note,
-        tuple(section.boards),
-        scatters,
-        section.tables.tables,
-        section.tables.paper,
     )
 
 
@@ -175,7 +158,7 @@ def _gallery_texts(items: int, tiles: int, unpictured: int, seed: int) -> Mappin
     else:
         text = f"All {items} samples and contests, those on which judges and people are furthest apart first."
     cut = f"Of these the {MOST_ROWS} furthest apart are listed." if unpictured > MOST_ROWS else ""
-    return {"cards": text, "unpictured": unpictured, "cut": cut}
+    return {"summary": text, "unpictured": unpictured, "cut": cut}
 
 
 def _row(item: GalleryItem) -> _Row:
@@ -191,7 +174,7 @@ def _row(item: GalleryItem) -> _Row:
     return _Row(str(item.id), ", ".join(people), "; ".join(judges), f"{item.disagreement:.2f}")
 
 
-class _Words:
+class _Filters:
     """Filters of tiles, as numbers: names are other people's words, and stay in the options of a list."""
 
     def __init__(self, tiles: Sequence[Tile]) -> None:
@@ -209,11 +192,14 @@ class _Words:
         }
         self._prompts = {word: n for n, word in enumerate(dict.fromkeys(tile.prompt for tile in tiles))}
 
-    def filters(self) -> list[tuple[str, str, list[str]]]:
+    def choices(self) -> list[tuple[str, str, list[str]]]:
         """The name, the heading and the words of each filter that has several values, and of the judge always."""
         headings = {"model": "image model"}
-        filters = [(name, headings.get(name, name), list(words)) for name, words in self._places.items()]
-        return [filter_ for filter_ in filters if len(filter_[2]) > 1 or filter_[0] == "judge"]
+        return [
+            (name, headings.get(name, name), list(words))
+            for name, words in self._places.items()
+            if len(words) > 1 or name == "judge"
+        ]
 
     def indices(self, name: str, words: Iterable[str]) -> str:
         return " ".join(str(self._places[name][word]) for word in words)

@@ -18,6 +18,9 @@ from vieval_plugin.records import Record, Run
 from vieval_plugin.report.headlines.leaderboards import Leaderboard
 from vieval_plugin.text.escaping import html
 
+MOST_JUDGES = 6
+"""Number of judges whose scores are drawn against people's."""
+
 _LINE, _NAMES, _WIDTH = 26, 230, 640
 _PANEL, _EDGE = 168, 26
 
@@ -131,9 +134,6 @@ def _svg(width: float, height: float, kind: str, title: str, parts: Iterable[str
         kind, width, height, width, height, html(title)
     )
     return head + Markup("".join(parts)) + Markup("</svg>")
-
-
-MOST_JUDGES = 6
 
 
 @dataclass(frozen=True)

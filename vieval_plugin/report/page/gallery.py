@@ -35,7 +35,7 @@ def select_items(
         most: number of tiles.
         sampled: number of these that are drawn at random.
 
-    >>> chosen([], 0)
+    >>> select_items([], 0)
     []
     """
     if len(items) <= most:

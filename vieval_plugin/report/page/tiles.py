@@ -98,11 +98,9 @@ class Samples:
             except VievalError:
                 self._parts[key] = "The data of this benchmark is not here, so neither images nor texts are shown."
         samples = self._parts[key]
-        return (
-            samples
-            if isinstance(samples, str)
-            else samples.get(record.id, "This sample is not in the data that is here.")
-        )
+        if isinstance(samples, str):
+            return samples
+        return samples.get(record.id, "This sample is not in the data that is here.")
 
     def _load(self, benchmark: str, part: str) -> Sequence[Judged]:
         if benchmark != OWN:
@@ -125,11 +123,13 @@ def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Tile
     pictures: tuple[Picture, ...] = ()
     texts: Mapping[str, str] = {}
     if isinstance(judged, str):
-        note = judged
+        notes = [judged]
     else:
         pictures = tuple(_pictures(judged, thumbnails.of))
         texts = candidates_of(judged)[0].texts
-        note = _change_note(record, judged)
+        notes = _change_notes(record, judged)
+    if len(pictures) > _MOST_PICTURES:
+        notes.append(f"{len(pictures) - _MOST_PICTURES} further images are not shown.")
     models = [candidate.image_model for candidate in record.candidates] or [item.id.image_model]
     return Tile(
         item.id,
@@ -139,15 +139,11 @@ def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Tile
         "/".join([item.id.benchmark, item.id.part, record.group or item.id.uid]),
         tuple((name, _cut(text)) for name, text in texts.items()),
         pictures[:_MOST_PICTURES],
-        " ".join([*([note] if note else []), *_more(len(pictures))]),
+        " ".join(notes),
         tuple((aspect, _listed(values)) for aspect, values in record.ratings.items()),
         _people(record),
         tuple(_verdict(judgement, record) for judgement in item.judgements),
     )
-
-
-def _more(pictures: int) -> list[str]:
-    return [f"{pictures - _MOST_PICTURES} further images are not shown."] if pictures > _MOST_PICTURES else []
 
 
 def _pictures(judged: Judged, thumbnail_of: Callable[[Image], Thumbnail | str]) -> list[Picture]:
@@ -168,12 +164,12 @@ def _is_output(role: str) -> bool:
     return role == "output" or role.startswith(("frame_", "view_"))
 
 
-def _change_note(record: Record, judged: Judged) -> str:
+def _change_notes(record: Record, judged: Judged) -> list[str]:
     """Note where texts or images have changed since they were judged; of missing images nothing is known."""
     images_of_sample = [image for sample in candidates_of(judged) for image in sample.images.values()]
     if record.fingerprint in ("", _fingerprint(judged)) or not all(map(images.is_there, images_of_sample)):
-        return ""
-    return "These are not the texts or images that were judged: they have changed since."
+        return []
+    return ["These are not the texts or images that were judged: they have changed since."]
 
 
 def _fingerprint(judged: Judged) -> str:
@@ -186,12 +182,9 @@ def _fingerprint(judged: Judged) -> str:
 def _people(record: Record) -> str:
     if record.votes is None or not (record.votes.vote or any(record.votes.annotators)):
         return ""
-    annotators = (
-        f" (annotators: {', '.join(vote or '-' for vote in record.votes.annotators)})"
-        if record.votes.annotators
-        else ""
-    )
-    return f"{_worded(record.votes.vote, record) or 'no vote'}{annotators}"
+    annotators = ", ".join(vote or "-" for vote in record.votes.annotators)
+    vote = _worded(record.votes.vote, record) or "no vote"
+    return f"{vote} (annotators: {annotators})" if record.votes.annotators else vote
 
 
 def _worded(vote: str, record: Record) -> str:
