@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, Standing, SystemPair, compare_systems
+from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, SystemPair, compare_systems
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS
 from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
 from vieval_plugin.records import Run
@@ -109,7 +109,13 @@ def _lines(benchmark: str, comparison: Comparison) -> list[str]:
     if not comparison.all_pairs:
         return [f"{where}, {compared.aspect}: {comparison.reason}"]
     judges = [
-        (standing.rank_text, standing.system.label, _value(standing), str(standing.system.n), standing.system.unranked)
+        (
+            standing.rank_text,
+            standing.system.label,
+            standing.system.undefined or f"{standing.value:.4f}",
+            str(standing.system.n),
+            standing.system.unranked,
+        )
         for standing in comparison.standings
     ]
     pairs = [
@@ -153,10 +159,6 @@ def _answer(comparison: Comparison) -> str:
     )
 
 
-def _value(standing: Standing) -> str:
-    return standing.system.undefined or f"{standing.value:.4f}"
-
-
 def _interval(value: float, low: float, high: float) -> str:
     if not math.isnan(value) and math.isnan(low):
         return f"{value:.4f} [no interval]"
@@ -165,18 +167,16 @@ def _interval(value: float, low: float, high: float) -> str:
 
 def _judges_table(comparisons: Sequence[BenchmarkComparison]) -> Table:
     rows = [
-        (*_named(of_benchmark, comparison), *_judge_cells(comparison, standing))
+        (
+            *(*_named(of_benchmark, comparison), standing.rank_text, standing.system.label),
+            *(_cell(standing.value), str(standing.system.n)),
+            standing.system.undefined or standing.system.unranked or comparison.reason,
+        )
         for of_benchmark in comparisons
         for comparison in of_benchmark.comparisons
         for standing in comparison.standings
     ]
-    header = (*_NAMES, "rank", "judge", "value", "n", "why_not")
-    return Table("judges", "", header, tuple(rows))
-
-
-def _judge_cells(comparison: Comparison, standing: Standing) -> tuple[str, ...]:
-    reason = standing.system.undefined or standing.system.unranked or comparison.reason
-    return standing.rank_text, standing.system.label, _cell(standing.value), str(standing.system.n), reason
+    return Table("judges", "", (*_NAMES, "rank", "judge", "value", "n", "why_not"), tuple(rows))
 
 
 def _pairs_table(comparisons: Sequence[BenchmarkComparison]) -> Table:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vieval_plugin.stats.binary import resampled_mean
+from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 
 Missing: TypeAlias = Literal["left_out", "wrong"]
-Bools: TypeAlias = NDArray[np.bool_]
 
 
 class Right(NamedTuple):

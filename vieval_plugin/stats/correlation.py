@@ -45,15 +45,21 @@ def correlation(x: ArrayLike, y: ArrayLike, coefficient: Coefficient = "spearman
     >>> correlation([1, 1, 1], [1, 2, 3])
     nan
     """
-    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    if x.shape != y.shape or x.ndim != 1:
-        raise ValueError(f"two vectors of the same length are needed, not shapes {x.shape} and {y.shape}")
+    x, y = paired_vectors(x, y)
     if undefined(x, y):
         return float("nan")
     measure: Any = {"spearman": stats.spearmanr, "pearson": stats.pearsonr, "kendall": stats.kendalltau}[coefficient]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", stats.NearConstantInputWarning)
         return float(measure(x, y).statistic)
+
+
+def paired_vectors(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+    """Two vectors of the same length as arrays of floats; ValueError for anything else."""
+    x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if x.shape != y.shape or x.ndim != 1:
+        raise ValueError(f"two vectors of the same length are needed, not shapes {x.shape} and {y.shape}")
+    return x, y
 
 
 def undefined(x: ArrayLike, y: ArrayLike) -> str:

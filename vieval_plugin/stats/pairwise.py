@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vieval_plugin.stats.correlation import Floats, weighted_pairs
-
-Ints: TypeAlias = NDArray[np.int64]
+from vieval_plugin.stats.bootstrap import Ints
+from vieval_plugin.stats.correlation import Floats, paired_vectors, weighted_pairs
 
 # how many pairs one chunk has: small enough for a processor's cache, large enough that Python's loop costs little
 _PAIRS_AT_ONCE = 250_000
@@ -113,9 +112,7 @@ def _check(epsilon: float) -> None:
 
 
 def _finite(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:
-    m, h = np.asarray(metric, dtype=float), np.asarray(human, dtype=float)
-    if m.shape != h.shape or m.ndim != 1:
-        raise ValueError(f"two vectors of the same length are needed, not shapes {m.shape} and {h.shape}")
+    m, h = paired_vectors(metric, human)
     if not (np.isfinite(m).all() and np.isfinite(h).all()):
         raise ValueError("all scores must be finite; leave out the items without one")
     return m, h

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from vieval_plugin.stats.bootstrap import Ints, Seed, numbered
 from vieval_plugin.stats.comparison import Bools
-from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.correlation import Floats, paired_vectors
 from vieval_plugin.stats.votes import BOTH_BAD, BOTH_GOOD, FIRST, NONE, SECOND, TIE, VoteScheme, accuracy
 
 
@@ -54,7 +54,7 @@ def vote_of_scores(first: ArrayLike, second: ArrayLike, tie: float = 0.0, good: 
     """
     if not tie >= 0:
         raise ValueError(f"tie is 0 or more, not {tie}")
-    first_scores, second_scores = _scores(first, second)
+    first_scores, second_scores = paired_vectors(first, second)
     distance, middle = _distance_and_mean(first_scores, second_scores)
     tied = np.where(middle >= good, BOTH_GOOD, BOTH_BAD)
     votes = np.where(distance <= tie, tied, np.where(first_scores > second_scores, FIRST, SECOND))
@@ -87,7 +87,7 @@ def best_thresholds(
     >>> best_thresholds([0.9, 0.5, 0.2], [0.1, 0.6, 0.2], [FIRST, BOTH_GOOD, BOTH_BAD]).good
     0.55
     """
-    first_scores, second_scores = _scores(first, second)
+    first_scores, second_scores = paired_vectors(first, second)
     people = np.asarray(human)
     if people.shape != first_scores.shape:
         raise ValueError(
@@ -141,7 +141,7 @@ def nested(
     >>> nested([0.9, 0.5, 0.6, 0.1], [0.1, 0.6, 0.7, 0.9], [FIRST, BOTH_GOOD, BOTH_GOOD, SECOND], "abcd").tolist()
     [0, 2, 2, 1]
     """
-    first_scores, second_scores = _scores(first, second)
+    first_scores, second_scores = paired_vectors(first, second)
     people = np.asarray(human)
     fold = fold_of(groups, folds, seed)
     if fold.shape != first_scores.shape or people.shape != first_scores.shape:
@@ -198,15 +198,6 @@ def upper_bound(first: ArrayLike, second: ArrayLike, human: ArrayLike, scheme: V
     """
     thresholds = best_thresholds(first, second, human, scheme)
     return UpperBound(accuracy(vote_of_scores(first, second, *thresholds), human, scheme), thresholds)
-
-
-def _scores(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
-    first_scores, second_scores = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    if first_scores.shape != second_scores.shape or first_scores.ndim != 1:
-        raise ValueError(
-            f"two vectors of the same length are needed, not shapes {first_scores.shape} and {second_scores.shape}"
-        )
-    return first_scores, second_scores
 
 
 def _distance_and_mean(first: Floats, second: Floats) -> tuple[Floats, Floats]:
