@@ -35,7 +35,6 @@ MODULES = {
     "meta_evaluation.reports": "What a benchmark's report object does.",
     "tasks": "The table of tasks, and the rows that other packages bring.",
     "stats.agreement": "Agreement of human raters.",
-    "stats.averaging": "Averages of correlations.",
     "stats.binary": "Binary labels and preferences.",
     "stats.bootstrap": "Resampling and intervals.",
     "stats.comparison": "Whether one judge, or one generator, is better than another.",
@@ -45,7 +44,6 @@ MODULES = {
     "stats.pairwise": "Pairwise accuracy with tie calibration.",
     "stats.ranking": "Rankings.",
     "stats.votes": "Votes and accuracies.",
-    "stats.constant_answers": "What one fixed answer gets.",
     "stats.orders": "Answers in two orders.",
     "stats.thresholds": "From scores to votes.",
 }

@@ -15,9 +15,9 @@ from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Statu
 from vieval_plugin.records import Provenance, Record, fingerprint
 from vieval_plugin.report import write_report
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer, items_of
-from vieval_plugin.report.page.gallery import chosen
+from vieval_plugin.report.page.gallery import select_items
 from vieval_plugin.report.page.thumbnails import SIDE, Thumbnail, Thumbnails
-from vieval_plugin.report.page.tiles import card_of
+from vieval_plugin.report.page.tiles import tile_of
 from vieval_plugin.results.runs import load_results, load_runs
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -153,7 +153,7 @@ def test_a_picture_is_small_and_made_once_whatever_its_file_is_called(tmp_path):
     thumbnails = Thumbnails()
     first, again = thumbnails.of(image), thumbnails.of(Image(tmp_path / "copy.png"))
     assert first is again
-    assert thumbnails.made == [first]
+    assert thumbnails.rendered == [first]
     assert (first.width, first.height) == (SIDE, 128)
     assert first.address.startswith("data:image/webp;base64,UklGR")
     (tmp_path / "broken.png").write_bytes(image.source.read_bytes()[:60])
@@ -186,17 +186,17 @@ def test_a_card_has_all_images_of_its_sample_and_says_which_are_gone_or_others_t
         sample.id, verdict, Provenance("viescore", (), ("O",)), {"O": (0.5,)}, fingerprint=fingerprint(sample)
     )
     item = GalleryItem(sample.id, (Judgement("judge", record),))
-    card = card_of(item, Held(sample), Thumbnails())
+    card = tile_of(item, Held(sample), Thumbnails())
     assert [one.role for one in card.pictures] == ["source", "output"]
     assert card.note == ""
     assert card.texts == (("instruction", "add"),)
     drawn(tmp_path, "blue", (30, 20))
-    assert "changed since" in card_of(item, Held(sample), Thumbnails()).note
+    assert "changed since" in tile_of(item, Held(sample), Thumbnails()).note
     output.source.unlink()
-    gone = card_of(item, Held(sample), Thumbnails())
-    assert gone.pictures[1].shown == "not there"
+    gone = tile_of(item, Held(sample), Thumbnails())
+    assert gone.pictures[1].thumbnail == "not there"
     assert gone.note == ""
-    assert card_of(item, Held(), Thumbnails()).note == "not here"
+    assert tile_of(item, Held(), Thumbnails()).note == "not here"
 
 
 def test_a_replay_without_data_has_cards_that_say_so(tmp_path, monkeypatch):
@@ -218,20 +218,20 @@ def item(number, apart, judge="j", status=Status.OK):
 def test_there_are_400_cards_at_most_the_furthest_apart_and_a_seeded_sample():
     items = [item(n, n / 1000) for n in range(1000)]
     random.Random(0).shuffle(items)
-    cards = chosen(items, seed=7)
+    cards = select_items(items, seed=7)
     assert len(cards) == len({one.id for one in cards}) == 400
-    assert [one.apart for one in cards[:300]] == [n / 1000 for n in range(999, 699, -1)]
-    assert chosen(items, seed=7) == cards
-    assert {one.id for one in chosen(items, seed=8)[:300]} == {one.id for one in cards[:300]}
-    assert chosen(items, seed=8) != cards
-    assert len(chosen(items[:400], seed=7)) == 400
+    assert [one.disagreement for one in cards[:300]] == [n / 1000 for n in range(999, 699, -1)]
+    assert select_items(items, seed=7) == cards
+    assert {one.id for one in select_items(items, seed=8)[:300]} == {one.id for one in cards[:300]}
+    assert select_items(items, seed=8) != cards
+    assert len(select_items(items[:400], seed=7)) == 400
 
 
 def test_every_judge_and_its_failures_have_a_place_in_the_gallery():
     loud = [item(n, 1.0) for n in range(2000)]
     quiet = [item(5000 + n, 0.01 * n, "quiet") for n in range(50)]
     failing = [item(6000 + n, 0.0, "quiet", Status.REFUSAL) for n in range(50)]
-    cards = chosen([*loud, *quiet, *failing], seed=0)
+    cards = select_items([*loud, *quiet, *failing], seed=0)
     of_quiet = [one for one in cards if one.judgements[0].label == "quiet"]
     assert len(of_quiet) >= 100
     assert any(one.record.verdict.status is Status.REFUSAL for one in of_quiet)
@@ -243,7 +243,7 @@ def test_the_other_outputs_of_a_prompt_stand_beside_the_one_worth_a_look():
     beside = [item(3000 + n, 0.0) for n in range(3)]
     for one in beside:
         object.__setattr__(one.judgements[0].record, "group", "g2000")
-    held = {one.id for one in chosen([*items, top, *beside], seed=0, sampled=0)}
+    held = {one.id for one in select_items([*items, top, *beside], seed=0, sampled=0)}
     assert {one.id for one in (top, *beside)} <= held
 
 
@@ -251,7 +251,7 @@ def test_disagreement_is_between_places_and_not_between_scales(tmp_path):
     scores = {"a": 0.90, "b": 0.91, "c": 0.92}
     people = {"a": 0.0, "b": 1.0, "c": 0.5}
     rows = [row(uid, {"O": score}, [people[uid]]) for uid, score in scores.items()]
-    found = {one.id.uid: one.apart for one in items_of(load_runs([write(tmp_path, rows)]))}
+    found = {one.id.uid: one.disagreement for one in items_of(load_runs([write(tmp_path, rows)]))}
     assert found == {"a": 0.0, "b": 0.5, "c": 0.5}
 
 

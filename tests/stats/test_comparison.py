@@ -13,7 +13,6 @@ from scipy import stats
 
 from tests.work import calls_at_most
 from vieval_plugin.stats import bootstrap, comparison, paired_correlations, ranking
-from vieval_plugin.stats.averaging import fisher_mean
 from vieval_plugin.stats.comparison import (
     AveragedDifference,
     MeanDifference,
@@ -21,7 +20,7 @@ from vieval_plugin.stats.comparison import (
     permutation_p,
     resampled_differences,
 )
-from vieval_plugin.stats.correlation import correlation
+from vieval_plugin.stats.correlation import correlation, fisher_mean
 from vieval_plugin.stats.paired_correlations import CorrelationDifference
 from vieval_plugin.stats.ranking import holm, rank_ranges
 

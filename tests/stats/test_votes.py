@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.work import calls_at_most
-from vieval_plugin.stats import bootstrap, constant_answers, orders, thresholds, votes
+from vieval_plugin.stats import bootstrap, orders, thresholds, votes
 from vieval_plugin.stats.binary import resampled_mean
-from vieval_plugin.stats.constant_answers import above_constant, constants
 from vieval_plugin.stats.orders import both_orders_points, consistent_points, each_order_points, overall_votes
 from vieval_plugin.stats.thresholds import Thresholds, best_thresholds, fold_of, nested, upper_bound, vote_of_scores
 from vieval_plugin.stats.votes import (
@@ -23,10 +22,12 @@ from vieval_plugin.stats.votes import (
     NONE,
     SECOND,
     TIE,
+    above_constant,
     accuracy,
     accuracy_by_size,
     annotator_points,
     ceiling_points,
+    constant_baselines,
     group_points,
     mean,
     points,
@@ -42,7 +43,7 @@ levels = st.sampled_from([0.0, 0.1, 0.25, 0.3, 0.5, 0.75, 1.0, NAN])
 scored = st.lists(st.tuples(levels, levels, codes), min_size=1, max_size=12)
 
 
-@pytest.mark.parametrize("module", [votes, orders, constant_answers, thresholds])
+@pytest.mark.parametrize("module", [votes, orders, thresholds])
 def test_examples_in_docstrings_run(module):
     found = doctest.testmod(module)
     assert found.attempted > 0
@@ -351,14 +352,14 @@ BARE = {"A=B": {BOTH_GOOD, BOTH_BAD}}
 )
 def test_constants_of_genai_bench(shared_data, config, best, four_way, bare):
     human, logs = genai_bench(shared_data, config)
-    found = {answer: round(100 * value, 2) for answer, value in constants(human).items()}
+    found = {answer: round(100 * value, 2) for answer, value in constant_baselines(human).items()}
     assert found == found | four_way
     assert max(found, key=found.get) == best
-    assert round(100 * constants(human, answers=BARE)["A=B"], 2) == bare
+    assert round(100 * constant_baselines(human, answers=BARE)["A=B"], 2) == bare
     decisive = [vote for vote in human if vote in (FIRST, SECOND)]
-    assert constants(human, "decisive")["first"] == decisive.count(FIRST) / len(decisive)
+    assert constant_baselines(human, "decisive")["first"] == decisive.count(FIRST) / len(decisive)
     # the authors' own column `correct` as points, and its bar
-    assert round(100 * constants(human, "paper")["tie"], 2) == bare
+    assert round(100 * constant_baselines(human, "paper")["tie"], 2) == bare
     for judge, rows in logs.items():
         right = [float(row["correct"]) for row in rows]
         above = above_constant(right, human, range(len(human)), "paper")
@@ -378,7 +379,7 @@ def test_mmrb2(shared_data, part, ceiling, always_a):
     print(part, agreement)
     assert round(100 * agreement.value, 1) == ceiling
     assert agreement.low < agreement.value < agreement.high
-    assert round(100 * constants(human, "decisive")["first"], 2) == always_a
+    assert round(100 * constant_baselines(human, "decisive")["first"], 2) == always_a
     first, second = np.full(len(rows), FIRST), np.full(len(rows), SECOND)
     assert mean(each_order_points(first, first, human)) == pytest.approx(always_a / 100)
     assert mean(each_order_points(first, second, human)) == 0.5  # always the first position

@@ -1,6 +1,6 @@
 """Agreement between a judge's verdicts and human ratings, per image model, per part and over parts.
 
-Protocols: `paper` repeats the published computation, `fisher` is the corrected default (see stats/averaging.py).
+Protocols: `paper` repeats the published computation, `fisher` is the corrected default (see stats/correlation.py).
 Both use only samples for which every aspect of the judge was scored.
 """
 
@@ -18,9 +18,16 @@ import numpy as np
 from vieval_plugin.meta_evaluation.estimates import Counts
 from vieval_plugin.meta_evaluation.observations import Agreement, Coverage, Observation, Summary, against_all, fill
 from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out, leave_one_out_resampled, rater_mean
-from vieval_plugin.stats.averaging import fisher_mean, fisher_mean_over, paper_mean
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
-from vieval_plugin.stats.correlation import Floats, correlation, resampled_correlations, undefined
+from vieval_plugin.stats.correlation import (
+    Floats,
+    correlation,
+    fisher_mean,
+    fisher_mean_over,
+    paper_mean,
+    resampled_correlations,
+    undefined,
+)
 from vieval_plugin.stats.options import StatisticsOptions
 
 LEAST = 10

@@ -27,8 +27,7 @@ from vieval_plugin.meta_evaluation.observations import Agreement, Observation, o
 from vieval_plugin.meta_evaluation.tables import Key, because
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out, rater_mean
-from vieval_plugin.stats.averaging import paper_mean
-from vieval_plugin.stats.correlation import Coefficient, correlation, undefined
+from vieval_plugin.stats.correlation import Coefficient, correlation, paper_mean, undefined
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import footrule, rank_rho, ranks
 

@@ -18,11 +18,10 @@ from vieval_plugin.judges.contests import FORWARD, PAPER, REVERSE
 from vieval_plugin.meta_evaluation.observations import Estimate, Observation, Summary
 from vieval_plugin.meta_evaluation.vote_answers import COUNTED, VOTES, Answers, answers_of
 from vieval_plugin.meta_evaluation.vote_codes import Pairs, pairs_of
-from vieval_plugin.stats.constant_answers import above_constant
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.orders import both_orders_points, consistent_points, each_order_points
-from vieval_plugin.stats.votes import NONE, VoteScheme, VoteShare, group_points, points, share
+from vieval_plugin.stats.votes import NONE, VoteScheme, VoteShare, above_constant, group_points, points, share
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_folder
@@ -19,19 +18,16 @@ from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
 from vieval_plugin.report.expect import PrintedComparison, compare
-from vieval_plugin.report.findings import findings_tables
-from vieval_plugin.report.headlines.durations import durations
+from vieval_plugin.report.headlines.costs import durations
 from vieval_plugin.report.headlines.leaderboards import leaderboards
 from vieval_plugin.report.headlines.words import sentences, shown
+from vieval_plugin.report.inputs import rated_runs, read_order
 from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables
-from vieval_plugin.report.order import read_order
-from vieval_plugin.report.own_samples import OWN_SAMPLES
+from vieval_plugin.report.own_samples import runs_by_benchmark
 from vieval_plugin.report.page import PageSection, page
-from vieval_plugin.report.rated import rated_runs
 from vieval_plugin.report.rendering import csv_text, markdown
-from vieval_plugin.report.trained_on import trained_on_tables
+from vieval_plugin.report.verdict_tables import findings_tables, trained_on_tables
 from vieval_plugin.results.runs import Results
-from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text import escaping
 from vieval_plugin.text.tables import text_table
@@ -41,7 +37,7 @@ PAGE = "report.html"
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """What a report came to: how its cells compare with printed ones, None where none were given, and its headlines in lines."""
+    """Summary of a written report: its cells beside printed ones, None where none were given, and its headlines in lines."""
 
     comparison: PrintedComparison | None
     headlines: tuple[str, ...]
@@ -57,9 +53,9 @@ def write_report(
     ratings: HumanRatings | None = None,
     samples: Path | None = None,
 ) -> WrittenReport:
-    """Write `report.html`, `report.md`, a CSV for each table and `cells.json` to the folder `out`; compare with printed cells if asked.
+    """Write `report.html`, `report.md`, a CSV for each table and `cells.json` to the folder `out`.
 
-    What an earlier report wrote there and this one does not is removed.
+    Cells are compared with printed ones if asked. What an earlier report wrote there and this one does not is removed.
 
     Args:
         results: what runs left behind.
@@ -72,25 +68,24 @@ def write_report(
         samples: the samples file of what `vieval score` judged, for its images.
 
     Returns:
-        What is to be said of it in a terminal.
+        The comparison and headlines to print in a terminal.
 
     Raises:
         VievalError: for results whose benchmark is not known, and ratings of none of them, before anything is written.
     """
     runs, notes = rated_runs(results, ratings)
     seconds = durations(runs)
-    benchmarks = [known_benchmark(name) for name in dict.fromkeys(run.benchmark for run in runs)]
-    given = read_order(order) if order else ()
-    of_benchmarks = [(one, [run for run in runs if run.benchmark == one.name]) for one in benchmarks]
+    runs_of_benchmarks = runs_by_benchmark(runs)
+    reference_order = read_order(order) if order else ()
     sections = []
-    for benchmark, own in of_benchmarks:
-        made = _section(benchmark, own, options, given, cards)
-        boards = leaderboards(made.headlines, benchmark.name, own, options, seconds)
-        sections.append(PageSection(benchmark, own, made, boards))
-    judges, judge_notes = leaderboard_tables({one.benchmark.name: one.boards for one in sections}, options)
+    for benchmark, benchmark_runs in runs_of_benchmarks:
+        tables = _section(benchmark, benchmark_runs, options, reference_order, cards)
+        boards = leaderboards(tables.headlines, benchmark.name, benchmark_runs, options, seconds)
+        sections.append(PageSection(benchmark, benchmark_runs, tables, boards))
+    judges, judge_notes = leaderboard_tables({section.benchmark.name: section.boards for section in sections}, options)
     if order and not any(key.table == ORDER for section in sections for key in section.tables.cells):
         raise VievalError(
-            f"{order}: no results have scores of two of its image models; it names {', '.join(given[:5])}"
+            f"{order}: no results have scores of two of its image models; it names {', '.join(reference_order[:5])}"
         )
     cells = {key: value for section in sections for key, value in section.tables.cells.items()}
     comparison = compare(expected, cells) if expected else None
@@ -112,28 +107,29 @@ def write_report(
         # a line of its own begins with our words, so that none can end the fence
         parts += ["## Compared with printed cells\n", "```", *map(escaping.console, comparison.lines()), "```", ""]
     documents = [
-        {"benchmark": one.benchmark.name, "cells": _listed(one.tables), **one.tables.document} for one in sections
+        {"benchmark": section.benchmark.name, "cells": _listed(section.tables), **section.tables.document}
+        for section in sections
     ]
     files["report.md"] = "\n".join(parts)
-    over = judges[0] if len(judges) > 1 else None
-    files[PAGE] = page(sections, options, _protocol(options).replace("`", ""), samples, over, notes)
+    over_benchmarks = judges[0] if len(judges) > 1 else None
+    files[PAGE] = page(sections, options, _protocol(options).replace("`", ""), samples, over_benchmarks, notes)
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     write_folder(out, files)
     return WrittenReport(comparison, tuple(line for section in sections for line in _first_lines(section)))
 
 
 def _first_lines(section: PageSection) -> list[str]:
-    """What a terminal shows of a benchmark: its first headline as a table and in words, and the others in a line each."""
+    """Lines for a terminal: a benchmark's first headline as a table and in words, and the others in a line each."""
     if not section.boards:
         return []
     board, [table, *_] = section.boards[0], section.headlines
     rows = [table.header, *table.rows]
-    others = [
+    other_lines = [
         f"{_name(other.headline)}: {', '.join(f'{row.number.label} {shown(row.number)}' for row in other.rows)}"
         for other in section.boards[1:]
     ]
     named = f"{section.benchmark.name}: {board.headline.number}"
-    return [*sentences(board), "", named, "", *text_table(rows), *others, ""]
+    return [*sentences(board), "", named, "", *text_table(rows), *other_lines, ""]
 
 
 def _name(headline: Headline) -> str:
@@ -141,38 +137,25 @@ def _name(headline: Headline) -> str:
     return f"{headline.aspect} by {headline.judge}" if headline.judge else headline.aspect
 
 
-def known_benchmark(name: str) -> Benchmark:
-    """The benchmark of results; VievalError where no installed package brings it."""
-    if name == OWN:
-        return OWN_SAMPLES
-    known = benchmark_registry.benchmarks()
-    if name not in known:
-        raise VievalError(
-            f"these results are of the benchmark {name!r}, which no installed package brings; install the one that does, "
-            f"or leave them out (known: {', '.join(known)})"
-        )
-    return known[name]
-
-
 def _section(
     benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions, order: Sequence[str], cards: Sequence[Path]
 ) -> Tables:
-    """What a report says of one benchmark: what a judge was trained on, its own tables, the ranking in an order given, what verdicts took note of."""
+    """Tables of one benchmark: samples that judges were trained on, its own, the ranking against an order, findings."""
     parts = tuple(benchmark.parts)
-    made = benchmark.report.tables(benchmark.name, parts, runs, options)
+    own_tables = benchmark.report.tables(benchmark.name, parts, runs, options)
     table, cells, reasons = ranking_against(order, parts, runs, options)
     ranked = (table,) if table.rows else ()
     return replace(
-        made,
+        own_tables,
         tables=(
             *trained_on_tables(runs, cards),
-            *made.tables,
+            *own_tables.tables,
             *printed_tables(benchmark.printed),
             *ranked,
             *findings_tables(runs),
         ),
-        cells={**made.cells, **cells},
-        reasons={**made.reasons, **reasons},
+        cells={**own_tables.cells, **cells},
+        reasons={**own_tables.reasons, **reasons},
     )
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, Standing, SystemPair, compare_systems
+from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, SystemPair, compare_systems
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS
 from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
 from vieval_plugin.records import Run
-from vieval_plugin.report import known_benchmark
+from vieval_plugin.report.own_samples import runs_by_benchmark
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.comparison import PERMUTATIONS
@@ -45,9 +45,7 @@ def compare_results(results: Results, options: StatisticsOptions) -> list[Benchm
     Raises:
         VievalError: for results whose benchmark is not known.
     """
-    runs = results.runs
-    benchmarks = [known_benchmark(name) for name in dict.fromkeys(run.benchmark for run in runs)]
-    return [_compared(one, [run for run in runs if run.benchmark == one.name], options) for one in benchmarks]
+    return [_compared(benchmark, runs, options) for benchmark, runs in runs_by_benchmark(results.runs)]
 
 
 def _compared(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions) -> BenchmarkComparison:
@@ -55,27 +53,27 @@ def _compared(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOpti
     if len(runs) < 2:
         return BenchmarkComparison(benchmark.name, judges, ())
     compared = benchmark.report.compared(benchmark.name, tuple(benchmark.parts), runs, options)
-    made = tuple(compare_systems(one, benchmark.name, options) for one in compared)
-    return BenchmarkComparison(benchmark.name, judges, made)
+    comparisons = tuple(compare_systems(statistic, benchmark.name, options) for statistic in compared)
+    return BenchmarkComparison(benchmark.name, judges, comparisons)
 
 
-def lines(found: Sequence[BenchmarkComparison], options: StatisticsOptions) -> list[str]:
-    """What a terminal shows: a ranking and a table of pairs for each statistic, and how to read them."""
-    told: list[str] = []
-    for of_benchmark in found:
+def lines(comparisons: Sequence[BenchmarkComparison], options: StatisticsOptions) -> list[str]:
+    """Lines for a terminal: a ranking and a table of pairs for each statistic, and how to read them."""
+    text: list[str] = []
+    for of_benchmark in comparisons:
         if len(of_benchmark.judges) < 2:
-            told.append(f"{of_benchmark.benchmark}: two judges are needed, and there is {of_benchmark.judges[0]}")
+            text.append(f"{of_benchmark.benchmark}: two judges are needed, and there is {of_benchmark.judges[0]}")
         elif not of_benchmark.comparisons:
-            told.append(f"{of_benchmark.benchmark}: its report compares no judges")
-        for one in of_benchmark.comparisons:
-            more = _lines(of_benchmark.benchmark, one)
-            told += more if more != told[-1:] else []  # one judge alone is told of once
-    tested = any(one.pairs for of_benchmark in found for one in of_benchmark.comparisons)
-    return [*told, *([protocol(options)] if tested else [])]
+            text.append(f"{of_benchmark.benchmark}: its report compares no judges")
+        for comparison in of_benchmark.comparisons:
+            more = _lines(of_benchmark.benchmark, comparison)
+            text += more if more != text[-1:] else []  # one judge alone is told of once
+    tested = any(comparison.pairs for of_benchmark in comparisons for comparison in of_benchmark.comparisons)
+    return [*text, *([protocol(options)] if tested else [])]
 
 
 def protocol(options: StatisticsOptions) -> str:
-    """How the numbers came about, in a paragraph."""
+    """Protocol of the numbers, in a paragraph."""
     missing = f" Missing ratings: {options.missing_ratings}." if options.missing_ratings != "drop" else ""
     return (
         f"Failed verdicts: {options.policy}; of a contest a missing answer is wrong.{missing} Each two judges are compared on "
@@ -86,7 +84,7 @@ def protocol(options: StatisticsOptions) -> str:
     )
 
 
-def write_comparison(found: Sequence[BenchmarkComparison], out: Path, options: StatisticsOptions) -> None:
+def write_comparison(comparisons: Sequence[BenchmarkComparison], out: Path, options: StatisticsOptions) -> None:
     """Write the numbers as `comparison_judges.csv`, `comparison_pairs.csv` and `comparison.json` to the folder `out`."""
     document = {
         "failures": options.policy,
@@ -94,25 +92,31 @@ def write_comparison(found: Sequence[BenchmarkComparison], out: Path, options: S
         "draws": options.draws,
         "seed": options.seed,
         "level": LEVEL,
-        "benchmarks": [_document(one) for one in found],
+        "benchmarks": [_document(comparison) for comparison in comparisons],
     }
     texts = (
-        csv_text(_judges_table(found)),
-        csv_text(_pairs_table(found)),
+        csv_text(_judges_table(comparisons)),
+        csv_text(_pairs_table(comparisons)),
         json.dumps(document, indent=1, allow_nan=False),
     )
     for name, text in zip(FILES, texts, strict=True):
         write_whole(out / name, [text])
 
 
-def _lines(benchmark: str, found: Comparison) -> list[str]:
-    compared = found.compared
+def _lines(benchmark: str, comparison: Comparison) -> list[str]:
+    compared = comparison.compared
     where = benchmark if compared.part == ALL_PARTS else f"{benchmark}/{compared.part}"
-    if not found.all_pairs:
-        return [f"{where}, {compared.aspect}: {found.reason}"]
+    if not comparison.all_pairs:
+        return [f"{where}, {compared.aspect}: {comparison.reason}"]
     judges = [
-        (one.rank_text, one.system.label, _value(one), str(one.system.n), one.system.unranked)
-        for one in found.standings
+        (
+            standing.rank_text,
+            standing.system.label,
+            standing.system.undefined or f"{standing.value:.4f}",
+            str(standing.system.n),
+            standing.system.unranked,
+        )
+        for standing in comparison.standings
     ]
     pairs = [
         (
@@ -122,39 +126,37 @@ def _lines(benchmark: str, found: Comparison) -> list[str]:
             p_text(pair.result.p),
             p_text(pair.adjusted),
         )
-        for pair in map(SystemPair.better_first, found.all_pairs)
+        for pair in map(SystemPair.better_first, comparison.all_pairs)
     ]
-    notes = dict.fromkeys((*compared.notes, *(note for pair in found.all_pairs for note in pair.notes)))
+    notes = dict.fromkeys((*compared.notes, *(note for pair in comparison.all_pairs for note in pair.notes)))
     return [
-        f"{where}, {compared.aspect}: {_answer(found)}",
-        f"{compared.statistic}; {found.family}",
+        f"{where}, {compared.aspect}: {_answer(comparison)}",
+        f"{compared.statistic}; {comparison.family}",
         "",
         *text_table([("rank", "judge", compared.aspect, "n", "not ranked because"), *judges]),
         "",
         *text_table([("better - worse", "n", "difference [95%]", "p", "p (Holm)"), *pairs]),
-        *(f"warning: {line}" for line in found.warnings()),
+        *(f"warning: {line}" for line in comparison.warnings()),
         *(f"note: {line}" for line in notes),
         "",
     ]
 
 
-def _answer(found: Comparison) -> str:
-    """The result in one sentence."""
-    significant = [pair.better_first() for pair in found.all_pairs if pair.significant]
+def _answer(comparison: Comparison) -> str:
+    """Result of a comparison in one sentence."""
+    significant = [pair.better_first() for pair in comparison.all_pairs if pair.significant]
     if not significant:
-        return f"no {found.compared.who[:-1]} is significantly better than another"
-    if len(found.ranked) > 1:
-        first, *others = [one.system.label for one in found.ranked]
-        if all(found.beats(first, other) for other in others):
-            return f"{first} is significantly better than {'all others' if len(others) > 1 else others[0]}"
-    worse_than = {pair.first: [one.second for one in significant if one.first == pair.first] for pair in significant}
+        return f"no {comparison.compared.who[:-1]} is significantly better than another"
+    if len(comparison.ranked) > 1:
+        first, *following = [standing.system.label for standing in comparison.ranked]
+        if all(comparison.beats(first, label) for label in following):
+            return f"{first} is significantly better than {'all others' if len(following) > 1 else following[0]}"
+    worse_than = {
+        pair.first: [beaten.second for beaten in significant if beaten.first == pair.first] for pair in significant
+    }
     return "; ".join(
         f"{better} is significantly better than {', '.join(worse)}" for better, worse in worse_than.items()
     )
-
-
-def _value(one: Standing) -> str:
-    return one.system.undefined or f"{one.value:.4f}"
 
 
 def _interval(value: float, low: float, high: float) -> str:
@@ -163,28 +165,26 @@ def _interval(value: float, low: float, high: float) -> str:
     return with_interval(value, low, high, "no swap or draw has it")
 
 
-def _judges_table(found: Sequence[BenchmarkComparison]) -> Table:
+def _judges_table(comparisons: Sequence[BenchmarkComparison]) -> Table:
     rows = [
-        (*_named(of_benchmark, one), *_judge_cells(one, standing))
-        for of_benchmark in found
-        for one in of_benchmark.comparisons
-        for standing in one.standings
+        (
+            *(*_named(of_benchmark, comparison), standing.rank_text, standing.system.label),
+            *(_cell(standing.value), str(standing.system.n)),
+            standing.system.undefined or standing.system.unranked or comparison.reason,
+        )
+        for of_benchmark in comparisons
+        for comparison in of_benchmark.comparisons
+        for standing in comparison.standings
     ]
-    header = (*_NAMES, "rank", "judge", "value", "n", "why_not")
-    return Table("judges", "", header, tuple(rows))
+    return Table("judges", "", (*_NAMES, "rank", "judge", "value", "n", "why_not"), tuple(rows))
 
 
-def _judge_cells(found: Comparison, one: Standing) -> tuple[str, ...]:
-    reason = one.system.undefined or one.system.unranked or found.reason
-    return one.rank_text, one.system.label, _cell(one.value), str(one.system.n), reason
-
-
-def _pairs_table(found: Sequence[BenchmarkComparison]) -> Table:
+def _pairs_table(comparisons: Sequence[BenchmarkComparison]) -> Table:
     rows = [
-        (*_named(of_benchmark, one), pair.first, pair.second, str(pair.n), *map(_cell, _numbers(pair)))
-        for of_benchmark in found
-        for one in of_benchmark.comparisons
-        for pair in map(SystemPair.better_first, one.all_pairs)
+        (*_named(of_benchmark, comparison), pair.first, pair.second, str(pair.n), *map(_cell, _numbers(pair)))
+        for of_benchmark in comparisons
+        for comparison in of_benchmark.comparisons
+        for pair in map(SystemPair.better_first, comparison.all_pairs)
     ]
     return Table("pairs", "", (*_NAMES, "better", "worse", "n", *_NUMBERS), tuple(rows))
 
@@ -193,42 +193,42 @@ def _numbers(pair: SystemPair) -> tuple[float, ...]:
     return (*pair.result, pair.adjusted)
 
 
-def _named(of_benchmark: BenchmarkComparison, one: Comparison) -> tuple[str, ...]:
-    return of_benchmark.benchmark, one.compared.part, one.compared.aspect, one.compared.statistic
+def _named(of_benchmark: BenchmarkComparison, comparison: Comparison) -> tuple[str, ...]:
+    return of_benchmark.benchmark, comparison.compared.part, comparison.compared.aspect, comparison.compared.statistic
 
 
 def _cell(value: float) -> str:
     return "undefined" if math.isnan(value) else f"{value:.6g}"
 
 
-def _document(found: BenchmarkComparison) -> dict[str, object]:
+def _document(of_benchmark: BenchmarkComparison) -> dict[str, object]:
     return {
-        "benchmark": found.benchmark,
-        "judges": found.judges,
-        "comparisons": [_comparison_document(one) for one in found.comparisons],
+        "benchmark": of_benchmark.benchmark,
+        "judges": of_benchmark.judges,
+        "comparisons": [_comparison_document(comparison) for comparison in of_benchmark.comparisons],
     }
 
 
-def _comparison_document(found: Comparison) -> dict[str, object]:
-    compared = found.compared
+def _comparison_document(comparison: Comparison) -> dict[str, object]:
+    compared = comparison.compared
     return {
         "task": compared.part,
         "aspect": compared.aspect,
         "statistic": compared.statistic,
         "counted": compared.counted,
-        "why_not": found.reason,
-        "warnings": found.warnings(),
+        "why_not": comparison.reason,
+        "warnings": comparison.warnings(),
         "notes": compared.notes,
-        "family": found.family,
+        "family": comparison.family,
         "judges": [
             {
-                "judge": one.system.label,
-                "ranks": one.ranks,
-                "value": _json(one.value),
-                "n": one.system.n,
-                "why_not": one.system.undefined or one.system.unranked,
+                "judge": standing.system.label,
+                "ranks": standing.ranks,
+                "value": _json(standing.value),
+                "n": standing.system.n,
+                "why_not": standing.system.undefined or standing.system.unranked,
             }
-            for one in found.standings
+            for standing in comparison.standings
         ],
         "pairs": [
             {
@@ -238,7 +238,7 @@ def _comparison_document(found: Comparison) -> dict[str, object]:
                 **{name: _json(value) for name, value in zip(_NUMBERS, _numbers(pair), strict=True)},
                 "significant": pair.significant,
             }
-            for pair in map(SystemPair.better_first, found.all_pairs)
+            for pair in map(SystemPair.better_first, comparison.all_pairs)
         ],
     }
 

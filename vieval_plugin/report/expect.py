@@ -27,7 +27,7 @@ class PrintedCell:
 
     @property
     def units(self) -> int:
-        """How many units of the last printed digit (four decimals, but see `_DIGITS`) the rounded value is away."""
+        """Distance of the rounded value in units of the last printed digit (four decimals, but see `_DIGITS`)."""
         digits = _DIGITS.get(self.key.statistic, 4)
         assert self.computed is not None
         if self.computed != self.computed:
@@ -37,28 +37,28 @@ class PrintedCell:
 
 @dataclass(frozen=True)
 class PrintedComparison:
-    """All printed cells, sorted into what became of them."""
+    """Printed cells, sorted by how the computed ones agree with them."""
 
     exact: list[PrintedCell]
     within_one: list[PrintedCell]
-    wrong: list[PrintedCell]
+    mismatches: list[PrintedCell]
     explained: list[PrintedCell]
-    absent: list[PrintedCell]
+    missing: list[PrintedCell]
 
     @property
     def failed(self) -> bool:
-        """Whether a cell marked reproducible differs, or nothing could be compared at all."""
-        return bool(self.wrong) or not (self.exact or self.within_one or self.explained)
+        """True where a cell marked reproducible differs, or nothing could be compared at all."""
+        return bool(self.mismatches) or not (self.exact or self.within_one or self.explained)
 
     def lines(self) -> list[str]:
-        """What to print: a count of each kind, then every difference."""
+        """Lines to print: a count of each kind, then every difference."""
         agreeing = len(self.exact) + len(self.within_one)
         lines = [
-            f"{agreeing} of {agreeing + len(self.wrong)} cells marked reproducible agree to within one unit of the last "
+            f"{agreeing} of {agreeing + len(self.mismatches)} cells marked reproducible agree to within one unit of the last "
             f"printed digit, {len(self.exact)} of them exactly; {len(self.explained)} cells known not to be reproducible; "
-            f"{len(self.absent)} cells not in these results"
+            f"{len(self.missing)} cells not in these results"
         ]
-        lines += [f"DIFFERS   {_line(c)}" for c in self.wrong]
+        lines += [f"DIFFERS   {_line(c)}" for c in self.mismatches]
         lines += [f"one unit  {_line(c)}" for c in self.within_one]
         lines += [f"known     {_line(c)}: {c.why_not}" for c in self.explained]
         return lines
@@ -66,15 +66,17 @@ class PrintedComparison:
 
 def compare(expected: Path, cells: Mapping[Key, float]) -> PrintedComparison:
     """Sort every row of a CSV of printed cells; VievalError names a malformed file's row and column."""
-    found = PrintedComparison([], [], [], [], [])
+    comparison = PrintedComparison([], [], [], [], [])
     for row in _read(expected, cells):
         if row.computed is None:
-            found.absent.append(row)
+            comparison.missing.append(row)
         elif not row.reproducible:
-            found.explained.append(row)
+            comparison.explained.append(row)
+        elif row.units > 1:
+            comparison.mismatches.append(row)
         else:
-            (found.exact if row.units == 0 else found.within_one if row.units == 1 else found.wrong).append(row)
-    return found
+            (comparison.within_one if row.units else comparison.exact).append(row)
+    return comparison
 
 
 def _read(path: Path, cells: Mapping[Key, float]) -> list[PrintedCell]:

@@ -34,20 +34,27 @@ def leaderboard_tables(
         for benchmark, several in boards.items()
         if several
     }
-    tested = {name: comparisons for name, comparisons in defaults.items() if any(one.all_pairs for one in comparisons)}
+    tested = {
+        name: several for name, several in defaults.items() if any(comparison.all_pairs for comparison in several)
+    }
     if not tested:
         return [], []
-    rows = [row for name, comparisons in tested.items() for one in comparisons for row in _rows(name, one)]
+    named = [(name, comparison) for name, several in tested.items() for comparison in several]
+    rows = [row for name, comparison in named for row in _rows(name, comparison)]
     header = ("benchmark", "task", "aspect", "rank", "judge", "value", "n", "why not ranked")
     tables = [Table("leaderboard", "Judges by benchmark", header, tuple(rows))]
-    named = [(name, one) for name, comparisons in tested.items() for one in comparisons]
     if len(tested) > 1:
-        statistic = over_benchmarks({name: [one.compared for one in several] for name, several in tested.items()})
-        over = compare_systems(statistic, statistic.part, options, intervals=False)
-        shown = tuple(row[3:] for row in _rows("", over))
-        tables.insert(0, Table("leaderboard_over", f"Judges: {over.compared.statistic}", header[3:], shown))
-        named.append(("over benchmarks", over))
-    lines = [f"{where}: {line}" for where, one in named for line in (*one.warnings(), *one.compared.notes)]
+        parts = {name: [comparison.compared for comparison in several] for name, several in tested.items()}
+        statistic = over_benchmarks(parts)
+        overall = compare_systems(statistic, statistic.part, options, intervals=False)
+        overall_rows = tuple(row[3:] for row in _rows("", overall))
+        tables.insert(0, Table("leaderboard_over", f"Judges: {overall.compared.statistic}", header[3:], overall_rows))
+        named.append(("over benchmarks", overall))
+    lines = [
+        f"{where}: {line}"
+        for where, comparison in named
+        for line in (*comparison.warnings(), *comparison.compared.notes)
+    ]
     return tables, list(dict.fromkeys(lines))
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
+from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
@@ -24,14 +26,14 @@ _GENERATORS, _JUDGES = OfGenerators(), ByImageModel()
 
 @dataclass(frozen=True)
 class OfOwnSamples:
-    """What a judge makes of generators and, where people rated some of the samples, how far it agrees with them."""
+    """Report on a user's own samples: a judge's scores of generators and, with ratings, its agreement with people."""
 
     def names(self, rating: Rating) -> tuple[str, ...]:
-        """Those of `OfGenerators`."""
+        """Names of the statistics of `OfGenerators`."""
         return _GENERATORS.names(rating)
 
     def shown(self, rating: Rating) -> tuple[str, ...]:
-        """Those of `OfGenerators`."""
+        """Names of those statistics of `OfGenerators` that hosts show."""
         return _GENERATORS.shown(rating)
 
     def summarise(
@@ -42,22 +44,22 @@ class OfOwnSamples:
         part: str,
         options: StatisticsOptions,
     ) -> Summary:
-        """As `OfGenerators` does."""
+        """Summary by `OfGenerators`."""
         return _GENERATORS.summarise(observations, rating, benchmark, part, options)
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
         """Generators side by side; below that, with ratings, agreement with people as on rated benchmarks."""
-        made = _GENERATORS.tables(benchmark, parts, runs, options)
+        generator_tables = _GENERATORS.tables(benchmark, parts, runs, options)
         if not _rated(runs):
-            return made
-        agreed = _JUDGES.tables(benchmark, parts, runs, options)
+            return generator_tables
+        judge_tables = _JUDGES.tables(benchmark, parts, runs, options)
         return Tables(
-            (*made.tables, *agreed.tables),
-            {**made.cells, **agreed.cells},
-            {**made.document, **agreed.document},
-            {**made.reasons, **agreed.reasons},
-            (*agreed.headlines, *made.headlines),
-            agreed.paper,
+            (*generator_tables.tables, *judge_tables.tables),
+            {**generator_tables.cells, **judge_tables.cells},
+            {**generator_tables.document, **judge_tables.document},
+            {**generator_tables.reasons, **judge_tables.reasons},
+            (*judge_tables.headlines, *generator_tables.headlines),
+            judge_tables.paper,
         )
 
     def compared(
@@ -68,7 +70,7 @@ class OfOwnSamples:
 
 
 def _rated(runs: Sequence[Run]) -> bool:
-    return any(one.ratings for run in runs for rows in run.records.values() for together in rows for one in together)
+    return any(record.ratings for run in runs for record in chain.from_iterable(chain(*run.records.values())))
 
 
 def _elsewhere(root: Path, part: str) -> Sequence[Judged]:
@@ -86,3 +88,24 @@ OWN_SAMPLES = Benchmark(
     trainable=True,
     note="Your own samples. A judge's mean is not people's: `vieval rank --human` corrects it by some ratings.",
 )
+
+
+def runs_by_benchmark(runs: Sequence[Run]) -> list[tuple[Benchmark, list[Run]]]:
+    """Benchmarks of results, each with its runs.
+
+    Raises:
+        VievalError: no installed package brings one of the benchmarks.
+    """
+    names = dict.fromkeys(run.benchmark for run in runs)
+    benchmarks = {name: OWN_SAMPLES if name == OWN else _installed(name) for name in names}
+    return [(benchmark, [run for run in runs if run.benchmark == name]) for name, benchmark in benchmarks.items()]
+
+
+def _installed(name: str) -> Benchmark:
+    known = benchmark_registry.benchmarks()
+    if name not in known:
+        raise VievalError(
+            f"these results are of the benchmark {name!r}, which no installed package brings; install the one that does, "
+            f"or leave them out (known: {', '.join(known)})"
+        )
+    return known[name]

@@ -1,4 +1,4 @@
-"""Which generator is best: what `vieval rank` shows on a terminal and writes."""
+"""Rankings of generators, printed and written: the output of `vieval rank`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from vieval_plugin.meta_evaluation.corrected_means import CorrectedGenerator, co
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, rank_generators
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Table
+from vieval_plugin.report.inputs import rated_runs
 from vieval_plugin.report.ranking_tables import contest_tables, corrected_tables, long_tables, ranking_tables
-from vieval_plugin.report.rated import rated_runs
 from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.comparison import PERMUTATIONS
@@ -41,9 +41,10 @@ _CORRECTED = (
 
 @dataclass(frozen=True)
 class RankReport:
-    """All rankings of some results: of generators, corrected means where people rated some, and by contests.
+    """Rankings of some results: of generators, corrected means where people rated some, and by contests.
 
-    `raters` says how far people agree, None without a file of ratings; `notes` are lines to be read beside the rankings.
+    `raters` says how far people agree, None without a file of ratings; `notes` are lines to be read beside the
+    rankings.
     """
 
     generators: tuple[GeneratorRanking, ...]
@@ -67,26 +68,28 @@ def rank_results(results: Results, ratings: HumanRatings | None, options: Statis
     runs, notes = rated_runs(results, ratings)
     benchmarks = dict.fromkeys(run.benchmark for run in runs)
     return RankReport(
-        tuple(one for run in runs for one in rank_generators(run, options)),
-        tuple(one for run in runs for one in corrected_generators(run, options)),
+        tuple(ranking for run in runs for ranking in rank_generators(run, options)),
+        tuple(ranking for run in runs for ranking in corrected_generators(run, options)),
         tuple(
-            one for name in benchmarks for one in rank_contests([run for run in runs if run.benchmark == name], options)
+            ranking
+            for name in benchmarks
+            for ranking in rank_contests([run for run in runs if run.benchmark == name], options)
         ),
         rater_table(ratings) if ratings else None,
         tuple(notes),
     )
 
 
-def lines(found: RankReport, options: StatisticsOptions) -> list[str]:
-    """What a terminal shows, the default aspect of each judge first."""
-    told: list[str] = []
-    for table in _tables(found):
-        told += [table.title, "", *text_table([table.header, *table.rows]), ""]
-    return [*told, *(f"note: {line}" for line in found.notes), *_words(found), protocol(options)]
+def lines(report: RankReport, options: StatisticsOptions) -> list[str]:
+    """Lines for a terminal, the default aspect of each judge first."""
+    text: list[str] = []
+    for table in _tables(report):
+        text += [table.title, "", *text_table([table.header, *table.rows]), ""]
+    return [*text, *(f"note: {line}" for line in report.notes), *_words(report), protocol(options)]
 
 
 def protocol(options: StatisticsOptions) -> str:
-    """How the numbers came about, in a paragraph."""
+    """Protocol of the numbers, in a paragraph."""
     return (
         f"Failed verdicts: {options.policy}. Each two generators are compared on the prompts that both have. Intervals: 95%, "
         f"{options.draws} bootstrap resamples of prompts. p: permutation test over prompts, at most {PERMUTATIONS:,} "
@@ -95,21 +98,21 @@ def protocol(options: StatisticsOptions) -> str:
     )
 
 
-def write_ranking(found: RankReport, out: Path, options: StatisticsOptions) -> None:
+def write_ranking(report: RankReport, out: Path, options: StatisticsOptions) -> None:
     """Write `FILES` to the folder `out`: the tables to read, and every number once more for programs."""
-    tables = _tables(found)
-    page = ["# Ranking of generators\n", *(f"{line}\n" for line in _words(found)), f"{protocol(options)}\n"]
-    long = [*long_tables(found.generators, found.corrected, found.contests), found.raters or rater_table(_NOBODY)]
+    tables = _tables(report)
+    page = ["# Ranking of generators\n", *(f"{line}\n" for line in _words(report)), f"{protocol(options)}\n"]
+    long = [*long_tables(report.generators, report.corrected, report.contests), report.raters or rater_table(_NOBODY)]
     document = {
         "failures": options.policy,
         "draws": options.draws,
         "seed": options.seed,
         "level": LEVEL,
-        "notes": found.notes,
+        "notes": report.notes,
         **{table.name: [_named(table.header, row) for row in table.rows] for table in long},
     }
     texts = (
-        "\n".join([*page, *(f"Note: {line}\n" for line in found.notes), *map(markdown, tables)]),
+        "\n".join([*page, *(f"Note: {line}\n" for line in report.notes), *map(markdown, tables)]),
         *map(csv_text, long),
         json.dumps(document, indent=1, allow_nan=False),
     )
@@ -120,19 +123,19 @@ def write_ranking(found: RankReport, out: Path, options: StatisticsOptions) -> N
 _NOBODY = HumanRatings({}, {}, {})
 
 
-def _tables(found: RankReport) -> list[Table]:
+def _tables(report: RankReport) -> list[Table]:
     return [
-        *ranking_tables(found.generators),
-        *corrected_tables(found.corrected),
-        *contest_tables(found.contests),
-        *([found.raters] if found.raters else []),
+        *ranking_tables(report.generators),
+        *corrected_tables(report.corrected),
+        *contest_tables(report.contests),
+        *([report.raters] if report.raters else []),
     ]
 
 
-def _words(found: RankReport) -> Sequence[str]:
-    if not found.generators:
+def _words(report: RankReport) -> Sequence[str]:
+    if not report.generators:
         return ()
-    return (CAUTION, _CORRECTED) if found.corrected else (CAUTION, ADVICE)
+    return (CAUTION, _CORRECTED) if report.corrected else (CAUTION, ADVICE)
 
 
 def _named(header: Sequence[str], row: Sequence[str]) -> dict[str, object]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import TypeVar
 
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
@@ -17,62 +20,78 @@ _WIDEST = 8
 _MOST_ROWS = 20
 _SAMPLES = ("benchmark", "judge", "aspect", "statistic", "heading", "word")
 _CONTESTS = ("benchmark", "part", "voter", "votes_from")
+_CORRECTED_HEADER = (
+    *("generator", "judge alone [95%]", "people's labels alone [95%]", "corrected [95%]"),
+    *("labels", "weight of the judge", "kinds without labels"),
+)
+_INTERVAL = ("ci_low", "ci_high")
+_MEANS = tuple(f"{source}_{what}" for source in ("judge", "labels", "corrected") for what in ("mean", *_INTERVAL))
+_LONG_HEADERS: Mapping[str, tuple[str, ...]] = {
+    "generators": (
+        *(*_SAMPLES, "rank", "last_rank", "generator", "mean", *_INTERVAL),
+        *("n", "prompts", "images", "failed", "why_not"),
+    ),
+    "generator_pairs": (
+        *(*_SAMPLES, "better", "worse", "n", "mean_better", "mean_worse"),
+        *("difference", *_INTERVAL, "p", "p_holm"),
+    ),
+    "corrected": (*_SAMPLES[:3], "generator", *_MEANS, "weight", "labels", "images", "kinds_without_labels"),
+    "contests": (
+        *(*_CONTESTS, "rank", "last_rank", "image_model", "log_strength", *_INTERVAL),
+        *("expected_wins", "pairs", "why_not"),
+    ),
+    "contest_pairs": (*_CONTESTS, "first", "second", "difference", *_INTERVAL, "p", "p_holm"),
+}
+_Member = TypeVar("_Member")
 
 
 def ranking_tables(rankings: Sequence[GeneratorRanking]) -> list[Table]:
     """For each judge: its ranking by each aspect, pairs, and the default aspect under the words of each heading.
 
-    Where no two generators have prompts in common, as where parts have generators of their own, each part is ranked alone.
+    Where no two generators have prompts in common, as where parts have generators of their own, each part is ranked
+    alone.
     """
-    made: list[Table] = []
-    for run in dict.fromkeys((one.benchmark, one.judge) for one in rankings):
-        of_run = [one for one in rankings if (one.benchmark, one.judge) == run]
-        default = _default(of_run)
-        over_all = sorted(
-            (one for one in of_run if one.word == ALL and not one.heading), key=lambda one: one.aspect != default
-        )
-        apart = any(not one.comparison.all_pairs and len(one.generators) > 1 for one in over_all)
-        parts = [one for one in of_run if one.heading == "part" and one.aspect == default]
-        for one in parts if apart and parts else over_all:
-            made += [_ranking(one), *([_pairs(one)] if one.comparison.all_pairs else [])]
-        broken_down = [
-            one for one in of_run if one.heading and one.aspect == default and not (apart and one.heading == "part")
-        ]
-        made += _broken_down(broken_down)
-    return made
+    tables: list[Table] = []
+    for of_judge in _grouped(rankings, "benchmark", "judge").values():
+        default = _default(of_judge)
+        over_all = [ranking for ranking in of_judge if ranking.word == ALL and not ranking.heading]
+        over_all.sort(key=lambda ranking: ranking.aspect != default)
+        by_part = any(not ranking.comparison.all_pairs and len(ranking.generators) > 1 for ranking in over_all)
+        broken_down = [ranking for ranking in of_judge if ranking.heading and ranking.aspect == default]
+        parts = [ranking for ranking in broken_down if ranking.heading == "part"]
+        for ranking in parts if by_part and parts else over_all:
+            tables += [_ranking(ranking), *([_pairs(ranking)] if ranking.comparison.all_pairs else [])]
+        tables += _broken_down([ranking for ranking in broken_down if not (by_part and ranking.heading == "part")])
+    return tables
 
 
 def corrected_tables(corrected: Sequence[CorrectedGenerator]) -> list[Table]:
     """For each judge and aspect: the judge's mean, that of people's ratings alone, and the corrected one."""
-    made = []
-    for key in dict.fromkeys((one.benchmark, one.judge, one.aspect) for one in corrected):
-        of_key = [one for one in corrected if (one.benchmark, one.judge, one.aspect) == key]
-        benchmark, judge, aspect = key
+    tables = []
+    for (benchmark, judge, aspect), means in _grouped(corrected, "benchmark", "judge", "aspect").items():
+        means.sort(key=lambda mean: -mean.corrected.mean if not math.isnan(mean.corrected.mean) else 1)
         rows = [
             (
-                one.generator,
-                with_interval(one.raw.value, one.raw.low, one.raw.high),
-                _mean(one.people),
-                _mean(one.corrected),
-                f"{one.rated} of {one.images}",
-                "" if math.isnan(one.corrected.weight) else f"{one.corrected.weight:.2f}",
-                ", ".join(one.unrated_kinds),
+                mean.generator,
+                with_interval(mean.raw.value, mean.raw.low, mean.raw.high),
+                _mean(mean.people),
+                _mean(mean.corrected),
+                f"{mean.rated} of {mean.images}",
+                "" if math.isnan(mean.corrected.weight) else f"{mean.corrected.weight:.2f}",
+                ", ".join(mean.unrated_kinds),
             )
-            for one in sorted(of_key, key=lambda one: -one.corrected.mean if not math.isnan(one.corrected.mean) else 1)
+            for mean in means
         ]
-        header = ("generator", "judge alone [95%]", "people's labels alone [95%]", "corrected [95%]")
         title = f"{benchmark}, {judge}: {aspect}, what people would say"
-        made.append(
-            Table("corrected", title, (*header, "labels", "weight of the judge", "kinds without labels"), tuple(rows))
-        )
-    return made
+        tables.append(Table("corrected", title, _CORRECTED_HEADER, tuple(rows)))
+    return tables
 
 
 def contest_tables(rankings: Sequence[ContestRanking]) -> list[Table]:
     """For each part, and people or a judge: image models by their strength."""
-    made = []
-    for one in rankings:
-        models = sorted(one.models, key=lambda model: -model.strength if not math.isnan(model.strength) else 0)
+    tables = []
+    for ranking in rankings:
+        models = sorted(ranking.models, key=lambda model: -model.strength if not math.isnan(model.strength) else 0)
         rows = [
             (
                 _ranks(model.ranks),
@@ -83,103 +102,72 @@ def contest_tables(rankings: Sequence[ContestRanking]) -> list[Table]:
             )
             for model in models
         ]
-        votes = "" if one.subject == "votes" else f" (votes from {one.subject})"
-        tie = "" if math.isnan(one.tie) else f", ties {one.tie:.2f}"
-        why = f"; no ranking: {one.why}" if one.why else ""
-        title = f"{one.benchmark}/{one.part}, contests by {one.voter}{votes}: Bradley-Terry with ties (Davidson){tie}; {one.answered} of {one.pairs_asked} pairs answered{why}"
+        votes = "" if ranking.subject == "votes" else f" (votes from {ranking.subject})"
+        tie = "" if math.isnan(ranking.tie) else f", ties {ranking.tie:.2f}"
+        why = f"; no ranking: {ranking.why}" if ranking.why else ""
+        title = f"{ranking.benchmark}/{ranking.part}, contests by {ranking.voter}{votes}: Bradley-Terry with ties (Davidson){tie}; {ranking.answered} of {ranking.pairs_asked} pairs answered{why}"
         header = ("rank", "image model", "log strength [95%]", "expected wins", "pairs")
-        made.append(Table("contests", title, header, tuple(rows)))
-    return made
+        tables.append(Table("contests", title, header, tuple(rows)))
+    return tables
 
 
 def long_tables(
     rankings: Sequence[GeneratorRanking], corrected: Sequence[CorrectedGenerator], contests: Sequence[ContestRanking]
 ) -> list[Table]:
-    """All numbers in long form: a table of generators, of their pairs, of corrected means, of contests, of their pairs."""
-    interval = ("mean", "ci_low", "ci_high")
-    own = ("n", "prompts", "images", "failed")
-    generators = [(*_about(one), *_long(one, generator)) for one in rankings for generator in one.generators]
-    pairs = [
-        (*_about(one), pair.first, pair.second, str(pair.n), *map(_cell, (*pair.result, pair.adjusted)))
-        for one in rankings
-        for pair in map(SystemPair.better_first, one.comparison.all_pairs)
-    ]
-    means = [
-        (
-            *(one.benchmark, one.judge, one.aspect, one.generator),
-            *map(_cell, (one.raw.value, one.raw.low, one.raw.high, *one.people[:3], *one.corrected)),
-            *(str(one.rated), str(one.images), ", ".join(one.unrated_kinds)),
-        )
-        for one in corrected
-    ]
-    models = [
-        (
-            *_contest(one),
-            *(_whole(model.ranks and model.ranks[0]), _whole(model.ranks and model.ranks[1]), model.image_model),
-            *map(_cell, (model.strength, model.low, model.high, model.share)),
-            *(str(model.contests), one.why),
-        )
-        for one in contests
-        for model in one.models
-    ]
-    contest_pairs = [
-        (
-            *_contest(one),
-            pair.first,
-            pair.second,
-            *map(_cell, (pair.difference, pair.low, pair.high, pair.p, pair.adjusted)),
-        )
-        for one in contests
-        for pair in one.pairs
-    ]
-    of_pair = ("better", "worse", "n", "mean_better", "mean_worse", "difference", "ci_low", "ci_high", "p", "p_holm")
-    three = [f"{who}_{what}" for who in ("judge", "labels", "corrected") for what in interval]
-    return [
-        Table(
-            "generators",
-            "",
-            (*_SAMPLES, "rank", "last_rank", "generator", *interval, *own, "why_not"),
-            tuple(generators),
-        ),
-        Table("generator_pairs", "", (*_SAMPLES, *of_pair), tuple(pairs)),
-        Table(
-            "corrected",
-            "",
-            (*_SAMPLES[:3], "generator", *three, "weight", "labels", "images", "kinds_without_labels"),
-            tuple(means),
-        ),
-        Table(
-            "contests",
-            "",
+    """Tables in long form: of generators, of their pairs, of corrected means, of contests, of their pairs."""
+    rows = {
+        "generators": [
+            (*_ranking_key(ranking), *_long(ranking, generator))
+            for ranking in rankings
+            for generator in ranking.generators
+        ],
+        "generator_pairs": [
+            (*_ranking_key(ranking), pair.first, pair.second, str(pair.n), *map(_cell, (*pair.result, pair.adjusted)))
+            for ranking in rankings
+            for pair in map(SystemPair.better_first, ranking.comparison.all_pairs)
+        ],
+        "corrected": [
             (
-                *_CONTESTS,
-                "rank",
-                "last_rank",
-                "image_model",
-                "log_strength",
-                "ci_low",
-                "ci_high",
-                "expected_wins",
-                "pairs",
-                "why_not",
-            ),
-            tuple(models),
-        ),
-        Table(
-            "contest_pairs",
-            "",
-            (*_CONTESTS, "first", "second", "difference", "ci_low", "ci_high", "p", "p_holm"),
-            tuple(contest_pairs),
-        ),
-    ]
+                *(mean.benchmark, mean.judge, mean.aspect, mean.generator),
+                *map(_cell, (mean.raw.value, mean.raw.low, mean.raw.high, *mean.people[:3], *mean.corrected)),
+                *(str(mean.rated), str(mean.images), ", ".join(mean.unrated_kinds)),
+            )
+            for mean in corrected
+        ],
+        "contests": [
+            (
+                *(*_contest_key(contest), *_rank_ends(model.ranks), model.image_model),
+                *map(_cell, (model.strength, model.low, model.high, model.share)),
+                *(str(model.contests), contest.why),
+            )
+            for contest in contests
+            for model in contest.models
+        ],
+        "contest_pairs": [
+            (
+                *(*_contest_key(contest), pair.first, pair.second),
+                *map(_cell, (pair.difference, pair.low, pair.high, pair.p, pair.adjusted)),
+            )
+            for contest in contests
+            for pair in contest.pairs
+        ],
+    }
+    return [Table(name, "", header, tuple(rows[name])) for name, header in _LONG_HEADERS.items()]
+
+
+def _grouped(members: Sequence[_Member], *fields: str) -> dict[tuple[str, ...], list[_Member]]:
+    groups: dict[tuple[str, ...], list[_Member]] = defaultdict(list)
+    for member in members:
+        groups[attrgetter(*fields)(member)].append(member)
+    return groups
 
 
 def _default(rankings: Sequence[GeneratorRanking]) -> str:
-    aspects = [one.aspect for one in rankings]
+    aspects = [ranking.aspect for ranking in rankings]
     return DEFAULT if DEFAULT in aspects else aspects[0]
 
 
-def _ranking(one: GeneratorRanking) -> Table:
+def _ranking(ranking: GeneratorRanking) -> Table:
     rows = [
         (
             _ranks(generator.ranks),
@@ -190,17 +178,17 @@ def _ranking(one: GeneratorRanking) -> Table:
             _failed(generator),
             generator.reason,
         )
-        for generator in one.generators
+        for generator in ranking.generators
     ]
-    where = one.benchmark if one.word == ALL else f"{one.benchmark}, {one.heading} {one.word}"
-    method = f"no ranking: {one.comparison.reason}" if one.comparison.reason else one.comparison.family
-    warned = "".join(f"; {line}" for line in one.comparison.warnings())
+    where = ranking.benchmark if ranking.word == ALL else f"{ranking.benchmark}, {ranking.heading} {ranking.word}"
+    method = f"no ranking: {ranking.comparison.reason}" if ranking.comparison.reason else ranking.comparison.family
+    warned = "".join(f"; {line}" for line in ranking.comparison.warnings())
     header = ("rank", "generator", "mean [95%]", "n", "images", "failed", "not ranked because")
-    title = f"{where}, {one.judge}: {one.aspect}, {one.statistic}; {method}{warned}"
+    title = f"{where}, {ranking.judge}: {ranking.aspect}, {ranking.statistic}; {method}{warned}"
     return Table("ranking", title, header, tuple(rows))
 
 
-def _pairs(one: GeneratorRanking) -> Table:
+def _pairs(ranking: GeneratorRanking) -> Table:
     rows = [
         (
             f"{pair.first} - {pair.second}",
@@ -209,31 +197,31 @@ def _pairs(one: GeneratorRanking) -> Table:
             p_text(pair.result.p),
             p_text(pair.adjusted),
         )
-        for pair in map(SystemPair.better_first, one.comparison.all_pairs)
+        for pair in map(SystemPair.better_first, ranking.comparison.all_pairs)
     ]
-    title = f"{one.judge}: {one.aspect}, {one.statistic}, differences on the prompts that both have" + (
-        "" if one.word == ALL else f" of {one.word}"
+    title = f"{ranking.judge}: {ranking.aspect}, {ranking.statistic}, differences on the prompts that both have" + (
+        "" if ranking.word == ALL else f" of {ranking.word}"
     )
     return Table("pairs", title, ("better - worse", "n", "difference [95%]", "p", "p (Holm)"), tuple(rows))
 
 
 def _broken_down(rankings: Sequence[GeneratorRanking]) -> list[Table]:
     """A row a word, a column a generator, of what is a plain mean; too many of either are in the files alone."""
-    made = []
-    for key in dict.fromkeys((one.heading, one.statistic) for one in rankings):
-        held = [one for one in rankings if (one.heading, one.statistic) == key]
-        names = list(dict.fromkeys(generator.generator for one in held for generator in one.generators))
+    tables = []
+    for (heading, statistic), breakdown in _grouped(rankings, "heading", "statistic").items():
+        names = list(dict.fromkeys(generator.generator for ranking in breakdown for generator in ranking.generators))
         if len(names) > _WIDEST:
             continue
         rows = []
-        for one in held[:_MOST_ROWS]:
-            cells = {generator.generator: _short(generator) for generator in one.generators}
-            prompts = max(generator.prompts for generator in one.generators)
-            rows.append((one.word, str(prompts), *(cells.get(name, "") for name in names)))
-        more = f"; {_MOST_ROWS} of {len(held)}, all with --out" if len(held) > _MOST_ROWS else ""
-        title = f"{held[0].benchmark}, {held[0].judge}: {held[0].aspect} by {key[0]}, {key[1]} (rank){more}"
-        made.append(Table(f"by_{key[0]}", title, (key[0], "prompts", *names), tuple(rows)))
-    return made
+        for ranking in breakdown[:_MOST_ROWS]:
+            cells = {generator.generator: _short(generator) for generator in ranking.generators}
+            prompts = max(generator.prompts for generator in ranking.generators)
+            rows.append((ranking.word, str(prompts), *(cells.get(name, "") for name in names)))
+        more = f"; {_MOST_ROWS} of {len(breakdown)}, all with --out" if len(breakdown) > _MOST_ROWS else ""
+        first = breakdown[0]
+        title = f"{first.benchmark}, {first.judge}: {first.aspect} by {heading}, {statistic} (rank){more}"
+        tables.append(Table(f"by_{heading}", title, (heading, "prompts", *names), tuple(rows)))
+    return tables
 
 
 def _short(generator: RankedGenerator) -> str:
@@ -242,22 +230,22 @@ def _short(generator: RankedGenerator) -> str:
     return f"{mean} ({_ranks(generator.ranks)})" if generator.ranks else mean
 
 
-def _long(one: GeneratorRanking, generator: RankedGenerator) -> tuple[str, ...]:
-    mean, (best, worst) = generator.mean, generator.ranks or (None, None)
+def _long(ranking: GeneratorRanking, generator: RankedGenerator) -> tuple[str, ...]:
+    mean = generator.mean
     return (
-        *(_whole(best), _whole(worst), generator.generator),
+        *(*_rank_ends(generator.ranks), generator.generator),
         *map(_cell, (mean.value, mean.low, mean.high)),
         *(str(generator.scored), str(generator.prompts), str(generator.images)),
-        *(_failed(generator), generator.reason or one.comparison.reason),
+        *(_failed(generator), generator.reason or ranking.comparison.reason),
     )
 
 
-def _about(one: GeneratorRanking) -> tuple[str, ...]:
-    return one.benchmark, one.judge, one.aspect, one.statistic, one.heading, one.word
+def _ranking_key(ranking: GeneratorRanking) -> tuple[str, ...]:
+    return ranking.benchmark, ranking.judge, ranking.aspect, ranking.statistic, ranking.heading, ranking.word
 
 
-def _contest(one: ContestRanking) -> tuple[str, ...]:
-    return one.benchmark, one.part, one.voter, one.subject
+def _contest_key(ranking: ContestRanking) -> tuple[str, ...]:
+    return ranking.benchmark, ranking.part, ranking.voter, ranking.subject
 
 
 def _failed(generator: RankedGenerator) -> str:
@@ -272,12 +260,12 @@ def _ranks(ranks: tuple[int, int] | None) -> str:
     return str(best) if best == worst else f"{best}-{worst}"
 
 
-def _mean(found: tuple[float, float, float, float]) -> str:
-    return with_interval(*found[:3], "fewer than two prompts rated")
+def _mean(estimate: tuple[float, float, float, float]) -> str:
+    return with_interval(*estimate[:3], "fewer than two prompts rated")
 
 
-def _whole(value: int | None) -> str:
-    return "" if value is None else str(value)
+def _rank_ends(ranks: tuple[int, int] | None) -> tuple[str, str]:
+    return (str(ranks[0]), str(ranks[1])) if ranks else ("", "")
 
 
 def _cell(value: float) -> str:

@@ -33,7 +33,7 @@ def page(title: str, nodes: Sequence[Node], unfolded: int, images_to: Path | Non
 
     Images become part of the page or, with `images_to`, files in that folder beside it.
     """
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown)
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_escaped)
     template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     return template.render(title=title, nodes=nodes, unfolded=unfolded, picture=_pictures(images_to))
 
@@ -65,13 +65,13 @@ def write_pages(lookup: Lookup, out: Path) -> list[Path]:
     return written
 
 
-def _shown(value: object) -> Markup:
-    """What a template shows: markup of our own as it is, all else made harmless."""
+def _escaped(value: object) -> Markup:
+    """Escape a template's value, unless it is markup of our own."""
     return value if isinstance(value, Markup) else escaping.html(str(value))
 
 
 def _pictures(images_to: Path | None) -> Callable[[Image], Markup]:
-    """Images made small; one that cannot be read is named."""
+    """Thumbnail tags of images; one that cannot be read is named."""
     known: dict[Image, Markup] = {}
 
     def picture(image: Image) -> Markup:

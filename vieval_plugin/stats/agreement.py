@@ -54,9 +54,9 @@ def mean_of_given(ratings: ArrayLike) -> Floats:
     [1.5, 3.0]
     """
     values = np.asarray(ratings, dtype=float)
-    given = ~np.isnan(values)
+    is_rated = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.round(np.where(given, values, 0.0).sum(axis=0) / given.sum(axis=0), 9))
+        return np.asarray(np.round(np.where(is_rated, values, 0.0).sum(axis=0) / is_rated.sum(axis=0), 9))
 
 
 def impute_mean(ratings: ArrayLike) -> Floats:
@@ -94,21 +94,21 @@ def leave_one_out(ratings: ArrayLike, coefficient: Coefficient = "spearman") -> 
     [nan, nan, -1.0]
     """
     values = _two_or_more(ratings)
-    return np.array([correlation(values[r], _others(values, r), coefficient) for r in range(len(values))])
+    return np.array([correlation(values[r], _mean_without(values, r), coefficient) for r in range(len(values))])
 
 
 def leave_one_out_resampled(
     ratings: ArrayLike, counts: NDArray[np.int64], coefficient: Coefficient = "spearman"
 ) -> Floats:
-    """`leave_one_out` in each bootstrap draw, for its interval.
+    """`leave_one_out` in each bootstrap resample, for its interval.
 
     Args:
         ratings: as for `leave_one_out`, shape (raters, items).
-        counts: how often each item occurs in each draw, shape (draws, items).
+        counts: number of occurrences of each item in each resample, shape (resamples, items).
         coefficient: as for `correlation.correlation`.
 
     Returns:
-        Shape (raters, draws), each in [-1, 1]; NaN where undefined in a draw.
+        Shape (raters, resamples), each in [-1, 1]; NaN where undefined in a resample.
 
     Raises:
         ValueError: as `leave_one_out` does.
@@ -119,7 +119,7 @@ def leave_one_out_resampled(
     """
     values = _two_or_more(ratings)
     return np.array(
-        [resampled_correlations(values[r], _others(values, r), counts, coefficient) for r in range(len(values))]
+        [resampled_correlations(values[r], _mean_without(values, r), counts, coefficient) for r in range(len(values))]
     )
 
 
@@ -153,23 +153,25 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
         raise ValueError(f"level is 'nominal', 'ordinal', 'interval' or 'ratio', not {level!r}")
     values = np.asarray(ratings, dtype=float)
     values = values[:, (~np.isnan(values)).sum(axis=0) >= 2]
-    given = ~np.isnan(values)
-    each, place, counts = np.unique(values[given], return_inverse=True, return_counts=True)
-    if len(each) < 2:
+    is_rated = ~np.isnan(values)
+    levels, level_index, counts = np.unique(values[is_rated], return_inverse=True, return_counts=True)
+    if len(levels) < 2:
         return float("nan")
     if level == "ordinal":
         # the ratings between two values, half of those at either, are the difference of the values' mean ranks
-        each = np.cumsum(counts) - counts / 2
-        values[given] = each[place.reshape(-1)]
-    raters_of_item = given.sum(axis=0)
+        levels = np.cumsum(counts) - counts / 2
+        values[is_rated] = levels[level_index.reshape(-1)]
+    raters_of_item = is_rated.sum(axis=0)
     observed = sum(
-        np.nansum(_squared_differences(one, other, level) / (raters_of_item - 1))
-        for one, other in permutations(values, 2)
+        np.nansum(_squared_differences(ratings_a, ratings_b, level) / (raters_of_item - 1))
+        for ratings_a, ratings_b in permutations(values, 2)
     )
-    block = max(1, _CELLS_AT_ONCE // len(each))
+    block = max(1, _CELLS_AT_ONCE // len(levels))
     expected = sum(
-        counts[start : start + block] @ _squared_differences(each[start : start + block, None], each, level) @ counts
-        for start in range(0, len(each), block)
+        counts[start : start + block]
+        @ _squared_differences(levels[start : start + block, None], levels, level)
+        @ counts
+        for start in range(0, len(levels), block)
     )
     return float(1 - (counts.sum() - 1) * observed / expected)
 
@@ -184,7 +186,7 @@ def _squared_differences(c: Floats, k: Floats, level: Level) -> Floats:
     return np.asarray(((c - k) / np.where(c + k == 0, 1.0, c + k)) ** 2)
 
 
-def _others(values: Floats, rater: int) -> Floats:
+def _mean_without(values: Floats, rater: int) -> Floats:
     return rater_mean(np.delete(values, rater, axis=0))
 
 

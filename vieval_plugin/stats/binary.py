@@ -32,15 +32,15 @@ def auroc(labels: ArrayLike, scores: ArrayLike) -> float:
 
 
 def resampled_auroc(labels: ArrayLike, scores: ArrayLike, counts: NDArray[np.int64]) -> Floats:
-    """`auroc` in each bootstrap draw, for its interval. Equal to repeating the items.
+    """`auroc` in each bootstrap resample, for its interval. Equal to repeating the items.
 
     Args:
         labels: as for `auroc`, shape (items,).
         scores: as for `auroc`, shape (items,).
-        counts: how often each item occurs in each draw, shape (draws, items).
+        counts: number of occurrences of each item in each resample, shape (resamples, items).
 
     Returns:
-        Shape (draws,), in [0, 1]; NaN for a draw without one of the classes.
+        Shape (resamples,), in [0, 1]; NaN for a resample without one of the classes.
 
     Raises:
         ValueError: as `auroc` does.
@@ -56,11 +56,11 @@ def resampled_auroc(labels: ArrayLike, scores: ArrayLike, counts: NDArray[np.int
     order = np.argsort(s, kind="stable")
     _, starts = np.unique(s[order], return_index=True)
     # by group of equal scores: how many ones and how many zeros each draw has there
-    ones, zeros = (np.add.reduceat((counts * (y == label))[:, order], starts, axis=1) for label in (1, 0))
+    positives, negatives = (np.add.reduceat((counts * (y == label))[:, order], starts, axis=1) for label in (1, 0))
     # a 1 wins against all zeros of lower groups and half of its own group's; doubled, so that all stays whole
-    twice_won = (ones * (2 * np.cumsum(zeros, axis=1) - zeros)).sum(axis=1)
+    twice_won = (positives * (2 * np.cumsum(negatives, axis=1) - negatives)).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(twice_won / (2 * ones.sum(axis=1) * zeros.sum(axis=1)))
+        return np.asarray(twice_won / (2 * positives.sum(axis=1) * negatives.sum(axis=1)))
 
 
 def preference_accuracy(preferred_first: ArrayLike, score_first: ArrayLike, score_second: ArrayLike) -> float:
@@ -92,16 +92,16 @@ def preference_accuracy(preferred_first: ArrayLike, score_first: ArrayLike, scor
 def resampled_preference_accuracy(
     preferred_first: ArrayLike, score_first: ArrayLike, score_second: ArrayLike, counts: NDArray[np.int64]
 ) -> Floats:
-    """`preference_accuracy` in each bootstrap draw, for its interval.
+    """`preference_accuracy` in each bootstrap resample, for its interval.
 
     Args:
         preferred_first: as for `preference_accuracy`, shape (pairs,).
         score_first: as for `preference_accuracy`, shape (pairs,).
         score_second: as for `preference_accuracy`, shape (pairs,).
-        counts: how often each pair occurs in each draw, shape (draws, pairs).
+        counts: number of occurrences of each pair in each resample, shape (resamples, pairs).
 
     Returns:
-        Shape (draws,), in [0, 1]; NaN for an empty draw.
+        Shape (resamples,), in [0, 1]; NaN for an empty resample.
 
     Raises:
         ValueError: as `preference_accuracy` does.
@@ -113,22 +113,22 @@ def resampled_preference_accuracy(
 
 
 def resampled_mean(values: ArrayLike, counts: NDArray[np.int64]) -> Floats:
-    """Mean of a vector in each bootstrap draw, for the interval of a mean or a share.
+    """Mean of a vector in each bootstrap resample, for the interval of a mean or a share.
 
     Args:
         values: shape (items,), in any unit; NaN entries are left out.
-        counts: how often each item occurs in each draw, shape (draws, items).
+        counts: number of occurrences of each item in each resample, shape (resamples, items).
 
     Returns:
-        Shape (draws,), in the unit of `values`; NaN where nothing is left.
+        Shape (resamples,), in the unit of `values`; NaN where nothing is left.
 
     >>> resampled_mean([0.0, 1.0, float("nan")], np.array([[1, 1, 1], [1, 3, 0], [0, 0, 3]]))
     array([0.5 , 0.75,  nan])
     """
     values = np.asarray(values, dtype=float)
-    given = ~np.isnan(values)
+    is_defined = ~np.isnan(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((counts @ np.where(given, values, 0.0)) / (counts @ given))
+        return np.asarray((counts @ np.where(is_defined, values, 0.0)) / (counts @ is_defined))
 
 
 def _points(preferred_first: ArrayLike, score_first: ArrayLike, score_second: ArrayLike) -> Floats:

@@ -18,41 +18,43 @@ Seed: TypeAlias = int | Sequence[int]
 
 
 def cluster_counts(clusters: Sequence[str], draws: int = DRAWS, seed: Seed | np.random.Generator = 0) -> Ints:
-    """How often each row occurs in each draw of a cluster bootstrap.
+    """Count each row's occurrences in each resample of a cluster bootstrap.
 
-    Draws as many clusters as there are, with replacement; rows of a cluster come and go together. Clusters are taken in
-    the order in which they first appear, so the draws depend on row order and seed alone, not on what clusters are called.
+    Resamples as many clusters as there are, with replacement; rows of a cluster come and go together. Clusters are
+    taken in the order in which they first appear, so the resamples depend on row order and seed alone, not on what
+    clusters are called.
 
     Args:
         clusters: the name of each row's cluster, such as the instruction that several image models were given.
-        draws: how many draws.
+        draws: number of bootstrap resamples.
         seed: a number, or several that together are one; or a generator to draw on from.
 
     Returns:
-        Whole numbers >= 0, shape (draws, rows). Where each row is a cluster of its own, each draw's sum is `rows`.
+        Whole numbers >= 0, shape (resamples, rows). Where each row is a cluster of its own, each resample's sum is
+        `rows`.
 
     Source: Efron 1979 (bootstrap); Field and Welsh 2007, Bootstrapping clustered data (the cluster bootstrap).
 
     >>> cluster_counts(["a", "a", "b"], draws=3, seed=0).sum(axis=1).tolist()
     [3, 3, 2]
     """
-    names, place = numbered(clusters)
+    names, cluster_index = numbered(clusters)
     n = len(names)
     if n == 0:
         return np.zeros((draws, 0), dtype=np.int64)
-    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=draws)
-    return np.asarray(drawn[:, place], dtype=np.int64)
+    cluster_draws = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=draws)
+    return np.asarray(cluster_draws[:, cluster_index], dtype=np.int64)
 
 
 def interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
-    """The percentile interval of bootstrap draws.
+    """The percentile interval of bootstrap resamples.
 
     Args:
-        draws: the statistic in each draw, any shape; undefined draws (NaN) are left out.
-        level: the share of draws inside the interval, in (0, 1).
+        draws: the statistic in each resample, any shape; undefined ones (NaN) are left out.
+        level: the share of resamples inside the interval, in (0, 1).
 
     Returns:
-        Its ends (low, high), on the statistic's own scale; both NaN if no draw is defined.
+        Its ends (low, high), on the statistic's own scale; both NaN if no resample is defined.
 
     Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 13.
 
@@ -68,10 +70,10 @@ def interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
 
 
 def sign_p(draws: ArrayLike) -> float:
-    """How sure a bootstrap is of a difference's sign: the level at which its percentile interval begins to hold 0.
+    """Two-sided p of a difference's sign: the level at which the bootstrap's percentile interval begins to hold 0.
 
     Args:
-        draws: the difference in each draw, shape (draws,); an undefined one (NaN) speaks for either sign.
+        draws: the difference in each resample, shape (resamples,); an undefined one (NaN) speaks for either sign.
 
     Returns:
         Two-sided p in (0, 1].
@@ -124,9 +126,9 @@ def group_sums(values: ArrayLike, groups: Sequence[Hashable]) -> tuple[Floats, F
     if table.shape[-1:] != place.shape:
         raise ValueError(f"a group for each of the items is needed, not {len(place)} for shape {table.shape}")
     table = table.reshape(math.prod(table.shape[:-1]), len(place))
-    given = ~np.isnan(table)
+    is_defined = ~np.isnan(table)
     sums, items = (
-        np.bincount(place, weights=each.sum(axis=0), minlength=len(names)).astype(float)
-        for each in (np.where(given, table, 0.0), given.astype(float))
+        np.bincount(place, weights=summand.sum(axis=0), minlength=len(names)).astype(float)
+        for summand in (np.where(is_defined, table, 0.0), is_defined.astype(float))
     )
     return sums, items

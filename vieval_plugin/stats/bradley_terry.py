@@ -13,7 +13,7 @@ from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.correlation import Floats
 
 # Newton's method has ten digits after some ten steps
-_STEPS, _NEAR = 100, 1e-10
+_STEPS, _TOLERANCE = 100, 1e-10
 
 
 class Strengths(NamedTuple):
@@ -24,7 +24,7 @@ class Strengths(NamedTuple):
 
 
 def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
-    """The strengths under which what happened is likeliest.
+    """Maximum likelihood estimate of the models' strengths.
 
     A model of strength a meets one of strength b: it wins with probability a / (a + b + v sqrt(ab)), and they tie with
     v sqrt(ab) / (a + b + v sqrt(ab)). Without ties this is the model of Bradley and Terry.
@@ -55,26 +55,29 @@ def strengths(wins: ArrayLike, ties: ArrayLike) -> Strengths:
         equal = _pieces(tied) == 1
         return Strengths(np.zeros(models) if equal else np.full(models, np.nan), float("nan"))
     first, second = np.triu_indices(models, 1)
-    happened = np.stack([won[first, second], won[second, first], tied[first, second]], axis=1)
-    # of each pair and outcome, what it says for each strength and for the tie: the log likelihood is linear in these
-    says = np.zeros((len(first), 3, models + 1))
-    says[np.arange(len(first)), 0, first] = says[np.arange(len(first)), 1, second] = 0.5
-    says[np.arange(len(first)), 0, second] = says[np.arange(len(first)), 1, first] = -0.5
-    says[:, 2, models] = 1.0
-    found = _likeliest(happened, says) if tied.any() else _likeliest(happened[:, :2], says[:, :2, :models])
-    return Strengths(found[:models] - found[:models].mean(), float(np.exp(found[models])) if tied.any() else 0.0)
+    outcomes = np.stack([won[first, second], won[second, first], tied[first, second]], axis=1)
+    # of each pair and outcome, its effect on each strength and on the tie parameter: the log likelihood is linear in these
+    design = np.zeros((len(first), 3, models + 1))
+    design[np.arange(len(first)), 0, first] = design[np.arange(len(first)), 1, second] = 0.5
+    design[np.arange(len(first)), 0, second] = design[np.arange(len(first)), 1, first] = -0.5
+    design[:, 2, models] = 1.0
+    parameters = _likeliest(outcomes, design) if tied.any() else _likeliest(outcomes[:, :2], design[:, :2, :models])
+    return Strengths(
+        parameters[:models] - parameters[:models].mean(), float(np.exp(parameters[models])) if tied.any() else 0.0
+    )
 
 
 def resampled_strengths(wins: ArrayLike, ties: ArrayLike, counts: Ints) -> Floats:
-    """The logarithms of strengths in each draw of a bootstrap over groups of contests, such as prompts.
+    """The logarithms of strengths in each resample of a bootstrap over groups of contests, such as prompts.
 
     Args:
         wins: how often the model of a row beat that of a column in each group, shape (groups, models, models).
         ties: how often the two tied, shape (groups, models, models), symmetric.
-        counts: how often each group occurs in each draw, shape (draws, groups); see `bootstrap.cluster_counts`.
+        counts: number of occurrences of each group in each resample, shape (resamples, groups); see
+            `bootstrap.cluster_counts`.
 
     Returns:
-        Shape (draws, models), each draw of sum 0; NaN for a draw in which there is no finite estimate.
+        Shape (resamples, models), each resample of sum 0; NaN for a resample in which there is no finite estimate.
 
     >>> won, tied = np.array([[[0, 1], [0, 0]], [[0, 0], [1, 0]]]), np.zeros((2, 2, 2))
     >>> resampled_strengths(won, tied, np.array([[1, 1], [3, 1]])).round(4)
@@ -82,15 +85,17 @@ def resampled_strengths(wins: ArrayLike, ties: ArrayLike, counts: Ints) -> Float
            [ 0.5493, -0.5493]])
     """
     won, tied = np.asarray(wins, dtype=float), np.asarray(ties, dtype=float)
-    drawn = [np.tensordot(counts.astype(float), one, axes=1) for one in (won, tied)]
-    return np.array([strengths(*both).log_strengths for both in zip(*drawn, strict=True)]).reshape(len(counts), -1)
+    resampled_counts = [np.tensordot(counts.astype(float), group_counts, axes=1) for group_counts in (won, tied)]
+    return np.array(
+        [strengths(*wins_and_ties).log_strengths for wins_and_ties in zip(*resampled_counts, strict=True)]
+    ).reshape(len(counts), -1)
 
 
-def win_shares(found: Strengths) -> Floats:
-    """How often each model is to be expected to win against another, each of the others as often, a tie being half a win.
+def win_shares(fitted: Strengths) -> Floats:
+    """Expected share of wins of each model, meeting each other model as often as the next; a tie is half a win.
 
     Args:
-        found: as `strengths` gives them.
+        fitted: as `strengths` gives them.
 
     Returns:
         In [0, 1], shape (models,), with mean 1/2; NaN where strengths are.
@@ -98,40 +103,42 @@ def win_shares(found: Strengths) -> Floats:
     >>> win_shares(Strengths(np.log([3.0, 1.0]) / 2, 0.0)).round(4).tolist()
     [0.634, 0.366]
     """
-    power = np.exp(found.log_strengths)
-    drawn = (0.0 if np.isnan(found.tie) else found.tie) * np.sqrt(np.outer(power, power))
-    share = (power[:, None] + drawn / 2) / (power[:, None] + power + drawn)
-    others = max(len(power) - 1, 1)
-    return np.asarray((share.sum(axis=1) - np.diag(share)) / others)
+    power = np.exp(fitted.log_strengths)
+    tie_weight = (0.0 if np.isnan(fitted.tie) else fitted.tie) * np.sqrt(np.outer(power, power))
+    share = (power[:, None] + tie_weight / 2) / (power[:, None] + power + tie_weight)
+    opponents = max(len(power) - 1, 1)
+    return np.asarray((share.sum(axis=1) - np.diag(share)) / opponents)
 
 
-def _likeliest(happened: Floats, says: Floats) -> Floats:
+def _likeliest(outcomes: Floats, design: Floats) -> Floats:
     """The parameters of the multinomial models of shape (pairs, outcomes, parameters), by Newton's method.
 
     The likelihood has one summit and is smooth, so steps that are halved until they lead upwards end there.
     """
-    points = happened.sum(axis=1)
-    found = np.zeros(says.shape[2])
-    height = _log_likelihood(happened, says @ found)
+    points = outcomes.sum(axis=1)
+    parameters = np.zeros(design.shape[2])
+    likelihood = _log_likelihood(outcomes, design @ parameters)
     for _ in range(_STEPS):
-        chances = special.softmax(says @ found, axis=1)
-        expected = np.einsum("po,pok->pk", chances, says)
-        slope = np.einsum("po,pok->k", happened, says) - points @ expected
-        bend = np.einsum("p,po,pok,pol->kl", points, chances, says, says, optimize=True)
+        chances = special.softmax(design @ parameters, axis=1)
+        expected = np.einsum("po,pok->pk", chances, design)
+        slope = np.einsum("po,pok->k", outcomes, design) - points @ expected
+        bend = np.einsum("p,po,pok,pol->kl", points, chances, design, design, optimize=True)
         bend -= np.einsum("p,pk,pl->kl", points, expected, expected, optimize=True)
         step = np.linalg.lstsq(bend, slope, rcond=None)[0]
-        while (higher := _log_likelihood(happened, says @ (found + step))) < height and np.abs(step).max() > _NEAR:
+        while (higher := _log_likelihood(outcomes, design @ (parameters + step))) < likelihood and np.abs(
+            step
+        ).max() > _TOLERANCE:
             step = step / 2
-        found, height = found + step, higher
-        if np.abs(step).max() <= _NEAR:
+        parameters, likelihood = parameters + step, higher
+        if np.abs(step).max() <= _TOLERANCE:
             break
-    return found
+    return parameters
 
 
-def _log_likelihood(happened: Floats, exponents: Floats) -> float:
-    return float((happened * special.log_softmax(exponents, axis=1)).sum())
+def _log_likelihood(outcomes: Floats, exponents: Floats) -> float:
+    return float((outcomes * special.log_softmax(exponents, axis=1)).sum())
 
 
 def _pieces(beaten: Floats) -> int:
-    """Into how many sets the models fall of which each can be reached from each other by steps of not losing."""
+    """Number of sets into which the models fall: within one, steps of not losing lead from each to each other."""
     return int(csgraph.connected_components(beaten > 0, directed=True, connection="strong")[0])

@@ -32,21 +32,21 @@ class PairedStatistic(Protocol):
     """A difference of two systems, first less second, as the test and the interval below need it."""
 
     units: int  # how many are swapped, each alone
-    strata: Ints  # of each group that the bootstrap draws, shape (groups,): groups are drawn within their stratum
+    strata: Ints  # of each group that the bootstrap resamples, shape (groups,): groups are drawn within their stratum
     scale: float  # how large a difference may be: rounding is judged by it
 
     def estimates(self) -> tuple[float, float]:
-        """What is observed of the first and of the second; NaN where undefined."""
+        """Estimates of the first and of the second; NaN where undefined."""
 
     def swapped(self, swap: Bools) -> Floats:
-        """The difference after each swap, shape (draws,); `swap` says what changes sides, shape (draws, units)."""
+        """The difference after each swap, shape (resamples,); `swap` says what changes sides, shape (resamples, units)."""
 
     def resampled(self, counts: Ints) -> Floats:
-        """The difference in each bootstrap draw, shape (draws,), from counts of shape (draws, groups)."""
+        """The difference in each bootstrap resample, shape (resamples,), from counts of shape (resamples, groups)."""
 
 
 class PairedComparison(NamedTuple):
-    """What is observed of both, first less second with its 95% interval, and the two-sided p-value in (0, 1]."""
+    """Both estimates, first less second with its 95% interval, and the two-sided p-value in (0, 1]."""
 
     first: float
     second: float
@@ -62,7 +62,8 @@ def compare(statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0, inte
     Args:
         statistic: `MeanDifference`, `paired_correlations.CorrelationDifference` or another of that form.
         draws: number of bootstrap resamples.
-        seed: a number, or several that together are one; two systems with one seed have one stream, whoever else is there.
+        seed: a number, or several that together are one; two systems with one seed have one stream, whoever else is
+            there.
         intervals: False leaves out the difference's interval, which takes most of the time; its ends are NaN then.
 
     Returns:
@@ -92,11 +93,11 @@ def permutation_p(
         exceedances: number of swaps with a difference as large as the observed one at which sampling stops.
 
     Returns:
-        Two-sided p in (0, 1]: `exceedances` over the swaps it took, else (1 + exceeding swaps) / (1 + `permutations`); NaN
-        where the observed difference is undefined.
+        Two-sided p in (0, 1]: `exceedances` over the swaps it took, else (1 + exceeding swaps) / (1 + `permutations`);
+        NaN where the observed difference is undefined.
 
-    Source: Noreen 1989, Computer-Intensive Methods (approximate randomization); Besag and Clifford 1991, Sequential Monte
-    Carlo p-values; Phipson and Smyth 2010 (the added 1).
+    Source: Noreen 1989, Computer-Intensive Methods (approximate randomization); Besag and Clifford 1991, Sequential
+    Monte Carlo p-values; Phipson and Smyth 2010 (the added 1).
 
     >>> permutation_p(MeanDifference([1] * 8, [0] * 8, list("abcdefgh")), permutations=999)
     0.01
@@ -118,15 +119,15 @@ def permutation_p(
 
 
 def resampled_differences(statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0) -> Floats:
-    """The difference in each draw of the cluster bootstrap, the same groups for both judges.
+    """The difference in each resample of the cluster bootstrap, the same groups for both judges.
 
     Args:
         statistic: as for `compare`.
-        draws: how many.
+        draws: number of bootstrap resamples.
         seed: as for `compare`; with the same seed the same groups are drawn as by `bootstrap.cluster_counts`.
 
     Returns:
-        Shape (draws,), on the statistic's scale; NaN for a draw in which it is undefined.
+        Shape (resamples,), on the statistic's scale; NaN for a resample in which it is undefined.
 
     >>> resampled_differences(MeanDifference([1, 1], [0, 0], ["a", "b"]), draws=3).tolist()
     [1.0, 1.0, 1.0]
@@ -174,10 +175,10 @@ class MeanDifference:
 
     def estimates(self) -> tuple[float, float]:
         """The two means; NaN without items."""
-        given = ~np.isnan(self._first)
-        if not given.any():
+        is_defined = ~np.isnan(self._first)
+        if not is_defined.any():
             return float("nan"), float("nan")
-        return float(self._first[given].mean()), float(self._second[given].mean())
+        return float(self._first[is_defined].mean()), float(self._second[is_defined].mean())
 
     def swapped(self, swap: Bools) -> Floats:
         with np.errstate(invalid="ignore"):
@@ -206,38 +207,42 @@ class AveragedDifference:
     def __init__(self, statistics: Sequence[PairedStatistic], weights: Sequence[float]) -> None:
         self._statistics = tuple(statistics)
         self._weights = [weight / math.fsum(weights) for weight in weights]
-        self.units = sum(one.units for one in statistics)
-        self.scale = math.fsum(weight * one.scale for weight, one in zip(self._weights, statistics, strict=True))
+        self.units = sum(statistic.units for statistic in statistics)
+        self.scale = math.fsum(
+            weight * statistic.scale for weight, statistic in zip(self._weights, statistics, strict=True)
+        )
         self.strata = numbered(
-            [(number, each) for number, one in enumerate(statistics) for each in one.strata.tolist()]
+            [(number, stratum) for number, statistic in enumerate(statistics) for stratum in statistic.strata.tolist()]
         )[1]
-        self._groups = [len(one.strata) for one in statistics]
+        self._groups = [len(statistic.strata) for statistic in statistics]
 
     def estimates(self) -> tuple[float, float]:
         """The two averages; NaN where one of the estimates is undefined."""
-        both = np.array([one.estimates() for one in self._statistics])
-        first, second = np.array(self._weights) @ both
+        pairs = np.array([statistic.estimates() for statistic in self._statistics])
+        first, second = np.array(self._weights) @ pairs
         return float(first), float(second)
 
     def swapped(self, swap: Bools) -> Floats:
-        ends = np.cumsum([one.units for one in self._statistics])[:-1]
+        ends = np.cumsum([statistic.units for statistic in self._statistics])[:-1]
         return self._averaged(
-            [one.swapped(s) for one, s in zip(self._statistics, np.split(swap, ends, 1), strict=True)]
+            [statistic.swapped(s) for statistic, s in zip(self._statistics, np.split(swap, ends, 1), strict=True)]
         )
 
     def resampled(self, counts: Ints) -> Floats:
-        own = np.split(counts, np.cumsum(self._groups)[:-1], axis=1)
-        return self._averaged([one.resampled(c) for one, c in zip(self._statistics, own, strict=True)])
+        counts_of_part = np.split(counts, np.cumsum(self._groups)[:-1], axis=1)
+        return self._averaged(
+            [statistic.resampled(c) for statistic, c in zip(self._statistics, counts_of_part, strict=True)]
+        )
 
     def _averaged(self, differences: Sequence[Floats]) -> Floats:
         return np.asarray(np.array(self._weights) @ np.array(differences))
 
 
-def require_same_items(one: Floats, other: Floats) -> None:
+def require_same_items(first: Floats, second: Floats) -> None:
     """ValueError unless two tables of the same shape lack the same scores (NaN)."""
-    apart = int(np.count_nonzero(np.isnan(one) != np.isnan(other)))
-    if apart:
-        raise ValueError(f"both must have scores of the same items: {apart} are of one alone")
+    mismatches = int(np.count_nonzero(np.isnan(first) != np.isnan(second)))
+    if mismatches:
+        raise ValueError(f"both must have scores of the same items: {mismatches} are of one alone")
 
 
 def _seeds(seed: Seed) -> list[int]:

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vieval_plugin.stats.binary import resampled_mean
+from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 
 Missing: TypeAlias = Literal["left_out", "wrong"]
-Bools: TypeAlias = NDArray[np.bool_]
 
 
 class Right(NamedTuple):
-    """Which examples are right, each of shape (examples,), and which have all four scores."""
+    """Masks of shape (examples,): right by text, image and group, and `complete`: with all four scores."""
 
     text: Bools
     image: Bools
@@ -24,7 +24,7 @@ class Right(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Shares of the examples that are right, in [0, 1], NaN without examples; each a number or of shape (draws,)."""
+    """Shares of the examples that are right, in [0, 1], NaN without examples; each a number or of shape (resamples,)."""
 
     text: Floats
     image: Floats
@@ -32,10 +32,11 @@ class Shares(NamedTuple):
 
 
 def right(scores: ArrayLike) -> Right:
-    """Which examples are right: whether images and texts that differ in little are told apart.
+    """Examples in which a judge gets images and texts that differ in little right.
 
     `text`: each image scores strictly higher with its own text than with the other. `image`: each text scores strictly
-    higher with its own image than with the other. `group`: both. An example with a NaN is never right and not `complete`.
+    higher with its own image than with the other. `group`: both. An example with a NaN is never right and not
+    `complete`.
 
     Args:
         scores: how well a text fits an image, shape (examples, 2 images, 2 texts), on any scale; image i belongs to
@@ -86,15 +87,15 @@ def shares(scores: ArrayLike, missing: Missing = "left_out") -> Shares:
 
 
 def resampled_shares(scores: ArrayLike, counts: NDArray[np.int64], missing: Missing = "left_out") -> Shares:
-    """`shares` in each bootstrap draw, for their intervals.
+    """`shares` in each bootstrap resample, for their intervals.
 
     Args:
         scores: as `right` takes them, shape (examples, 2 images, 2 texts).
-        counts: how often each example occurs in each draw, shape (draws, examples).
+        counts: number of occurrences of each example in each resample, shape (resamples, examples).
         missing: as for `shares`.
 
     Returns:
-        Three arrays of shape (draws,), in [0, 1]; NaN for a draw with no example left.
+        Three arrays of shape (resamples,), in [0, 1]; NaN for a resample with no example left.
 
     Raises:
         ValueError: as `shares` does.
@@ -105,5 +106,5 @@ def resampled_shares(scores: ArrayLike, counts: NDArray[np.int64], missing: Miss
     if missing not in ("left_out", "wrong"):
         raise ValueError(f"missing is 'left_out' or 'wrong', not {missing!r}")
     *parts, complete = right(scores)
-    counted = complete if missing == "left_out" else np.ones_like(complete)
-    return Shares(*(resampled_mean(np.where(counted, part, np.nan), counts) for part in parts))
+    is_counted = complete if missing == "left_out" else np.ones_like(complete)
+    return Shares(*(resampled_mean(np.where(is_counted, part, np.nan), counts) for part in parts))

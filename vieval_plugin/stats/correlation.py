@@ -1,9 +1,13 @@
-"""Correlation coefficients, of a sample and of many bootstrap resamples of it at once."""
+"""Correlation coefficients, of a sample and of many bootstrap resamples of it at once, and two averages of them.
+
+`paper_mean` is what the published code computes, `fisher_mean` Fisher's average.
+"""
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,12 +17,15 @@ from scipy import stats
 Floats: TypeAlias = NDArray[np.float64]
 Coefficient: TypeAlias = Literal["spearman", "pearson", "kendall"]
 
-# bounds the memory of bootstrap draws: 16 MB an array of doubles
+# bounds the memory of bootstrap resamples: 16 MB an array of doubles
 _CELLS_AT_ONCE = 2_000_000
+# The last value below 1 that four decimals can show. Nearer to 1, one resample in which two raters happen to agree
+# on everything would outweigh all other image models in the average.
+_NEARLY_ONE = 0.9999
 
 
 def correlation(x: ArrayLike, y: ArrayLike, coefficient: Coefficient = "spearman") -> float:
-    """How well two lists of scores of the same items go together, as SciPy computes it.
+    """Correlation of two lists of scores of the same items, as SciPy computes it.
 
     Args:
         x: finite scores, shape (items,), on any scale.
@@ -38,9 +45,7 @@ def correlation(x: ArrayLike, y: ArrayLike, coefficient: Coefficient = "spearman
     >>> correlation([1, 1, 1], [1, 2, 3])
     nan
     """
-    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    if x.shape != y.shape or x.ndim != 1:
-        raise ValueError(f"two vectors of the same length are needed, not shapes {x.shape} and {y.shape}")
+    x, y = paired_vectors(x, y)
     if undefined(x, y):
         return float("nan")
     measure: Any = {"spearman": stats.spearmanr, "pearson": stats.pearsonr, "kendall": stats.kendalltau}[coefficient]
@@ -49,8 +54,16 @@ def correlation(x: ArrayLike, y: ArrayLike, coefficient: Coefficient = "spearman
         return float(measure(x, y).statistic)
 
 
+def paired_vectors(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+    """Two vectors of the same length as arrays of floats; ValueError for anything else."""
+    x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if x.shape != y.shape or x.ndim != 1:
+        raise ValueError(f"two vectors of the same length are needed, not shapes {x.shape} and {y.shape}")
+    return x, y
+
+
 def undefined(x: ArrayLike, y: ArrayLike) -> str:
-    """Why the correlation of two vectors is undefined, in words, so that a report can say it beside the number.
+    """Reason why the correlation of two vectors is undefined, in words for a report to show beside the number.
 
     Args:
         x: scores, shape (items,).
@@ -79,20 +92,21 @@ def resampled_correlations(
     coefficient: Coefficient = "spearman",
     constant_second: float = np.nan,
 ) -> Floats:
-    """`correlation` in each bootstrap draw, for the interval of a correlation.
+    """`correlation` in each bootstrap resample, for the interval of a correlation.
 
     Equal to repeating the items and calling `correlation`, without materialising the repeats. Spearman's and Pearson's
-    take time in proportion to draws x items, Kendall's tau-b to draws x items squared, as matrix products.
+    take time in proportion to resamples x items, Kendall's tau-b to resamples x items squared, as matrix products.
 
     Args:
         x: finite scores, shape (items,).
         y: the other scores of the same items, shape (items,).
-        counts: how often each item occurs in each draw, shape (draws, items); see `bootstrap.cluster_counts`.
+        counts: number of occurrences of each item in each resample, shape (resamples, items); see
+            `bootstrap.cluster_counts`.
         coefficient: as for `correlation`.
-        constant_second: the value of a draw in which `y` is constant and `x` is not; not for `kendall`.
+        constant_second: the value of a resample in which `y` is constant and `x` is not; not for `kendall`.
 
     Returns:
-        Shape (draws,), each in [-1, 1]; NaN for a draw in which the coefficient is undefined.
+        Shape (resamples,), each in [-1, 1]; NaN for a resample in which the coefficient is undefined.
 
     >>> resampled_correlations([1, 2, 3], [1, 3, 2], np.array([[1, 1, 1], [2, 1, 0], [3, 0, 0]]), "kendall").round(3)
     array([0.333, 1.   ,   nan])
@@ -100,39 +114,101 @@ def resampled_correlations(
     if coefficient == "kendall":
         return _weighted_kendall(np.asarray(x, dtype=float), np.asarray(y, dtype=float), counts)
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    out = np.full(len(counts), np.nan)
+    correlations = np.full(len(counts), np.nan)
     if len(x) == 0:
-        return out
+        return correlations
     x, y, counts = _merged(x, y, counts)
     block = max(1, _CELLS_AT_ONCE // len(x))
     for start in range(0, len(counts), block):
         weights = counts[start : start + block].astype(float)
         if coefficient == "spearman":
             # Spearman's rho is Pearson's r of the ranks, and ranks change with what was drawn
-            out[start : start + block] = _weighted_pearson(
+            correlations[start : start + block] = _weighted_pearson(
                 _weighted_ranks(x, weights), _weighted_ranks(y, weights), weights, constant_second
             )
         else:
             tile = np.broadcast_to
-            out[start : start + block] = _weighted_pearson(
+            correlations[start : start + block] = _weighted_pearson(
                 tile(x, weights.shape), tile(y, weights.shape), weights, constant_second
             )
-    return out
+    return correlations
+
+
+def paper_mean(correlations: Iterable[float], *, rounded: bool = True) -> float:
+    """The published average of correlations: `tanh` of their mean. For comparison with printed tables; see `fisher_mean`.
+
+    This is what the VIEScore, CIGEval and ADIEE code computes and the papers call Fisher Z; the arctanh is missing, so
+    values are pulled toward 0.
+
+    Args:
+        correlations: coefficients in [-1, 1], of image models, of tasks or of raters; NaN entries are left out.
+        rounded: round them to four decimals first, as is done over image models and tasks; over raters they are not:
+            that, and only that, gives all 261 cells of Table 7 to the last digit.
+
+    Returns:
+        The average, in [-tanh 1, tanh 1]; NaN when no entry is defined.
+
+    Source: the released code, checked against Tables 1-3 and 7 of VIEScore (Ku et al., ACL 2024).
+
+    >>> round(paper_mean([0.5, 0.7]), 4)
+    0.537
+    """
+    values = [round(float(r), 4) if rounded else float(r) for r in correlations if not math.isnan(r)]
+    return math.tanh(sum(values) / len(values)) if values else math.nan
+
+
+def fisher_mean(correlations: ArrayLike) -> float:
+    """The average of correlations by Fisher's z: `tanh` of the mean of `arctanh`.
+
+    Args:
+        correlations: coefficients in [-1, 1], any shape; NaN entries are left out, |r| is clipped to 0.9999.
+
+    Returns:
+        The average, in [-0.9999, 0.9999]; NaN when no entry is defined.
+
+    Source: Fisher 1921, On the "probable error" of a coefficient of correlation.
+
+    >>> round(fisher_mean([0.5, 0.7]), 4)
+    0.6096
+    """
+    values = np.asarray(correlations, dtype=float).reshape(-1)
+    return float(fisher_mean_over(values[:, None])[0])
+
+
+def fisher_mean_over(correlations: Sequence[Floats] | Floats) -> Floats:
+    """`fisher_mean` in each bootstrap resample, for the interval of an average.
+
+    Args:
+        correlations: coefficients in [-1, 1], shape (parts, resamples); a NaN leaves its part out of that resample's
+            average.
+
+    Returns:
+        Shape (resamples,), each in [-0.9999, 0.9999]; NaN for a resample in which no part is defined.
+
+    >>> fisher_mean_over([[0.5, float("nan")], [0.7, 0.2]]).round(4)
+    array([0.6096, 0.2   ])
+    """
+    values = np.asarray(correlations, dtype=float)
+    defined = ~np.isnan(values)
+    z = np.arctanh(np.clip(np.where(defined, values, 0.0), -_NEARLY_ONE, _NEARLY_ONE))
+    n = defined.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(n > 0, np.tanh(np.where(defined, z, 0.0).sum(axis=0) / n), np.nan))
 
 
 def weighted_pairs(counts: NDArray[np.int64], values: Callable[[slice, slice], NDArray[Any]]) -> Floats:
-    """Sum over pairs of different items i < j of counts[i] * counts[j] * value(i, j) in each draw.
+    """Sum over pairs of different items i < j of counts[i] * counts[j] * value(i, j) in each resample.
 
-    What Kendall's tau-b and pairwise accuracy are made of. A sum is a bilinear form in the counts, so that all draws come
-    from one product of matrices. The sums are exact integers: a block's products stay below 2^24 in single precision,
-    else doubles are used. No more than a few blocks are held at once.
+    What Kendall's tau-b and pairwise accuracy are made of. A sum is a bilinear form in the counts, so that all
+    resamples come from one product of matrices. The sums are exact integers: a block's products stay below 2^24 in
+    single precision, else doubles are used. No more than a few blocks are held at once.
 
     Args:
-        counts: how often each item occurs in each draw, shape (draws, items).
+        counts: number of occurrences of each item in each resample, shape (resamples, items).
         values: given two slices of items, rows and columns, the block of the matrix of values, each -1, 0 or 1.
 
     Returns:
-        Shape (draws,), whole numbers.
+        Shape (resamples,), whole numbers.
 
     >>> weighted_pairs(np.array([[1, 1, 1], [2, 1, 0]]), lambda rows, columns: np.ones((3, 3))[rows, columns])
     array([3., 2.])
@@ -140,14 +216,14 @@ def weighted_pairs(counts: NDArray[np.int64], values: Callable[[slice, slice], N
     draws, n = counts.shape
     precision: type[np.floating[Any]] = np.float32 if counts.sum(axis=1).max(initial=0) < 2**24 else np.float64
     weights = counts.astype(precision)
-    out = np.zeros(draws)
+    sums = np.zeros(draws)
     start = 0
     while start < n:
         rows = slice(start, min(n, start + max(1, _CELLS_AT_ONCE // max(n - start, draws))))
         block = np.triu(values(rows, slice(start, n)), 1).astype(weights.dtype)
-        out += np.einsum("ij,ij->i", weights[:, rows], weights[:, start:] @ block.T, dtype=np.float64)
+        sums += np.einsum("ij,ij->i", weights[:, rows], weights[:, start:] @ block.T, dtype=np.float64)
         start = rows.stop
-    return out
+    return sums
 
 
 def _weighted_kendall(x: Floats, y: Floats, counts: NDArray[np.int64]) -> Floats:
@@ -166,7 +242,7 @@ def _weighted_kendall(x: Floats, y: Floats, counts: NDArray[np.int64]) -> Floats
 
 
 def _ties(values: Floats, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number of pairs with equal values in each draw, shape (draws,), an item's repeats included."""
+    """Number of pairs with equal values in each resample, shape (resamples,), an item's repeats included."""
     if len(values) == 0:
         return np.zeros(len(counts), dtype=np.int64)
     order = np.argsort(values, kind="stable")
@@ -198,7 +274,7 @@ def _weighted_ranks(values: Floats, weights: Floats) -> Floats:
 
 
 def _weighted_pearson(x: Floats, y: Floats, weights: Floats, constant_second: float) -> Floats:
-    """Pearson's r of each row of `x` and `y` under that row's weights, all of shape (draws, items)."""
+    """Pearson's r of each row of `x` and `y` under that row's weights, all of shape (resamples, items)."""
     total = weights.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         dx = x - (weights * x).sum(axis=1, keepdims=True) / total

@@ -11,10 +11,10 @@ MissingRatings: TypeAlias = Literal["drop", "impute_mean"]
 
 @dataclass(frozen=True)
 class StatisticsOptions:
-    """How failed verdicts and ratings that a rater did not give enter, and how intervals are drawn.
+    """Treatment of failed verdicts and of ratings that a rater did not give, and the bootstrap of intervals.
 
-    `policy` is what `fill` does with failed verdicts, `draws` the number of bootstrap draws, `missing_ratings` whether a
-    rating that was not given is left out or taken to be the mean of the item's other raters.
+    `policy` is what `fill` does with failed verdicts, `draws` the number of bootstrap resamples, `missing_ratings`
+    whether a rating that was not given is left out or taken to be the mean of the item's other raters.
     """
 
     policy: Policy = "drop"

@@ -1,4 +1,4 @@
-"""Two orders of showing the same candidates: does a judge say the same in both, and is it right?"""
+"""Votes on the same candidates shown in two orders: consistency, and accuracy over both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vieval_plugin.stats.votes import NONE, TIE, VoteScheme, coarse, codes, poin
 
 
 def overall_votes(forward: ArrayLike, reverse: ArrayLike) -> Ints:
-    """One vote of the two orders: what they agree on, a `TIE` where they differ, `NONE` where either has no answer.
+    """Vote over two orders: what they agree on, a `TIE` where they differ, `NONE` where either has no answer.
 
     Args:
         forward: the judge's codes where the first candidate is shown first, shape (contests,).
@@ -24,15 +24,15 @@ def overall_votes(forward: ArrayLike, reverse: ArrayLike) -> Ints:
     >>> overall_votes([FIRST, FIRST, FIRST], [FIRST, SECOND, NONE]).tolist()
     [0, 4, -1]
     """
-    one, other = codes(forward), codes(reverse)
-    agreed = np.where(one == other, one, TIE)
-    return np.where((one == NONE) | (other == NONE), NONE, agreed)
+    forward_votes, reverse_votes = codes(forward), codes(reverse)
+    agreed = np.where(forward_votes == reverse_votes, forward_votes, TIE)
+    return np.where((forward_votes == NONE) | (reverse_votes == NONE), NONE, agreed)
 
 
 def both_orders_points(
     forward: ArrayLike, reverse: ArrayLike, human: ArrayLike, scheme: VoteScheme = "decisive"
 ) -> Floats:
-    """In which contests a judge is right in both orders.
+    """Points of a judge that has to be right in both orders.
 
     Args:
         forward: as for `overall_votes`.
@@ -75,7 +75,7 @@ def each_order_points(
 
 
 def consistent_points(forward: ArrayLike, reverse: ArrayLike, scheme: VoteScheme = "decisive") -> Floats:
-    """In which contests both orders have an answer, and the same; in `three_way` both ties are the same.
+    """Points for contests in which both orders have the same answer; in `three_way` both ties are the same.
 
     Args:
         forward: as for `overall_votes`.
@@ -89,5 +89,5 @@ def consistent_points(forward: ArrayLike, reverse: ArrayLike, scheme: VoteScheme
     >>> consistent_points([FIRST, FIRST, NONE], [FIRST, SECOND, NONE]).tolist()
     [1.0, 0.0, 0.0]
     """
-    one, other = coarse(codes(forward), scheme), coarse(codes(reverse), scheme)
-    return np.asarray((one == other) & (one != NONE), dtype=float)
+    forward_votes, reverse_votes = coarse(codes(forward), scheme), coarse(codes(reverse), scheme)
+    return np.asarray((forward_votes == reverse_votes) & (forward_votes != NONE), dtype=float)

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from vieval_plugin.stats.averaging import fisher_mean_over
 from vieval_plugin.stats.bootstrap import Ints, numbered
 from vieval_plugin.stats.comparison import Bools, require_same_items
-from vieval_plugin.stats.correlation import Coefficient, Floats, correlation, resampled_correlations
+from vieval_plugin.stats.correlation import Coefficient, Floats, correlation, fisher_mean_over, resampled_correlations
 
 Swapped: TypeAlias = Literal["group", "cell"]
 
@@ -24,11 +23,12 @@ class CorrelationDifference:
     Scores of judges on different scales cannot be swapped as they are, so each judge's are standardised first within
     what is correlated, which is one image model: z-scores for Pearson's r, ranks for Spearman's rho. A swap then mixes
     ranks, and rho is Pearson's r of these. All scores of a group are swapped together, because one instruction's images
-    are judged well or badly together. `swapped="cell"` swaps each score alone (PERM-BOTH of Deutsch, Dror and Roth 2021)
-    and rejects far too often here: about 20 to 30% of true null hypotheses at 5%. It is there to show that.
+    are judged well or badly together. `swapped="cell"` swaps each score alone (PERM-BOTH of Deutsch, Dror and Roth
+    2021) and rejects far too often here: about 20 to 30% of true null hypotheses at 5%. It is there to show that.
 
-    An image model in which people are constant is left out of both judges' averages, in each swap and draw too: the averages
-    of the two are always over the same image models. Where people vary and a judge is constant, its correlation counts as 0.
+    An image model in which people are constant is left out of both judges' averages, in each swap and resample too: the
+    averages of the two are always over the same image models. Where people vary and a judge is constant, its
+    correlation counts as 0.
 
     Args:
         first: the first judge's scores, shape (rows, image models), on any scale; NaN where there is no sample.
@@ -43,7 +43,7 @@ class CorrelationDifference:
     Raises:
         ValueError: for other shapes, another coefficient, or cells that not all three have. Take what all have before.
 
-    Source: PROTOCOLS of this project, "Comparing two judges"; Fisher's average as `averaging.fisher_mean`.
+    Source: PROTOCOLS of this project, "Comparing two judges"; Fisher's average as `correlation.fisher_mean`.
 
     >>> from vieval_plugin.stats.comparison import compare
     >>> people = np.arange(12.0).reshape(6, 2) % 5
@@ -71,14 +71,14 @@ class CorrelationDifference:
         require_same_items(a, b)
         require_same_items(a, h)
         rows, models = a.shape
-        _, place = numbered(range(rows) if groups is None else groups)
+        _, group_index = numbered(range(rows) if groups is None else groups)
         named, part = numbered(["one part"] * models if parts is None else parts)
-        if len(place) != rows or len(part) != models:
-            raise ValueError(f"{rows} groups and {models} parts are needed, not {len(place)} and {len(part)}")
+        if len(group_index) != rows or len(part) != models:
+            raise ValueError(f"{rows} groups and {models} parts are needed, not {len(group_index)} and {len(part)}")
         self._coefficient: Coefficient = coefficient
-        self._scores, self._place = (a, b, h), place
+        self._scores, self._group_index = (a, b, h), group_index
         self._parts = [np.flatnonzero(part == number) for number in range(len(named))]
-        self.strata = _strata(~np.isnan(h), place, part)
+        self.strata = _strata(~np.isnan(h), group_index, part)
         self._by_cell = swapped == "cell"
         self.units = a.size if self._by_cell else len(self.strata)
         # r needs three sums of each image model: of x, of x squared and of x times h, which is centred and of length 1.
@@ -88,48 +88,49 @@ class CorrelationDifference:
         self._n = np.where(norm > 0, (~np.isnan(a)).sum(axis=0), np.nan)[:, None]
         people = people / np.where(norm > 0, norm, 1.0)
         moments = [np.stack([x, x**2, x * people], axis=2) for x in (_standardised(y, coefficient) for y in (a, b))]
-        self._totals = [one.sum(axis=0)[:, None] for one in moments]
-        moved = moments[1] - moments[0]
+        self._totals = [moment.sum(axis=0)[:, None] for moment in moments]
+        unit_shifts = moments[1] - moments[0]
         if not self._by_cell:
-            by_row, moved = moved, np.zeros((len(self.strata), models, 3))
-            np.add.at(moved, place, by_row)
-        self._moved = moved.transpose(1, 0, 2)
+            by_row, unit_shifts = unit_shifts, np.zeros((len(self.strata), models, 3))
+            np.add.at(unit_shifts, group_index, by_row)
+        self._unit_shifts = unit_shifts.transpose(1, 0, 2)
 
     def estimates(self) -> tuple[float, float]:
         """Both averages, in [-0.9999, 0.9999]; NaN where no image model is left."""
-        first, second = self._averaged(1, lambda x, y, given: _with_constants(x, y, self._coefficient))
+        first, second = self._averaged(1, lambda x, y, _is_rated: _with_constants(x, y, self._coefficient))
         return float(first[0]), float(second[0])
 
     def swapped(self, swap: Bools) -> Floats:
         if self._by_cell:
             mask = swap.astype(float).reshape(len(swap), -1, len(self._n)).transpose(2, 0, 1)
-            moved = mask @ self._moved
+            shifts = mask @ self._unit_shifts
         else:
             # one product for all image models is several times as fast as one for each
-            models, units, sums = self._moved.shape
-            flat = self._moved.transpose(1, 0, 2).reshape(units, models * sums)
-            moved = (swap.astype(float) @ flat).reshape(len(swap), models, sums).transpose(1, 0, 2)
-        one, other = self._averages(self._pearson(self._totals[0] + moved), self._pearson(self._totals[1] - moved))
-        return one - other
+            models, units, sums = self._unit_shifts.shape
+            flat = self._unit_shifts.transpose(1, 0, 2).reshape(units, models * sums)
+            shifts = (swap.astype(float) @ flat).reshape(len(swap), models, sums).transpose(1, 0, 2)
+        first, second = self._averages(self._pearson(self._totals[0] + shifts), self._pearson(self._totals[1] - shifts))
+        return first - second
 
     def resampled(self, counts: Ints) -> Floats:
-        of_row = counts[:, self._place]
-        one, other = self._averaged(
-            len(counts), lambda x, y, given: resampled_correlations(x, y, of_row[:, given], self._coefficient, 0.0)
+        of_row = counts[:, self._group_index]
+        first, second = self._averaged(
+            len(counts),
+            lambda x, y, is_rated: resampled_correlations(x, y, of_row[:, is_rated], self._coefficient, 0.0),
         )
-        return one - other
+        return first - second
 
     def _averaged(self, draws: int, measure: Callable[[Floats, Floats, Bools], Floats | float]) -> list[Floats]:
         """Both averages of what is measured between people and a judge on an image model's samples."""
         *judges, human = self._scores
-        found = np.full((2, human.shape[1], draws), np.nan)
-        for model, given in enumerate(~np.isnan(human.T)):
+        correlations = np.full((2, human.shape[1], draws), np.nan)
+        for model, is_rated in enumerate(~np.isnan(human.T)):
             for judge, scores in enumerate(judges):
-                found[judge, model] = measure(human[given, model], scores[given, model], given)
-        return self._averages(found[0], found[1])
+                correlations[judge, model] = measure(human[is_rated, model], scores[is_rated, model], is_rated)
+        return self._averages(correlations[0], correlations[1])
 
     def _pearson(self, sums: Floats) -> Floats:
-        """Pearson's r with people of each image model and draw, shape (image models, draws)."""
+        """Pearson's r with people of each image model and resample, shape (image models, resamples)."""
         x, squares, products = np.moveaxis(sums, 2, 0)
         with np.errstate(invalid="ignore", divide="ignore"):
             spread = squares - x**2 / self._n
@@ -140,12 +141,12 @@ class CorrelationDifference:
             )
 
     def _averages(self, first: Floats, second: Floats) -> list[Floats]:
-        """The two averages, each of shape (draws,), of correlations of shape (image models, draws)."""
-        lacking = np.isnan(first) | np.isnan(second)
-        both = [np.where(lacking, np.nan, judge) for judge in (first, second)]
+        """The two averages, each of shape (resamples,), of correlations of shape (image models, resamples)."""
+        is_undefined = np.isnan(first) | np.isnan(second)
+        defined = [np.where(is_undefined, np.nan, judge) for judge in (first, second)]
         if len(self._parts) <= 1:
-            return [fisher_mean_over(judge) for judge in both]
-        return [fisher_mean_over([fisher_mean_over(judge[models]) for models in self._parts]) for judge in both]
+            return [fisher_mean_over(judge) for judge in defined]
+        return [fisher_mean_over([fisher_mean_over(judge[models]) for models in self._parts]) for judge in defined]
 
 
 def _with_constants(human: Floats, scores: Floats, coefficient: Coefficient) -> float:
@@ -156,22 +157,22 @@ def _with_constants(human: Floats, scores: Floats, coefficient: Coefficient) -> 
 
 def _standardised(scores: Floats, coefficient: str) -> Floats:
     """Each column's z-scores, or its ranks around 0; 0 where there is no score and where all are equal."""
-    out = np.zeros(scores.shape)
-    for column, given in enumerate(~np.isnan(scores.T)):
-        values = scores[given, column]
+    standardised = np.zeros(scores.shape)
+    for column, is_scored in enumerate(~np.isnan(scores.T)):
+        values = scores[is_scored, column]
         if len(values) == 0 or np.all(values == values[0]):
             continue
         if coefficient == "spearman":
             # one factor for all judges, so that ranks are what is swapped
-            out[given, column] = (stats.rankdata(values) - (len(values) + 1) / 2) / len(values)
+            standardised[is_scored, column] = (stats.rankdata(values) - (len(values) + 1) / 2) / len(values)
         else:
-            out[given, column] = (values - values.mean()) / values.std()
-    return out
+            standardised[is_scored, column] = (values - values.mean()) / values.std()
+    return standardised
 
 
-def _strata(given: Bools, place: Ints, part: Ints) -> Ints:
+def _strata(is_rated: Bools, group_index: Ints, part: Ints) -> Ints:
     """The stratum of each group: those of the same part, or of the same several, are drawn from one another."""
-    spanned: list[set[int]] = [set() for _ in range(int(place.max(initial=-1)) + 1)]
-    for group, has in zip(place, given, strict=True):
-        spanned[group].update(part[has].tolist())
+    spanned: list[set[int]] = [set() for _ in range(int(group_index.max(initial=-1)) + 1)]
+    for group, rated_models in zip(group_index, is_rated, strict=True):
+        spanned[group].update(part[rated_models].tolist())
     return numbered([frozenset(parts) for parts in spanned])[1]

@@ -2,22 +2,21 @@
 
 A metric with many decimals never ties two items, humans on a scale of five levels often do. So two values of the metric
 are called tied where they are no more than an epsilon apart, and epsilon is the one that suits these items best. Trying
-every difference as epsilon means looking at all n (n - 1) / 2 of them: 200 million for 20,000 items, too many to hold and
-sort. Most of this module finds the best one without holding them.
+every difference as epsilon means looking at all n (n - 1) / 2 of them: 200 million for 20,000 items, too many to keep
+in memory and sort. Most of this module finds the best one without keeping them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vieval_plugin.stats.correlation import Floats, weighted_pairs
-
-Ints: TypeAlias = NDArray[np.int64]
+from vieval_plugin.stats.bootstrap import Ints
+from vieval_plugin.stats.correlation import Floats, paired_vectors, weighted_pairs
 
 # how many pairs one chunk has: small enough for a processor's cache, large enough that Python's loop costs little
 _PAIRS_AT_ONCE = 250_000
@@ -72,19 +71,19 @@ def calibrated(metric: ArrayLike, human: ArrayLike) -> Calibrated:
 
 
 def resampled_accuracy(metric: ArrayLike, human: ArrayLike, epsilon: float, counts: NDArray[np.int64]) -> Floats:
-    """Pairwise accuracy at an epsilon in each bootstrap draw, for the interval of `calibrated`.
+    """Pairwise accuracy at an epsilon in each bootstrap resample, for the interval of `calibrated`.
 
-    Equal to repeating the items: an item drawn k times makes k (k - 1) / 2 pairs with itself, tied in both. Epsilon stays the same in all draws, so the interval leaves out what calibrating it on the same items
-    adds.
+    Equal to repeating the items: an item drawn k times makes k (k - 1) / 2 pairs with itself, tied in both. Epsilon
+    stays the same in all resamples, so the interval leaves out what calibrating it on the same items adds.
 
     Args:
         metric: as for `calibrated`, shape (items,).
         human: as for `calibrated`, shape (items,).
         epsilon: metric values no more than this apart are tied; >= 0, in the metric's unit.
-        counts: how often each item occurs in each draw, shape (draws, items).
+        counts: number of occurrences of each item in each resample, shape (resamples, items).
 
     Returns:
-        Shape (draws,), in [0, 1]; NaN for a draw of fewer than two items.
+        Shape (resamples,), in [0, 1]; NaN for a resample of fewer than two items.
 
     Raises:
         ValueError: as `calibrated` does, for an epsilon that is not >= 0, and for counts of another shape.
@@ -113,9 +112,7 @@ def _check(epsilon: float) -> None:
 
 
 def _finite(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:
-    m, h = np.asarray(metric, dtype=float), np.asarray(human, dtype=float)
-    if m.shape != h.shape or m.ndim != 1:
-        raise ValueError(f"two vectors of the same length are needed, not shapes {m.shape} and {h.shape}")
+    m, h = paired_vectors(metric, human)
     if not (np.isfinite(m).all() and np.isfinite(h).all()):
         raise ValueError("all scores must be finite; leave out the items without one")
     return m, h
@@ -124,8 +121,8 @@ def _finite(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Floats]:
 def _by_human(metric: ArrayLike, human: ArrayLike) -> tuple[Floats, Ints]:
     """The metric sorted by human score, then by itself; and for each item the place where its human score ends.
 
-    So m[j] - m[i] for j > i is 0 or more where humans tie the two, and else above 0 if they are ordered alike: no sign has
-    to be looked at again, and a pair that the metric orders the wrong way (below 0) is right at no epsilon.
+    So m[j] - m[i] for j > i is 0 or more where humans tie the two, and else above 0 if they are ordered alike: no sign
+    has to be looked at again, and a pair that the metric orders the wrong way (below 0) is right at no epsilon.
     """
     m, h = _finite(metric, human)
     order = np.lexsort((m, h))
@@ -141,8 +138,9 @@ def _equal_pairs(m: Floats, ends: Ints) -> int:
 class _Pairs(NamedTuple):
     """Keys of pairs of items: of those that humans tie, and of those that metric and humans order alike.
 
-    A key is the bits of the difference read as an integer, which keeps the order of floats above 0. Bins of keys are thus
-    narrow where differences are small and wide where they are large, and divide evenly whatever the metric's scale is.
+    A key is the bits of the difference read as an integer, which keeps the order of floats above 0. Bins of keys are
+    thus narrow where differences are small and wide where they are large, and divide evenly whatever the metric's scale
+    is.
     """
 
     tied: Ints
@@ -150,7 +148,7 @@ class _Pairs(NamedTuple):
 
 
 def _pairs(m: Floats, ends: Ints, lowest: int, highest: int) -> Iterator[_Pairs]:
-    """All pairs with keys from `lowest` to `highest`, which are above 0, in chunks.
+    """Generate the pairs with keys from `lowest` to `highest`, which are above 0, in chunks.
 
     Differences of 0 have no key: they are tied at every epsilon, and `_equal_pairs` has counted them. Nor have those
     below 0, see `_by_human`.
@@ -177,10 +175,11 @@ def _pairs(m: Floats, ends: Ints, lowest: int, highest: int) -> Iterator[_Pairs]
 class _Bins:
     """The bins of keys in which the best epsilon may lie, and their division into ever smaller ones.
 
-    The gain of an epsilon is the number of pairs up to it that humans tie, less those ordered alike. What happens inside
-    a bin is not known, but bounded: at its start the gain is that of all bins before; inside, at the very most, all of its
-    ties come first. A bin whose bound is below a gain that some bin's end has for certain cannot hold the best epsilon and
-    is closed. What is left is divided again, by another pass over the pairs, until a bin is a single key.
+    The gain of an epsilon is the number of pairs up to it that humans tie, less those ordered alike. What happens
+    inside a bin is not known, but bounded: at its start the gain is that of all bins before; inside, at the very most,
+    all of its ties come first. A bin whose bound is below a gain that some bin's end has for certain cannot hold the
+    best epsilon and is closed. What is left is divided again, by another pass over the pairs, until a bin is a single
+    key.
     """
 
     def __init__(self, lowest: int, highest: int) -> None:
@@ -188,8 +187,8 @@ class _Bins:
         self.width = (highest - lowest).bit_length()  # a bin is 2^width keys wide
         self.best = 0
         self._first = np.array([lowest])  # lowest key of each open bin
-        self._before = np.array([0])  # gain of an epsilon just below each
-        self._origin, self._whole = lowest, self.width
+        self._start_gains = np.array([0])  # gain of an epsilon just below each
+        self._origin, self._full_width = lowest, self.width
         self._steps: list[tuple[int, Ints]] = []  # width of bins, and number of each among the open ones or -1
 
     def inside(self, keys: Ints) -> tuple[Ints, Ints]:
@@ -197,7 +196,7 @@ class _Bins:
 
         Open bins are not next to one another, so a key finds its own by the way that the divisions took.
         """
-        keys, number, width = keys - self._origin, np.zeros(1, dtype=np.int64), self._whole
+        keys, number, width = keys - self._origin, np.zeros(1, dtype=np.int64), self._full_width
         for narrower, among_open in self._steps:
             number = among_open[_divided(keys, number, width, narrower)]
             keys, number, width = keys[number >= 0], number[number >= 0], narrower
@@ -210,24 +209,24 @@ class _Bins:
         """
         # the more bins are open, the fewer parts each is divided into, at least two: about 2^_BIN_BITS counters in all
         width = max(0, self.width - max(1, _BIN_BITS - len(self._first).bit_length()))
-        each = 1 << (self.width - width)
-        tied, alike = np.zeros((2, len(self._first) * each), dtype=np.int64)
+        divisions = 1 << (self.width - width)
+        tied, alike = np.zeros((2, len(self._first) * divisions), dtype=np.int64)
         for chunk in chunks:
             for keys, count in zip(chunk, (tied, alike), strict=True):
                 count += np.bincount(_divided(*self.inside(keys), self.width, width), minlength=len(count))
         # gain at the end of each part and at its start, from that before the whole bin
-        net = (tied - alike).reshape(-1, each)
-        after = (self._before[:, None] + np.cumsum(net, axis=1)).reshape(-1)
-        before = after - net.reshape(-1)
+        net = (tied - alike).reshape(-1, divisions)
+        gain_at_end = (self._start_gains[:, None] + np.cumsum(net, axis=1)).reshape(-1)
+        gain_at_start = gain_at_end - net.reshape(-1)
         # the end of a bin is an epsilon that can be had; inside it, at most all ties come first
-        self.best = max(self.best, int(after.max()))
+        self.best = max(self.best, int(gain_at_end.max()))
         # without a tie inside, its start is no worse; and an epsilon must gain at least 1 over 0, the smallest of all
-        may_win = (tied > 0) & (before + tied >= max(self.best, 1))
+        may_win = (tied > 0) & (gain_at_start + tied >= max(self.best, 1))
         if width == 0:  # a bin is one key
-            may_win &= after >= max(self.best, 1)
+            may_win &= gain_at_end >= max(self.best, 1)
         self._steps.append((width, np.where(may_win, np.cumsum(may_win) - 1, -1)))
-        self._first = (self._first[:, None] + (np.arange(each) << width)).reshape(-1)[may_win]
-        self._before, self.width = before[may_win], width
+        self._first = (self._first[:, None] + (np.arange(divisions) << width)).reshape(-1)[may_win]
+        self._start_gains, self.width = gain_at_start[may_win], width
         # pairs outside the open bins need not be made again
         if may_win.any():
             self.lowest, self.highest = int(self._first[0]), min(self.highest, int(self._first[-1]) + (1 << width) - 1)
@@ -244,20 +243,20 @@ def _divided(keys: Ints, number: Ints, width: int, narrower: int) -> Ints:
 
 def _best_gain(m: Floats, ends: Ints) -> tuple[int, float, int]:
     """The highest gain of an epsilon over 0, the smallest such epsilon, and the number of pairs ordered alike."""
-    apart = np.diff(np.unique(m))
-    if len(apart) == 0:  # all values are equal: every epsilon is as good as 0
+    gaps = np.diff(np.unique(m))
+    if len(gaps) == 0:  # all values are equal: every epsilon is as good as 0
         return 0, 0.0, 0
     # rounding keeps order, so no difference is smaller than one of neighbours
-    lowest, highest = np.array([apart.min(), m.max() - m.min()]).view(np.int64).tolist()
+    lowest, highest = np.array([gaps.min(), m.max() - m.min()]).view(np.int64).tolist()
     bins = _Bins(lowest, highest)
-    left, alike = bins.divide(_pairs(m, ends, bins.lowest, bins.highest))
+    remaining_pairs, alike = bins.divide(_pairs(m, ends, bins.lowest, bins.highest))
     # the first division saw all pairs, so it alone counts those ordered alike; later ones see fewer
-    held: list[_Pairs] = []
-    while bins.width and left:
-        chunks = held or _pairs(m, ends, bins.lowest, bins.highest)
-        if left <= _PAIRS_HELD and not held:
-            chunks = held = [_Pairs(*(bins.inside(keys)[0] + lowest for keys in chunk)) for chunk in chunks]
-        left, _ = bins.divide(chunks)
+    cached_chunks: list[_Pairs] = []
+    while bins.width and remaining_pairs:
+        chunks = cached_chunks or _pairs(m, ends, bins.lowest, bins.highest)
+        if remaining_pairs <= _PAIRS_HELD and not cached_chunks:
+            chunks = cached_chunks = [_Pairs(*(bins.inside(keys)[0] + lowest for keys in chunk)) for chunk in chunks]
+        remaining_pairs, _ = bins.divide(chunks)
     # bins of one key are left, or none where nothing gains over 0; the first is the smallest epsilon
-    epsilon = float(np.array([bins.lowest]).view(np.float64)[0]) if left else 0.0
+    epsilon = float(np.array([bins.lowest]).view(np.float64)[0]) if remaining_pairs else 0.0
     return bins.best, epsilon, alike

@@ -37,28 +37,29 @@ def corrected_mean(
 ) -> CorrectedMean:
     """The mean that people's ratings would have over all items, of which people rated some and a judge scored all.
 
-    The judge's mean over the unrated items, times a weight, plus what it misses on the rated ones. So the estimate is right
-    on average however poor the judge is, if the rated items are a random part of all; the better the judge, the shorter
-    the interval. The weight is the one that makes the interval shortest.
+    The judge's mean over the unrated items, times a weight, plus what it misses on the rated ones. So the estimate is
+    right on average however poor the judge is, if the rated items are a random part of all; the better the judge, the
+    shorter the interval. The weight is the one that makes the interval shortest.
 
     Args:
         ratings: a rating an item, shape (items,), NaN where people gave none.
         scores: the judge's score of each item, shape (items,), on the same scale.
         groups: what each item was drawn together with, such as its prompt; none means that each was drawn by itself.
         level: the share of such intervals that hold the truth, in (0, 1); right for some 50 rated groups and more.
-        strata: what each item was chosen for rating among, such as its kind, where of some a larger share was rated than of
-            others: each counts by its number of items. Strata with fewer than two rated groups are taken together. A group
-            lies in one stratum.
+        strata: what each item was chosen for rating among, such as its kind, where of some a larger share was rated
+            than of others: each counts by its number of items. Strata with fewer than two rated groups are taken
+            together. A group lies in one stratum.
 
     Returns:
-        The estimate with its normal interval; NaN with fewer than two rated groups. Without unrated items the mean of ratings.
+        The estimate with its normal interval; NaN with fewer than two rated groups. Without unrated items the mean of
+        ratings.
 
     Raises:
         ValueError: for other shapes, or a score that is not finite.
 
     Source: Angelopoulos, Duchi and Zrnic 2023, PPI++ (the estimator and its weight); sums over groups take the place of
-    items, as in any linearised variance of clusters (Liang and Zeger 1986); strata as in the combined regression estimator
-    of Cochran 1977, Sampling Techniques, section 7.10.
+    items, as in any linearised variance of clusters (Liang and Zeger 1986); strata as in the combined regression
+    estimator of Cochran 1977, Sampling Techniques, section 7.10.
 
     >>> round(corrected_mean([0.9, 0.4, 0.6, np.nan, np.nan, np.nan], [1.0, 0.5, 0.7, 0.9, 0.3, 0.6]).mean, 3)
     0.591
@@ -68,7 +69,10 @@ def corrected_mean(
         raise ValueError("a finite score and a rating or NaN are needed for each item")
     members = numbered(range(len(y)) if groups is None else groups)[1]
     stratum = _joined(numbered([0] * len(y) if strata is None else strata)[1], members, ~np.isnan(y))
-    parts = [_Stratum.of(y[here], f[here], members[here]) for here in (stratum == one for one in np.unique(stratum))]
+    parts = [
+        _Stratum.of(y[in_stratum], f[in_stratum], members[in_stratum])
+        for in_stratum in (stratum == number for number in np.unique(stratum))
+    ]
     if any(part.rated_groups < 2 for part in parts) or not parts:
         return CorrectedMean(float("nan"), float("nan"), float("nan"), float("nan"))
     shares = np.array([part.items for part in parts]) / len(y)
@@ -89,8 +93,8 @@ def corrected_mean(
 class _Stratum:
     """Items of which the rated ones are a random part: their ratings, scores and groups.
 
-    `shared` is what the judge and people have in common in the variance of the mean, `spread` the judge's part of it: the
-    best weight is their ratio.
+    `shared` is what the judge and people have in common in the variance of the mean, `spread` the judge's part of it:
+    the best weight is their ratio.
     """
 
     y: Floats
@@ -106,8 +110,8 @@ class _Stratum:
         n, unrated = int(rated.sum()), int((~rated).sum())
         if not n or not unrated:
             return cls(y, f, members, 0.0, 0.0)
-        together = _centred(f, np.ones(len(f), dtype=bool), members)
-        spread = (together**2).sum() / len(f) * len(together) / max(len(together) - 1, 1)
+        score_deviations = _centred(f, np.ones(len(f), dtype=bool), members)
+        spread = (score_deviations**2).sum() / len(f) * len(score_deviations) / max(len(score_deviations) - 1, 1)
         shared = (_centred(y, rated, members) * _centred(f, rated, members)).sum() / n
         return cls(y, f, members, float(shared / n), float(spread * (1 / n + 1 / unrated)))
 
@@ -142,11 +146,11 @@ def _centred(values: Floats, where: Bools, members: Ints) -> Floats:
 
 def _joined(stratum: Ints, members: Ints, rated: Bools) -> Ints:
     """Strata, those with fewer than two rated groups taken together, and with the next smallest if that is not enough."""
-    found: Ints = stratum.copy()
-    while len(numbers := np.unique(found)) > 1:
-        groups = np.array([len(np.unique(members[rated & (found == one)])) for one in numbers])
+    joined: Ints = stratum.copy()
+    while len(numbers := np.unique(joined)) > 1:
+        groups = np.array([len(np.unique(members[rated & (joined == number)])) for number in numbers])
         if (groups >= 2).all():
             break
         smallest = numbers[np.argsort(groups, kind="stable")[:2]]
-        found[found == smallest[0]] = smallest[1]
-    return found
+        joined[joined == smallest[0]] = smallest[1]
+    return joined

@@ -25,12 +25,12 @@ def ranks(mean_scores: ArrayLike) -> Floats:
     return np.asarray(stats.rankdata(-np.asarray(mean_scores, dtype=float)))
 
 
-def footrule(mean_scores: ArrayLike, others: ArrayLike) -> float:
+def footrule(mean_scores: ArrayLike, reference_means: ArrayLike) -> float:
     """Spearman's footrule between two rankings of the same image models: the sum of absolute differences of ranks.
 
     Args:
         mean_scores: mean scores by one rater, shape (models,).
-        others: mean scores by the other, shape (models,), on any scale.
+        reference_means: mean scores by the other, shape (models,), on any scale.
 
     Returns:
         0 for the same ranking, at most half the square of the number of models.
@@ -40,15 +40,15 @@ def footrule(mean_scores: ArrayLike, others: ArrayLike) -> float:
     >>> footrule([3, 2, 1], [3, 1, 2])
     2.0
     """
-    return float(np.abs(ranks(mean_scores) - ranks(others)).sum())
+    return float(np.abs(ranks(mean_scores) - ranks(reference_means)).sum())
 
 
-def rank_rho(mean_scores: ArrayLike, others: ArrayLike) -> float:
+def rank_rho(mean_scores: ArrayLike, reference_means: ArrayLike) -> float:
     """Spearman's rho between two rankings of the same image models.
 
     Args:
         mean_scores: mean scores by one rater, shape (models,).
-        others: mean scores by the other, shape (models,), on any scale.
+        reference_means: mean scores by the other, shape (models,), on any scale.
 
     Returns:
         The coefficient, in [-1, 1]; NaN for fewer than two models or where all are ranked alike.
@@ -59,15 +59,15 @@ def rank_rho(mean_scores: ArrayLike, others: ArrayLike) -> float:
     >>> rank_rho([3, 2, 1], [3, 1, 2])
     0.5
     """
-    return correlation(mean_scores, others)
+    return correlation(mean_scores, reference_means)
 
 
-def rank_tau(mean_scores: ArrayLike, others: ArrayLike) -> float:
+def rank_tau(mean_scores: ArrayLike, reference_means: ArrayLike) -> float:
     """Kendall's tau-b between two rankings of the same image models.
 
     Args:
         mean_scores: mean scores by one rater, shape (models,).
-        others: mean scores by the other, shape (models,), on any scale.
+        reference_means: mean scores by the other, shape (models,), on any scale.
 
     Returns:
         The coefficient, in [-1, 1]; NaN for fewer than two models or where all are ranked alike.
@@ -80,56 +80,58 @@ def rank_tau(mean_scores: ArrayLike, others: ArrayLike) -> float:
     >>> round(rank_tau([3, 2, 1], [3, 1, 2]), 4)
     0.3333
     """
-    return correlation(mean_scores, others, "kendall")
+    return correlation(mean_scores, reference_means, "kendall")
 
 
 def resampled_means(scores: ArrayLike, counts: Ints) -> Floats:
-    """The mean score of each image model in each draw of a bootstrap over what they were given.
+    """The mean score of each image model in each resample of a bootstrap over what they were given.
 
     Args:
         scores: shape (models, items), in any unit; NaN where a model was not given an item or has no score.
-        counts: how often each item occurs in each draw, shape (draws, items); see `bootstrap.cluster_counts`.
+        counts: number of occurrences of each item in each resample, shape (resamples, items); see
+            `bootstrap.cluster_counts`.
 
     Returns:
-        Shape (draws, models); NaN for a model of which a draw has no item.
+        Shape (resamples, models); NaN for a model of which a resample has no item.
 
     >>> resampled_means([[1.0, 3.0], [2.0, np.nan]], np.array([[1, 1], [0, 2]]))
     array([[ 2.,  2.],
            [ 3., nan]])
     """
     table = np.asarray(scores, dtype=float)
-    given = ~np.isnan(table)
-    sums, numbers = counts @ np.where(given, table, 0.0).T, counts @ given.T
+    is_scored = ~np.isnan(table)
+    sums, numbers = counts @ np.where(is_scored, table, 0.0).T, counts @ is_scored.T
     return np.asarray(np.divide(sums, numbers, out=np.full(sums.shape, np.nan), where=numbers > 0))
 
 
-def resampled_rankings(means: ArrayLike, others: ArrayLike) -> tuple[Floats, Floats, Floats]:
-    """`footrule`, `rank_rho` and `rank_tau` between the ranking of each draw and one that stays as it is.
+def resampled_rankings(means: ArrayLike, reference_means: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """`footrule`, `rank_rho` and `rank_tau` between the ranking of each resample and one that stays as it is.
 
     Args:
-        means: mean scores of each draw, shape (draws, models); see `resampled_means`.
-        others: mean scores by the other, shape (models,), on any scale.
+        means: mean scores of each resample, shape (resamples, models); see `resampled_means`.
+        reference_means: mean scores by the other, shape (models,), on any scale.
 
     Returns:
-        Each of shape (draws,); NaN for a draw in which a model has no mean, or where the statistic is undefined.
+        Each of shape (resamples,); NaN for a resample in which a model has no mean, or where the statistic is
+        undefined.
 
     >>> [found.round(4).tolist() for found in resampled_rankings([[3, 2, 1], [1, 2, np.nan]], [3, 1, 2])]
     [[2.0, nan], [0.5, nan], [0.3333, nan]]
     """
-    drawn = np.asarray(means, dtype=float)
-    whole = ~np.isnan(drawn).any(axis=1)
-    of_draws, of_other = np.asarray(stats.rankdata(-drawn[whole], axis=1)), ranks(others)
-    one, other = np.triu_indices(drawn.shape[1], k=1)
-    signs = np.sign(of_draws[:, one] - of_draws[:, other])
-    sign = np.sign(of_other[one] - of_other[other])
-    apart, fixed = of_draws - (drawn.shape[1] + 1) / 2, of_other - (drawn.shape[1] + 1) / 2
-    found = (
+    resampled = np.asarray(means, dtype=float)
+    is_complete = ~np.isnan(resampled).any(axis=1)
+    of_draws, of_other = np.asarray(stats.rankdata(-resampled[is_complete], axis=1)), ranks(reference_means)
+    model_a, model_b = np.triu_indices(resampled.shape[1], k=1)
+    signs = np.sign(of_draws[:, model_a] - of_draws[:, model_b])
+    sign = np.sign(of_other[model_a] - of_other[model_b])
+    centred_draws, centred_reference = of_draws - (resampled.shape[1] + 1) / 2, of_other - (resampled.shape[1] + 1) / 2
+    statistics = (
         np.abs(of_draws - of_other).sum(axis=1),
-        _ratio(apart @ fixed, (apart**2).sum(axis=1) * (fixed**2).sum()),
+        _ratio(centred_draws @ centred_reference, (centred_draws**2).sum(axis=1) * (centred_reference**2).sum()),
         _ratio(signs @ sign, (signs**2).sum(axis=1) * (sign**2).sum()),
     )
-    of_all = np.full((3, len(drawn)), np.nan)
-    of_all[:, whole] = found
+    of_all = np.full((3, len(resampled)), np.nan)
+    of_all[:, is_complete] = statistics
     footrules, rhos, taus = of_all
     return footrules, rhos, taus
 
@@ -163,8 +165,8 @@ def holm(p_values: ArrayLike) -> Floats:
 def rank_ranges(beats: ArrayLike) -> tuple[Ints, Ints]:
     """The best and the worst rank of each system that pairwise tests leave.
 
-    The best is 1 and the number of systems that are significantly better, the worst the number of all less those that are
-    significantly worse. Significance is not transitive: of a > b > c where only a beats c, a has 1-2, b 1-3, c 2-3.
+    The best is 1 and the number of systems that are significantly better, the worst the number of all less those that
+    are significantly worse. Significance is not transitive: of a > b > c where only a beats c, a has 1-2, b 1-3, c 2-3.
 
     Args:
         beats: True where the system of the row is significantly better (after `holm`) than that of the column, shape

@@ -1,8 +1,8 @@
-"""From two scores to a vote: how near is a tie, and how high is good.
+"""Votes from two scores, by two thresholds: how near is a tie, and how high is good.
 
-No paper states the rule. Ours, with two thresholds: scores no more than `tie` apart are a tie, which is "both good" where
-their mean is at least `good`, else "both bad"; otherwise the higher score wins. Thresholds are chosen on other groups than
-those that they are used on (`nested`), or, as an upper bound that is no accuracy of a judge, on the same (`upper_bound`).
+No paper states the rule. Ours: scores no more than `tie` apart are a tie, which is "both good" where their mean is at
+least `good`, else "both bad"; otherwise the higher score wins. Thresholds are chosen on other groups than those that
+they are used on (`nested`), or, as an upper bound that is no accuracy of a judge, on the same (`upper_bound`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from vieval_plugin.stats.bootstrap import Ints, Seed, numbered
 from vieval_plugin.stats.comparison import Bools
-from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.correlation import Floats, paired_vectors
 from vieval_plugin.stats.votes import BOTH_BAD, BOTH_GOOD, FIRST, NONE, SECOND, TIE, VoteScheme, accuracy
 
 
@@ -54,11 +54,11 @@ def vote_of_scores(first: ArrayLike, second: ArrayLike, tie: float = 0.0, good: 
     """
     if not tie >= 0:
         raise ValueError(f"tie is 0 or more, not {tie}")
-    one, other = _scores(first, second)
-    distance, middle = _distance_and_mean(one, other)
+    first_scores, second_scores = paired_vectors(first, second)
+    distance, middle = _distance_and_mean(first_scores, second_scores)
     tied = np.where(middle >= good, BOTH_GOOD, BOTH_BAD)
-    votes = np.where(distance <= tie, tied, np.where(one > other, FIRST, SECOND))
-    return np.where(np.isnan(one) | np.isnan(other), NONE, votes).astype(np.int64)
+    votes = np.where(distance <= tie, tied, np.where(first_scores > second_scores, FIRST, SECOND))
+    return np.where(np.isnan(first_scores) | np.isnan(second_scores), NONE, votes).astype(np.int64)
 
 
 def best_thresholds(
@@ -68,8 +68,8 @@ def best_thresholds(
 
     Exact: of `tie`, 0 and each distance of a contest that people tie is tried, as raising it up to another contest only
     loses; of `good`, each mean of such a contest that is a tie then, and -inf (all ties are both good) and inf (both
-    bad). Of several pairs that are equally accurate it is that of the smallest `tie`, then of the smallest `good`. Takes time in proportion to
-    the square of the number of contests that people tie: 5 ms for 2,000.
+    bad). Of several pairs that are equally accurate it is that of the smallest `tie`, then of the smallest `good`.
+    Takes time in proportion to the square of the number of contests that people tie: 5 ms for 2,000.
 
     Args:
         first: as for `vote_of_scores`; a contest in which either score is NaN changes nothing.
@@ -87,27 +87,29 @@ def best_thresholds(
     >>> best_thresholds([0.9, 0.5, 0.2], [0.1, 0.6, 0.2], [FIRST, BOTH_GOOD, BOTH_BAD]).good
     0.55
     """
-    one, other = _scores(first, second)
+    first_scores, second_scores = paired_vectors(first, second)
     people = np.asarray(human)
-    if people.shape != one.shape:
-        raise ValueError(f"a vote of people for each contest is needed, not shapes {people.shape} and {one.shape}")
-    distance, middle = _distance_and_mean(one, other)
-    won = np.sort(distance[(distance > 0) & (people == np.where(one > other, FIRST, SECOND))])
+    if people.shape != first_scores.shape:
+        raise ValueError(
+            f"a vote of people for each contest is needed, not shapes {people.shape} and {first_scores.shape}"
+        )
+    distance, middle = _distance_and_mean(first_scores, second_scores)
+    won = np.sort(distance[(distance > 0) & (people == np.where(first_scores > second_scores, FIRST, SECOND))])
     ties = (BOTH_GOOD, BOTH_BAD, TIE) if scheme == "three_way" else (BOTH_GOOD, BOTH_BAD)
     tied = np.flatnonzero(np.isin(people, ties) & np.isfinite(distance) & np.isfinite(middle))
     if scheme == "decisive" or len(tied) == 0:
         return Thresholds(0.0, -math.inf)
     tied = tied[np.argsort(distance[tied], kind="stable")]
     distance, middle, good = distance[tied], middle[tied], people[tied] == BOTH_GOOD
-    told_apart = scheme != "three_way"
+    separates_ties = scheme != "three_way"
     # how many of the n nearest are right under the best `good`, n from 0
-    gained = _most_right(middle, good) if told_apart else np.arange(len(tied) + 1)
-    tried = np.unique(np.append(distance, 0.0))
-    nearest = np.searchsorted(distance, tried, side="right")
+    gained = _most_right(middle, good) if separates_ties else np.arange(len(tied) + 1)
+    tie_candidates = np.unique(np.append(distance, 0.0))
+    nearest = np.searchsorted(distance, tie_candidates, side="right")
     # argmax takes the first, which is the smallest
-    best = int(np.argmax(gained[nearest] - np.searchsorted(won, tried, side="right")))
+    best = int(np.argmax(gained[nearest] - np.searchsorted(won, tie_candidates, side="right")))
     n = nearest[best]
-    return Thresholds(float(tried[best]), _best_good(middle[:n], good[:n]) if told_apart else -math.inf)
+    return Thresholds(float(tie_candidates[best]), _best_good(middle[:n], good[:n]) if separates_ties else -math.inf)
 
 
 def nested(
@@ -139,16 +141,16 @@ def nested(
     >>> nested([0.9, 0.5, 0.6, 0.1], [0.1, 0.6, 0.7, 0.9], [FIRST, BOTH_GOOD, BOTH_GOOD, SECOND], "abcd").tolist()
     [0, 2, 2, 1]
     """
-    one, other = _scores(first, second)
+    first_scores, second_scores = paired_vectors(first, second)
     people = np.asarray(human)
     fold = fold_of(groups, folds, seed)
-    if fold.shape != one.shape or people.shape != one.shape:
+    if fold.shape != first_scores.shape or people.shape != first_scores.shape:
         raise ValueError("a group and a vote of people for each contest are needed")
-    votes = np.full(one.shape, NONE, dtype=np.int64)
+    votes = np.full(first_scores.shape, NONE, dtype=np.int64)
     for held_out in np.unique(fold):
         inside, outside = fold == held_out, fold != held_out
-        found = best_thresholds(one[outside], other[outside], people[outside], scheme)
-        votes[inside] = vote_of_scores(one[inside], other[inside], *found)
+        thresholds = best_thresholds(first_scores[outside], second_scores[outside], people[outside], scheme)
+        votes[inside] = vote_of_scores(first_scores[inside], second_scores[inside], *thresholds)
     return votes
 
 
@@ -177,7 +179,7 @@ def fold_of(groups: Sequence[Hashable], folds: int = 5, seed: Seed = 0) -> Ints:
 
 
 def upper_bound(first: ArrayLike, second: ArrayLike, human: ArrayLike, scheme: VoteScheme = "four_way") -> UpperBound:
-    """What thresholds that are best on the test set itself reach there: no accuracy of a judge, but a bound of it.
+    """Accuracy of the thresholds that are best on the test set itself: no accuracy of a judge, but a bound of it.
 
     Args:
         first: as for `vote_of_scores`.
@@ -194,21 +196,14 @@ def upper_bound(first: ArrayLike, second: ArrayLike, human: ArrayLike, scheme: V
     >>> upper_bound([0.9, 0.5, 0.2], [0.1, 0.6, 0.2], [FIRST, BOTH_GOOD, BOTH_BAD]).accuracy
     1.0
     """
-    found = best_thresholds(first, second, human, scheme)
-    return UpperBound(accuracy(vote_of_scores(first, second, *found), human, scheme), found)
+    thresholds = best_thresholds(first, second, human, scheme)
+    return UpperBound(accuracy(vote_of_scores(first, second, *thresholds), human, scheme), thresholds)
 
 
-def _scores(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
-    one, other = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    if one.shape != other.shape or one.ndim != 1:
-        raise ValueError(f"two vectors of the same length are needed, not shapes {one.shape} and {other.shape}")
-    return one, other
-
-
-def _distance_and_mean(one: Floats, other: Floats) -> tuple[Floats, Floats]:
+def _distance_and_mean(first: Floats, second: Floats) -> tuple[Floats, Floats]:
     """Computed in one place, so that thresholds taken from them fit to the last bit; equal infinities are 0 apart."""
     with np.errstate(invalid="ignore"):
-        return np.where(one == other, 0.0, np.abs(one - other)), (one + other) / 2
+        return np.where(first == second, 0.0, np.abs(first - second)), (first + second) / 2
 
 
 def _levels(middle: Floats, good: Bools) -> tuple[Floats, Ints]:
@@ -219,14 +214,14 @@ def _levels(middle: Floats, good: Bools) -> tuple[Floats, Ints]:
 
 
 def _most_right(middle: Floats, good: Bools) -> Ints:
-    """How many of the n first contests are right under the best `good` for these n; shape (contests + 1,)."""
+    """Number of right contests among the n first, under the best `good` for these n; shape (contests + 1,)."""
     levels, suiting = _levels(middle, good)
     right = np.zeros(len(levels), dtype=np.int64)
-    most = np.zeros(len(middle) + 1, dtype=np.int64)
+    best_counts = np.zeros(len(middle) + 1, dtype=np.int64)
     for n, (number, is_good) in enumerate(zip(suiting.tolist(), good.tolist(), strict=True)):
         right[slice(None, number) if is_good else slice(number, None)] += 1
-        most[n + 1] = right.max()
-    return most
+        best_counts[n + 1] = right.max()
+    return best_counts
 
 
 def _best_good(middle: Floats, good: Bools) -> float:

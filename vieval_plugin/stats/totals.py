@@ -1,4 +1,4 @@
-"""The total over a population of which a random part was looked at."""
+"""Estimate of a total over a population from a simple random sample."""
 
 from __future__ import annotations
 
@@ -27,28 +27,29 @@ def total(values: ArrayLike, population: int, level: float = 0.95) -> Total:
         level: the share of such intervals that hold the total, in (0, 1); right as far as means of n values are normal.
 
     Returns:
-        The estimate and its interval by Student's t, never below the sum of what was looked at; exact where that is all,
+        The estimate and its interval by Student's t, never below the sum of the sample; exact where that is all,
         and an interval of NaN for a single value of several. NaN where a value is.
 
     Raises:
         ValueError: without values, or for a population smaller than they are.
 
-    Source: Cochran 1977, Sampling Techniques, chapter 2 (simple random sampling, with its finite population correction).
+    Source: Cochran 1977, Sampling Techniques, chapter 2 (simple random sampling, with its finite population
+    correction).
 
     >>> total([2, 2, 2], 100)
     Total(estimate=200.0, low=200.0, high=200.0)
     >>> [round(one, 2) for one in total([1.0, 3.0], 10)]
     [20.0, 4.0, 133.65]
     """
-    given = np.asarray(values, dtype=float).reshape(-1)
-    n = len(given)
+    sample = np.asarray(values, dtype=float).reshape(-1)
+    n = len(sample)
     if n == 0 or population < n:
         raise ValueError(f"{n} values of a population of {population}")
-    known, estimate = float(given.sum()), float(given.mean()) * population
+    known, estimate = float(sample.sum()), float(sample.mean()) * population
     if n == population:
         return Total(known, known, known)
     if n == 1:
         return Total(estimate, math.nan, math.nan)
-    error = population * float(given.std(ddof=1)) / math.sqrt(n) * math.sqrt(1 - n / population)
+    error = population * float(sample.std(ddof=1)) / math.sqrt(n) * math.sqrt(1 - n / population)
     reach = error * float(stats.t.ppf((1 + level) / 2, n - 1))
     return Total(estimate, max(known, estimate - reach), estimate + reach)

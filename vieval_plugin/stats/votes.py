@@ -1,7 +1,7 @@
 """Contests: how often a judge's votes are those of people.
 
-A vote is a code: `FIRST`, `SECOND`, `BOTH_GOOD`, `BOTH_BAD`, `TIE` where it is not said whether both are good or bad, or
-`NONE` where a judge gave no answer, which is always wrong and never left out. A scheme says what counts as right:
+A vote is a code: `FIRST`, `SECOND`, `BOTH_GOOD`, `BOTH_BAD`, `TIE` where it is not known whether both are good or bad,
+or `NONE` where a judge gave no answer, which is always wrong and never left out. A scheme says what counts as right:
 
 - `four_way`: the same code, so that a `TIE` is never right;
 - `three_way`: all ties are one answer;
@@ -14,18 +14,18 @@ any kind into a share with its interval.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import permutations
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from vieval_plugin.stats.bootstrap import DRAWS, Ints, Seed, cluster_counts, group_sums, interval, numbered
-from vieval_plugin.stats.comparison import Bools
+from vieval_plugin.stats.comparison import Bools, require_same_items
 from vieval_plugin.stats.correlation import Floats
 
 FIRST, SECOND, BOTH_GOOD, BOTH_BAD, TIE, NONE = 0, 1, 2, 3, 4, -1
@@ -49,7 +49,7 @@ ANSWERS: Mapping[str, Mapping[str, frozenset[int]]] = MappingProxyType(
 class VoteShare:
     """A share in [0, 1] with its 95% interval, NaN where nothing counts, and how many points it is of.
 
-    `draws` are those of the bootstrap, shape (draws,).
+    `draws` are those of the bootstrap, shape (resamples,).
     """
 
     value: float
@@ -59,8 +59,16 @@ class VoteShare:
     draws: Floats = field(repr=False, compare=False)
 
 
+class AboveConstant(NamedTuple):
+    """The best constant baseline, its accuracy, and the judge's accuracy less that, in [-1, 1]."""
+
+    answer: str
+    accuracy: float
+    difference: VoteShare
+
+
 def points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
-    """In which contests a judge is right.
+    """Points of a judge: 1 in each contest in which it is right.
 
     Args:
         votes: the judge's codes, shape (contests,).
@@ -124,8 +132,8 @@ def share(points: ArrayLike, groups: Sequence[Hashable], draws: int = DRAWS, see
     Args:
         points: shape (..., contests), as any function here gives them; axes before the last are pooled.
         groups: what each contest is drawn together with, shape (contests,).
-        draws: how many draws.
-        seed: a number, or several that together are one; the draws are those of `bootstrap.cluster_counts`.
+        draws: number of bootstrap resamples.
+        seed: a number, or several that together are one; the resamples are those of `bootstrap.cluster_counts`.
 
     Returns:
         Share and interval in [0, 1], and how many points count.
@@ -148,12 +156,12 @@ def share(points: ArrayLike, groups: Sequence[Hashable], draws: int = DRAWS, see
 
 @lru_cache(maxsize=4)
 def _weights(groups: int, draws: int, seed: tuple[int, ...]) -> Floats:
-    """How often each group is drawn. Kept, because all shares of one benchmark's part are drawn alike."""
+    """Weights of groups in each resample; cached, because all shares of one benchmark's part are resampled alike."""
     return cluster_counts([str(group) for group in range(groups)], draws, seed).astype(float)
 
 
 def group_points(points: ArrayLike, groups: Sequence[Hashable]) -> tuple[list[Hashable], Floats]:
-    """Which groups of contests are right as a whole: those of k candidates, whose pairs must all be right.
+    """Points of groups of contests: 1 for k candidates of which all pairs are right.
 
     Args:
         points: shape (contests,).
@@ -231,7 +239,7 @@ def sides(values: ArrayLike, first_from: float = 4) -> Ints:
 
 
 def annotator_points(votes: ArrayLike, annotations: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
-    """In which contests a judge says what each annotator says.
+    """Points of a judge against each annotator.
 
     Args:
         votes: the judge's codes, shape (contests,).
@@ -244,11 +252,11 @@ def annotator_points(votes: ArrayLike, annotations: ArrayLike, scheme: VoteSchem
     >>> annotator_points([FIRST, FIRST], [[FIRST, SECOND], [FIRST, NONE]]).tolist()
     [[1.0, 0.0], [1.0, nan]]
     """
-    return np.array([_points(votes, one, scheme) for one in codes(annotations)])
+    return np.array([_points(votes, annotator_votes, scheme) for annotator_votes in codes(annotations)])
 
 
 def ceiling_points(annotations: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
-    """In which contests annotators agree with one another: the ceiling of `annotator_points`, pooled over all pairs.
+    """Points of annotators against one another: the ceiling of `annotator_points`, pooled over all pairs.
 
     Each annotator stands once in the judge's place against each other, so ties count as a judge's do, and what two
     annotators agree on counts twice.
@@ -264,23 +272,97 @@ def ceiling_points(annotations: ArrayLike, scheme: VoteScheme = "four_way") -> F
     0.667
     """
     table = codes(annotations)
-    pairs = [np.where(one == NONE, np.nan, _points(one, other, scheme)) for one, other in permutations(table, 2)]
+    pairs = [
+        np.where(votes_a == NONE, np.nan, _points(votes_a, votes_b, scheme))
+        for votes_a, votes_b in permutations(table, 2)
+    ]
     return np.array(pairs).reshape(-1, table.shape[1])
+
+
+def constant_baselines(
+    human: ArrayLike, scheme: VoteScheme = "four_way", answers: Mapping[str, Collection[int]] | None = None
+) -> dict[str, float]:
+    """Accuracy of each constant baseline, the same answer for every contest: what a judge has to be above.
+
+    Args:
+        human: as for `points`.
+        scheme: which contests count.
+        answers: the codes that each answer is right for; by default those of the scheme (`ANSWERS`). A reading that
+            accepts more has them here.
+
+    Returns:
+        An accuracy in [0, 1] an answer, in their order; NaN where no contest counts.
+
+    >>> constant_baselines([FIRST, BOTH_GOOD, BOTH_BAD, BOTH_BAD], answers={"A=B": {BOTH_GOOD, BOTH_BAD}, "A>B": {FIRST}})
+    {'A=B': 0.75, 'A>B': 0.25}
+    """
+    accepted = ANSWERS[scheme] if answers is None else answers
+    return {answer: mean(_constant(human, right_for, scheme)) for answer, right_for in accepted.items()}
+
+
+def above_constant(
+    right: ArrayLike,
+    human: ArrayLike,
+    groups: Sequence[Hashable],
+    scheme: VoteScheme = "four_way",
+    answers: Mapping[str, Collection[int]] | None = None,
+    draws: int = DRAWS,
+    seed: Seed = 0,
+) -> AboveConstant:
+    """Difference of a judge's accuracy and that of the best constant baseline.
+
+    A judge is significantly above it where the lower end of the 95% interval of accuracy(judge) - accuracy(constant) is
+    above 0, by a bootstrap over groups that resamples the same groups for both. The best constant is that of these very
+    contests, the first of several that are equal, and stays the same in all resamples: so the bar is, if anything, a
+    little high.
+
+    Args:
+        right: the judge's points, shape (contests,), read in whichever way; NaN just where the scheme does not count.
+        human: as for `points`.
+        groups: what each contest is drawn together with, shape (contests,).
+        scheme: as for `constant_baselines`.
+        answers: as for `constant_baselines`.
+        draws: number of bootstrap resamples.
+        seed: as for `share`.
+
+    Returns:
+        NaN where no contest counts.
+
+    Raises:
+        ValueError: for points of other contests than those that count.
+
+    >>> human = [FIRST, SECOND] * 20
+    >>> above_constant(points(human, human), human, range(40), draws=100).difference.low > 0
+    True
+    """
+    accepted = ANSWERS[scheme] if answers is None else answers
+    reached = constant_baselines(human, scheme, accepted)
+    answer = max(reached, key=lambda candidate: reached[candidate])
+    judge, constant = np.asarray(right, dtype=float), _constant(human, accepted[answer], scheme)
+    require_same_items(judge, constant)
+    return AboveConstant(answer, reached[answer], share(judge - constant, groups, draws, seed))
+
+
+def _constant(human: ArrayLike, right_for: Collection[int], scheme: VoteScheme) -> Floats:
+    human_votes = codes(human, FIRST)
+    return np.where(counting(human_votes, scheme), np.isin(human_votes, list(right_for)).astype(float), np.nan)
 
 
 def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
     """`points` for people's votes of which some may be `NONE`: these do not count."""
-    own, said = codes(votes), codes(human)
-    if own.shape != said.shape:
-        raise ValueError(f"two arrays of the same shape are needed, not shapes {own.shape} and {said.shape}")
-    right = coarse(own, scheme) == coarse(said, scheme)
+    judge_votes, human_votes = codes(votes), codes(human)
+    if judge_votes.shape != human_votes.shape:
+        raise ValueError(
+            f"two arrays of the same shape are needed, not shapes {judge_votes.shape} and {human_votes.shape}"
+        )
+    right = coarse(judge_votes, scheme) == coarse(human_votes, scheme)
     if scheme == "paper":
-        right |= (own == TIE) & np.isin(said, list(ANSWERS[scheme]["tie"]))
-    return np.where(counting(said, scheme), right.astype(float), np.nan)
+        right |= (judge_votes == TIE) & np.isin(human_votes, list(ANSWERS[scheme]["tie"]))
+    return np.where(counting(human_votes, scheme), right.astype(float), np.nan)
 
 
 def counting(human: Ints, scheme: VoteScheme) -> Bools:
-    """In which contests people's vote is in a scheme; ValueError for another scheme."""
+    """Mask of the contests in which people's vote is in a scheme; ValueError for another scheme."""
     if scheme not in ANSWERS:
         raise ValueError(f"scheme is one of {', '.join(ANSWERS)}, not {scheme!r}")
     return np.asarray(np.isin(human, list(frozenset().union(*ANSWERS[scheme].values()))))
@@ -293,7 +375,7 @@ def coarse(codes: Ints, scheme: VoteScheme) -> Ints:
 
 def codes(votes: ArrayLike, lowest: int = NONE) -> Ints:
     """Votes as an array; ValueError for what is no code from `lowest` on."""
-    found = np.asarray(votes)
-    if found.size and not np.isin(found, range(lowest, TIE + 1)).all():
+    vote_codes = np.asarray(votes)
+    if vote_codes.size and not np.isin(vote_codes, range(lowest, TIE + 1)).all():
         raise ValueError(f"votes are whole numbers from {lowest} to {TIE}")
-    return found.astype(np.int64)
+    return vote_codes.astype(np.int64)

@@ -1,1 +1,1 @@
-"""What a report says first: headlines with the ranks that the data supports, and what each row cost."""
+"""Headlines at the head of a report, with the ranks that the data supports and the cost of each row."""

@@ -1,13 +1,16 @@
-"""What verdicts cost and how many failed: the columns of a headline that have nothing to do with agreement."""
+"""Cost of verdicts: failures, calls and tokens, and the seconds of runs as far as the host wrote them down."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
 
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.records import Record
+from vieval_plugin.records import Record, Run
+from vieval_plugin.text.yaml_json import read_json
 
 WARNED = 0.05
 """The share of failed verdicts above which a row is marked."""
@@ -17,14 +20,15 @@ _NOT_ASKED = (Status.NOT_APPLICABLE, Status.MISSING)
 
 @dataclass(frozen=True)
 class Cost:
-    """How verdicts came out, and what was spent on them.
+    """Outcomes of verdicts, and what was spent on them.
 
-    `asked` counts verdicts on samples that the judge applies to and that a replay holds, `failed` those of them without a
-    score, by `statuses`; `missing` are those that a replay does not hold. `calls` are the steps behind all verdicts, reminders included. `tokens` is None where no host wrote
-    them down. `recorded` says that nothing was spent now: verdicts were replayed.
+    `verdicts` counts verdicts on samples that the judge applies to and that a replay holds, `failed` those of them
+    without a score, by `statuses`; `missing` are those that a replay does not hold. `calls` are the steps behind all
+    verdicts, reminders included. `tokens` is None where no host wrote them down. `recorded` says that nothing was spent
+    now: verdicts were replayed.
     """
 
-    asked: int
+    verdicts: int
     failed: int
     statuses: tuple[tuple[str, int], ...]
     missing: int
@@ -35,22 +39,22 @@ class Cost:
     @property
     def share(self) -> float:
         """The share of failed verdicts, 0 where nothing was asked."""
-        return self.failed / self.asked if self.asked else 0.0
+        return self.failed / self.verdicts if self.verdicts else 0.0
 
     @property
-    def told(self) -> str:
+    def failures_text(self) -> str:
         """The failures in words, the most frequent first: `29 refusal, 1 parse_failure`."""
         return ", ".join(f"{n} {status}" for status, n in self.statuses)
 
     @property
     def warning(self) -> str:
-        """What a row must say beside its number; empty where nearly all verdicts have a score."""
-        told = []
+        """Warning to be shown beside a row's number; empty where nearly all verdicts have a score."""
+        warnings = []
         if self.share > WARNED:
-            told.append(f"{self.failed} of {self.asked} verdicts have no score ({self.told})")
-        if self.missing > WARNED * (self.asked + self.missing):
-            told.append(f"the replay holds no verdict on {self.missing} of {self.asked + self.missing} samples")
-        return "; ".join(told)
+            warnings.append(f"{self.failed} of {self.verdicts} verdicts have no score ({self.failures_text})")
+        if self.missing > WARNED * (self.verdicts + self.missing):
+            warnings.append(f"the replay holds no verdict on {self.missing} of {self.verdicts + self.missing} samples")
+        return "; ".join(warnings)
 
 
 def cost_of(records: Sequence[Record]) -> Cost:
@@ -59,15 +63,53 @@ def cost_of(records: Sequence[Record]) -> Cost:
     >>> cost_of([]).warning
     ''
     """
-    counted = Counter(record.verdict.status for record in records)
-    failed = [(str(s), n) for s, n in counted.most_common() if not s.usable and s not in _NOT_ASKED]
-    spent = [record.tokens for record in records if record.tokens is not None]
+    status_counts = Counter(record.verdict.status for record in records)
+    failed = [(str(s), n) for s, n in status_counts.most_common() if not s.usable and s not in _NOT_ASKED]
+    token_counts = [record.tokens for record in records if record.tokens is not None]
     return Cost(
-        sum(n for status, n in counted.items() if status not in _NOT_ASKED),
+        sum(n for status, n in status_counts.items() if status not in _NOT_ASKED),
         sum(n for _, n in failed),
         tuple(failed),
-        counted[Status.MISSING],
+        status_counts[Status.MISSING],
         sum(len(record.verdict.trace) for record in records if record.verdict.status not in _NOT_ASKED),
-        sum(spent) if spent else None,
-        any(record.provenance.recorded for record in records) or Status.MISSING in counted,
+        sum(token_counts) if token_counts else None,
+        any(record.provenance.recorded for record in records) or Status.MISSING in status_counts,
     )
+
+
+def durations(runs: Sequence[Run]) -> dict[tuple[str, str], str]:
+    """Seconds that runs took, in words, by benchmark and judge: a host times all of its tasks together.
+
+    Args:
+        runs: of all benchmarks, those that are shown together.
+    """
+    of_run = {(run.benchmark, run.label): _summaries(run) for run in runs}
+    judges: dict[Path, set[str]] = defaultdict(set)
+    for (_, label), summaries in of_run.items():
+        for summary in summaries:
+            judges[summary].add(label)
+    seconds_of = {summary: _seconds(summary) for summary in judges}
+    return {
+        key: _seconds_text(
+            sum(seconds_of[summary] for summary in summaries), max(len(judges[summary]) - 1 for summary in summaries)
+        )
+        for key, summaries in of_run.items()
+        if summaries and all(seconds_of[summary] for summary in summaries)
+    }
+
+
+def _summaries(run: Run) -> set[Path]:
+    records = chain.from_iterable(chain.from_iterable(run.records.values()))
+    return {record.summary for record in records if record.summary is not None}
+
+
+def _seconds(summary: Path) -> float:
+    try:
+        return float(read_json(summary.read_bytes())["total_evaluation_time_seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0.0
+
+
+def _seconds_text(seconds: float, other_judges: int) -> str:
+    text = f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"
+    return f"{text} (with {other_judges} other judge{'s' * (other_judges > 1)})" if other_judges else text

@@ -33,7 +33,7 @@ class LeaderboardRow:
 
     @property
     def unranked(self) -> str:
-        """Why a system with a number has no rank; empty for the others."""
+        """Reason why a system with a number has no rank; empty for the others."""
         return self.standing.system.undefined or self.standing.system.unranked if self.standing else ""
 
 
@@ -73,7 +73,7 @@ class Leaderboard:
         return [
             kind
             for kind, numbers in by_kind.items()
-            if any(one.label == label and not math.isnan(one.value) for one in numbers)
+            if any(number.label == label and not math.isnan(number.value) for number in numbers)
         ]
 
     def kinds_text(self, label: str) -> str:
@@ -104,9 +104,11 @@ def leaderboards(
         options: number of resamples, the seed.
         seconds: by benchmark and judge, how long its runs took, in words.
     """
-    took = {run.label: seconds.get((benchmark, run.label), "") for run in runs}
+    seconds_of = {run.label: seconds.get((benchmark, run.label), "") for run in runs}
     return [
-        _leaderboard(headline, benchmark, runs, options, took, number == 0 or len(headline.numbers) <= MOST_INTERVALS)
+        _leaderboard(
+            headline, benchmark, runs, options, seconds_of, number == 0 or len(headline.numbers) <= MOST_INTERVALS
+        )
         for number, headline in enumerate(headlines)
     ]
 
@@ -119,10 +121,10 @@ def _leaderboard(
     seconds: Mapping[str, str],
     tested: bool,
 ) -> Leaderboard:
-    comparison, few = None, len(headline.numbers) <= MOST_INTERVALS
+    comparison, with_intervals = None, len(headline.numbers) <= MOST_INTERVALS
     if tested and len(headline.numbers) > 1:
-        comparison = compare_systems(headline.compared(), benchmark, options, intervals=few)
-    standings = {one.system.label: one for one in comparison.standings} if comparison else {}
+        comparison = compare_systems(headline.compared(), benchmark, options, intervals=with_intervals)
+    standings = {standing.system.label: standing for standing in comparison.standings} if comparison else {}
     place = {label: number for number, label in enumerate(standings)}
     rows = [
         LeaderboardRow(

@@ -23,7 +23,7 @@ def headline_table(board: Leaderboard, name: str) -> Table:
 def _row(board: Leaderboard, row: LeaderboardRow) -> tuple[str, ...]:
     cost = row.cost
     kinds = (board.kinds_text(row.number.label),) if board.kinds_differ else ()
-    failures = f"{cost.failed} of {cost.asked}: {cost.told}" if cost.failed else "0"
+    failures = f"{cost.failed} of {cost.verdicts}: {cost.failures_text}" if cost.failed else "0"
     failures += " (!)" if cost.warning else ""
     tokens = "not known" if cost.tokens is None else str(cost.tokens)
     seconds = "replay" if cost.recorded else row.seconds or "not known"

@@ -47,16 +47,16 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     if not equal:
         pair = board.comparison.pair_of(first.label, labels[0])
         nearest = f" ({labels[0]} by {_difference(pair)})" if pair else ""
-        return f"{first.label} is best: {shown(first)}, significantly better than {_some(worse)}{nearest}; {family}."
+        return f"{first.label} is best: {shown(first)}, significantly better than {_named_or_counted(worse)}{nearest}; {family}."
     if not any(pair.significant for pair in board.comparison.pairs):
         last = ranked[-1].number
         return (
             f"No {board.headline.entrant} of these {len(ranked)} is significantly better than another: numbers from "
             f"{last.value:.3f} ({last.label}) to {shown(first)} ({first.label}); {family}."
         )
-    better = f"; it is better than {_some(worse)}" if worse else ""
+    better = f"; it is better than {_named_or_counted(worse)}" if worse else ""
     return (
-        f"{first.label} has the highest number, {shown(first)}, but is not significantly better than {_some(equal)}{better}; "
+        f"{first.label} has the highest number, {shown(first)}, but is not significantly better than {_named_or_counted(equal)}{better}; "
         f"{family}."
     )
 
@@ -75,11 +75,11 @@ def _pairwise_answer(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> st
         if pair.significant:
             ordered = pair.better_first()
             worse_than.setdefault(ordered.first, []).append(ordered.second)
-    counted, who = board.comparison.compared.counted, board.comparison.compared.who
-    results = [f"{better} is significantly better than {_and(others)}" for better, others in worse_than.items()]
+    items, systems = board.comparison.compared.counted, board.comparison.compared.who
+    results = [f"{better} is significantly better than {_enumeration(worse)}" for better, worse in worse_than.items()]
     text = "; ".join(results) or f"no {board.headline.entrant} is significantly better than another"
-    alone = f"Only {ranked[0].number.label}" if ranked else f"None of these {who}"
-    return f"On the {counted} that both scored, {text}. {alone} covers the benchmark, so there is no one order."
+    alone = f"Only {ranked[0].number.label}" if ranked else f"None of these {systems}"
+    return f"On the {items} that both scored, {text}. {alone} covers the benchmark, so there is no one order."
 
 
 def _unranked(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
@@ -106,7 +106,7 @@ def _beside_references(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> li
             text.append(f"{first.label} is {_position(first, reference)} the {name} ({value}).")
         else:
             low = [row.number.label for row in rows if _position(row.number, reference) != "above"]
-            text += [f"Not shown to be above the {name} ({value}): {_some(low)}."] if low else []
+            text += [f"Not shown to be above the {name} ({value}): {_named_or_counted(low)}."] if low else []
     return text
 
 
@@ -121,10 +121,10 @@ def _extremes(board: Leaderboard, first: LeaderboardRow) -> list[str]:
     text = []
     for heading, by_value in board.headline.breakdowns.items():
         known = [
-            (one.value, value, one.n)
+            (number.value, value, number.n)
             for value, numbers in by_value.items()
-            for one in numbers
-            if one.label == first.number.label and not math.isnan(one.value)
+            for number in numbers
+            if number.label == first.number.label and not math.isnan(number.value)
         ]
         if len(known) > 1 and f"{min(known)[0]:.3f}" != f"{max(known)[0]:.3f}":
             (low, lowest, n), (high, highest, m) = min(known), max(known)
@@ -143,9 +143,9 @@ def shown(number: HeadlineNumber) -> str:
     return f"{number.value:.3f}{interval}{f' on {number.rests_on}' if number.rests_on else ''}"
 
 
-def _some(labels: Sequence[str]) -> str:
-    return _and(labels) if len(labels) <= _NAMED else f"{len(labels)} others"
+def _named_or_counted(labels: Sequence[str]) -> str:
+    return _enumeration(labels) if len(labels) <= _NAMED else f"{len(labels)} others"
 
 
-def _and(labels: Sequence[str]) -> str:
+def _enumeration(labels: Sequence[str]) -> str:
     return labels[0] if len(labels) == 1 else f"{', '.join(labels[:-1])} and {labels[-1]}"

@@ -1,7 +1,7 @@
 """`report.html`: one page that says which judge is best, whether that is significant, where it fails and what it cost.
 
-It is one file that loads nothing: pictures are part of it, charts are inline SVG, and its policy forbids everything else.
-Every word that others wrote is escaped.
+It is one file that loads nothing: pictures are part of it, charts are inline SVG, and its policy forbids everything
+else. Every word that others wrote is escaped.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,20 +24,19 @@ from vieval_plugin.records import Run
 from vieval_plugin.report.headlines.leaderboards import Leaderboard
 from vieval_plugin.report.headlines.tables import headline_table
 from vieval_plugin.report.headlines.words import sentences
-from vieval_plugin.report.page.charts import forest
+from vieval_plugin.report.page.charts import ScatterRow, forest, scatter_rows
 from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
-from vieval_plugin.report.page.gallery import SAMPLED, chosen, order
+from vieval_plugin.report.page.gallery import SAMPLED, order, select_items
 from vieval_plugin.report.page.glossary import GLOSSARY
-from vieval_plugin.report.page.scatters import ScatterRow, scatter_rows
 from vieval_plugin.report.page.thumbnails import Thumbnails
-from vieval_plugin.report.page.tiles import Card, Samples, ShownVerdict, card_of
+from vieval_plugin.report.page.tiles import Samples, Tile, TileVerdict, tile_of
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, template
 
 MOST_ROWS = 10_000
-"""Of the samples without a card, how many a page lists."""
+"""Number of samples without a tile that a page lists at most."""
 
-_HERE = Path(__file__).parent
+_FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -51,27 +51,22 @@ class PageSection:
     @property
     def headlines(self) -> list[Table]:
         """The boards as tables of text."""
-        return [headline_table(one, f"headline_{number}") for number, one in enumerate(self.boards, start=1)]
+        return [headline_table(board, f"headline_{number}") for number, board in enumerate(self.boards, start=1)]
 
-
-@dataclass(frozen=True)
-class _Section:
-    name: str
-    note: str
-    boards: tuple[Leaderboard, ...]
-    scatters: tuple[ScatterRow, ...]
-    tables: tuple[Table, ...]
-    paper: str
+    @cached_property
+    def scatters(self) -> list[ScatterRow]:
+        """Charts of judges' scores against people's, for the default headline."""
+        return scatter_rows(self.boards[0], self.runs) if self.boards else []
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A sample without a card."""
+    """A sample without a tile."""
 
     id: str
     people: str
     judges: str
-    apart: str
+    disagreement: str
 
 
 def page(
@@ -79,7 +74,7 @@ def page(
     options: StatisticsOptions,
     protocol: str,
     samples: Path | None = None,
-    over: Table | None = None,
+    over_benchmarks: Table | None = None,
     notes: Sequence[str] = (),
 ) -> str:
     """The page as HTML.
@@ -89,56 +84,48 @@ def page(
         options: how many draws, the seed, which also decides the cards that are drawn at random.
         protocol: how the numbers came about, in words.
         samples: the samples file of what `vieval score` judged.
-        over: the judges over all benchmarks, where there are several.
+        over_benchmarks: the judges over all benchmarks, where there are several.
         notes: lines that stand above all numbers.
     """
-    shown = [_section(one) for one in sections]
-    items = [item for one in sections for item in items_of(one.runs)]
-    cards, thumbnails = _cards(chosen(items, options.seed), Samples(samples))
-    kept = {card.id for card in cards}
-    rest = sorted((item for item in items if item.id not in kept), key=order)
-    words = _Words(cards)
-    style, script = (_HERE.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    return template(_HERE / "page.html.jinja").render(
+    items = [item for section in sections for item in items_of(section.runs)]
+    tiles, thumbnails = _tiles(select_items(items, options.seed), Samples(samples))
+    pictured_ids = {tile.id for tile in tiles}
+    unpictured = sorted((item for item in items if item.id not in pictured_ids), key=order)
+    filters = _Filters(tiles)
+    style, script = (_FOLDER.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    return template(_FOLDER / "page.html.jinja").render(
         policy=policy(style, script),
         style=Markup(style),
         script=Markup(script),
-        sections=shown,
+        sections=sections,
         protocol=protocol,
-        over=over,
+        over_benchmarks=over_benchmarks,
         notes=notes,
-        said=sentences,
+        sentences=sentences,
         chart=_chart,
         labels=_labels,
-        of=_of,
+        number_of=_number_of,
         p_text=p_text,
         heat=_heat,
-        cards=cards,
-        filters=words.filters(),
-        indices=words.indices,
-        judges_of=words.judges_of,
-        judge_index=words.judge_index,
-        aparts=words.aparts,
-        prompt=words.prompt,
-        rest=[_row(item) for item in rest[:MOST_ROWS]],
-        told=_told(len(items), len(cards), len(rest), options.seed),
+        tiles=tiles,
+        filters=filters.choices(),
+        indices=filters.indices,
+        judges_of=filters.judges_of,
+        judge_index=filters.judge_index,
+        disagreements=filters.disagreements,
+        prompt=filters.prompt,
+        unpictured=[_row(item) for item in unpictured[:MOST_ROWS]],
+        gallery=_gallery_texts(len(items), len(tiles), len(unpictured), options.seed),
         glossary=GLOSSARY,
-        thumbnails=thumbnails.made,
+        thumbnails=thumbnails.rendered,
         version=metadata.version("vieval"),
     )
 
 
-def _section(one: PageSection) -> _Section:
-    scatters = tuple(scatter_rows(one.boards[0], one.runs)) if one.boards else ()
-    return _Section(
-        one.benchmark.name, one.benchmark.note, tuple(one.boards), scatters, one.tables.tables, one.tables.paper
-    )
-
-
-def _cards(items: Sequence[GalleryItem], samples: Samples) -> tuple[list[Card], Thumbnails]:
+def _tiles(items: Sequence[GalleryItem], samples: Samples) -> tuple[list[Tile], Thumbnails]:
     thumbnails = Thumbnails()
-    told = tqdm(items, desc="cards of the page", unit="card", disable=None)
-    return [card_of(item, samples, thumbnails) for item in told], thumbnails
+    progress = tqdm(items, desc="cards of the page", unit="card", disable=None)
+    return [tile_of(item, samples, thumbnails) for item in progress], thumbnails
 
 
 def _chart(board: Leaderboard) -> Markup:
@@ -149,81 +136,84 @@ def _chart(board: Leaderboard) -> Markup:
 
 
 def _labels(words: Breakdown) -> list[str]:
-    return list(dict.fromkeys(one.label for several in words.values() for one in several))
+    return list(dict.fromkeys(number.label for numbers in words.values() for number in numbers))
 
 
-def _of(several: Sequence[HeadlineNumber], label: str) -> HeadlineNumber | None:
-    return next((one for one in several if one.label == label), None)
+def _number_of(numbers: Sequence[HeadlineNumber], label: str) -> HeadlineNumber | None:
+    return next((number for number in numbers if number.label == label), None)
 
 
 def _heat(value: float, ends: tuple[float, float]) -> int:
-    """How dark a cell is, from 0 to 7; what is below 0 is no better than nothing."""
+    """Shade of a cell, from 0 to 7; a value below 0 is no better than nothing."""
     return round(7 * min(max(value / ends[1], 0.0), 1.0))
 
 
-def _told(items: int, cards: int, rest: int, seed: int) -> Mapping[str, Any]:
-    if rest:
-        told = (
-            f"{cards} of {items} samples and contests are shown: those on which judges and people are furthest apart, failures "
-            f"of each judge among them, and {SAMPLED} drawn at random (seed {seed}). The other {rest} are listed below without "
+def _gallery_texts(items: int, tiles: int, unpictured: int, seed: int) -> Mapping[str, Any]:
+    if unpictured:
+        text = (
+            f"{tiles} of {items} samples and contests are shown: those on which judges and people are furthest apart, failures "
+            f"of each judge among them, and {SAMPLED} drawn at random (seed {seed}). The other {unpictured} are listed below without "
             "pictures."
         )
     else:
-        told = f"All {items} samples and contests, those on which judges and people are furthest apart first."
-    cut = f"Of these the {MOST_ROWS} furthest apart are listed." if rest > MOST_ROWS else ""
-    return {"cards": told, "rest": rest, "cut": cut}
+        text = f"All {items} samples and contests, those on which judges and people are furthest apart first."
+    cut = f"Of these the {MOST_ROWS} furthest apart are listed." if unpictured > MOST_ROWS else ""
+    return {"summary": text, "unpictured": unpictured, "cut": cut}
 
 
 def _row(item: GalleryItem) -> _Row:
     record = item.record
     vote = record.votes.vote if record.votes else ""
-    given = {a: [v for v in values if not math.isnan(v)] for a, values in record.ratings.items()}
-    people = [vote] if vote else [f"{a} {math.fsum(v) / len(v):.2f}" for a, v in given.items() if v]
+    ratings = {a: [v for v in values if not math.isnan(v)] for a, values in record.ratings.items()}
+    people = [vote] if vote else [f"{a} {math.fsum(v) / len(v):.2f}" for a, v in ratings.items() if v]
     judges = []
-    for one in item.judgements:
-        verdict = one.record.verdict
+    for judgement in item.judgements:
+        verdict = judgement.record.verdict
         scores = ", ".join(f"{aspect} {value:.2f}" for aspect, value in verdict.scores.items())
-        judges.append(f"{one.label}: {scores or answer(one.record) or verdict.status}")
-    return _Row(str(item.id), ", ".join(people), "; ".join(judges), f"{item.apart:.2f}")
+        judges.append(f"{judgement.label}: {scores or answer(judgement.record) or verdict.status}")
+    return _Row(str(item.id), ", ".join(people), "; ".join(judges), f"{item.disagreement:.2f}")
 
 
-class _Words:
-    """What cards are filtered by, as numbers: names are other people's words, and stay in the options of a list."""
+class _Filters:
+    """Filters of tiles, as numbers: names are other people's words, and stay in the options of a list."""
 
-    def __init__(self, cards: Sequence[Card]) -> None:
-        sources: Mapping[str, Callable[[Card], Iterable[str]]] = {
-            "judge": lambda card: [one.judge for one in card.verdicts],
-            "benchmark": lambda card: [card.id.benchmark],
-            "kind": lambda card: [card.kind],
-            "model": lambda card: card.models,
-            "tag": lambda card: card.tags,
-            "status": lambda card: card.statuses,
+    def __init__(self, tiles: Sequence[Tile]) -> None:
+        sources: Mapping[str, Callable[[Tile], Iterable[str]]] = {
+            "judge": lambda tile: [verdict.judge for verdict in tile.verdicts],
+            "benchmark": lambda tile: [tile.id.benchmark],
+            "kind": lambda tile: [tile.kind],
+            "model": lambda tile: tile.models,
+            "tag": lambda tile: tile.tags,
+            "status": lambda tile: tile.statuses,
         }
         self._places = {
-            name: {word: n for n, word in enumerate(sorted({word for card in cards for word in words(card)}))}
+            name: {word: n for n, word in enumerate(sorted({word for tile in tiles for word in words(tile)}))}
             for name, words in sources.items()
         }
-        self._prompts = {word: n for n, word in enumerate(dict.fromkeys(card.prompt for card in cards))}
+        self._prompts = {word: n for n, word in enumerate(dict.fromkeys(tile.prompt for tile in tiles))}
 
-    def filters(self) -> list[tuple[str, str, list[str]]]:
-        """The name, the heading and the words of each filter that tells cards apart, and of the judge always."""
+    def choices(self) -> list[tuple[str, str, list[str]]]:
+        """The name, the heading and the words of each filter that has several values, and of the judge always."""
         headings = {"model": "image model"}
-        held = [(name, headings.get(name, name), list(words)) for name, words in self._places.items()]
-        return [one for one in held if len(one[2]) > 1 or one[0] == "judge"]
+        return [
+            (name, headings.get(name, name), list(words))
+            for name, words in self._places.items()
+            if len(words) > 1 or name == "judge"
+        ]
 
     def indices(self, name: str, words: Iterable[str]) -> str:
         return " ".join(str(self._places[name][word]) for word in words)
 
-    def judges_of(self, card: Card) -> str:
-        return self.indices("judge", (one.judge for one in card.verdicts))
+    def judges_of(self, tile: Tile) -> str:
+        return self.indices("judge", (verdict.judge for verdict in tile.verdicts))
 
-    def judge_index(self, verdict: ShownVerdict) -> int:
+    def judge_index(self, verdict: TileVerdict) -> int:
         return self._places["judge"][verdict.judge]
 
-    def aparts(self, card: Card) -> str:
-        """How far each judge is from people, by the judge's number; -1 for judges that did not judge it."""
-        own = {one.judge: one.order for one in card.verdicts}
-        return " ".join(f"{own.get(judge, -1):.3g}" for judge in self._places["judge"])
+    def disagreements(self, tile: Tile) -> str:
+        """Disagreement of each judge with people, in the order of judges; -1 for judges that did not judge it."""
+        by_judge = {verdict.judge: verdict.order for verdict in tile.verdicts}
+        return " ".join(f"{by_judge.get(judge, -1):.3g}" for judge in self._places["judge"])
 
-    def prompt(self, card: Card) -> int:
-        return self._prompts[card.prompt]
+    def prompt(self, tile: Tile) -> int:
+        return self._prompts[tile.prompt]

@@ -1,6 +1,7 @@
-"""Charts of a page as inline SVG: intervals side by side, and a judge's scores against people's.
+"""Charts of a page as inline SVG: intervals side by side, and scores of a judge against those of people.
 
-Colours are classes that the page's style sheet knows, so that charts follow light and dark and need no style of their own.
+Colours are classes that the page's style sheet knows, so that charts follow light and dark and need no style of their
+own.
 """
 
 from __future__ import annotations
@@ -12,8 +13,13 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from vieval_plugin.meta_evaluation.headline import HeadlineNumber
+from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber
+from vieval_plugin.records import Record, Run
+from vieval_plugin.report.headlines.leaderboards import Leaderboard
 from vieval_plugin.text.escaping import html
+
+MOST_JUDGES = 6
+"""Number of judges whose scores are drawn against people's."""
 
 _LINE, _NAMES, _WIDTH = 26, 230, 640
 _PANEL, _EDGE = 168, 26
@@ -30,11 +36,11 @@ def forest(
         ends: the lowest and highest value that there can be.
         title: what the chart shows, for those who do not see it.
     """
-    lines = [(one, "dot") for one in numbers if not math.isnan(one.value)]
-    lines += [(one, "reference") for one in references if not math.isnan(one.value)]
+    lines = [(row_number, "dot") for row_number in numbers if not math.isnan(row_number.value)]
+    lines += [(row_number, "reference") for row_number in references if not math.isnan(row_number.value)]
     if not lines:
         return Markup("")
-    low, high = _range([one for one, _ in lines], ends)
+    low, high = _range([row_number for row_number, _ in lines], ends)
 
     def x(value: float) -> float:
         return _NAMES + (_WIDTH - _NAMES - 20) * (min(max(value, low), high) - low) / (high - low)
@@ -47,23 +53,23 @@ def forest(
         f'<text class="tick" x="{x(t):.1f}" y="{height - 8}" text-anchor="middle">{t:g}</text>'
         for t in _ticks(low, high)
     ]
-    for number, (one, kind) in enumerate(lines):
-        y = _LINE * number + _LINE / 2 + 4
+    for line, (row_number, kind) in enumerate(lines):
+        y = _LINE * line + _LINE / 2 + 4
         parts.append(
-            f'<text class="name" x="{_NAMES - 10}" y="{y + 4:.1f}" text-anchor="end">{_short(one.label.split(": ")[0])}</text>'
+            f'<text class="name" x="{_NAMES - 10}" y="{y + 4:.1f}" text-anchor="end">{_short(row_number.label.split(": ")[0])}</text>'
         )
-        if not math.isnan(one.low):
+        if not math.isnan(row_number.low):
             parts.append(
-                f'<line class="{kind} bar" x1="{x(one.low):.1f}" x2="{x(one.high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+                f'<line class="{kind} bar" x1="{x(row_number.low):.1f}" x2="{x(row_number.high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
             )
-        parts.append(f'<circle class="{kind}" cx="{x(one.value):.1f}" cy="{y:.1f}" r="5"/>')
+        parts.append(f'<circle class="{kind}" cx="{x(row_number.value):.1f}" cy="{y:.1f}" r="5"/>')
     return _svg(_WIDTH, height, "forest", title, parts)
 
 
 def _range(numbers: Sequence[HeadlineNumber], ends: tuple[float, float]) -> tuple[float, float]:
     """A range that holds all intervals, in tenths, within what is possible."""
-    held = [value for one in numbers for value in (one.value, one.low, one.high) if not math.isnan(value)]
-    low, high = math.floor(min(*held, 0) * 10) / 10, math.ceil(max(held) * 10) / 10
+    values = [value for number in numbers for value in (number.value, number.low, number.high) if not math.isnan(value)]
+    low, high = math.floor(min(*values, 0) * 10) / 10, math.ceil(max(values) * 10) / 10
     low, high = max(low, ends[0]), min(max(high, low + 0.1), ends[1])
     return (low, high) if high > low else ends
 
@@ -76,7 +82,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 @dataclass(frozen=True)
 class Point:
-    """A sample in a scatter: what people said, what the judge said."""
+    """Sample in a scatter: people's mean rating and the judge's score."""
 
     people: float
     judge: float
@@ -93,8 +99,8 @@ def scatter(points: Sequence[Point], people: tuple[float, float], heading: str, 
         colour: the number of a colour of the page.
     """
     side, low, high = _PANEL, *people
-    counted = Counter((_bin(one.people, low, high), _bin(one.judge, 0.0, 1.0)) for one in points)
-    most = max(counted.values(), default=1)
+    point_counts = Counter((_bin(point.people, low, high), _bin(point.judge, 0.0, 1.0)) for point in points)
+    most = max(point_counts.values(), default=1)
     parts = [
         f'<text class="name" x="{_EDGE}" y="12">{_short(heading, 30)}</text>',
         f'<rect class="panel" x="{_EDGE}" y="20" width="{side}" height="{side}"/>',
@@ -105,7 +111,7 @@ def scatter(points: Sequence[Point], people: tuple[float, float], heading: str, 
         f'<text class="tick" x="{_EDGE - 4}" y="{20 + side}" text-anchor="end">0</text>',
         f'<text class="tick" x="{_EDGE - 4}" y="28" text-anchor="end">1</text>',
     ]
-    for (across, up), times in sorted(counted.items()):
+    for (across, up), times in sorted(point_counts.items()):
         radius = 1.8 + 5 * math.sqrt(times / most) if most > 1 else 2.6
         parts.append(
             f'<circle class="c{colour % 7}" cx="{_EDGE + across * side / 40:.1f}" cy="{20 + side - up * side / 40:.1f}" r="{radius:.1f}"/>'
@@ -114,7 +120,7 @@ def scatter(points: Sequence[Point], people: tuple[float, float], heading: str, 
 
 
 def _bin(value: float, low: float, high: float) -> int:
-    """In fortieths of the scale: finer is not seen."""
+    """Bin of a value, in fortieths of the scale: finer is not seen."""
     share = (value - low) / (high - low) if high > low else 0.5
     return round(40 * min(max(share, 0.0), 1.0))
 
@@ -128,3 +134,67 @@ def _svg(width: float, height: float, kind: str, title: str, parts: Iterable[str
         kind, width, height, width, height, html(title)
     )
     return head + Markup("".join(parts)) + Markup("</svg>")
+
+
+@dataclass(frozen=True)
+class ScatterRow:
+    """The charts of one judge, one a kind."""
+
+    judge: str
+    charts: tuple[Markup, ...]
+
+
+def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> list[ScatterRow]:
+    """The judges of a board, the best first, at most `MOST_JUDGES`; none where people gave no ratings.
+
+    Args:
+        board: of a headline on an aspect that people rated.
+        runs: one a judge.
+    """
+    headline, by_label = board.headline, {run.label: run for run in runs}
+    judges = [row.number.label for row in board.rows if row.number.label in by_label][:MOST_JUDGES]
+    points_by_judge = {label: _points(by_label[label], headline.aspect) for label in judges}
+    rated = [point.people for points in points_by_judge.values() for several in points.values() for point in several]
+    if not rated:
+        return []
+    ends = (min(0.0, *rated), max(1.0, *rated))
+    kinds = list(dict.fromkeys(kind for points in points_by_judge.values() for kind in points))
+    rows = []
+    for label, points in points_by_judge.items():
+        charts = [
+            scatter(
+                several,
+                ends,
+                f"{kind} · {len(several)}{_number(headline, label, kind)}",
+                f"{label} against people on {kind}",
+                kinds.index(kind),
+            )
+            for kind, several in points.items()
+        ]
+        rows.append(ScatterRow(label, tuple(charts)))
+    return [row for row in rows if row.charts]
+
+
+def _points(run: Run, aspect: str) -> dict[str, list[Point]]:
+    by_kind: dict[str, list[Point]] = {}
+    for part, judged in run.records.items():
+        for record in (records[0] for records in judged):
+            point = _point(record, aspect, run.against_all)
+            if point:
+                by_kind.setdefault(record.kind or part, []).append(point)
+    return by_kind
+
+
+def _point(record: Record, aspect: str, against_all: bool) -> Point | None:
+    """People's mean rating and the judge's score of the aspect; of `overall`, by whichever name either has it."""
+    people = record.ratings.get(aspect, record.ratings.get("O", ()) if aspect == "overall" else ())
+    ratings = [value for value in people if not math.isnan(value)]
+    scores = record.verdict.scores
+    judge_scores = [scores[name] for name in (aspect, *(("O", "SC") if aspect == "overall" else ())) if name in scores]
+    judge_scores += list(scores.values()) if against_all else []
+    return Point(math.fsum(ratings) / len(ratings), judge_scores[0]) if ratings and judge_scores else None
+
+
+def _number(headline: Headline, label: str, kind: str) -> str:
+    numbers = [number for number in headline.breakdowns.get("kind", {}).get(kind, ()) if number.label == label]
+    return f" · {numbers[0].value:.2f}" if numbers and not math.isnan(numbers[0].value) else ""

@@ -1,4 +1,4 @@
-"""Which samples and contests a page shows as cards: those on which judge and people are furthest apart, and a sample."""
+"""Selection of samples and contests for a page's tiles: the largest disagreements with people, and a random sample."""
 
 from __future__ import annotations
 
@@ -15,24 +15,27 @@ MOST = 400
 SAMPLED = 100
 """Of `MOST`, how many are drawn at random, so that a reader sees what is usual as well."""
 
-_SIBLINGS = 5
+_SIBLINGS_OF_PROMPT = 5
 """A prompt with at most so many further outputs is shown with all of them, beside one that is worth a look."""
-_BESIDE = 75
+_SIBLINGS_OF_PAGE = 75
 """How many cards may be there for being beside another."""
 
 
-def chosen(items: Sequence[GalleryItem], seed: int, most: int = MOST, sampled: int = SAMPLED) -> list[GalleryItem]:
-    """The cards of a page, those furthest apart first, those of each benchmark in turn.
+def select_items(
+    items: Sequence[GalleryItem], seed: int, most: int = MOST, sampled: int = SAMPLED
+) -> list[GalleryItem]:
+    """Select the items of a page's tiles, the largest disagreements first, those of each benchmark in turn.
 
-    Every judge has its own among them, and failures have, in turn: what one judge of many gets wrong is not crowded out.
+    Every judge has its own among them, and failures have, in turn: what one judge of many gets wrong is not crowded
+    out.
 
     Args:
         items: all samples and contests, of all benchmarks.
-        seed: what decides which are drawn at random.
-        most: how many cards.
-        sampled: how many of these are drawn at random.
+        seed: decides which are drawn at random.
+        most: number of tiles.
+        sampled: number of these that are drawn at random.
 
-    >>> chosen([], 0)
+    >>> select_items([], 0)
     []
     """
     if len(items) <= most:
@@ -40,19 +43,21 @@ def chosen(items: Sequence[GalleryItem], seed: int, most: int = MOST, sampled: i
     groups: dict[tuple[str, str, str], list[GalleryItem]] = defaultdict(list)
     for item in items:
         groups[_prompt(item)].append(item)
-    found: dict[object, GalleryItem] = {}
-    beside = 0
+    selected: dict[object, GalleryItem] = {}
+    siblings_added = 0
     for item in _in_turn(_queues(items)):
-        if len(found) >= most - sampled:
+        if len(selected) >= most - sampled:
             break
-        found[item.id] = item
-        others = [one for one in groups[_prompt(item)] if one.id not in found]
-        if len(others) <= _SIBLINGS and beside + len(others) <= min(_BESIDE, most - sampled - len(found)):
-            found |= {one.id: one for one in others}
-            beside += len(others)
-    rest = [item for item in items if item.id not in found]
-    found |= {item.id: item for item in random.Random(seed).sample(rest, most - len(found))}
-    return _ordered(found.values())
+        selected[item.id] = item
+        siblings = [sibling for sibling in groups[_prompt(item)] if sibling.id not in selected]
+        if len(siblings) <= _SIBLINGS_OF_PROMPT and siblings_added + len(siblings) <= min(
+            _SIBLINGS_OF_PAGE, most - sampled - len(selected)
+        ):
+            selected |= {sibling.id: sibling for sibling in siblings}
+            siblings_added += len(siblings)
+    unselected = [item for item in items if item.id not in selected]
+    selected |= {item.id: item for item in random.Random(seed).sample(unselected, most - len(selected))}
+    return _ordered(selected.values())
 
 
 def _ordered(items: Iterable[GalleryItem]) -> list[GalleryItem]:
@@ -64,7 +69,7 @@ def _ordered(items: Iterable[GalleryItem]) -> list[GalleryItem]:
 
 def order(item: GalleryItem) -> tuple[float, int, str]:
     """The furthest apart first; of equals no benchmark or kind before others."""
-    return -item.apart, zlib.crc32(str(item.id).encode()), str(item.id)
+    return -item.disagreement, zlib.crc32(str(item.id).encode()), str(item.id)
 
 
 def _prompt(item: GalleryItem) -> tuple[str, str, str]:
@@ -73,38 +78,40 @@ def _prompt(item: GalleryItem) -> tuple[str, str, str]:
 
 def _queues(items: Sequence[GalleryItem]) -> list[list[GalleryItem]]:
     """For each benchmark and judge: its items by how far apart they are, and a quarter as many of its failures."""
-    apart: dict[tuple[str, str], list[tuple[float, GalleryItem]]] = defaultdict(list)
+    by_disagreement: dict[tuple[str, str], list[tuple[float, GalleryItem]]] = defaultdict(list)
     failed: dict[tuple[str, str], list[GalleryItem]] = defaultdict(list)
     for item in items:
-        for one in item.judgements:
-            key = item.id.benchmark, one.label
-            status = one.record.verdict.status
+        for judgement in item.judgements:
+            key = item.id.benchmark, judgement.label
+            status = judgement.record.verdict.status
             if not status.usable and status not in (Status.MISSING, Status.NOT_APPLICABLE):
                 failed[key].append(item)
             elif status.usable:
-                apart[key].append((item.apart if math.isnan(one.apart) else one.apart, item))
+                by_disagreement[key].append(
+                    (item.disagreement if math.isnan(judgement.disagreement) else judgement.disagreement, item)
+                )
     queues = []
-    for key in dict.fromkeys((*apart, *failed)):
-        ordered = [item for _, item in sorted(apart[key], key=lambda pair: (-pair[0], *order(pair[1])))]
+    for key in dict.fromkeys((*by_disagreement, *failed)):
+        ordered = [item for _, item in sorted(by_disagreement[key], key=lambda pair: (-pair[0], *order(pair[1])))]
         queues.append(_mixed(ordered, sorted(failed[key], key=lambda item: str(item.id))))
     return queues
 
 
-def _mixed(many: Sequence[GalleryItem], few: Sequence[GalleryItem]) -> list[GalleryItem]:
+def _mixed(by_disagreement: Sequence[GalleryItem], failures: Sequence[GalleryItem]) -> list[GalleryItem]:
     mixed: list[GalleryItem] = []
-    rest = iter(few)
-    for number, item in enumerate(many):
+    remaining_failures = iter(failures)
+    for number, item in enumerate(by_disagreement):
         mixed.append(item)
         if number % 4 == 3:
-            mixed += [one for one in [next(rest, None)] if one]
-    return [*mixed, *rest]
+            mixed += [failure for failure in [next(remaining_failures, None)] if failure]
+    return [*mixed, *remaining_failures]
 
 
 def _in_turn(queues: Sequence[Sequence[GalleryItem]]) -> Iterator[GalleryItem]:
-    """One of each queue after another, each item once."""
-    seen = set()
+    """Generate items of each queue in turn, each item once."""
+    yielded_ids = set()
     for place in range(max(map(len, queues), default=0)):
         for queue in queues:
-            if place < len(queue) and queue[place].id not in seen:
-                seen.add(queue[place].id)
+            if place < len(queue) and queue[place].id not in yielded_ids:
+                yielded_ids.add(queue[place].id)
                 yield queue[place]

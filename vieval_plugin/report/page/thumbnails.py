@@ -35,9 +35,9 @@ class Thumbnails:
         self._known: dict[str, Thumbnail | str] = {}
 
     @property
-    def made(self) -> list[Thumbnail]:
-        """All pictures, in the order of their numbers."""
-        return [one for one in self._known.values() if isinstance(one, Thumbnail)]
+    def rendered(self) -> list[Thumbnail]:
+        """Thumbnails rendered so far, in the order of their numbers."""
+        return [thumbnail for thumbnail in self._known.values() if isinstance(thumbnail, Thumbnail)]
 
     def of(self, image: Image) -> Thumbnail | str:
         """The picture of an image; in words, why there is none."""
@@ -60,4 +60,4 @@ class Thumbnails:
         small.save(written, "WEBP", quality=_QUALITY, method=4, icc_profile=b"", exif=b"")
         self._left -= written.tell()
         address = f"data:image/webp;base64,{base64.b64encode(written.getvalue()).decode()}"
-        return Thumbnail(len(self.made), *small.size, address)
+        return Thumbnail(len(self.rendered), *small.size, address)

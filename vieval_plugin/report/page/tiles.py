@@ -1,4 +1,4 @@
-"""Cards of a gallery: all that a page shows of a sample or contest."""
+"""Tiles of a gallery: all that a page shows of a sample or contest."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ class Picture:
     """An image of a card: what it is, and its picture or, in words, why there is none."""
 
     role: str
-    shown: Thumbnail | str
+    thumbnail: Thumbnail | str
 
 
 @dataclass(frozen=True)
-class ShownStep:
+class TileStep:
     """A step of a verdict, its answer cut where it is long."""
 
     label: str
     status: str
     scores: str
-    said: str
+    answer: str
 
 
 @dataclass(frozen=True)
-class ShownVerdict:
-    """What a card says of one judge; `apart` is how far it is from people, in words, `said` its answer to a contest."""
+class TileVerdict:
+    """Verdict of one judge on a tile; `disagreement` is that with people in words, `answer` its vote on a contest."""
 
     judge: str
     status: str
     scores: tuple[tuple[str, str], ...]
-    said: str
-    apart: str
+    answer: str
+    disagreement: str
     order: float
     rationale: str
-    steps: tuple[ShownStep, ...]
+    steps: tuple[TileStep, ...]
     left_out: int
 
 
 @dataclass(frozen=True)
-class Card:
+class Tile:
     """A sample or contest as a page shows it; `models` are the image models in it, `prompt` what all its outputs share."""
 
     id: SampleId
@@ -72,20 +72,19 @@ class Card:
     note: str
     people: tuple[tuple[str, str], ...]
     vote: str
-    verdicts: tuple[ShownVerdict, ...]
-    apart: float
+    verdicts: tuple[TileVerdict, ...]
 
     @property
     def statuses(self) -> tuple[str, ...]:
-        """Those of all its verdicts."""
-        return tuple(dict.fromkeys(one.status for one in self.verdicts))
+        """Statuses of all its verdicts."""
+        return tuple(dict.fromkeys(verdict.status for verdict in self.verdicts))
 
 
 class Samples:
-    """Where to find what was judged: the data folder, and a file of the user's own samples."""
+    """Source of the judged samples: the data folder, and a file of the user's own samples."""
 
-    def __init__(self, own: Path | None = None) -> None:
-        self._own = own
+    def __init__(self, samples_file: Path | None = None) -> None:
+        self._samples_file = samples_file
         self._parts: dict[tuple[str, str], Mapping[SampleId, Judged] | str] = {}
 
     def find(self, record: Record) -> Judged | str:
@@ -95,22 +94,24 @@ class Samples:
         key = (record.id.benchmark, record.id.part)
         if key not in self._parts:
             try:
-                self._parts[key] = {one.id: one for one in self._load(*key)}
+                self._parts[key] = {sample.id: sample for sample in self._load(*key)}
             except VievalError:
                 self._parts[key] = "The data of this benchmark is not here, so neither images nor texts are shown."
-        held = self._parts[key]
-        return held if isinstance(held, str) else held.get(record.id, "This sample is not in the data that is here.")
+        samples = self._parts[key]
+        if isinstance(samples, str):
+            return samples
+        return samples.get(record.id, "This sample is not in the data that is here.")
 
     def _load(self, benchmark: str, part: str) -> Sequence[Judged]:
         if benchmark != OWN:
             return benchmark_registry.samples(benchmark, part, config.current().data_folder())
-        if self._own is None:
+        if self._samples_file is None:
             raise VievalError("name the samples file with --samples")
-        return read_samples(self._own, part).samples
+        return read_samples(self._samples_file, part).samples
 
 
-def card_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Card:
-    """A card, with its pictures made.
+def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Tile:
+    """Build a tile, with its pictures rendered.
 
     Args:
         item: a sample or contest with its verdicts.
@@ -118,17 +119,19 @@ def card_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Card
         thumbnails: the pictures of the page so far.
     """
     record = item.record
-    found = samples.find(record)
+    judged = samples.find(record)
     pictures: tuple[Picture, ...] = ()
     texts: Mapping[str, str] = {}
-    if isinstance(found, str):
-        note = found
+    if isinstance(judged, str):
+        notes = [judged]
     else:
-        pictures = tuple(_pictures(found, thumbnails.of))
-        texts = candidates_of(found)[0].texts
-        note = _changed(record, found)
+        pictures = tuple(_pictures(judged, thumbnails.of))
+        texts = candidates_of(judged)[0].texts
+        notes = _change_notes(record, judged)
+    if len(pictures) > _MOST_PICTURES:
+        notes.append(f"{len(pictures) - _MOST_PICTURES} further images are not shown.")
     models = [candidate.image_model for candidate in record.candidates] or [item.id.image_model]
-    return Card(
+    return Tile(
         item.id,
         record.kind or item.id.part,
         tuple(models),
@@ -136,42 +139,37 @@ def card_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Card
         "/".join([item.id.benchmark, item.id.part, record.group or item.id.uid]),
         tuple((name, _cut(text)) for name, text in texts.items()),
         pictures[:_MOST_PICTURES],
-        " ".join([*([note] if note else []), *_more(len(pictures))]),
+        " ".join(notes),
         tuple((aspect, _listed(values)) for aspect, values in record.ratings.items()),
         _people(record),
-        tuple(_verdict(one, record) for one in item.judgements),
-        item.apart,
+        tuple(_verdict(judgement, record) for judgement in item.judgements),
     )
 
 
-def _more(pictures: int) -> list[str]:
-    return [f"{pictures - _MOST_PICTURES} further images are not shown."] if pictures > _MOST_PICTURES else []
-
-
-def _pictures(judged: Judged, shown: Callable[[Image], Thumbnail | str]) -> list[Picture]:
+def _pictures(judged: Judged, thumbnail_of: Callable[[Image], Thumbnail | str]) -> list[Picture]:
     """The conditions once, then each output under its model's name."""
     samples = candidates_of(judged)
-    conditions = {role: image for role, image in samples[0].images.items() if not _made(role)} if samples else {}
+    conditions = {role: image for role, image in samples[0].images.items() if not _is_output(role)} if samples else {}
     ordered = sorted(conditions, key=lambda role: _FIRST.index(role) if role in _FIRST else len(_FIRST))
-    made = [
+    outputs = [
         (f"{n}: {sample.id.image_model}" if isinstance(judged, Contest) else role, image)
         for n, sample in enumerate(samples, start=1)
         for role, image in sample.images.items()
-        if _made(role)
+        if _is_output(role)
     ]
-    return [Picture(role, shown(image)) for role, image in chain(((r, conditions[r]) for r in ordered), made)]
+    return [Picture(role, thumbnail_of(image)) for role, image in chain(((r, conditions[r]) for r in ordered), outputs)]
 
 
-def _made(role: str) -> bool:
+def _is_output(role: str) -> bool:
     return role == "output" or role.startswith(("frame_", "view_"))
 
 
-def _changed(record: Record, judged: Judged) -> str:
-    """Whether the texts or images are others than those that were judged; of images that are gone nothing is known."""
-    held = [image for sample in candidates_of(judged) for image in sample.images.values()]
-    if record.fingerprint in ("", _fingerprint(judged)) or not all(map(images.is_there, held)):
-        return ""
-    return "These are not the texts or images that were judged: they have changed since."
+def _change_notes(record: Record, judged: Judged) -> list[str]:
+    """Note where texts or images have changed since they were judged; of missing images nothing is known."""
+    images_of_sample = [image for sample in candidates_of(judged) for image in sample.images.values()]
+    if record.fingerprint in ("", _fingerprint(judged)) or not all(map(images.is_there, images_of_sample)):
+        return []
+    return ["These are not the texts or images that were judged: they have changed since."]
 
 
 def _fingerprint(judged: Judged) -> str:
@@ -184,12 +182,9 @@ def _fingerprint(judged: Judged) -> str:
 def _people(record: Record) -> str:
     if record.votes is None or not (record.votes.vote or any(record.votes.annotators)):
         return ""
-    each = (
-        f" (annotators: {', '.join(vote or '-' for vote in record.votes.annotators)})"
-        if record.votes.annotators
-        else ""
-    )
-    return f"{_worded(record.votes.vote, record) or 'no vote'}{each}"
+    annotators = ", ".join(vote or "-" for vote in record.votes.annotators)
+    vote = _worded(record.votes.vote, record) or "no vote"
+    return f"{vote} (annotators: {annotators})" if record.votes.annotators else vote
 
 
 def _worded(vote: str, record: Record) -> str:
@@ -199,32 +194,32 @@ def _worded(vote: str, record: Record) -> str:
     return vote.replace("_", " ") + named
 
 
-def _verdict(one: Judgement, record: Record) -> ShownVerdict:
-    verdict = one.record.verdict
+def _verdict(judgement: Judgement, record: Record) -> TileVerdict:
+    verdict = judgement.record.verdict
     steps, room, left_out = [], _MOST_STEPS, 0
     for step in verdict.trace:
-        said = "\n".join(dict.fromkeys(filter(None, (step.answer.strip(), step.reason.strip()))))
+        text = "\n".join(dict.fromkeys(filter(None, (step.answer.strip(), step.reason.strip()))))
         if room <= 0:
             left_out += 1
             continue
-        told = _cut(said, min(_MOST_TEXT, room))
-        room -= len(told)
+        excerpt = _cut(text, min(_MOST_TEXT, room))
+        room -= len(excerpt)
         scores = ", ".join(f"{score:g}" for score in step.scores or step.bounds or ())
-        steps.append(ShownStep(step.label, str(step.status), scores, told))
-    return ShownVerdict(
-        one.label,
+        steps.append(TileStep(step.label, str(step.status), scores, excerpt))
+    return TileVerdict(
+        judgement.label,
         str(verdict.status),
         tuple((aspect, f"{value:.3g}") for aspect, value in verdict.scores.items()),
-        _said(one.record),
-        _apart(one),
-        -1.0 if math.isnan(one.apart) else one.apart,
+        _contest_answer(judgement.record),
+        _disagreement_text(judgement),
+        -1.0 if math.isnan(judgement.disagreement) else judgement.disagreement,
         _cut(verdict.rationale or verdict.reason),
         tuple(steps),
         left_out,
     )
 
 
-def _said(record: Record) -> str:
+def _contest_answer(record: Record) -> str:
     """A judge's answer to a contest, and what it comes from."""
     if record.votes is None:
         return ""
@@ -238,14 +233,16 @@ def _said(record: Record) -> str:
     return f"{_worded(answer(record), record) or 'no answer'}" + (f" ({'; '.join(parts)})" if parts else "")
 
 
-def _apart(one: Judgement) -> str:
-    """In words: where people and the judge put it among all."""
-    if one.record.votes is not None:
-        told = {0.0: "as people say", 1.0: "the opposite of what people say"}
-        return "" if math.isnan(one.apart) else told.get(one.apart, "not what people say")
-    if math.isnan(one.apart):
+def _disagreement_text(judgement: Judgement) -> str:
+    """Places of a sample among all by people and by the judge, in words."""
+    if judgement.record.votes is not None:
+        texts = {0.0: "as people say", 1.0: "the opposite of what people say"}
+        return "" if math.isnan(judgement.disagreement) else texts.get(judgement.disagreement, "not what people say")
+    if math.isnan(judgement.disagreement):
         return ""
-    return f"{one.aspect}: people put it above {one.people:.0%} of all, the judge above {one.place:.0%}"
+    return (
+        f"{judgement.aspect}: people put it above {judgement.people:.0%} of all, the judge above {judgement.place:.0%}"
+    )
 
 
 def _listed(values: Sequence[float]) -> str:

@@ -1,0 +1,58 @@
+"""Tables about verdicts as such: findings beside their scores, and samples that a judge was trained on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from vieval_plugin.meta_evaluation.tables import Table
+from vieval_plugin.records import Record, Run
+from vieval_plugin.results.training_records import own_cards, trained_on, was_trained_on
+
+
+def findings_tables(runs: Sequence[Run]) -> list[Table]:
+    """A row for each judge and kind of finding, the most frequent first; no table where there are none.
+
+    Args:
+        runs: one a judge, all of one benchmark.
+    """
+    rows = []
+    for run in runs:
+        verdicts = [record.verdict for judged in run.records.values() for records in judged for record in records]
+        occurrences = Counter(finding for verdict in verdicts for finding in verdict.findings)
+        verdict_counts = Counter(finding for verdict in verdicts for finding in set(verdict.findings))
+        rows += [
+            (run.label, name, str(n), f"{verdict_counts[name]} of {len(verdicts)}")
+            for name, n in occurrences.most_common()
+        ]
+    header = ("judge", "finding", "times", "samples")
+    return [Table("findings", "What was found on the way", header, tuple(rows))] if rows else []
+
+
+def trained_on_tables(runs: Sequence[Run], cards: Sequence[Path]) -> list[Table]:
+    """A row for each judge that knew some of its samples from its training; no table where none did.
+
+    Args:
+        runs: one a judge, all of one benchmark.
+        cards: of models that answered; those in folders that the runs' options name are found by themselves.
+
+    Raises:
+        VievalError: a card that cannot be read.
+    """
+    listed_uids = [trained_on(card) for card in cards]
+    rows = []
+    for run in runs:
+        records = [record for judged in run.records.values() for verdicts in judged for record in verdicts]
+        uids = frozenset().union(*listed_uids, *map(trained_on, _cards_of(records)))
+        known = sum(was_trained_on(record, uids) for record in records)
+        if known:
+            rows.append((run.label, str(known), str(len(records))))
+    header = ("judge", "samples it was trained on", "of")
+    title = "Trained on what it judges: such numbers say nothing about other samples"
+    return [Table("trained_on", title, header, tuple(rows))] if rows else []
+
+
+def _cards_of(records: Sequence[Record]) -> list[Path]:
+    by_config = {record.provenance.config_hash: record.provenance for record in records}
+    return list(dict.fromkeys(card for source in by_config.values() for card in own_cards(source)))
