@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from vieval_plugin.meta_evaluation.annotator_agreement import WHOLE, Annotated, overall_items
+from vieval_plugin.meta_evaluation.annotator_agreement import OVERALL, Annotated, overall_items
 from vieval_plugin.meta_evaluation.common_items import compared_correlations
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.estimates import mean_over_parts
@@ -15,7 +15,7 @@ from vieval_plugin.meta_evaluation.observations import Estimate, observe
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
 
-SHOWN: Final = "spearman"
+HEADLINE_COEFFICIENT: Final = "spearman"
 
 
 def annotator_headline(
@@ -40,17 +40,17 @@ def annotator_headline(
     nothing = HeadlineNumber("best constant: the same score for all", 0.0, math.nan, math.nan, 0)
     top = [_number("human ceiling: each annotator with the others", ceiling, rated)] if ceiling else []
     return Headline(
-        WHOLE,
+        OVERALL,
         f"Spearman's correlation of overall scores with the mean of all annotators, {part}",
         "What annotators disagree on cancels out in their mean, and the order is what counts, whatever scale the judge uses.",
         "samples",
         (-1.0, 1.0),
-        tuple(_number(label, *found) for label, found in judges.items()),
+        tuple(_number(label, *correlation) for label, correlation in judges.items()),
         compared,
         (*top, nothing),
         {
             "dimension": {
-                name: [_number(label, *found) for label, found in of_judges.items()]
+                name: [_number(label, *correlation) for label, correlation in of_judges.items()]
                 for name, of_judges in dimensions.items()
                 if of_judges
             }
@@ -70,11 +70,11 @@ def compared_overall(
         options: what failed verdicts and ratings not given are.
     """
     judged = {
-        run.label: overall_items([observe(one) for one in run.records[part]], run.aspects, annotated, options)
+        run.label: overall_items([observe(records) for records in run.records[part]], run.aspects, annotated, options)
         for run in runs
     }
-    return compared_correlations(part, WHOLE, SHOWN, judged)
+    return compared_correlations(part, OVERALL, HEADLINE_COEFFICIENT, judged)
 
 
-def _number(label: str, found: Estimate, n: int) -> HeadlineNumber:
-    return HeadlineNumber(label, found.value, found.low, found.high, n, found.reason)
+def _number(label: str, estimate: Estimate, n: int) -> HeadlineNumber:
+    return HeadlineNumber(label, estimate.value, estimate.low, estimate.high, n, estimate.reason)

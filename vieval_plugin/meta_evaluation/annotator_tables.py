@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from vieval_plugin.meta_evaluation.annotator_agreement import (
     COEFFICIENTS,
     MEAN,
-    WHOLE,
+    OVERALL,
     Annotated,
     AnnotatorCorrelation,
     MeanGrade,
@@ -16,7 +16,7 @@ from vieval_plugin.meta_evaluation.annotator_agreement import (
     annotator_agreement,
     comparisons,
 )
-from vieval_plugin.meta_evaluation.annotator_headline import SHOWN, annotator_headline, compared_overall
+from vieval_plugin.meta_evaluation.annotator_headline import HEADLINE_COEFFICIENT, annotator_headline, compared_overall
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.meta_evaluation.observations import Estimate, Observation, observe
@@ -54,26 +54,26 @@ def annotator_tables(benchmark: str, annotated: Annotated, runs: Sequence[Run], 
         runs: one a judge, labels all different.
         options: what failed verdicts and ratings not given are, how many draws, the seed.
     """
-    made: list[Table] = []
+    tables: list[Table] = []
     cells: dict[Key, float] = {}
     reasons: dict[Key, str] = {}
     headlines: list[Headline] = []
     for part in dict.fromkeys(part for run in runs for part in run.records):
         name, judging = f"{benchmark}/{part}", [run for run in runs if part in run.records]
         rows = _rows(name, annotated, judging, part, options)
-        for dimension in (WHOLE, *annotated.dimensions):
-            shown = [row for row in rows if row.counts.get(dimension)]
-            if any(row.failed is not None for row in shown):
-                made.append(_like_table_1(annotated, dimension, shown))
-        made.append(_intervals(rows))
-        made += _grades(name, annotated, judging, part, options)
+        for dimension in (OVERALL, *annotated.dimensions):
+            rated_rows = [row for row in rows if row.counts.get(dimension)]
+            if any(row.failed is not None for row in rated_rows):
+                tables.append(_like_table_1(annotated, dimension, rated_rows))
+        tables.append(_intervals(rows))
+        tables += _grades(name, annotated, judging, part, options)
         headlines.append(_headline(part, annotated, rows, judging, options))
         for row in rows:
-            for one, found in row.estimates.items():
-                key = Key("statistics", part, "", row.label, str(one), one.dimension)
-                cells[key] = found.value
-                reasons |= {key: found.reason} if found.reason else {}
-    return Tables(tuple(made), cells, reasons=reasons, headlines=tuple(headlines), paper=PAPER)
+            for correlation, estimate in row.estimates.items():
+                key = Key("statistics", part, "", row.label, str(correlation), correlation.dimension)
+                cells[key] = estimate.value
+                reasons |= {key: estimate.reason} if estimate.reason else {}
+    return Tables(tuple(tables), cells, reasons=reasons, headlines=tuple(headlines), paper=PAPER)
 
 
 def _headline(
@@ -84,20 +84,24 @@ def _headline(
     [people] = [row for row in rows if row.label == WITH_OTHERS]
     of_dimension = {
         dimension: {
-            row.label: (row.estimates[one], row.counts[dimension])
+            row.label: (row.estimates[correlation], row.counts[dimension])
             for row in judges
-            for one in [AnnotatorCorrelation(dimension, MEAN, SHOWN)]
-            if one in row.estimates
+            for correlation in [AnnotatorCorrelation(dimension, MEAN, HEADLINE_COEFFICIENT)]
+            if correlation in row.estimates
         }
-        for dimension in (WHOLE, *annotated.dimensions)
+        for dimension in (OVERALL, *annotated.dimensions)
     }
-    alone = [people.estimates[AnnotatorCorrelation(WHOLE, a, SHOWN)] for a in annotated.annotators if a != MEAN]
+    alone = [
+        people.estimates[AnnotatorCorrelation(OVERALL, a, HEADLINE_COEFFICIENT)]
+        for a in annotated.annotators
+        if a != MEAN
+    ]
 
     def compared() -> ComparedStatistic:
         return compared_overall(part, annotated, judging, options)
 
-    overall = of_dimension.pop(WHOLE)
-    return annotator_headline(part, overall, alone, people.counts[WHOLE], of_dimension, compared)
+    overall = of_dimension.pop(OVERALL)
+    return annotator_headline(part, overall, alone, people.counts[OVERALL], of_dimension, compared)
 
 
 def _rows(
@@ -108,26 +112,28 @@ def _rows(
         observed = tuple(observe(records) for records in run.records[part])
         rated |= {o.uid: o for o in observed}
         scored = {aspect for o in observed for aspect, _ in o.scores}
-        dimensions = [WHOLE, *(d for d in annotated.dimensions if d in scored)]
-        wanted = comparisons(dimensions, annotated.annotators)
-        summary = annotator_agreement(observed, run.aspects, annotated, wanted, name, options)
+        dimensions = [OVERALL, *(d for d in annotated.dimensions if d in scored)]
+        correlations = comparisons(dimensions, annotated.annotators)
+        summary = annotator_agreement(observed, run.aspects, annotated, correlations, name, options)
         counts = {d: sum(d in dict(o.scores) for o in observed) for d in dimensions}
-        found = {one: summary.estimates[str(one)] for one in wanted}
-        judges.append(Compared(run.label, found, counts | {WHOLE: summary.scored}, summary.total - summary.scored))
-    humans = [_humans(list(rated.values()), annotated, others, name, options) for others in (False, True)]
+        estimates = {correlation: summary.estimates[str(correlation)] for correlation in correlations}
+        judges.append(
+            Compared(run.label, estimates, counts | {OVERALL: summary.scored}, summary.total - summary.scored)
+        )
+    humans = [_humans(list(rated.values()), annotated, leave_one_out, name, options) for leave_one_out in (False, True)]
     return [*humans, *judges]
 
 
 def _humans(
-    rated: Sequence[Observation], annotated: Annotated, others: bool, name: str, options: StatisticsOptions
+    rated: Sequence[Observation], annotated: Annotated, leave_one_out: bool, name: str, options: StatisticsOptions
 ) -> Compared:
     """How far annotators agree among themselves, over all rated samples."""
-    dimensions = (WHOLE, *annotated.dimensions)
-    found = {
-        one: among_themselves(rated, annotated, one, others, name, options)
-        for one in comparisons(dimensions, [a for a in annotated.annotators if a != MEAN])
+    dimensions = (OVERALL, *annotated.dimensions)
+    estimates = {
+        correlation: among_themselves(rated, annotated, correlation, leave_one_out, name, options)
+        for correlation in comparisons(dimensions, [a for a in annotated.annotators if a != MEAN])
     }
-    return Compared(WITH_OTHERS if others else WITH_ALL, found, dict.fromkeys(dimensions, len(rated)), None)
+    return Compared(WITH_OTHERS if leave_one_out else WITH_ALL, estimates, dict.fromkeys(dimensions, len(rated)), None)
 
 
 def _like_table_1(annotated: Annotated, dimension: str, rows: Sequence[Compared]) -> Table:
@@ -142,17 +148,27 @@ def _like_table_1(annotated: Annotated, dimension: str, rows: Sequence[Compared]
         )
         for row in rows
     )
-    title = "Table 1. Overall score" if dimension == WHOLE else f"{dimension.capitalize()} score"
-    return Table("table_1" if dimension == WHOLE else dimension, f"{title}, with each annotator", header, lines)
+    title = "Table 1. Overall score" if dimension == OVERALL else f"{dimension.capitalize()} score"
+    return Table("table_1" if dimension == OVERALL else dimension, f"{title}, with each annotator", header, lines)
 
 
 def _intervals(rows: Sequence[Compared]) -> Table:
     lines = []
     for row in rows:
-        for one in row.estimates:
-            if one.coefficient == COEFFICIENTS[0]:
-                both = [row.estimates[AnnotatorCorrelation(one.dimension, one.annotator, c)] for c in COEFFICIENTS]
-                lines.append((row.label, one.dimension, f"manual {one.annotator}", *map(_with_interval, both)))
+        for correlation in row.estimates:
+            if correlation.coefficient == COEFFICIENTS[0]:
+                estimates = [
+                    row.estimates[AnnotatorCorrelation(correlation.dimension, correlation.annotator, c)]
+                    for c in COEFFICIENTS
+                ]
+                lines.append(
+                    (
+                        row.label,
+                        correlation.dimension,
+                        f"manual {correlation.annotator}",
+                        *map(_with_interval, estimates),
+                    )
+                )
     header = ("judge", "score", "with", *(_SYMBOLS[c] for c in COEFFICIENTS))
     return Table("intervals", "With 95% intervals", header, tuple(lines))
 
@@ -160,26 +176,28 @@ def _intervals(rows: Sequence[Compared]) -> Table:
 def _grades(name: str, annotated: Annotated, runs: Sequence[Run], part: str, options: StatisticsOptions) -> list[Table]:
     """The means of what verdicts have beside aspects and dimensions: grades of explanations; no table without any."""
     observed = {run.label: tuple(observe(records) for records in run.records[part]) for run in runs}
-    beside = {run.label: {*run.aspects, *annotated.dimensions} for run in runs}
-    given = {a for label, rows in observed.items() for o in rows for a, _ in o.scores if a not in beside[label]}
-    wanted = tuple(map(MeanGrade, sorted(given)))
+    rating_names = {run.label: {*run.aspects, *annotated.dimensions} for run in runs}
+    grade_names = {
+        a for label, rows in observed.items() for o in rows for a, _ in o.scores if a not in rating_names[label]
+    }
+    grades = tuple(map(MeanGrade, sorted(grade_names)))
     lines = []
     for run in runs:
         rows = observed[run.label]
-        found = annotator_agreement(rows, run.aspects, annotated, wanted, name, options).estimates
-        graded = [sum(one.score in dict(o.scores) for o in rows) for one in wanted]
+        estimates = annotator_agreement(rows, run.aspects, annotated, grades, name, options).estimates
+        graded = [sum(grade.score in dict(o.scores) for o in rows) for grade in grades]
         if any(graded):
-            means = [_with_interval(found[str(one)], HIGHEST_GRADE) for one in wanted]
+            means = [_with_interval(estimates[str(grade)], HIGHEST_GRADE) for grade in grades]
             cells = (cell for pair in zip(map(str, graded), means, strict=True) for cell in pair)
             lines.append((run.label, *cells))
-    header = ("judge", *(cell for one in wanted for cell in ("n", one.score.replace("_", " "))))
+    header = ("judge", *(cell for grade in grades for cell in ("n", grade.score.replace("_", " "))))
     title = "Grades beside the ratings, such as those of explanations against the annotators', 0 to 5"
     return [Table("explanations", title, header, tuple(lines))] if lines else []
 
 
-def _value(found: Estimate | None) -> str:
-    return "" if found is None else number(found.value, reason=found.reason)
+def _value(estimate: Estimate | None) -> str:
+    return "" if estimate is None else number(estimate.value, reason=estimate.reason)
 
 
-def _with_interval(found: Estimate, scale: float = 1.0) -> str:
-    return with_interval(found.value * scale, found.low * scale, found.high * scale, found.reason)
+def _with_interval(estimate: Estimate, scale: float = 1.0) -> str:
+    return with_interval(estimate.value * scale, estimate.low * scale, estimate.high * scale, estimate.reason)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from vieval_plugin.meta_evaluation.annotator_agreement import (
     MEAN,
-    WHOLE,
+    OVERALL,
     Annotated,
     MeanGrade,
-    Wanted,
+    RequestedStatistic,
     annotator_agreement,
     comparisons,
 )
@@ -38,7 +38,9 @@ class WithAnnotators(Annotated):
         >>> WithAnnotators((), "O", 1).names(Rating(("O",)))[:3]
         ('overall_manual_1_spearman_value', 'overall_manual_1_spearman_ci_low', 'overall_manual_1_spearman_ci_high')
         """
-        named = [f"{one}_{what}" for one in self.wanted(rating) for what in ("value", "ci_low", "ci_high")]
+        named = [
+            f"{statistic}_{what}" for statistic in self.requested(rating) for what in ("value", "ci_low", "ci_high")
+        ]
         return (*named, "scored_count")
 
     def shown(self, rating: Rating) -> tuple[str, ...]:
@@ -47,18 +49,18 @@ class WithAnnotators(Annotated):
         >>> WithAnnotators((), "O", 3).shown(Rating(("O",)))
         ('overall_manual_avg_spearman_value', 'overall_manual_avg_kendall_value')
         """
-        return tuple(f"{one}_value" for one in comparisons([WHOLE], [MEAN]))
+        return tuple(f"{correlation}_value" for correlation in comparisons([OVERALL], [MEAN]))
 
-    def wanted(self, rating: Rating) -> tuple[Wanted, ...]:
+    def requested(self, rating: Rating) -> tuple[RequestedStatistic, ...]:
         """What a judge's task reports: overall with each annotator and their mean, the dimensions it scores with the mean,
         and the means of its grades.
 
-        >>> len(WithAnnotators(("appearance",), "O", 3).wanted(Rating(("O",), ("appearance",), ("quality",))))
+        >>> len(WithAnnotators(("appearance",), "O", 3).requested(Rating(("O",), ("appearance",), ("quality",))))
         11
         """
         dimensions = [dimension for dimension in self.dimensions if dimension in rating.dimensions]
         return (
-            *comparisons([WHOLE], self.annotators),
+            *comparisons([OVERALL], self.annotators),
             *comparisons(dimensions, [MEAN]),
             *map(MeanGrade, rating.grades),
         )
@@ -73,7 +75,7 @@ class WithAnnotators(Annotated):
     ) -> Summary:
         """A part's comparisons; see `annotator_agreement`."""
         name = f"{benchmark}/{part}"
-        return annotator_agreement(observations, rating.aspects, self, self.wanted(rating), name, options)
+        return annotator_agreement(observations, rating.aspects, self, self.requested(rating), name, options)
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
         """Table 1 of T2I-Eval and its like for each dimension, with the annotators among themselves above the judges."""
@@ -83,8 +85,8 @@ class WithAnnotators(Annotated):
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
     ) -> Sequence[ComparedStatistic]:
         """Overall scores with the mean of all annotators, by Spearman's coefficient, each part for itself."""
-        found = []
+        compared_parts = []
         for part in dict.fromkeys((*parts, *(part for run in runs for part in run.records))):
             judging = [run for run in runs if part in run.records]
-            found += [compared_overall(part, self, judging, options)] if judging else []
-        return found
+            compared_parts += [compared_overall(part, self, judging, options)] if judging else []
+        return compared_parts

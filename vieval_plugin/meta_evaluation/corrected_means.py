@@ -52,14 +52,16 @@ def corrected_generators(run: Run, options: StatisticsOptions) -> list[Corrected
     Returns:
         In [0, 1] all; intervals of 95%.
     """
-    judged = [named_with_part(one) for one in generators_of(run, options)]
-    aspects = dict.fromkeys(aspect for one in judged for aspect in one.aspects if _on_our_scale(judged, aspect))
-    found = [_corrected(run, one, aspect, options) for aspect in aspects for one in judged]
-    return [one for one in found if one.rated]
+    judged = [named_with_part(generator) for generator in generators_of(run, options)]
+    aspects = dict.fromkeys(
+        aspect for generator in judged for aspect in generator.aspects if _on_our_scale(judged, aspect)
+    )
+    estimates = [_corrected(run, generator, aspect, options) for aspect in aspects for generator in judged]
+    return [estimate for estimate in estimates if estimate.rated]
 
 
-def _corrected(run: Run, one: GeneratorImages, aspect: str, options: StatisticsOptions) -> CorrectedGenerator:
-    images = [image for image in one.all if aspect in dict(image.scores)]
+def _corrected(run: Run, generator: GeneratorImages, aspect: str, options: StatisticsOptions) -> CorrectedGenerator:
+    images = [image for image in generator.all if aspect in dict(image.scores)]
     people = np.array([_rating(image, aspect) for image in images], dtype=float)
     scores = np.array([dict(image.scores)[aspect] for image in images], dtype=float)
     prompts, kinds = [image.group for image in images], [image.kind for image in images]
@@ -67,7 +69,7 @@ def _corrected(run: Run, one: GeneratorImages, aspect: str, options: StatisticsO
     return CorrectedGenerator(
         run.benchmark,
         run.label,
-        one.image_model,
+        generator.image_model,
         aspect,
         over_prompts(images, aspect, f"{run.benchmark}/all", options),
         _without_judge(people, prompts, kinds),
@@ -80,13 +82,15 @@ def _corrected(run: Run, one: GeneratorImages, aspect: str, options: StatisticsO
 
 def _on_our_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:
     """Whether people rated as judges score: beside another scale, a judge's mean says nothing."""
-    given = [value for one in judged for image in one.all for value in dict(image.ratings).get(aspect, ())]
-    return all(0 <= value <= 1 or math.isnan(value) for value in given)
+    ratings = [
+        value for generator in judged for image in generator.all for value in dict(image.ratings).get(aspect, ())
+    ]
+    return all(0 <= value <= 1 or math.isnan(value) for value in ratings)
 
 
 def _rating(image: Observation, aspect: str) -> float:
-    given = dict(image.ratings).get(aspect, ())
-    return float(mean_of_given([[value] for value in given])[0]) if given else float("nan")
+    ratings = dict(image.ratings).get(aspect, ())
+    return float(mean_of_given([[value] for value in ratings])[0]) if ratings else float("nan")
 
 
 def _without_judge(people: Floats, prompts: Sequence[str], kinds: Sequence[str]) -> CorrectedMean:

@@ -31,24 +31,25 @@ def generator_headline(
     aspect = preferred(aspects, dict.fromkeys(aspects, 1))[0]
     name = f"{benchmark}/all"
 
-    def number(model: str, some: Sequence[Observation]) -> HeadlineNumber:
-        found = over_prompts(some, aspect, name, options)
-        return HeadlineNumber(model, found.value, found.low, found.high, len(by_prompt(some, aspect)), found.reason)
+    def number(model: str, observations: Sequence[Observation]) -> HeadlineNumber:
+        mean = over_prompts(observations, aspect, name, options)
+        return HeadlineNumber(model, mean.value, mean.low, mean.high, len(by_prompt(observations, aspect)), mean.reason)
 
     headings: Mapping[str, Callable[[Observation], Sequence[str]]] = {
-        "kind": lambda one: (one.kind,),
-        "category": lambda one: (one.category,) if one.category else (),
-        "tag": lambda one: one.tags,
+        "kind": lambda image: (image.kind,),
+        "category": lambda image: (image.category,) if image.category else (),
+        "tag": lambda image: image.tags,
     }
     broken = {}
     for heading, words in headings.items():
-        held = dict.fromkeys(word for several in images.values() for one in several for word in words(one))
-        if len(held) > 1:
+        words_present = dict.fromkeys(word for several in images.values() for image in several for word in words(image))
+        if len(words_present) > 1:
             broken[heading] = {
                 word: [
-                    number(model, [one for one in several if word in words(one)]) for model, several in images.items()
+                    number(model, [image for image in several if word in words(image)])
+                    for model, several in images.items()
                 ]
-                for word in held
+                for word in words_present
             }
     return Headline(
         aspect,
@@ -72,7 +73,7 @@ def compared_generators(aspect: str, images: Mapping[str, Sequence[Observation]]
         images: of each generator, failures already filled, groups named with their part.
     """
     items = {
-        model: {prompt: JudgedItem(prompt, score) for prompt, score in by_prompt(own, aspect).items()}
-        for model, own in images.items()
+        model: {prompt: JudgedItem(prompt, score) for prompt, score in by_prompt(observations, aspect).items()}
+        for model, observations in images.items()
     }
     return compared_means("all", aspect, f"mean {aspect} over prompts", items, "prompts", "generators")

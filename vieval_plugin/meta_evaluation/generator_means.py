@@ -27,12 +27,12 @@ Published: TypeAlias = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 """The score of each published image model on each prompt, hashable."""
 
 
-def with_place(summary: Summary, own: Mapping[str, float], published: Published) -> Summary:
+def with_place(summary: Summary, score_by_uid: Mapping[str, float], published: Published) -> Summary:
     """A summary with the generator's place, by means over the prompts of which all have a score.
 
     Args:
         summary: that of the generator.
-        own: its score on each prompt, by uid.
+        score_by_uid: its score on each prompt.
         published: those of the others; empty where there are none, and then there is no place.
 
     >>> half = Summary({}, {}, StatisticsOptions())
@@ -42,14 +42,14 @@ def with_place(summary: Summary, own: Mapping[str, float], published: Published)
     (2.0, 3.0)
     """
     scores, draws = [dict(model) for _, model in published], summary.options.draws
-    common = [uid for uid in own if all(uid in model for model in scores)]
+    common = [uid for uid in score_by_uid if all(uid in model for model in scores)]
     if not scores or not common:
         reason = "no recorded verdicts of the same judge" if not scores else "no prompt has all scores"
         return replace(summary, estimates={**summary.estimates, **dict.fromkeys(PLACES, _undefined(reason, draws))})
-    mean = math.fsum(own[uid] for uid in common)
+    mean = math.fsum(score_by_uid[uid] for uid in common)
     better = sum(math.fsum(model[uid] for uid in common) > mean for model in scores)
-    found = {"place": _known(1.0 + better, draws), "place_among": _known(1.0 + len(scores), draws)}
-    return replace(summary, estimates={**summary.estimates, **found})
+    estimates = {"place": _known(1.0 + better, draws), "place_among": _known(1.0 + len(scores), draws)}
+    return replace(summary, estimates={**summary.estimates, **estimates})
 
 
 def _known(value: float, draws: int) -> Estimate:
@@ -88,16 +88,16 @@ def means_of_generator(
     >>> found["PQ_mean"].value, found["PQ_best"].value
     (0.75, 0.875)
     """
-    ordered = sorted(observations, key=lambda one: (one.group, one.uid, one.draw))
-    filled = fill(ordered, aspects, options)
-    estimates = {f"{a}_mean": over_prompts(filled, a, name, options) for a in aspects}
+    ordered = sorted(observations, key=lambda image: (image.group, image.uid, image.draw))
+    images = fill(ordered, aspects, options)
+    estimates = {f"{a}_mean": over_prompts(images, a, name, options) for a in aspects}
     if best:
-        estimates |= {f"{a}_best": over_prompts(filled, a, name, options, max) for a in aspects}
+        estimates |= {f"{a}_best": over_prompts(images, a, name, options, max) for a in aspects}
     estimates |= {cost: _cost(ordered, cost, name, options) for cost in COSTS}
     estimates |= dict.fromkeys(PLACES, Estimate(math.nan, math.nan, math.nan, np.full(options.draws, np.nan)))
-    scored = sum(bool(one.scores) for one in filled)
-    exact = sum(bool(one.scores) and one.exact for one in filled)
-    return Summary({}, Counter(one.status for one in ordered), options, estimates, scored, exact)
+    scored = sum(bool(image.scores) for image in images)
+    exact = sum(bool(image.scores) and image.exact for image in images)
+    return Summary({}, Counter(image.status for image in ordered), options, estimates, scored, exact)
 
 
 def mean_of(values: Sequence[float]) -> float:
@@ -151,12 +151,11 @@ def scores_by_prompt(observations: Sequence[Observation], aspect: str) -> dict[s
     Args:
         observations, aspect: as for `by_prompt`.
     """
-    held: dict[str, list[float]] = {}
-    for one in observations:
-        scores = dict(one.scores)
-        if aspect in scores:
-            held.setdefault(one.group, []).append(scores[aspect])
-    return held
+    prompt_scores: dict[str, list[float]] = {}
+    for image in observations:
+        if (score := dict(image.scores).get(aspect)) is not None:
+            prompt_scores.setdefault(image.group, []).append(score)
+    return prompt_scores
 
 
 def over_prompts(
@@ -194,7 +193,7 @@ def mean_over_prompts(scores: Mapping[str, float], name: str, options: Statistic
 
 
 def _cost(observations: Sequence[Observation], cost: str, name: str, options: StatisticsOptions) -> Estimate:
-    known = [(one.group, dict(one.cost)[cost]) for one in observations if cost in dict(one.cost)]
+    known = [(image.group, dict(image.cost)[cost]) for image in observations if cost in dict(image.cost)]
     return estimated(_mean(np.array([value for _, value in known]), [group for group, _ in known], ""), name, options)
 
 

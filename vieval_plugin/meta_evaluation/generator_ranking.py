@@ -81,16 +81,16 @@ def rank_generators(run: Run, options: StatisticsOptions) -> list[GeneratorRanki
     Returns:
         None for a run without samples. p-values are adjusted over the pairs of one ranking.
     """
-    judged = [named_with_part(one) for one in generators_of(run, options)]
-    aspects = dict.fromkeys(aspect for one in judged for aspect in one.aspects)
+    judged = [named_with_part(generator) for generator in generators_of(run, options)]
+    aspects = dict.fromkeys(aspect for generator in judged for aspect in generator.aspects)
     places = [("", ALL), *((heading, word) for heading in HEADINGS for word in _words(judged, heading))]
     return [
         ranking
         for heading, word in places
-        for held in [_under(judged, heading, word)]
+        for images_by_model in [_images_under(judged, heading, word)]
         for aspect in aspects
-        for statistic, of_images in _statistics(held, aspect)
-        for ranking in [_ranked(run, aspect, statistic, heading, word, held, of_images, options)]
+        for statistic, of_images in _statistics(images_by_model, aspect)
+        for ranking in [_ranked(run, aspect, statistic, heading, word, images_by_model, of_images, options)]
     ]
 
 
@@ -102,14 +102,16 @@ def _words(judged: Sequence[GeneratorImages], heading: str) -> list[str]:
     return words if len(words) > 1 or heading in ("category", "tag") else []
 
 
-def _under(judged: Sequence[GeneratorImages], heading: str, word: str) -> Mapping[str, Sequence[Observation]]:
-    held = {one.image_model: one.under(heading, word) if heading else one.all for one in judged}
-    return {model: images for model, images in held.items() if images}
+def _images_under(judged: Sequence[GeneratorImages], heading: str, word: str) -> Mapping[str, Sequence[Observation]]:
+    images_by_model = {
+        generator.image_model: generator.with_word(heading, word) if heading else generator.all for generator in judged
+    }
+    return {model: images for model, images in images_by_model.items() if images}
 
 
-def _statistics(held: Mapping[str, Sequence[Observation]], aspect: str) -> list[tuple[str, OfImages]]:
+def _statistics(images_by_model: Mapping[str, Sequence[Observation]], aspect: str) -> list[tuple[str, OfImages]]:
     """What several images of a prompt count as: their mean, and the best of so many as every generator has of one."""
-    most = [max(map(len, scores_by_prompt(images, aspect).values()), default=0) for images in held.values()]
+    most = [max(map(len, scores_by_prompt(images, aspect).values()), default=0) for images in images_by_model.values()]
     number = min(filter(None, most), default=1)
     best = [(f"mean over prompts of the best of {number} images", partial(_best, number=number))]
     return [(MEAN, mean_of), *(best if number > 1 else [])]
@@ -125,13 +127,14 @@ def _ranked(
     statistic: str,
     heading: str,
     word: str,
-    held: Mapping[str, Sequence[Observation]],
+    images_by_model: Mapping[str, Sequence[Observation]],
     of_images: OfImages,
     options: StatisticsOptions,
 ) -> GeneratorRanking:
-    scores = {model: _by_prompt(images, aspect, of_images) for model, images in held.items()}
+    scores = {model: _by_prompt(images, aspect, of_images) for model, images in images_by_model.items()}
     items = {
-        model: {prompt: JudgedItem(prompt, value) for prompt, value in one.items()} for model, one in scores.items()
+        model: {prompt: JudgedItem(prompt, value) for prompt, value in prompt_scores.items()}
+        for model, prompt_scores in scores.items()
     }
     compared = compared_means(word, aspect, statistic, items, "prompts", "generators")
     comparison, name = compare_systems(compared, run.benchmark, options), f"{run.benchmark}/{word}"
@@ -142,9 +145,9 @@ def _ranked(
             standing.ranks,
             standing.system.undefined or standing.system.unranked,
             len(scores[label]),
-            len({one.group for one in held[label]}),
-            len(held[label]),
-            tuple(Counter(one.status for one in held[label]).items()),
+            len({image.group for image in images_by_model[label]}),
+            len(images_by_model[label]),
+            tuple(Counter(image.status for image in images_by_model[label]).items()),
         )
         for standing in comparison.standings
         for label in [standing.system.label]
@@ -153,5 +156,5 @@ def _ranked(
 
 
 def _by_prompt(images: Sequence[Observation], aspect: str, of_images: OfImages) -> dict[str, float]:
-    found = {prompt: of_images(scores) for prompt, scores in sorted(scores_by_prompt(images, aspect).items())}
-    return {prompt: value for prompt, value in found.items() if value is not None}
+    prompt_scores = {prompt: of_images(scores) for prompt, scores in sorted(scores_by_prompt(images, aspect).items())}
+    return {prompt: value for prompt, value in prompt_scores.items() if value is not None}

@@ -35,28 +35,28 @@ def generator_tables(benchmark: str, parts: Sequence[str], runs: Sequence[Run], 
         runs: one a judge; each may hold several generators.
         options: what a failed verdict is, how many draws, the seed.
     """
-    judged = [named_with_part(one) for run in runs for one in generators_of(run, options)]
-    made: list[Table] = []
+    judged = [named_with_part(images) for run in runs for images in generators_of(run, options)]
+    tables: list[Table] = []
     cells: dict[Key, float] = {}
-    aspects = tuple(dict.fromkeys(aspect for one in judged for aspect in one.aspects))
-    made.append(_means(benchmark, judged, aspects, options, cells))
+    aspects = tuple(dict.fromkeys(aspect for generator in judged for aspect in generator.aspects))
+    tables.append(_means(benchmark, judged, aspects, options, cells))
     for heading in HEADINGS:
         table = _broken_down(benchmark, heading, judged, aspects, options, cells)
         if table.rows and len({row[0] for row in table.rows}) > (1 if heading in ("part", "kind") else 0):
-            made.append(table)
+            tables.append(table)
     if differences := _differences(benchmark, judged, options):
-        made.append(differences)
-    return Tables(tuple(made), cells, headlines=_headlines(benchmark, judged, options))
+        tables.append(differences)
+    return Tables(tuple(tables), cells, headlines=_headlines(benchmark, judged, options))
 
 
 def _headlines(benchmark: str, judged: Sequence[GeneratorImages], options: StatisticsOptions) -> tuple[Headline, ...]:
-    found = []
-    for judge in dict.fromkeys(one.judge for one in judged):
-        own = [one for one in judged if one.judge == judge]
-        images = {one.image_model: one.all for one in own}
-        if own[0].aspects:
-            found.append(generator_headline(benchmark, judge, own[0].aspects, images, options))
-    return tuple(found)
+    headlines = []
+    for judge in dict.fromkeys(generator.judge for generator in judged):
+        generators = [generator for generator in judged if generator.judge == judge]
+        images = {generator.image_model: generator.all for generator in generators}
+        if generators[0].aspects:
+            headlines.append(generator_headline(benchmark, judge, generators[0].aspects, images, options))
+    return tuple(headlines)
 
 
 def _means(
@@ -67,17 +67,26 @@ def _means(
     cells: dict[Key, float],
 ) -> Table:
     rows = []
-    for one in judged:
-        images = one.all
-        drawn = max(Counter(image.group for image in images).values()) > 1
-        numbers = [_cell(benchmark, "generators", ALL, one, images, a, options, cells) for a in aspects]
-        best = [_best(images, a, benchmark, options) if drawn else "" for a in aspects]
+    for generator in judged:
+        images = generator.all
+        several_images = max(Counter(image.group for image in images).values()) > 1
+        numbers = [_cell(benchmark, "generators", ALL, generator, images, a, options, cells) for a in aspects]
+        best = [_best(images, a, benchmark, options) if several_images else "" for a in aspects]
         statuses = Counter(image.status for image in images)
         failed = [f"{status} {n}" for status, n in statuses.items() if not status.usable and status != Status.NO_IMAGE]
-        without = f"{statuses[Status.NO_IMAGE]} ({statuses[Status.NO_IMAGE] / len(images):.1%})"
+        without_image = f"{statuses[Status.NO_IMAGE]} ({statuses[Status.NO_IMAGE] / len(images):.1%})"
         prompts = len({image.group for image in images})
         rows.append(
-            (one.image_model, one.judge, str(prompts), str(len(images)), *numbers, *best, without, ", ".join(failed))
+            (
+                generator.image_model,
+                generator.judge,
+                str(prompts),
+                str(len(images)),
+                *numbers,
+                *best,
+                without_image,
+                ", ".join(failed),
+            )
         )
     header = (
         *("image model", "judge", "prompts", "images"),
@@ -97,12 +106,12 @@ def _broken_down(
     cells: dict[Key, float],
 ) -> Table:
     rows = []
-    for one in judged:
-        for word in words_under([one], heading):
-            images = one.under(heading, word)
+    for generator in judged:
+        for word in words_under([generator], heading):
+            images = generator.with_word(heading, word)
             table = f"generators_by_{heading}"
-            numbers = [_cell(benchmark, table, word, one, images, a, options, cells) for a in aspects]
-            rows.append((word, one.image_model, one.judge, str(len({i.group for i in images})), *numbers))
+            numbers = [_cell(benchmark, table, word, generator, images, a, options, cells) for a in aspects]
+            rows.append((word, generator.image_model, generator.judge, str(len({i.group for i in images})), *numbers))
     header = (heading, "image model", "judge", "prompts", *aspects)
     return Table(f"generators_by_{heading}", f"By {heading}", header, tuple(rows))
 
@@ -111,32 +120,32 @@ def _cell(
     benchmark: str,
     table: str,
     task: str,
-    one: GeneratorImages,
+    generator: GeneratorImages,
     images: Sequence[Observation],
     aspect: str,
     options: StatisticsOptions,
     cells: dict[Key, float],
 ) -> str:
-    if aspect not in one.aspects:
+    if aspect not in generator.aspects:
         return ""
-    found = over_prompts(images, aspect, f"{benchmark}/{task}", options)
-    if not math.isnan(found.value):
-        cells[Key(table, task, one.image_model, one.judge, "mean", aspect)] = found.value
-    return with_interval(found.value, found.low, found.high, found.reason)
+    mean = over_prompts(images, aspect, f"{benchmark}/{task}", options)
+    if not math.isnan(mean.value):
+        cells[Key(table, task, generator.image_model, generator.judge, "mean", aspect)] = mean.value
+    return with_interval(mean.value, mean.low, mean.high, mean.reason)
 
 
 def _best(images: Sequence[Observation], aspect: str, benchmark: str, options: StatisticsOptions) -> str:
-    found = over_prompts(images, aspect, f"{benchmark}/{ALL}", options, max)
-    return with_interval(found.value, found.low, found.high, found.reason)
+    mean = over_prompts(images, aspect, f"{benchmark}/{ALL}", options, max)
+    return with_interval(mean.value, mean.low, mean.high, mean.reason)
 
 
 def _differences(benchmark: str, judged: Sequence[GeneratorImages], options: StatisticsOptions) -> Table | None:
     """All generators of a judge two by two, by aspect, on the prompts of which both have a score."""
     rows = []
-    for judge in dict.fromkeys(one.judge for one in judged):
-        own = [one for one in judged if one.judge == judge]
-        for aspect in own[0].aspects if len(own) > 1 else ():
-            compared = compared_generators(aspect, {one.image_model: one.all for one in own})
+    for judge in dict.fromkeys(generator.judge for generator in judged):
+        generators = [generator for generator in judged if generator.judge == judge]
+        for aspect in generators[0].aspects if len(generators) > 1 else ():
+            compared = compared_generators(aspect, {generator.image_model: generator.all for generator in generators})
             rows += [
                 (
                     *(pair.first, pair.second, judge, aspect, str(pair.n)),

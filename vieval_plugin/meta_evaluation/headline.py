@@ -70,7 +70,9 @@ def preferred(aspects: Sequence[str], raters: Mapping[str, int]) -> list[str]:
     ['SC', 'O', 'PQ']
     """
     usual = ("O", "SC", "PQ")
-    return sorted(aspects, key=lambda one: (-raters[one], usual.index(one) if one in usual else len(usual), one))
+    return sorted(
+        aspects, key=lambda aspect: (-raters[aspect], usual.index(aspect) if aspect in usual else len(usual), aspect)
+    )
 
 
 WHY_PREFERRED = (

@@ -87,8 +87,8 @@ def scored_samples(
     by_aspect: dict[str, dict[Cell, RatedSample]] = {}
     for part in (part for part in dict.fromkeys((*parts, *run.records)) if part in run.records):
         observed = [observe(judged) for judged in run.records[part]]
-        filled, aspects = compare(observed, run.aspects, rated if run.against_all else (), options)
-        for observation in filled:
+        observations, aspects = compare(observed, run.aspects, rated if run.against_all else (), options)
+        for observation in observations:
             scores, ratings = dict(observation.scores), dict(observation.ratings)
             complete = set(aspects) <= scores.keys()
             cell = Cell(part, observation.uid, observation.image_model)
@@ -120,13 +120,13 @@ def compared_on(aspect: str, judges: Mapping[str, Mapping[Cell, RatedSample]]) -
     return ComparedStatistic(
         parts[0] if len(parts) == 1 else ALL_PARTS,
         aspect,
-        f"Spearman's correlation with people, Fisher's average over image models{_over(parts)}",
+        f"Spearman's correlation with people, Fisher's average over image models{_over_parts(parts)}",
         systems,
         pair,
     )
 
 
-def _over(parts: Sequence[str]) -> str:
+def _over_parts(parts: Sequence[str]) -> str:
     return f" and parts ({', '.join(parts)})" if len(parts) > 1 else ""
 
 
@@ -140,10 +140,10 @@ def _tables(judges: Mapping[str, Mapping[Cell, RatedSample]]) -> ScoreTables:
     column = {name: number for number, name in enumerate(columns)}
 
     def table(values: Mapping[Cell, float]) -> Floats:
-        filled = np.full((len(groups), len(columns)), np.nan)
+        array = np.full((len(groups), len(columns)), np.nan)
         for cell, value in values.items():
-            filled[row[cell.part, cell.uid], column[cell.part, cell.image_model]] = value
-        return filled
+            array[row[cell.part, cell.uid], column[cell.part, cell.image_model]] = value
+        return array
 
     return ScoreTables(
         table({cell: sample.human for cell, sample in known.items()}),
@@ -166,34 +166,34 @@ def _system(label: str, scores: Floats, tables: ScoreTables, parts: Sequence[str
 def _reasons(tables: ScoreTables, first: Floats, second: Floats) -> list[str]:
     """Why an image model has no value for two judges on their common samples; empty where it has."""
     common = ~np.isnan(first) & ~np.isnan(second)
-    return [why_no_value(human[both]) for human, both in zip(tables.human.T, common.T, strict=True)]
+    return [why_no_value(human[common_rows]) for human, common_rows in zip(tables.human.T, common.T, strict=True)]
 
 
 def _pair(first: int, second: int, tables: ScoreTables, systems: Sequence[System]) -> CommonSamples:
-    one, other = tables.scores[first], tables.scores[second]
-    reasons = _reasons(tables, one, other)
-    kept = [column for column, reason in enumerate(reasons) if not reason]
-    common = ~np.isnan(one) & ~np.isnan(other)
+    first_scores, second_scores = tables.scores[first], tables.scores[second]
+    reasons = _reasons(tables, first_scores, second_scores)
+    columns = [column for column, reason in enumerate(reasons) if not reason]
+    common = ~np.isnan(first_scores) & ~np.isnan(second_scores)
     names = ["/".join(column) for column in tables.columns]
-    lacking = [
+    missing_models = [
         f"{name}: {reason}"
         for name, reason, any_common in zip(names, reasons, np.atleast_1d(np.any(common, axis=0)), strict=True)
         if reason and any_common
     ]
-    if not kept:
-        return CommonSamples(0, reason=f"no image model with {LEAST} common samples ({because(lacking)})")
-    common = common[:, kept]
+    if not columns:
+        return CommonSamples(0, reason=f"no image model with {LEAST} common samples ({because(missing_models)})")
+    common = common[:, columns]
     rows = np.any(common, axis=1)
 
     def table(values: Floats) -> Floats:
-        return np.where(common, values[:, kept], np.nan)[rows]
+        return np.where(common, values[:, columns], np.nan)[rows]
 
     statistic = CorrelationDifference(
-        table(one),
-        table(other),
+        table(first_scores),
+        table(second_scores),
         table(tables.human),
         [group for group, has in zip(tables.groups, np.atleast_1d(rows), strict=True) if has],
-        [tables.columns[column][0] for column in kept],
+        [tables.columns[column][0] for column in columns],
     )
-    note = f"{systems[first].label} and {systems[second].label}: left out, because {because(lacking)}"
-    return CommonSamples(int(common.sum()), statistic, notes=(note,) if lacking and first != second else ())
+    note = f"{systems[first].label} and {systems[second].label}: left out, because {because(missing_models)}"
+    return CommonSamples(int(common.sum()), statistic, notes=(note,) if missing_models and first != second else ())

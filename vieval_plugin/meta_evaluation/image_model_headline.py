@@ -32,8 +32,10 @@ def image_model_headlines(
         rated: what people rated.
     """
     judges = [run.label for run in runs]
-    held = [aspect for label, part, aspect in numbers.agreement if part == ALL_PARTS and label in judges]
-    aspects = preferred(list(dict.fromkeys(held)), {aspect: held.count(aspect) for aspect in held})
+    rated_aspects = [aspect for label, part, aspect in numbers.agreement if part == ALL_PARTS and label in judges]
+    aspects = preferred(
+        list(dict.fromkeys(rated_aspects)), {aspect: rated_aspects.count(aspect) for aspect in rated_aspects}
+    )
 
     @cache
     def scored() -> Scored:
@@ -45,7 +47,7 @@ def image_model_headlines(
 def _headline(aspect: str, judges: Sequence[str], numbers: Numbers, scored: Callable[[], Scored]) -> Headline:
     by_kind = {part: _of(part, aspect, (*judges, HUMAN), numbers) for part in numbers.parts}
     nothing = HeadlineNumber("best constant: the same score for all", 0.0, math.nan, math.nan, 0)
-    people = [_renamed(one) for one in _of(ALL_PARTS, aspect, [HUMAN], numbers)]
+    people = [_renamed(ceiling) for ceiling in _of(ALL_PARTS, aspect, [HUMAN], numbers)]
     return Headline(
         aspect,
         f"Spearman's correlation with people on {aspect}, averaged over image models and kinds (Fisher)",
@@ -55,18 +57,20 @@ def _headline(aspect: str, judges: Sequence[str], numbers: Numbers, scored: Call
         _of(ALL_PARTS, aspect, judges, numbers),
         _comparing(aspect, scored),
         (*people, nothing),
-        {"kind": {part: found for part, found in by_kind.items() if found}},
+        {"kind": {part: row_numbers for part, row_numbers in by_kind.items() if row_numbers}},
     )
 
 
 def _of(part: str, aspect: str, labels: Sequence[str], numbers: Numbers) -> tuple[HeadlineNumber, ...]:
-    found = {label: numbers.agreement.get((label, part, aspect)) for label in labels}
-    return tuple(_number(label, one) for label, one in found.items() if one)
+    agreements = {label: numbers.agreement.get((label, part, aspect)) for label in labels}
+    return tuple(_number(label, agreement) for label, agreement in agreements.items() if agreement)
 
 
-def _number(label: str, found: Agreement) -> HeadlineNumber:
-    reason = because(found.reasons) if math.isnan(found.fisher) else ""
-    return HeadlineNumber(label, found.fisher, found.low, found.high, found.count, reason, str(found.coverage))
+def _number(label: str, agreement: Agreement) -> HeadlineNumber:
+    reason = because(agreement.reasons) if math.isnan(agreement.fisher) else ""
+    return HeadlineNumber(
+        label, agreement.fisher, agreement.low, agreement.high, agreement.count, reason, str(agreement.coverage)
+    )
 
 
 def _renamed(people: HeadlineNumber) -> HeadlineNumber:
@@ -76,4 +80,6 @@ def _renamed(people: HeadlineNumber) -> HeadlineNumber:
 
 def _comparing(aspect: str, scored: Callable[[], Scored]) -> Callable[[], ComparedStatistic]:
     """The statistic of an aspect; samples are read when it is asked for, once for all aspects."""
-    return lambda: compared_on(aspect, {label: own[aspect] for label, own in scored().items() if aspect in own})
+    return lambda: compared_on(
+        aspect, {label: samples[aspect] for label, samples in scored().items() if aspect in samples}
+    )

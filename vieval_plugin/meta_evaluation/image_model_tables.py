@@ -22,7 +22,7 @@ def image_model_tables(numbers: Numbers) -> list[Table]:
     aspects = _aspects(numbers)
     everywhere = (ALL_PARTS,)
     corrected, published = "Spearman, Fisher average [95% interval]", "the published averaging"
-    made = [
+    tables = [
         _averages(numbers, aspects, everywhere, "corrected_all", f"Over all tasks: {corrected}"),
         _averages(numbers, aspects, numbers.parts, "corrected_tasks", f"By task: {corrected}"),
         _paper(numbers, aspects, "T1", everywhere, "table_1", f"Table 1. Over all tasks, {published}"),
@@ -34,7 +34,7 @@ def image_model_tables(numbers: Numbers) -> list[Table]:
         _alpha(numbers, aspects),
         _statuses(numbers),
     ]
-    return [table for table in made if table.rows]
+    return [table for table in tables if table.rows]
 
 
 def agreement_document(agreement: Mapping[tuple[str, str, str], Agreement]) -> list[dict[str, object]]:
@@ -66,42 +66,45 @@ def _or_null(value: float) -> float | None:
 
 
 def _aspects(numbers: Numbers) -> tuple[str, ...]:
-    found = {aspect for _, _, aspect in numbers.agreement}
-    return (*(a for a in ORDER if a in found), *sorted(found - set(ORDER)))
+    rated_aspects = {aspect for _, _, aspect in numbers.agreement}
+    return (*(a for a in ORDER if a in rated_aspects), *sorted(rated_aspects - set(ORDER)))
 
 
 def _averages(numbers: Numbers, aspects: Sequence[str], parts: Sequence[str], name: str, title: str) -> Table:
     rows = []
     for part in parts:
         for label in numbers.labels:
-            found = [numbers.agreement.get((label, part, aspect)) for aspect in aspects]
-            if any(found):
-                n = max(a.count for a in found if a)
-                shown = ("" if a is None else _with_interval(a) for a in found)
-                rows.append((part, label, str(n), *shown))
+            agreements = [numbers.agreement.get((label, part, aspect)) for aspect in aspects]
+            if any(agreements):
+                n = max(a.count for a in agreements if a)
+                intervals = ("" if a is None else _with_interval(a) for a in agreements)
+                rows.append((part, label, str(n), *intervals))
     return Table(name, title, ("task", "judge", "n", *aspects), tuple(rows))
 
 
-def _with_interval(found: Agreement) -> str:
-    return with_interval(found.fisher, found.low, found.high, because(found.reasons), digits=3)
+def _with_interval(agreement: Agreement) -> str:
+    return with_interval(agreement.fisher, agreement.low, agreement.high, because(agreement.reasons), digits=3)
 
 
-def _shown(numbers: Numbers, key: Key, digits: int = 4) -> str:
+def _cell_text(numbers: Numbers, key: Key, digits: int = 4) -> str:
     return number(numbers.cells.get(key), digits, numbers.reasons.get(key, ""))
 
 
 def _left_out(numbers: Numbers) -> Table:
     """Image models without a value, and those that count as 0 because all scores are the same."""
     aspects: dict[tuple[str, str, str, str], list[str]] = {}
-    for (label, part, aspect), found in numbers.agreement.items():
-        zero = [f"{reason}, which counts as 0" for reason in found.constant]
-        for reason in (*found.reasons, *zero) if part != ALL_PARTS else ():
-            who, _, why = reason.partition(": ")
-            aspects.setdefault((part, label, why, who), []).append(aspect)
+    for (label, part, aspect), agreement in numbers.agreement.items():
+        zero = [f"{reason}, which counts as 0" for reason in agreement.constant]
+        for reason in (*agreement.reasons, *zero) if part != ALL_PARTS else ():
+            model, _, why = reason.partition(": ")
+            aspects.setdefault((part, label, why, model), []).append(aspect)
     models: dict[tuple[str, str, str, str], list[str]] = {}
-    for (part, label, why, who), several in aspects.items():
-        models.setdefault((part, label, ", ".join(several), why), []).append(who)
-    rows = tuple((part, label, several, ", ".join(whose), why) for (part, label, several, why), whose in models.items())
+    for (part, label, why, model), several in aspects.items():
+        models.setdefault((part, label, ", ".join(several), why), []).append(model)
+    rows = tuple(
+        (part, label, several, ", ".join(model_names), why)
+        for (part, label, several, why), model_names in models.items()
+    )
     header = ("task", "judge", "aspects", "image models", "why")
     return Table("left_out", "Image models without a value in the averages, or with 0", header, rows)
 
@@ -112,7 +115,7 @@ def _paper(numbers: Numbers, aspects: Sequence[str], table: str, parts: Sequence
         for label in numbers.labels:
             keys = [Key(table, part, "", label, "spearman", aspect) for aspect in aspects]
             if any(key in numbers.cells for key in keys):
-                rows.append((part, label, *(_shown(numbers, key) for key in keys)))
+                rows.append((part, label, *(_cell_text(numbers, key) for key in keys)))
     return Table(name, title, ("task", "judge", *aspects), tuple(rows))
 
 
@@ -123,7 +126,7 @@ def _rankings(numbers: Numbers) -> Table:
             " ".join(f"{model}:{rank:g}" for model, rank in _by_rank(side)) for side in (ranking.human, ranking.judge)
         ]
         footrule, rho = (Key("T5", part, "", label, statistic, "O") for statistic in ("footrule", "rho"))
-        rows.append((part, label, *ranked, f"{numbers.cells[footrule]:g}", _shown(numbers, rho, 2)))
+        rows.append((part, label, *ranked, f"{numbers.cells[footrule]:g}", _cell_text(numbers, rho, 2)))
     header = ("task", "judge", "rank by humans", "rank by judge", "footrule", "rho")
     return Table("table_5", "Table 5. Ranking image models by mean O", header, tuple(rows))
 
@@ -134,14 +137,14 @@ def _by_rank(side: Mapping[str, float]) -> list[tuple[str, float]]:
 
 def _places(numbers: Numbers, table: str) -> list[tuple[str, str]]:
     """The parts and image models of a table's cells, in the order of rows."""
-    found = {(k.task, k.image_model) for k in numbers.cells if k.table == table}
-    return sorted(found, key=lambda place: (numbers.parts.index(place[0]), place[1]))
+    places = {(k.task, k.image_model) for k in numbers.cells if k.table == table}
+    return sorted(places, key=lambda place: (numbers.parts.index(place[0]), place[1]))
 
 
 def _tables_by_model(numbers: Numbers) -> list[str]:
     """The tables of correlations by image model: the common one, then those that print a judge's apart."""
-    found = {key.table for key in numbers.cells if key.image_model and key.judge != HUMAN}
-    return sorted(found, key=lambda table: (table != BY_MODEL, len(table), table))
+    tables = {key.table for key in numbers.cells if key.image_model and key.judge != HUMAN}
+    return sorted(tables, key=lambda table: (table != BY_MODEL, len(table), table))
 
 
 def _by_image_model(numbers: Numbers, aspects: Sequence[str], table: str) -> Table:
@@ -150,7 +153,7 @@ def _by_image_model(numbers: Numbers, aspects: Sequence[str], table: str) -> Tab
         for label in (label for label in numbers.labels if label != HUMAN):
             keys = [Key(table, part, model, label, "spearman", aspect) for aspect in aspects]
             if any(key in numbers.cells for key in keys):
-                rows.append((part, model, label, *(_shown(numbers, key) for key in keys)))
+                rows.append((part, model, label, *(_cell_text(numbers, key) for key in keys)))
     place, header = table.removeprefix("T"), ("task", "image model", "judge", *aspects)
     return Table(f"table_{place}", f"Table {place}. Spearman by image model", header, tuple(rows))
 
@@ -158,7 +161,7 @@ def _by_image_model(numbers: Numbers, aspects: Sequence[str], table: str) -> Tab
 def _humans(numbers: Numbers, aspects: Sequence[str]) -> Table:
     kinds = [(coefficient, aspect) for coefficient in ("pearson", "spearman", "kendall") for aspect in aspects]
     rows = tuple(
-        (part, model, *(_shown(numbers, Key("T7", part, model, HUMAN, *kind)) for kind in kinds))
+        (part, model, *(_cell_text(numbers, Key("T7", part, model, HUMAN, *kind)) for kind in kinds))
         for part, model in _places(numbers, "T7")
     )
     header = ("task", "image model", *(f"{coefficient} {aspect}" for coefficient, aspect in kinds))

@@ -75,15 +75,15 @@ class ByImageModel:
 
         What runs hold of a part that is not among `parts` comes last.
         """
-        held = dict.fromkeys((*parts, *(part for run in runs for part in run.records)))
-        numbers = numbers_by_image_model(benchmark, tuple(held), runs, self.added_last, options, self.rated)
-        made = [
+        all_parts = dict.fromkeys((*parts, *(part for run in runs for part in run.records)))
+        numbers = numbers_by_image_model(benchmark, tuple(all_parts), runs, self.added_last, options, self.rated)
+        tables = [
             *image_model_tables(numbers),
-            *same_samples_tables(benchmark, tuple(held), runs, self.added_last, options),
+            *same_samples_tables(benchmark, tuple(all_parts), runs, self.added_last, options),
         ]
         document = {"agreement": agreement_document(numbers.agreement)}
         headlines = image_model_headlines(numbers, runs, options, self.rated)
-        return Tables(tuple(made), numbers.cells, document, numbers.reasons, headlines, PAPER)
+        return Tables(tuple(tables), numbers.cells, document, numbers.reasons, headlines, PAPER)
 
     def compared(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions

@@ -13,10 +13,10 @@ Words = Callable[[str, Observation], Iterable[str]]
 """From an image's part and what is seen of it, the words that it stands under."""
 
 HEADINGS: Mapping[str, Words] = {
-    "part": lambda part, one: [part],
-    "kind": lambda part, one: [one.kind],
-    "category": lambda part, one: filter(None, [one.category]),
-    "tag": lambda part, one: one.tags,
+    "part": lambda part, image: [part],
+    "kind": lambda part, image: [image.kind],
+    "category": lambda part, image: filter(None, [image.category]),
+    "tag": lambda part, image: image.tags,
 }
 """What means of generators are broken down by."""
 
@@ -33,11 +33,11 @@ class GeneratorImages:
     @property
     def all(self) -> list[Observation]:
         """All of them, without their parts."""
-        return [one for _, one in self.images]
+        return [image for _, image in self.images]
 
-    def under(self, heading: str, word: str) -> list[Observation]:
+    def with_word(self, heading: str, word: str) -> list[Observation]:
         """Those that stand under a word of one of `HEADINGS`."""
-        return [one for part, one in self.images if word in HEADINGS[heading](part, one)]
+        return [image for part, image in self.images if word in HEADINGS[heading](part, image)]
 
 
 def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]:
@@ -47,28 +47,40 @@ def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]
         run: one judge's.
         options: what a failed verdict is.
     """
-    held: dict[str, list[tuple[str, Observation]]] = {}
+    images_by_model: dict[str, list[tuple[str, Observation]]] = {}
     scores: dict[str, None] = dict.fromkeys(run.aspects)
     for part, samples in run.records.items():
-        for record in (one for together in samples for one in together if one.votes is None):
-            held.setdefault(record.id.image_model, []).append((part, observe([record])))
+        for record in (record for records in samples for record in records if record.votes is None):
+            images_by_model.setdefault(record.id.image_model, []).append((part, observe([record])))
             scores |= dict.fromkeys(record.verdict.scores)
-    found = []
-    for model, images in held.items():
-        ordered = sorted(images, key=lambda one: (one[0], one[1].group, one[1].uid, one[1].draw))
-        filled = fill([one for _, one in ordered], tuple(scores), options)
+    generators = []
+    for model, images in images_by_model.items():
+        ordered = sorted(
+            images,
+            key=lambda part_and_image: (
+                part_and_image[0],
+                part_and_image[1].group,
+                part_and_image[1].uid,
+                part_and_image[1].draw,
+            ),
+        )
+        scored_images = fill([image for _, image in ordered], tuple(scores), options)
         places = [part for part, _ in ordered]
-        found.append(GeneratorImages(run.label, model, tuple(scores), tuple(zip(places, filled, strict=True))))
-    return found
+        generators.append(
+            GeneratorImages(run.label, model, tuple(scores), tuple(zip(places, scored_images, strict=True)))
+        )
+    return generators
 
 
 def named_with_part(side: GeneratorImages) -> GeneratorImages:
     """The same, groups named with their part: two parts may have a prompt of one uid."""
-    return replace(side, images=tuple((part, replace(one, group=f"{part}/{one.group}")) for part, one in side.images))
+    return replace(
+        side, images=tuple((part, replace(image, group=f"{part}/{image.group}")) for part, image in side.images)
+    )
 
 
 def words_under(judged: Sequence[GeneratorImages], heading: str) -> list[str]:
     """All words of one of `HEADINGS` that an image of any generator stands under, in the order in which they come."""
     return list(
-        dict.fromkeys(word for side in judged for part, one in side.images for word in HEADINGS[heading](part, one))
+        dict.fromkeys(word for side in judged for part, image in side.images for word in HEADINGS[heading](part, image))
     )

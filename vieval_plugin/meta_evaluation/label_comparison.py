@@ -47,7 +47,7 @@ def compared_with_labels(
     Returns:
         Those of the statistics that have a paired test; where none has, one entry a part that says so.
     """
-    found = []
+    comparisons = []
     for part in dict.fromkeys((*parts, *(part for run in runs for part in run.records))):
         observed = {
             run.label: scored_observations(
@@ -68,8 +68,8 @@ def compared_with_labels(
             for statistic in statistics
             if statistic in (*_POINTS, *_CORRELATIONS)
         ]
-        found += able or [_unable(part, aspect, statistics[0], observed)]
-    return found
+        comparisons += able or [_unable(part, aspect, statistics[0], observed)]
+    return comparisons
 
 
 def _compared(
@@ -114,11 +114,11 @@ def _preferences(observations: Sequence[Observation]) -> dict[str, JudgedItem]:
     }
 
 
-def _told_apart(which: int) -> Points:
+def _compositional_points(statistic_index: int) -> Points:
     def points(observations: Sequence[Observation]) -> dict[str, JudgedItem]:
         examples = examples_of(observations, IMAGES_AND_TEXTS)
         scores = [[dict(example[place].scores)[ASPECT] for place in IMAGES_AND_TEXTS] for example in examples.values()]
-        right = compositional.right(np.array(scores, dtype=float).reshape(-1, 2, 2))[which]
+        right = compositional.right(np.array(scores, dtype=float).reshape(-1, 2, 2))[statistic_index]
         return {name: JudgedItem(name, float(point)) for name, point in zip(examples, right, strict=True)}
 
     return points
@@ -130,8 +130,8 @@ _CORRELATIONS: Mapping[str, Literal["pearson", "spearman"]] = MappingProxyType(
 _POINTS: Mapping[str, Points] = MappingProxyType(
     {
         "preference_accuracy": _preferences,
-        "text_score": _told_apart(0),
-        "image_score": _told_apart(1),
-        "group_score": _told_apart(2),
+        "text_score": _compositional_points(0),
+        "image_score": _compositional_points(1),
+        "group_score": _compositional_points(2),
     }
 )

@@ -62,7 +62,7 @@ def _headline(
     several: bool,
     aspect: str,
 ) -> Headline:
-    labels = [label for held, label in summaries if held == part]
+    labels = [label for judged_part, label in summaries if judged_part == part]
     words = dict.fromkeys(tag for label in labels for tag in tagged.get((part, label), {}))
     by_tag = {
         word: [
@@ -89,8 +89,8 @@ def _headline(
 
 
 def _number(label: str, summary: Summary, statistic: str) -> HeadlineNumber:
-    found = summary.estimates[statistic]
-    return HeadlineNumber(label, found.value, found.low, found.high, summary.scored, found.reason)
+    estimate = summary.estimates[statistic]
+    return HeadlineNumber(label, estimate.value, estimate.low, estimate.high, summary.scored, estimate.reason)
 
 
 def _compared(
@@ -98,6 +98,8 @@ def _compared(
 ) -> ComparedStatistic:
     judging = [run for run in runs if part in run.records]
     [compared] = [
-        one for one in compared_with_labels((part,), judging, (statistic,), options, aspect) if one.part == part
+        statistic
+        for statistic in compared_with_labels((part,), judging, (statistic,), options, aspect)
+        if statistic.part == part
     ]
     return compared

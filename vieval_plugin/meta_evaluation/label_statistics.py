@@ -61,14 +61,14 @@ def label_statistics(
     >>> label_statistics(rows, ("auroc",), "mine/all", StatisticsOptions(draws=10)).estimates["auroc"].value
     0.75
     """
-    filled = scored_observations(observations, options)
+    scored = scored_observations(observations, options)
     return Summary(
         {},
         Counter(o.status for o in observations),
         options,
-        {statistic: estimated(STATISTICS[statistic](filled), name, options) for statistic in statistics},
-        scored=len(filled),
-        exact=sum(o.exact for o in filled),
+        {statistic: estimated(STATISTICS[statistic](scored), name, options) for statistic in statistics},
+        scored=len(scored),
+        exact=sum(o.exact for o in scored),
     )
 
 
@@ -139,8 +139,8 @@ def compared_aspect(rated: str, aspects: Sequence[str], against_all: bool) -> st
 
 def scored_observations(observations: Sequence[Observation], options: StatisticsOptions) -> list[Observation]:
     """Those with a score under the failure policy, sorted by uid."""
-    filled = [o for o in fill(observations, (ASPECT,), options) if dict(o.scores).get(ASPECT) is not None]
-    return sorted(filled, key=lambda o: (o.uid, o.image_model))
+    scored = [o for o in fill(observations, (ASPECT,), options) if dict(o.scores).get(ASPECT) is not None]
+    return sorted(scored, key=lambda o: (o.uid, o.image_model))
 
 
 def scores_and_ratings(observations: Sequence[Observation]) -> tuple[Floats, Floats]:
@@ -161,10 +161,10 @@ def _correlation(coefficient: Coefficient) -> Compute:
 def _pairwise(observations: Sequence[Observation]) -> Computed:
     """The interval keeps the epsilon that was calibrated on all pairs."""
     judged, rated = scores_and_ratings(observations)
-    found = pairwise.calibrated(judged, rated)
+    calibration = pairwise.calibrated(judged, rated)
     return Computed(
-        found.accuracy,
-        lambda counts: pairwise.resampled_accuracy(judged, rated, found.epsilon, counts),
+        calibration.accuracy,
+        lambda counts: pairwise.resampled_accuracy(judged, rated, calibration.epsilon, counts),
         _groups(observations),
         "too few samples",
     )
@@ -184,10 +184,10 @@ def examples_of(
     observations: Sequence[Observation], places: Sequence[tuple[int, ...]]
 ) -> dict[str, dict[tuple[int, ...], Observation]]:
     """Observations by example (their group) and place in it, of those examples that have all places."""
-    found: dict[str, dict[tuple[int, ...], Observation]] = defaultdict(dict)
+    examples: dict[str, dict[tuple[int, ...], Observation]] = defaultdict(dict)
     for observation in observations:
-        found[observation.group][observation.place] = observation
-    return {example: by_place for example, by_place in found.items() if set(places) <= set(by_place)}
+        examples[observation.group][observation.place] = observation
+    return {example: by_place for example, by_place in examples.items() if set(places) <= set(by_place)}
 
 
 def _preference(observations: Sequence[Observation]) -> Computed:
@@ -204,7 +204,7 @@ def _preference(observations: Sequence[Observation]) -> Computed:
     )
 
 
-def _compositional(which: int) -> Compute:
+def _compositional(statistic_index: int) -> Compute:
     def compute(observations: Sequence[Observation]) -> Computed:
         examples = examples_of(observations, IMAGES_AND_TEXTS)
         scores = np.array(
@@ -212,8 +212,8 @@ def _compositional(which: int) -> Compute:
         )
         table = scores.reshape(-1, 2, 2)
         return Computed(
-            float(compositional.shares(table)[which]),
-            lambda counts: compositional.resampled_shares(table, counts)[which],
+            float(compositional.shares(table)[statistic_index]),
+            lambda counts: compositional.resampled_shares(table, counts)[statistic_index],
             list(examples),
             "no complete example",
         )

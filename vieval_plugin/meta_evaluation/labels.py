@@ -79,13 +79,15 @@ class WithLabels:
         options: StatisticsOptions,
     ) -> Summary:
         """A part's statistics; see `label_statistics`. Of several aspects, `scored` is the number of the one with fewest."""
-        found = self._summaries(observations, rating.aspects, rating.against_all, f"{benchmark}/{part}", options)
+        summary_by_aspect = self._summaries(
+            observations, rating.aspects, rating.against_all, f"{benchmark}/{part}", options
+        )
         estimates = {
             self._named(aspect, statistic): estimate
-            for aspect, summary in found.items()
+            for aspect, summary in summary_by_aspect.items()
             for statistic, estimate in summary.estimates.items()
         }
-        fewest = min(found.values(), key=lambda one: one.scored, default=None)
+        fewest = min(summary_by_aspect.values(), key=lambda summary: summary.scored, default=None)
         scored, exact = (fewest.scored, fewest.exact) if fewest else (0, 0)
         return Summary({}, Counter(o.status for o in observations), options, estimates, scored, exact)
 
@@ -101,11 +103,11 @@ class WithLabels:
             for part, judged in run.records.items():
                 observed = tuple(observe(records) for records in judged)
                 name = f"{benchmark}/{part}"
-                found = self._summaries(observed, run.aspects, run.against_all, name, options)
-                for aspect, summary in found.items():
-                    about = (part, run.label, *([aspect] if len(self.aspects) > 1 else []))
+                summary_by_aspect = self._summaries(observed, run.aspects, run.against_all, name, options)
+                for aspect, summary in summary_by_aspect.items():
+                    row_head = (part, run.label, *([aspect] if len(self.aspects) > 1 else []))
                     summaries[aspect][part, run.label] = summary
-                    rows.append((*about, *_cells(summary)))
+                    rows.append((*row_head, *_cells(summary)))
                     for statistic, estimate in summary.estimates.items():
                         key = Key("statistics", part, "", run.label, statistic, aspect)
                         cells[key] = estimate.value
@@ -115,28 +117,28 @@ class WithLabels:
                         of_aspect(observed, aspect, scored), self.statistics, name, options
                     )
                     by_tag[aspect][part, run.label] = tagged
-                    by_skill += [(*about, tag, *_cells(of_tag)) for tag, of_tag in tagged.items()]
-        about = ("task", "judge", *(["aspect"] if len(self.aspects) > 1 else []))
+                    by_skill += [(*row_head, tag, *_cells(of_tag)) for tag, of_tag in tagged.items()]
+        row_head = ("task", "judge", *(["aspect"] if len(self.aspects) > 1 else []))
         header = ("scored", "exact", *self.statistics)
-        made = (
-            Table("statistics", "Statistics [95% interval]", (*about, *header), tuple(rows)),
-            Table("skills", "By skill", (*about, "skill", *header), tuple(by_skill)),
+        tables = (
+            Table("statistics", "Statistics [95% interval]", (*row_head, *header), tuple(rows)),
+            Table("skills", "By skill", (*row_head, "skill", *header), tuple(by_skill)),
         )
         headlines = tuple(
             headline
             for aspect in self.aspects
             for headline in label_headlines(self.statistics, summaries[aspect], by_tag[aspect], runs, options, aspect)
         )
-        return Tables(tuple(table for table in made if table.rows), cells, reasons=reasons, headlines=headlines)
+        return Tables(tuple(table for table in tables if table.rows), cells, reasons=reasons, headlines=headlines)
 
     def compared(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
     ) -> Sequence[ComparedStatistic]:
         """Each aspect, part and statistic that has a paired test; see `compared_with_labels`."""
         return [
-            one
+            statistic
             for aspect in self.aspects
-            for one in compared_with_labels(parts, runs, self.statistics, options, aspect)
+            for statistic in compared_with_labels(parts, runs, self.statistics, options, aspect)
         ]
 
     def _of(self, aspects: Sequence[str], against_all: bool) -> tuple[str, ...]:
@@ -169,5 +171,5 @@ class WithLabels:
 
 
 def _cells(summary: Summary) -> list[str]:
-    shown = [with_interval(e.value, e.low, e.high, e.reason) for e in summary.estimates.values()]
-    return [str(summary.scored), str(summary.exact), *shown]
+    intervals = [with_interval(e.value, e.low, e.high, e.reason) for e in summary.estimates.values()]
+    return [str(summary.scored), str(summary.exact), *intervals]

@@ -213,8 +213,8 @@ def _means(scored: Sequence[Mapping[str, float]]) -> tuple[tuple[str, float], ..
     if len(scored) == 1:
         return tuple(scored[0].items())
     aspects = dict.fromkeys(aspect for scores in scored for aspect in scores)
-    held = {a: [scores[a] for scores in scored if a in scores] for a in aspects}
-    return tuple((aspect, math.fsum(values) / len(values)) for aspect, values in held.items())
+    scores_by_aspect = {a: [scores[a] for scores in scored if a in scores] for a in aspects}
+    return tuple((aspect, math.fsum(values) / len(values)) for aspect, values in scores_by_aspect.items())
 
 
 def against_all(observations: Sequence[Observation], aspect: str, rated: Sequence[str]) -> list[Observation]:
@@ -231,7 +231,7 @@ def against_all(observations: Sequence[Observation], aspect: str, rated: Sequenc
     """
 
     def widened(scores: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
-        return tuple((name, value) for held, value in scores if held == aspect for name in rated)
+        return tuple((name, value) for name_scored, value in scores if name_scored == aspect for name in rated)
 
     return [
         replace(o, scores=widened(o.scores), repeats=tuple(map(widened, o.repeats)), recorded=widened(o.recorded))
@@ -266,10 +266,12 @@ def fill(observations: Sequence[Observation], aspects: Sequence[str], options: S
     if options.policy == "as_recorded":
         return [replace(o, scores=o.recorded or o.scores) for o in observations]
     left = _NOT_GUESSED if options.policy == "random" else _NEVER_FILLED
-    return [o if o.status.usable or o.status in left else _filled(o, aspects, options) for o in observations]
+    return [
+        o if o.status.usable or o.status in left else _with_failures_filled(o, aspects, options) for o in observations
+    ]
 
 
-def _filled(observation: Observation, aspects: Sequence[str], options: StatisticsOptions) -> Observation:
+def _with_failures_filled(observation: Observation, aspects: Sequence[str], options: StatisticsOptions) -> Observation:
     named = f"{observation.image_model}/{observation.uid}" + (f"/{observation.draw}" if observation.draw else "")
     rng = np.random.default_rng([options.seed, zlib.crc32(named.encode())])
     derived = {"SC", "PQ", "O"} <= set(aspects)

@@ -31,12 +31,12 @@ def printed_tables(printed: Sequence[Printed]) -> list[Table]:
     return [
         Table(
             "printed" if len(printed) == 1 else f"printed_{number}",
-            f"Published numbers of other judges, not computed here: {one.source}",
-            ("task", "judge", *one.statistics),
+            f"Published numbers of other judges, not computed here: {table.source}",
+            ("task", "judge", *table.statistics),
             tuple(
-                (one.part, f"{judge} (printed)", *("" if value is None else f"{value:g}" for value in values))
-                for judge, values in one.values.items()
+                (table.part, f"{judge} (printed)", *("" if value is None else f"{value:g}" for value in values))
+                for judge, values in table.values.items()
             ),
         )
-        for number, one in enumerate(printed, start=1)
+        for number, table in enumerate(printed, start=1)
     ]

@@ -41,26 +41,28 @@ def same_samples_tables(
     if len(rating) < 2 or all(run.aspects != (ASPECT,) for run in rating):
         return []
     parts = [part for part in parts if all(part in run.records for run in rating)]
-    rows: dict[str, list[Agreement]] = {HUMAN: [], **{run.label: [] for run in rating}}
+    by_label: dict[str, list[Agreement]] = {HUMAN: [], **{run.label: [] for run in rating}}
     for part in parts:
         observed = {run.label: [observe(judged) for judged in run.records[part]] for run in rating}
-        common = set.intersection(*({_which(o) for o in found if _scored(o)} for found in observed.values()))
-        kept = {label: tuple(o for o in found if _which(o) in common) for label, found in observed.items()}
+        common = set.intersection(*({_sample_key(o) for o in rows if _scored(o)} for rows in observed.values()))
+        common_rows = {label: tuple(o for o in rows if _sample_key(o) in common) for label, rows in observed.items()}
         name, last = f"{benchmark}/{part}", added_last.get(part)
-        for label, found in kept.items():
-            rows[label].append(agreement_by_image_model(found, (ASPECT,), name, last, options).aspects[ASPECT])
-        rated = next(iter(kept.values()))
+        for label, rows in common_rows.items():
+            by_label[label].append(agreement_by_image_model(rows, (ASPECT,), name, last, options).aspects[ASPECT])
+        rated = next(iter(common_rows.values()))
         if rated and len(dict(rated[0].ratings).get(ASPECT, ())) > 1:
-            rows[HUMAN].append(human_agreement(rated, (ASPECT,), name, options)[ASPECT])
+            by_label[HUMAN].append(human_agreement(rated, (ASPECT,), name, options)[ASPECT])
     lines = [
-        (label, *map(_shown, found), _shown(agreement_over_parts(found))) for label, found in rows.items() if found
+        (label, *map(_agreement_text, agreements), _agreement_text(agreement_over_parts(agreements)))
+        for label, agreements in by_label.items()
+        if agreements
     ]
-    counts = ("n", *(str(found.count) for found in rows[rating[0].label]), "")
+    counts = ("n", *(str(agreement.count) for agreement in by_label[rating[0].label]), "")
     title = "SC on the samples that all of these judges scored: Spearman, the published averaging"
     return [Table("sc_same_samples", title, ("judge", *parts, ALL_PARTS), (*lines, counts))] if parts else []
 
 
-def _which(observation: Observation) -> tuple[str, str]:
+def _sample_key(observation: Observation) -> tuple[str, str]:
     return observation.image_model, observation.uid
 
 
@@ -68,5 +70,5 @@ def _scored(observation: Observation) -> bool:
     return ASPECT in dict(observation.scores)
 
 
-def _shown(found: Agreement) -> str:
-    return number(found.paper, reason=because(found.reasons))
+def _agreement_text(agreement: Agreement) -> str:
+    return number(agreement.paper, reason=because(agreement.reasons))

@@ -105,10 +105,13 @@ def because(reasons: Sequence[str]) -> str:
     """
     parts: dict[str, list[str]] = {}
     for reason in reasons:
-        who, _, why = reason.partition(": ")
-        parts.setdefault(why, []).append(who)
-    told = [f"{why}: {', '.join(who[:_NAMED])}{', ...' if len(who) > _NAMED else ''}" for why, who in parts.items()]
-    return "; ".join(told) or "there is nothing to average"
+        subject, _, why = reason.partition(": ")
+        parts.setdefault(why, []).append(subject)
+    grouped = [
+        f"{why}: {', '.join(subjects[:_NAMED])}{', ...' if len(subjects) > _NAMED else ''}"
+        for why, subjects in parts.items()
+    ]
+    return "; ".join(grouped) or "there is nothing to average"
 
 
 def _undefined(reason: str) -> str:

@@ -20,7 +20,7 @@ from vieval_plugin.stats.votes import NONE, VoteScheme, points
 VOTES = "votes"
 """What stands in an aspect's place for a judge that votes itself."""
 
-COUNTED: Mapping[str, tuple[VoteScheme, ...]] = MappingProxyType(
+TIE_HANDLINGS: Mapping[str, tuple[VoteScheme, ...]] = MappingProxyType(
     {
         "four_way": ("four_way", "three_way", "decisive"),
         "three_way": ("three_way", "decisive"),
@@ -46,14 +46,14 @@ class Answers:
     @property
     def answered(self) -> frozenset[str]:
         """The uids of the contests with an answer to each of their pairs."""
-        lacking = set(self.pairs.contest[self.codes["decisive"] == NONE].tolist())
-        return frozenset(o.uid for number, o in enumerate(self.pairs.observations) if number not in lacking)
+        incomplete = set(self.pairs.contest[self.codes["decisive"] == NONE].tolist())
+        return frozenset(o.uid for number, o in enumerate(self.pairs.observations) if number not in incomplete)
 
-    def points(self, counted: VoteScheme) -> Floats:
+    def points(self, tie_handling: VoteScheme) -> Floats:
         """In which pairs the judge is right, as `votes.points` has it; NaN in all where `why` says why."""
-        if counted in self.why:
+        if tie_handling in self.why:
             return np.full(len(self.pairs.human), np.nan)
-        return points(self.codes[counted], self.pairs.human, counted)
+        return points(self.codes[tie_handling], self.pairs.human, tie_handling)
 
 
 def subjects_of(observations: Sequence[Observation], aspects: Sequence[str]) -> tuple[str, ...]:
@@ -62,8 +62,8 @@ def subjects_of(observations: Sequence[Observation], aspects: Sequence[str]) -> 
     >>> subjects_of([], ("SC", "O")), subjects_of([], ())
     (('SC', 'O'), ('votes',))
     """
-    held = [o.contest for o in observations if o.contest is not None]
-    voting = any(contest.given or contest.preferences for contest in held)
+    contests = [o.contest for o in observations if o.contest is not None]
+    voting = any(contest.given or contest.preferences for contest in contests)
     return (VOTES,) if voting or not aspects else tuple(aspects)
 
 
@@ -91,41 +91,41 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
     >>> answers_of(found, "votes", "two_way", [0]).points("decisive").tolist()
     [1.0]
     """
-    counted = COUNTED[scheme]
+    tie_handlings = TIE_HANDLINGS[scheme]
     if subject != VOTES:
-        return _from_scores(pairs, *pairs.scores(subject), counted, seed)
+        return _from_scores(pairs, *pairs.scores(subject), tie_handlings, seed)
     orders = orders_of(pairs)
     if any(o.contest.preferences for o in pairs.observations if o.contest is not None):
         preferred = pairs.preferences(orders)
-        of_three = tuple(one for one in counted if one != "four_way")
-        found = _from_scores(pairs, preferred, np.zeros(preferred.shape), of_three, seed)
+        of_three = tuple(ties for ties in tie_handlings if ties != "four_way")
+        from_preferences = _from_scores(pairs, preferred, np.zeros(preferred.shape), of_three, seed)
         why: dict[VoteScheme, str] = {"four_way": "a preference does not tell both good from both bad"}
-        return Answers(pairs, found.codes, {**found.why, **why}, found.bounds)
-    given = [pairs.given(order) for order in orders] or [pairs.given(FORWARD)]
-    return Answers(pairs, dict.fromkeys(counted, overall_votes(given[0], given[-1])))
+        return Answers(pairs, from_preferences.codes, {**from_preferences.why, **why}, from_preferences.bounds)
+    votes = [pairs.codes_in_order(order) for order in orders] or [pairs.codes_in_order(FORWARD)]
+    return Answers(pairs, dict.fromkeys(tie_handlings, overall_votes(votes[0], votes[-1])))
 
 
 def orders_of(pairs: Pairs) -> tuple[str, ...]:
     """Those of the two orders in which any contest has an answer: the others count as not asked for."""
-    held = [o.contest for o in pairs.observations if o.contest is not None]
-    seen = {order for contest in held for order, _ in (*contest.given, *contest.preferences)}
-    return tuple(order for order in (FORWARD, REVERSE) if order in seen)
+    contests = [o.contest for o in pairs.observations if o.contest is not None]
+    orders = {order for contest in contests for order, _ in (*contest.given, *contest.preferences)}
+    return tuple(order for order in (FORWARD, REVERSE) if order in orders)
 
 
 def _from_scores(
-    pairs: Pairs, first: Floats, second: Floats, counted: Sequence[VoteScheme], seed: Sequence[int]
+    pairs: Pairs, first: Floats, second: Floats, tie_handlings: Sequence[VoteScheme], seed: Sequence[int]
 ) -> Answers:
     """Votes by thresholds; which of two is better needs none, and only equal scores are a tie then."""
     codes: dict[VoteScheme, Ints] = {"decisive": thresholds.vote_of_scores(first, second)}
     why: dict[VoteScheme, str] = {}
     bounds: dict[VoteScheme, Ints] = {}
-    for one in counted:
-        if one == "decisive":
+    for ties in tie_handlings:
+        if ties == "decisive":
             continue
-        best = thresholds.upper_bound(first, second, pairs.human, one).thresholds
-        bounds[one] = thresholds.vote_of_scores(first, second, *best)
+        best = thresholds.upper_bound(first, second, pairs.human, ties).thresholds
+        bounds[ties] = thresholds.vote_of_scores(first, second, *best)
         if len(set(pairs.groups)) < 2:
-            why[one] = "thresholds need contests of two groups"
+            why[ties] = "thresholds need contests of two groups"
         else:
-            codes[one] = thresholds.nested(first, second, pairs.human, pairs.groups, seed=seed, scheme=one)
+            codes[ties] = thresholds.nested(first, second, pairs.human, pairs.groups, seed=seed, scheme=ties)
     return Answers(pairs, codes, why, bounds)

@@ -59,7 +59,7 @@ class Pairs:
         named = [_contest(self.observations[number]).image_models for number in self.contest]
         return [(models[i], models[j]) for models, (i, j) in zip(named, self.places, strict=True)]
 
-    def said(self, words: Sequence[str]) -> Ints:
+    def codes_of(self, words: Sequence[str]) -> Ints:
         """The code of each pair, from one vote or ranking a contest; `NONE` where there is none."""
         return np.array(
             [
@@ -70,31 +70,37 @@ class Pairs:
             dtype=np.int64,
         )
 
-    def given(self, order: str) -> Ints:
+    def codes_in_order(self, order: str) -> Ints:
         """The judge's code for each pair in an order of showing."""
-        return self.said([dict(_contest(o).given).get(order, "") for o in self.observations])
+        return self.codes_of([dict(_contest(o).given).get(order, "") for o in self.observations])
 
     def annotations(self) -> Ints:
         """The code of each annotator for each pair, shape (annotators, pairs); `NONE` where one gave no vote."""
         named = [_contest(o).votes.annotators for o in self.observations]
         most = max(map(len, named), default=0)
-        table = [self.said([several[n] if n < len(several) else "" for several in named]) for n in range(most)]
+        table = [self.codes_of([several[n] if n < len(several) else "" for several in named]) for n in range(most)]
         return np.array(table, dtype=np.int64).reshape(most, len(self.contest))
 
     def scores(self, aspect: str) -> tuple[Floats, Floats]:
         """The judge's scores of both candidates of each pair; NaN where it gave none."""
-        scored = [[dict(one).get(aspect, np.nan) for one in _contest(o).scores] for o in self.observations]
+        scored = [
+            [dict(candidate_scores).get(aspect, np.nan) for candidate_scores in _contest(o).scores]
+            for o in self.observations
+        ]
         table = [
-            [scored[number][place] if place < len(scored[number]) else np.nan for place in both]
-            for number, both in zip(self.contest, self.places, strict=True)
+            [scored[number][place] if place < len(scored[number]) else np.nan for place in pair_places]
+            for number, pair_places in zip(self.contest, self.places, strict=True)
         ]
         first, second = np.array(table, dtype=float).reshape(-1, 2).T
         return first, second
 
     def preferences(self, orders: Sequence[str]) -> Floats:
         """How much the judge prefers the first of each pair, the mean over orders; NaN where it lacks one of them."""
-        held = [dict(_contest(o).preferences) for o in self.observations]
-        means = [float(np.mean([one.get(order, np.nan) for order in orders])) if orders else np.nan for one in held]
+        preferences = [dict(_contest(o).preferences) for o in self.observations]
+        means = [
+            float(np.mean([by_order.get(order, np.nan) for order in orders])) if orders else np.nan
+            for by_order in preferences
+        ]
         # of more than two candidates one number says nothing
         return np.where(self.sizes == 2, np.array(means, dtype=float)[self.contest], np.nan)
 
@@ -117,11 +123,13 @@ def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
     >>> pairs_of([Observation("", "1", (), (), Status.OK, contest=ranked)], "ranking").human.tolist()
     [1, 4, 0]
     """
-    kept = sorted((o for o in observations if left_out(o) == ""), key=lambda o: o.uid)
-    if other := [o for o in kept if _contest(o).votes.scheme != scheme]:
-        found = _contest(other[0]).votes.scheme
-        raise ValueError(f"contest {other[0].uid} has {found} votes, and this benchmark reports on {scheme} votes")
-    return _paired(kept)
+    voted = sorted((o for o in observations if left_out(o) == ""), key=lambda o: o.uid)
+    if other := [o for o in voted if _contest(o).votes.scheme != scheme]:
+        other_scheme = _contest(other[0]).votes.scheme
+        raise ValueError(
+            f"contest {other[0].uid} has {other_scheme} votes, and this benchmark reports on {scheme} votes"
+        )
+    return _paired(voted)
 
 
 def judged_pairs(observations: Sequence[Observation]) -> Pairs:
@@ -132,23 +140,23 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
 
     >>> from vieval_plugin.judges.contests import Votes
     >>> unvoted = Contested(("x", "y"), Votes(), (("forward", "first"),))
-    >>> judged_pairs([Observation("", "1", (), (), Status.OK, contest=unvoted)]).given("forward").tolist()
+    >>> judged_pairs([Observation("", "1", (), (), Status.OK, contest=unvoted)]).codes_in_order("forward").tolist()
     [0]
     """
-    asked = [o for o in observations if o.contest is not None and o.status not in NEVER_JUDGED]
-    return _paired(sorted(asked, key=lambda o: o.uid))
+    judged = [o for o in observations if o.contest is not None and o.status not in NEVER_JUDGED]
+    return _paired(sorted(judged, key=lambda o: o.uid))
 
 
 def _paired(contests: Sequence[Observation]) -> Pairs:
     numbered = [
-        (number, both)
+        (number, pair_places)
         for number, o in enumerate(contests)
-        for both in combinations(range(len(_contest(o).image_models)), 2)
+        for pair_places in combinations(range(len(_contest(o).image_models)), 2)
     ]
     contest = np.array([number for number, _ in numbered], dtype=np.int64)
-    places = np.array([both for _, both in numbered], dtype=np.int64).reshape(-1, 2)
+    places = np.array([pair_places for _, pair_places in numbered], dtype=np.int64).reshape(-1, 2)
     bare = Pairs(tuple(contests), contest, places, contest, tuple(contests[number].group for number in contest))
-    human = bare.said([_contest(o).votes.vote for o in contests])
+    human = bare.codes_of([_contest(o).votes.vote for o in contests])
     return Pairs(bare.observations, contest, places, human, bare.groups)
 
 
@@ -177,6 +185,6 @@ def _codes(word: str, candidates: int) -> list[int]:
     if not ranked:
         return [votes.NONE] * (candidates * (candidates - 1) // 2)
     return [
-        votes.TIE if one == other else votes.FIRST if one < other else votes.SECOND
-        for one, other in combinations(ranked, 2)
+        votes.TIE if rank == other else votes.FIRST if rank < other else votes.SECOND
+        for rank, other in combinations(ranked, 2)
     ]

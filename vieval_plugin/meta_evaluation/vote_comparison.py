@@ -9,7 +9,7 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.vote_answers import COUNTED, VOTES, Answers
+from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS, VOTES, Answers
 from vieval_plugin.meta_evaluation.vote_entrants import Entrant, entrants_of
 from vieval_plugin.meta_evaluation.vote_statistics import Drawing
 from vieval_plugin.records import Run
@@ -34,38 +34,44 @@ def compared_votes(
         scheme: that of the benchmark's votes.
         options: the seed.
     """
-    found = []
+    comparisons = []
     for part in dict.fromkeys((*parts, *(part for run in runs for part in run.records))):
         drawing = Drawing.of(f"{benchmark}/{part}", options)
         judges = [entrant for entrant in entrants_of(part, runs, scheme, drawing) if not entrant.constant]
-        scored = tuple(dict.fromkeys(one.subject for one in judges if not one.voting))
+        scored = tuple(dict.fromkeys(entrant.subject for entrant in judges if not entrant.voting))
         for aspect in scored or ((VOTES,) if judges else ()):
-            compared = [one for one in judges if one.voting or one.subject == aspect]
-            found += [_compared(part, aspect, counted, compared) for counted in COUNTED[scheme]]
-    return found
+            compared = [entrant for entrant in judges if entrant.voting or entrant.subject == aspect]
+            comparisons += [_compared(part, aspect, tie_handling, compared) for tie_handling in TIE_HANDLINGS[scheme]]
+    return comparisons
 
 
-def _compared(part: str, aspect: str, counted: VoteScheme, entrants: Sequence[Entrant]) -> ComparedStatistic:
-    judged = {entrant.label: _items(entrant.answers, counted) for entrant in entrants}
-    compared = compared_means(part, aspect, f"accuracy {counted.replace('_', '-')}", judged, "pairs of candidates")
+def _compared(part: str, aspect: str, tie_handling: VoteScheme, entrants: Sequence[Entrant]) -> ComparedStatistic:
+    judged = {entrant.label: _items(entrant.answers, tie_handling) for entrant in entrants}
+    compared = compared_means(part, aspect, f"accuracy {tie_handling.replace('_', '-')}", judged, "pairs of candidates")
     return replace(compared, notes=(*compared.notes, *_unanswered(entrants)))
 
 
 def _unanswered(entrants: Sequence[Entrant]) -> list[str]:
     """How many contests each judge answered, where some answered far fewer."""
-    answered = {one.label: (len(one.answers.answered), len(one.answers.pairs.observations)) for one in entrants}
-    if all(given >= _MOST * asked for given, asked in answered.values()):
+    answer_counts = {
+        entrant.label: (len(entrant.answers.answered), len(entrant.answers.pairs.observations)) for entrant in entrants
+    }
+    if all(answers >= _MOST * contests for answers, contests in answer_counts.values()):
         return []
-    told = ", ".join(f"{label} {given} of {asked}" for label, (given, asked) in answered.items())
-    return [f"a missing answer is wrong; answered: {told}"]
+    listed = ", ".join(f"{label} {answers} of {contests}" for label, (answers, contests) in answer_counts.items())
+    return [f"a missing answer is wrong; answered: {listed}"]
 
 
-def _items(answers: Answers, counted: VoteScheme) -> Mapping[str, JudgedItem]:
+def _items(answers: Answers, tie_handling: VoteScheme) -> Mapping[str, JudgedItem]:
     pairs = answers.pairs
     return {
         f"{pairs.observations[contest].uid}/{first}/{second}": JudgedItem(group, point)
         for contest, (first, second), group, point in zip(
-            pairs.contest.tolist(), pairs.places.tolist(), pairs.groups, answers.points(counted).tolist(), strict=True
+            pairs.contest.tolist(),
+            pairs.places.tolist(),
+            pairs.groups,
+            answers.points(tie_handling).tolist(),
+            strict=True,
         )
         if not np.isnan(point)
     }

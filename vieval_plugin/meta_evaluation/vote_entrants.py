@@ -92,10 +92,12 @@ def entrants_of(part: str, runs: Sequence[Run], scheme: str, drawing: Drawing) -
             continue
         rows = observed[run.label]
         _require_sound(f"{run.benchmark}/{part}", run.label, rows, scheme)
-        lacking = ", ".join(f"{count} {why}" for why, count in sorted(Counter(map(left_out, rows)).items()) if why)
+        left_out_counts = ", ".join(
+            f"{count} {why}" for why, count in sorted(Counter(map(left_out, rows)).items()) if why
+        )
         pairs = pairs_of(rows, scheme)
         judges += [
-            Entrant(run.label, subject, answers_of(pairs, subject, scheme, drawing.seed), lacking)
+            Entrant(run.label, subject, answers_of(pairs, subject, scheme, drawing.seed), left_out_counts)
             for subject in subjects_of(rows, run.aspects)
         ]
     _require_one_vote(part, observed)
@@ -117,20 +119,20 @@ def _require_sound(part: str, judge: str, observations: Sequence[Observation], s
             continue
         ways |= {what for what in ("given", "preferences", "scores") if getattr(o.contest, what)}
         mixed = "of votes, preferences and scores of candidates a judge gives one kind, and other contests have another"
-        wrong = _fault_of_votes(o.contest, scheme) or _fault_of_answer(o.contest) or mixed * (len(ways) > 1)
-        if wrong:
-            raise VievalError(f"{part}/{o.uid} of {judge}: {wrong}; restore the results, or run the judge again")
+        fault = _fault_of_votes(o.contest, scheme) or _fault_of_answer(o.contest) or mixed * (len(ways) > 1)
+        if fault:
+            raise VievalError(f"{part}/{o.uid} of {judge}: {fault}; restore the results, or run the judge again")
 
 
 def _require_one_vote(part: str, observed: Mapping[str, Sequence[Observation]]) -> None:
     """VievalError where results have different votes of people on one contest: no number would hold for all of them."""
-    said: dict[str, tuple[str, str]] = {}
+    known_votes: dict[str, tuple[str, str]] = {}
     for judge, rows in observed.items():
         for o in rows:
             if o.contest is None:
                 continue
             vote = o.contest.votes.vote
-            first, known = said.setdefault(o.uid, (judge, vote))
+            first, known = known_votes.setdefault(o.uid, (judge, vote))
             if vote != known:
                 raise VievalError(
                     f"{part}/{o.uid}: people's vote is {known or 'none'!r} in the results of {first} and "
@@ -165,12 +167,12 @@ def _fault_of_answer(contest: Contested) -> str:
 
 def _constants(people: Sequence[Observation], scheme: str, drawing: Drawing) -> list[Entrant]:
     words = [FIRST, SECOND, TIE] if scheme == RANKING else [*SCHEMES[scheme], *([TIE] if scheme == "four_way" else [])]
-    made = []
+    constants = []
     for word in words:
         pairs = pairs_of([_always(o, word) for o in people], scheme)
         answers = answers_of(pairs, VOTES, scheme, drawing.seed)
-        made.append(Entrant(f"always {word}", CONSTANT, answers, accepted=word != TIE or scheme != "four_way"))
-    return made
+        constants.append(Entrant(f"always {word}", CONSTANT, answers, accepted=word != TIE or scheme != "four_way"))
+    return constants
 
 
 def _always(observation: Observation, word: str) -> Observation:
@@ -182,5 +184,5 @@ def _always(observation: Observation, word: str) -> Observation:
     if contest.votes.scheme == RANKING:
         places = map(str, range(number, 0, -1) if word == SECOND else range(1, number + 1))
         word = ("=" if word == TIE else ">").join(places)
-    given = tuple((order, word) for order in (FORWARD, REVERSE, PAPER))
-    return replace(observation, contest=replace(contest, given=given, preferences=(), scores=()))
+    votes = tuple((order, word) for order in (FORWARD, REVERSE, PAPER))
+    return replace(observation, contest=replace(contest, given=votes, preferences=(), scores=()))

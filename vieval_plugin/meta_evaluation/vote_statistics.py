@@ -16,7 +16,7 @@ import numpy as np
 
 from vieval_plugin.judges.contests import FORWARD, PAPER, REVERSE
 from vieval_plugin.meta_evaluation.observations import Estimate, Observation, Summary
-from vieval_plugin.meta_evaluation.vote_answers import COUNTED, VOTES, Answers, answers_of
+from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS, VOTES, Answers, answers_of
 from vieval_plugin.meta_evaluation.vote_codes import Pairs, pairs_of
 from vieval_plugin.stats.constant_answers import above_constant
 from vieval_plugin.stats.correlation import Floats
@@ -46,17 +46,17 @@ class Drawing:
 
     def share(self, points: Floats, groups: Sequence[str], why: str = "") -> Share:
         """The mean of points with its interval; `why` says why they are undefined, where they are."""
-        return shown(share(points, groups, self.draws, self.seed), why)
+        return share_estimate(share(points, groups, self.draws, self.seed), why)
 
 
-def shown(found: VoteShare, why: str = "") -> Share:
+def share_estimate(vote_share: VoteShare, why: str = "") -> Share:
     """A share as an estimate, with the reason where it is undefined.
 
-    >>> shown(share([], [], draws=10)).reason
+    >>> share_estimate(share([], [], draws=10)).reason
     'no contest counts'
     """
-    reason = (why or "no contest counts") if math.isnan(found.value) else ""
-    return Share(found.value, found.low, found.high, found.draws, reason, found.count)
+    reason = (why or "no contest counts") if math.isnan(vote_share.value) else ""
+    return Share(vote_share.value, vote_share.low, vote_share.high, vote_share.draws, reason, vote_share.count)
 
 
 def names_of(subject: str, scheme: str) -> tuple[str, ...]:
@@ -69,15 +69,15 @@ def names_of(subject: str, scheme: str) -> tuple[str, ...]:
     >>> names_of("SC", "two_way")
     ('SC_accuracy_decisive', 'SC_above_constant_decisive')
     """
-    counted = COUNTED[scheme]
-    whats = [f"{what}_{one}" for what in ("accuracy", "above_constant") for one in counted]
+    tie_handlings = TIE_HANDLINGS[scheme]
+    whats = [f"{what}_{ties}" for what in ("accuracy", "above_constant") for ties in tie_handlings]
     if subject == VOTES:
-        whats += [f"forward_accuracy_{one}" for one in counted]
+        whats += [f"forward_accuracy_{ties}" for ties in tie_handlings]
         whats += ["both_orders_accuracy", "each_order_accuracy", "consistent_share", "inconsistent_share"]
     else:
-        whats += [f"upper_bound_{one}" for one in counted if one != "decisive"]
+        whats += [f"upper_bound_{ties}" for ties in tie_handlings if ties != "decisive"]
     if scheme == "ranking":
-        whats += [f"all_pairs_accuracy_{one}" for one in counted]
+        whats += [f"all_pairs_accuracy_{ties}" for ties in tie_handlings]
     return tuple(f"{subject}_{what}" for what in whats)
 
 
@@ -107,11 +107,11 @@ def vote_statistics(
     for subject in subjects:
         answers = answers_of(pairs, subject, scheme, drawing.seed)
         scored &= answers.answered
-        found = {
+        shares = {
             **of_answers(answers, scheme, drawing),
             **(of_orders(answers, scheme, drawing) if subject == VOTES else {}),
         }
-        estimates |= {f"{subject}_{what}": one for what, one in found.items()}
+        estimates |= {f"{subject}_{what}": estimate for what, estimate in shares.items()}
     exact = sum(o.exact for o in pairs.observations if o.uid in scored)
     return Summary({}, Counter(o.status for o in observations), options, estimates, len(scored), exact)
 
@@ -121,22 +121,24 @@ def of_answers(answers: Answers, scheme: str, drawing: Drawing) -> dict[str, Sha
 
     Of rankings also the share of contests all of whose pairs are right.
     """
-    found: dict[str, Share] = {}
+    shares: dict[str, Share] = {}
     groups = answers.pairs.groups
-    for counted in COUNTED[scheme]:
-        right, why = answers.points(counted), answers.why.get(counted, "")
-        found[f"accuracy_{counted}"] = drawing.share(right, groups, why)
-        found[f"above_constant_{counted}"] = (
-            drawing.share(right, groups, why) if why else shown(_above(answers.pairs, right, counted, drawing))
+    for ties in TIE_HANDLINGS[scheme]:
+        right, why = answers.points(ties), answers.why.get(ties, "")
+        shares[f"accuracy_{ties}"] = drawing.share(right, groups, why)
+        shares[f"above_constant_{ties}"] = (
+            drawing.share(right, groups, why)
+            if why
+            else share_estimate(_above_constant(answers.pairs, right, ties, drawing))
         )
-        if counted in answers.bounds:
-            bound = points(answers.bounds[counted], answers.pairs.human, counted)
-            found[f"upper_bound_{counted}"] = drawing.share(bound, groups)
+        if ties in answers.bounds:
+            best_points = points(answers.bounds[ties], answers.pairs.human, ties)
+            shares[f"upper_bound_{ties}"] = drawing.share(best_points, groups)
         if scheme == "ranking":
-            whole = group_points(right, answers.pairs.contest.tolist())[1]
-            drawn = [o.group for o in answers.pairs.observations]
-            found[f"all_pairs_accuracy_{counted}"] = drawing.share(whole, drawn, why)
-    return found
+            contest_points = group_points(right, answers.pairs.contest.tolist())[1]
+            contest_groups = [o.group for o in answers.pairs.observations]
+            shares[f"all_pairs_accuracy_{ties}"] = drawing.share(contest_points, contest_groups, why)
+    return shares
 
 
 def of_orders(answers: Answers, scheme: str, drawing: Drawing) -> dict[str, Share]:
@@ -145,22 +147,22 @@ def of_orders(answers: Answers, scheme: str, drawing: Drawing) -> dict[str, Shar
     What two orders are together is counted in the benchmark's most detailed way.
     """
     pairs = answers.pairs
-    widest = COUNTED[scheme][0]
-    forward, reverse = pairs.given(FORWARD), pairs.given(REVERSE)
-    same = consistent_points(forward, reverse, widest)
-    apart = (forward != NONE) & (reverse != NONE) & (same == 0)
-    of_forward = {f"forward_accuracy_{counted}": points(forward, pairs.human, counted) for counted in COUNTED[scheme]}
+    widest = TIE_HANDLINGS[scheme][0]
+    forward, reverse = pairs.codes_in_order(FORWARD), pairs.codes_in_order(REVERSE)
+    consistent = consistent_points(forward, reverse, widest)
+    inconsistent = (forward != NONE) & (reverse != NONE) & (consistent == 0)
+    of_forward = {f"forward_accuracy_{ties}": points(forward, pairs.human, ties) for ties in TIE_HANDLINGS[scheme]}
     of_both = {
         "both_orders_accuracy": both_orders_points(forward, reverse, pairs.human, widest),
         "each_order_accuracy": each_order_points(forward, reverse, pairs.human, widest),
-        "consistent_share": same,
-        "inconsistent_share": apart.astype(float),
+        "consistent_share": consistent,
+        "inconsistent_share": inconsistent.astype(float),
     }
-    found: dict[str, Share] = {}
+    shares: dict[str, Share] = {}
     for what, right in (of_forward | of_both).items():
         why = _undefined(what in of_both, pairs)
-        found[what] = drawing.share(np.where(why != "", np.nan, right), pairs.groups, why)
-    return found
+        shares[what] = drawing.share(np.where(why != "", np.nan, right), pairs.groups, why)
+    return shares
 
 
 def has_paper(pairs: Pairs) -> bool:
@@ -171,24 +173,24 @@ def has_paper(pairs: Pairs) -> bool:
 def of_paper(answers: Answers, drawing: Drawing) -> dict[str, Share]:
     """Accuracy as the authors of a log read its answers, and how far it is above the best constant answer of that kind."""
     pairs = answers.pairs
-    right = points(pairs.given(PAPER), pairs.human, "paper")
+    right = points(pairs.codes_in_order(PAPER), pairs.human, "paper")
     return {
         "accuracy_paper": drawing.share(right, pairs.groups),
-        "above_constant_paper": shown(_above(pairs, right, "paper", drawing)),
+        "above_constant_paper": share_estimate(_above_constant(pairs, right, "paper", drawing)),
     }
 
 
 def _undefined(of_both: bool, pairs: Pairs) -> str:
     """Why a statistic of orders is undefined; a judge without any answer was asked and failed, which is wrong."""
-    held = [o.contest for o in pairs.observations if o.contest is not None]
-    voted = {order for contest in held for order, _ in contest.given} & {FORWARD, REVERSE}
-    if not voted and any(contest.preferences for contest in held):
+    contests = [o.contest for o in pairs.observations if o.contest is not None]
+    voted = {order for contest in contests for order, _ in contest.given} & {FORWARD, REVERSE}
+    if not voted and any(contest.preferences for contest in contests):
         return "the judge gives preferences and no votes"
     if of_both:
         return "one order was asked" if len(voted) == 1 else ""
     return "the forward order was not asked" if voted == {REVERSE} else ""
 
 
-def _above(pairs: Pairs, right: Floats, counted: VoteScheme, drawing: Drawing) -> VoteShare:
+def _above_constant(pairs: Pairs, right: Floats, ties: VoteScheme, drawing: Drawing) -> VoteShare:
     """How far points are above those of the best constant answer."""
-    return above_constant(right, pairs.human, pairs.groups, counted, draws=drawing.draws, seed=drawing.seed).difference
+    return above_constant(right, pairs.human, pairs.groups, ties, draws=drawing.draws, seed=drawing.seed).difference

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.tables import Key, Table, Tables
-from vieval_plugin.meta_evaluation.vote_answers import COUNTED
+from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS
 from vieval_plugin.meta_evaluation.vote_breakdowns import breakdowns, in_percent
 from vieval_plugin.meta_evaluation.vote_entrants import Entrant, JudgedPart, entrants_of
 from vieval_plugin.meta_evaluation.vote_headline import vote_headlines
@@ -33,8 +33,8 @@ class Line:
     def not_above(self) -> list[str]:
         """The ways of counting in which it is not significantly above the best constant."""
         what = "above_constant_"
-        known = [(name, one) for name, one in self.found.items() if name.startswith(what) and not one.reason]
-        return [name.removeprefix(what) for name, one in known if not one.low > 0 and not self.entrant.constant]
+        known = [(name, share) for name, share in self.found.items() if name.startswith(what) and not share.reason]
+        return [name.removeprefix(what) for name, share in known if not share.low > 0 and not self.entrant.constant]
 
 
 def vote_tables(
@@ -67,7 +67,7 @@ def vote_tables(
     ]
     lines = [line for of_part in judged for line in _lines(of_part, scheme)]
     of_ratings, cells = beside_ratings(benchmark, judged, options) if rated else ([], {})
-    made = [
+    tables = [
         *of_ratings,
         _accuracy(lines, scheme),
         _orders(lines, scheme),
@@ -77,75 +77,79 @@ def vote_tables(
     ]
     reasons: dict[Key, str] = {}
     for line in lines:
-        for what, one in line.found.items():
+        for what, share in line.found.items():
             key = Key(benchmark, line.part, "", line.entrant.label, what, line.entrant.aspect)
-            cells[key] = 100 * one.value
-            reasons |= {key: one.reason} if one.reason else {}
-    below = [
-        {"task": line.part, "judge": line.entrant.label, "votes_from": line.entrant.subject, "counted": counted}
+            cells[key] = 100 * share.value
+            reasons |= {key: share.reason} if share.reason else {}
+    not_above = [
+        {"task": line.part, "judge": line.entrant.label, "votes_from": line.entrant.subject, "counted": ties}
         for line in lines
-        for counted in line.not_above
+        for ties in line.not_above
     ]
     headlines = vote_headlines(benchmark, judged, scheme, options)
     return Tables(
-        tuple(table for table in made if table.rows), cells, {"not_above_best_constant": below}, reasons, headlines
+        tuple(table for table in tables if table.rows),
+        cells,
+        {"not_above_best_constant": not_above},
+        reasons,
+        headlines,
     )
 
 
 def _lines(judged: JudgedPart, scheme: str) -> list[Line]:
-    judges = [one for one in judged.entrants if not one.constant]
-    voting = any(one.voting for one in judges)
-    as_authors = any(has_paper(one.answers.pairs) for one in judges)
+    judges = [entrant for entrant in judged.entrants if not entrant.constant]
+    voting = any(entrant.voting for entrant in judges)
+    as_authors = any(has_paper(entrant.answers.pairs) for entrant in judges)
     lines = []
-    for one in judged.entrants:
-        found: dict[str, Share] = {}
-        if one.accepted:
-            found |= of_answers(one.answers, scheme, judged.drawing)
-            found |= of_orders(one.answers, scheme, judged.drawing) if one.voting and voting else {}
-        if as_authors and has_paper(one.answers.pairs):
-            found |= of_paper(one.answers, judged.drawing)
-        lines.append(Line(judged.part, one, found))
+    for entrant in judged.entrants:
+        shares: dict[str, Share] = {}
+        if entrant.accepted:
+            shares |= of_answers(entrant.answers, scheme, judged.drawing)
+            shares |= of_orders(entrant.answers, scheme, judged.drawing) if entrant.voting and voting else {}
+        if as_authors and has_paper(entrant.answers.pairs):
+            shares |= of_paper(entrant.answers, judged.drawing)
+        lines.append(Line(judged.part, entrant, shares))
     return lines
 
 
 def _accuracy(lines: Sequence[Line], scheme: str) -> Table:
-    counted = COUNTED[scheme]
-    bounded = [one for one in counted if any(f"upper_bound_{one}" in line.found for line in lines)]
-    wholes = [one for one in counted if any(f"all_pairs_accuracy_{one}" in line.found for line in lines)]
-    shown = [
-        *((_words(one), f"accuracy_{one}") for one in counted),
-        *((f"all pairs of a contest, {_words(one)}", f"all_pairs_accuracy_{one}") for one in wholes),
-        *((f"upper bound {_words(one)}", f"upper_bound_{one}") for one in bounded),
+    tie_handlings = TIE_HANDLINGS[scheme]
+    bounded = [ties for ties in tie_handlings if any(f"upper_bound_{ties}" in line.found for line in lines)]
+    wholes = [ties for ties in tie_handlings if any(f"all_pairs_accuracy_{ties}" in line.found for line in lines)]
+    columns = [
+        *((_words(ties), f"accuracy_{ties}") for ties in tie_handlings),
+        *((f"all pairs of a contest, {_words(ties)}", f"all_pairs_accuracy_{ties}") for ties in wholes),
+        *((f"upper bound {_words(ties)}", f"upper_bound_{ties}") for ties in bounded),
     ]
-    header = ("task", "judge", "votes from", "answered", "left out", *_with_counts(shown), _NOT_ABOVE)
+    header = ("task", "judge", "votes from", "answered", "left out", *_with_counts(columns), _NOT_ABOVE)
     rows = []
     for line in lines:
-        if f"accuracy_{counted[0]}" in line.found:
+        if f"accuracy_{tie_handlings[0]}" in line.found:
             entrant = line.entrant
-            answered = f"{len(entrant.answers.answered)} of {len(entrant.answers.pairs.observations)}"
-            below = ", ".join(_words(one) for one in line.not_above if one != "paper")
-            named = (line.part, entrant.label, entrant.subject, answered, entrant.left_out)
-            rows.append((*named, *_cells(line, shown), below))
-    bound = "; an upper bound has thresholds that are best on the test set itself" if bounded else ""
-    return Table("accuracy", f"Accuracy, {_RULE}{bound}", header, tuple(rows))
+            answer_count = f"{len(entrant.answers.answered)} of {len(entrant.answers.pairs.observations)}"
+            not_above = ", ".join(_words(ties) for ties in line.not_above if ties != "paper")
+            named = (line.part, entrant.label, entrant.subject, answer_count, entrant.left_out)
+            rows.append((*named, *_cells(line, columns), not_above))
+    bound_note = "; an upper bound has thresholds that are best on the test set itself" if bounded else ""
+    return Table("accuracy", f"Accuracy, {_RULE}{bound_note}", header, tuple(rows))
 
 
 def _orders(lines: Sequence[Line], scheme: str) -> Table:
-    shown = [
-        *((f"forward {_words(one)}", f"forward_accuracy_{one}") for one in COUNTED[scheme]),
+    columns = [
+        *((f"forward {_words(ties)}", f"forward_accuracy_{ties}") for ties in TIE_HANDLINGS[scheme]),
         ("both orders", "both_orders_accuracy"),
         ("each order", "each_order_accuracy"),
         ("consistent", "consistent_share"),
         ("inconsistent", "inconsistent_share"),
     ]
-    asked = {line.part for line in lines if not line.entrant.constant and _has_two_orders(line)}
+    parts_with_orders = {line.part for line in lines if not line.entrant.constant and _has_two_orders(line)}
     rows = [
-        (line.part, line.entrant.label, *_cells(line, shown))
+        (line.part, line.entrant.label, *_cells(line, columns))
         for line in lines
-        if line.part in asked and "both_orders_accuracy" in line.found
+        if line.part in parts_with_orders and "both_orders_accuracy" in line.found
     ]
-    header = ("task", "judge", *_with_counts(shown))
-    way = _words(COUNTED[scheme][0])
+    header = ("task", "judge", *_with_counts(columns))
+    way = _words(TIE_HANDLINGS[scheme][0])
     title = f"Orders of showing, {_RULE}; both counted {way}; of each order what was not read does not count"
     return Table("orders", title, header, tuple(rows))
 
@@ -156,34 +160,37 @@ def _has_two_orders(line: Line) -> bool:
 
 
 def _paper(lines: Sequence[Line]) -> Table:
-    shown = [("accuracy", "accuracy_paper"), ("above the best constant by", "above_constant_paper")]
+    columns = [("accuracy", "accuracy_paper"), ("above the best constant by", "above_constant_paper")]
     rows = [
-        (line.part, line.entrant.label, *_cells(line, shown), "not above" * ("paper" in line.not_above))
+        (line.part, line.entrant.label, *_cells(line, columns), "not above" * ("paper" in line.not_above))
         for line in lines
         if "accuracy_paper" in line.found
     ]
     title = f"Accuracy of the forward order as the authors read answers, {_RULE}"
-    return Table("paper", title, ("task", "judge", *_with_counts(shown), _NOT_ABOVE), tuple(rows))
+    return Table("paper", title, ("task", "judge", *_with_counts(columns), _NOT_ABOVE), tuple(rows))
 
 
 def _statuses(runs: Sequence[Run]) -> Table:
-    counts = [
+    status_counts = [
         (part, run.label, Counter(record.verdict.status for judged in contests for record in judged))
         for run in runs
         for part, contests in run.records.items()
     ]
-    rows = [(part, label, str(found.total()), *(str(found[one]) for one in Status)) for part, label, found in counts]
+    rows = [
+        (part, label, str(counts.total()), *(str(counts[status]) for status in Status))
+        for part, label, counts in status_counts
+    ]
     return Table("statuses", "Verdicts by status", ("task", "judge", "contests", *map(str, Status)), tuple(rows))
 
 
-def _with_counts(shown: Sequence[tuple[str, str]]) -> list[str]:
-    return [name for title, _ in shown for name in ("n", title)]
+def _with_counts(columns: Sequence[tuple[str, str]]) -> list[str]:
+    return [name for title, _ in columns for name in ("n", title)]
 
 
-def _cells(line: Line, shown: Sequence[tuple[str, str]]) -> list[str]:
-    found = [line.found.get(what) for _, what in shown]
-    return [cell for one in found for cell in (("", "") if one is None else (str(one.count), in_percent(one)))]
+def _cells(line: Line, columns: Sequence[tuple[str, str]]) -> list[str]:
+    shares = [line.found.get(what) for _, what in columns]
+    return [cell for share in shares for cell in (("", "") if share is None else (str(share.count), in_percent(share)))]
 
 
-def _words(counted: str) -> str:
-    return counted.replace("_", "-")
+def _words(tie_handling: str) -> str:
+    return tie_handling.replace("_", "-")

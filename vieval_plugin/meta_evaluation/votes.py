@@ -9,7 +9,7 @@ from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.observations import Observation, Summary
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.tables import Tables
-from vieval_plugin.meta_evaluation.vote_answers import COUNTED, VOTES
+from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS, VOTES
 from vieval_plugin.meta_evaluation.vote_comparison import compared_votes
 from vieval_plugin.meta_evaluation.vote_statistics import names_of, vote_statistics
 from vieval_plugin.meta_evaluation.vote_tables import vote_tables
@@ -33,8 +33,8 @@ class ByVotes:
     rated: bool = False
 
     def __post_init__(self) -> None:
-        if self.scheme not in COUNTED:
-            raise ValueError(f"no scheme of votes {self.scheme!r}; known: {', '.join(COUNTED)}")
+        if self.scheme not in TIE_HANDLINGS:
+            raise ValueError(f"no scheme of votes {self.scheme!r}; known: {', '.join(TIE_HANDLINGS)}")
 
     def names(self, rating: Rating) -> tuple[str, ...]:
         """Each statistic with the ends of its interval, and how many contests have an answer.
@@ -42,8 +42,11 @@ class ByVotes:
         >>> ByVotes("two_way").names(Rating(("O",)))[:3]
         ('O_accuracy_decisive_value', 'O_accuracy_decisive_ci_low', 'O_accuracy_decisive_ci_high')
         """
-        named = [one for subject in _subjects(rating) for one in names_of(subject, self.scheme)]
-        return (*(f"{one}_{what}" for one in named for what in ("value", "ci_low", "ci_high")), "scored_count")
+        named = [statistic for subject in _subjects(rating) for statistic in names_of(subject, self.scheme)]
+        return (
+            *(f"{statistic}_{what}" for statistic in named for what in ("value", "ci_low", "ci_high")),
+            "scored_count",
+        )
 
     def shown(self, rating: Rating) -> tuple[str, ...]:
         """Accuracy in the most detailed way of counting, and how far it is above the best fixed answer.
@@ -51,8 +54,8 @@ class ByVotes:
         >>> ByVotes("two_way").shown(Rating(("O",)))
         ('O_accuracy_decisive_value', 'O_above_constant_decisive_value')
         """
-        counted = COUNTED[self.scheme][0]
-        whats = (f"{what}_{counted}" for what in ("accuracy", "above_constant"))
+        tie_handling = TIE_HANDLINGS[self.scheme][0]
+        whats = (f"{what}_{tie_handling}" for what in ("accuracy", "above_constant"))
         return tuple(f"{subject}_{what}_value" for what in whats for subject in _subjects(rating))
 
     def summarise(
