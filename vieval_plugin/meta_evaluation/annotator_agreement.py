@@ -28,15 +28,15 @@ RankCoefficient: TypeAlias = Literal["spearman", "kendall"]
 
 COEFFICIENTS: tuple[RankCoefficient, ...] = get_args(RankCoefficient)
 MEAN = "avg"
-"""What stands in an annotator's place for the mean of all."""
+"""The annotator of correlations with the mean of all."""
 
 OVERALL = "overall"
-"""What stands in a dimension's place for the overall rating."""
+"""The dimension of overall ratings."""
 
 
 @dataclass(frozen=True)
 class Annotated:
-    """What annotators rated: the aspect that holds the overall ratings, some dimensions beside it, how many raters."""
+    """Ratings of several annotators: the aspect of overall ratings, dimensions, the number of annotators."""
 
     dimensions: tuple[str, ...]
     overall: str
@@ -50,7 +50,7 @@ class Annotated:
 
 @dataclass(frozen=True)
 class AnnotatorCorrelation:
-    """What is correlated: on `overall` or a dimension, with one annotator or the mean of all (`avg`), and how."""
+    """A correlation on `overall` or a dimension, with one annotator or the mean of all (`avg`)."""
 
     dimension: str
     annotator: str
@@ -99,8 +99,8 @@ def annotator_agreement(
 
     Args:
         observations: the part's samples, in any order.
-        aspects: those that the judge rates. The overall ratings are compared with that aspect of the judge's, or with SC
-            where the judge does not rate it.
+        aspects: those that the judge rates. The overall ratings are compared with that aspect of the judge's, or with
+            SC where the judge does not rate it.
         annotated: what the annotators rated.
         requested: what to compare, and of which grades to give the mean.
         name: that of the part (`benchmark/part`); it joins the seed, so that parts are resampled independently.
@@ -147,7 +147,7 @@ def among_themselves(
     name: str,
     options: StatisticsOptions,
 ) -> Estimate:
-    """An annotator's agreement with the mean of all, this annotator included, or with the mean of the others (`leave_one_out`).
+    """An annotator's agreement with the mean of all annotators, or with the mean of the others (`leave_one_out`).
 
     The first is the upper bound that the authors print.
 

@@ -1,4 +1,4 @@
-"""Headlines of benchmarks with named annotators: overall scores with the mean of all annotators, by Spearman's coefficient."""
+"""Headlines of benchmarks with named annotators: Spearman's correlation of overall scores with their mean."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def _rows(
 def _humans(
     rated: Sequence[Observation], annotated: Annotated, leave_one_out: bool, name: str, options: StatisticsOptions
 ) -> Compared:
-    """How far annotators agree among themselves, over all rated samples."""
+    """Agreement of annotators among themselves, over all rated samples."""
     dimensions = (OVERALL, *annotated.dimensions)
     estimates = {
         correlation: among_themselves(rated, annotated, correlation, leave_one_out, name, options)

@@ -1,4 +1,4 @@
-"""The report of benchmarks whose annotators are told apart: agreement with each and with their mean."""
+"""The report of benchmarks with named annotators: agreement with each and with their mean."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ from vieval_plugin.stats.options import StatisticsOptions
 class WithAnnotators(Annotated):
     """Agreement with each annotator and with their mean, overall, and by dimension for judges that score dimensions.
 
-    `dimensions` are what was rated beside the whole, `overall` is the aspect that holds the overall ratings (a judge that
-    does not rate it is compared by SC), `raters` how many annotators there are; a sample has NaN for one who gave none.
+    `dimensions` are what was rated beside the whole, `overall` is the aspect that holds the overall ratings (a judge
+    that does not rate it is compared by SC), `raters` how many annotators there are; a sample has NaN for one who gave
+    none.
     """
 
     def names(self, rating: Rating) -> tuple[str, ...]:
@@ -52,8 +53,8 @@ class WithAnnotators(Annotated):
         return tuple(f"{correlation}_value" for correlation in comparisons([OVERALL], [MEAN]))
 
     def requested(self, rating: Rating) -> tuple[RequestedStatistic, ...]:
-        """What a judge's task reports: overall with each annotator and their mean, the dimensions it scores with the mean,
-        and the means of its grades.
+        """Statistics that a judge's task reports: overall with each annotator and their mean, the dimensions it scores
+        with the mean, and the means of its grades.
 
         >>> len(WithAnnotators(("appearance",), "O", 3).requested(Rating(("O",), ("appearance",), ("quality",))))
         11

@@ -1,7 +1,7 @@
 """Systems compared two by two: judges, or image models, each pair on what both of them have scores of.
 
-No number of one system, and no difference, interval or raw p of two, depends on a third. Only the correction of p does, and
-its family is printed.
+No number of one system, and no difference, interval or raw p of two, depends on a third. Only the correction of p does,
+and its family is printed.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ OVER_BENCHMARKS = "all benchmarks"
 class System:
     """A judge or an image model in a comparison.
 
-    `n` counts the samples that it has a score for. `undefined` says why it has no value, and `unranked` why it is in no order
-    although it has one: it lacks a task type, or too many samples.
+    `n` counts the samples that it has a score for. `undefined` says why it has no value, and `unranked` why it is in no
+    order although it has one: it lacks a task type, or too many samples.
     """
 
     label: str
@@ -120,8 +120,8 @@ class Comparison:
     """Systems compared on a statistic.
 
     `standings` are in order: ranked systems by their own number, then those with a number and no rank, then the others.
-    `pairs` are those of ranked systems, the family that p is adjusted in; `other_pairs`, a family of their own, have a system
-    without a rank. `reason` says why there is no pair at all.
+    `pairs` are those of ranked systems, the family that p is adjusted in; `other_pairs`, a family of their own, have a
+    system without a rank. `reason` says why there is no pair at all.
     """
 
     compared: ComparedStatistic
@@ -199,8 +199,8 @@ def compare_systems(
         intervals: False leaves out the intervals of differences, which take most of the time.
 
     Returns:
-        Differences with 95% intervals and permutation p-values, each from the two systems alone; p adjusted by Holm over the
-        pairs of ranked systems; ranges of ranks. Without pairs, `reason` says why.
+        Differences with 95% intervals and permutation p-values, each from the two systems alone; p adjusted by Holm
+        over the pairs of ranked systems; ranges of ranks. Without pairs, `reason` says why.
 
     Source: PROTOCOLS of this project, "Comparing two judges"; the tests are those of `stats.comparison`.
 

@@ -24,7 +24,7 @@ from vieval_plugin.stats.thresholds import vote_of_scores
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND
 
 PEOPLE = "people"
-"""What stands in a judge's place for people's votes."""
+"""The voter of people's votes."""
 _TAIL = 0.025
 SEPARATED = "the contests fall into two sets of image models of which one never won or tied against the other"
 
@@ -33,9 +33,9 @@ SEPARATED = "the contests fall into two sets of image models of which one never 
 class RankedModel:
     """An image model in a ranking by contests.
 
-    `strength` is the natural logarithm of its strength, all of sum 0, with its 95% interval; `share` how often it is to be
-    expected to win against another, a tie being half a win. `ranks` are the best and the worst that the tests leave, None
-    where there is no estimate. `contests` counts pairs that it was in and that have an answer.
+    `strength` is the natural logarithm of its strength, all of sum 0, with its 95% interval; `share` how often it is to
+    be expected to win against another, a tie being half a win. `ranks` are the best and the worst that the tests leave,
+    None where there is no estimate. `contests` counts pairs that it was in and that have an answer.
     """
 
     image_model: str

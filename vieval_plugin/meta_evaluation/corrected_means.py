@@ -1,4 +1,4 @@
-"""What people would say of a generator's images, from a judge's scores of all and people's ratings of some."""
+"""Prediction-powered estimates of a generator's mean rating, from a judge's scores of all images and ratings of some."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _corrected(run: Run, generator: GeneratorImages, aspect: str, options: Stati
 
 
 def _on_our_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:
-    """Whether people rated as judges score: beside another scale, a judge's mean says nothing."""
+    """True where people rated as judges score: beside another scale, a judge's mean says nothing."""
     ratings = [
         value for generator in judged for image in generator.all for value in dict(image.ratings).get(aspect, ())
     ]

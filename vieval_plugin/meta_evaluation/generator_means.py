@@ -17,7 +17,7 @@ from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.options import StatisticsOptions
 
 COSTS = ("generation_seconds", "generation_tokens", "judging_tokens")
-"""What an image may have cost, each a mean over the images of which it is known."""
+"""Costs of an image, each a mean over the images of which it is known."""
 
 
 PLACES = ("place", "place_among")
@@ -78,8 +78,8 @@ def means_of_generator(
         best: whether a prompt has several images, of which the best counts as well.
 
     Returns:
-        `<aspect>_mean` over prompts of the mean of a prompt's images, `<aspect>_best` of the best of them, all in [0, 1], and
-        the mean of each of `COSTS`. Prompts of which no image has the score are in no mean.
+        `<aspect>_mean` over prompts of the mean of a prompt's images, `<aspect>_best` of the best of them, all in [0,
+        1], and the mean of each of `COSTS`. Prompts of which no image has the score are in no mean.
 
     >>> from vieval_plugin.judges.protocol import Status
     >>> images = [("1", 0, 0.25), ("1", 1, 0.75), ("2", 0, 1.0)]
@@ -110,7 +110,7 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 def best_of(scores: Sequence[float], number: int) -> float:
-    """What the best of so many of a prompt's images scores on average, over all ways to choose them.
+    """Expected score of the best of so many of a prompt's images, over all ways to choose them.
 
     So generators of which more images were made have no advantage.
 

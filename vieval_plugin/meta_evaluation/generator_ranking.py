@@ -30,15 +30,15 @@ ALL = "all"
 MEAN = "mean over prompts"
 
 OfImages: TypeAlias = Callable[[Sequence[float]], float | None]
-"""What the images of a prompt count as; None where there are too few."""
+"""The score of a prompt from those of its images; None where there are too few."""
 
 
 @dataclass(frozen=True)
 class RankedGenerator:
     """A generator in a ranking.
 
-    `mean` is over all `scored` prompts of which it has a score. `ranks` are the best and the worst that the tests leave it,
-    None where it cannot be ranked, and `reason` says why. `prompts`, `images` and `statuses` are its own.
+    `mean` is over all `scored` prompts of which it has a score. `ranks` are the best and the worst that the tests leave
+    it, None where it cannot be ranked, and `reason` says why. `prompts`, `images` and `statuses` are its own.
     """
 
     generator: str
@@ -69,10 +69,10 @@ class GeneratorRanking:
 
 
 def rank_generators(run: Run, options: StatisticsOptions) -> list[GeneratorRanking]:
-    """All rankings of a run's generators: by aspect, over all prompts and by part, kind, category and tag.
+    """Rankings of a run's generators: by aspect, over all prompts and by part, kind, category and tag.
 
-    Where prompts have several images, there is a second ranking by the best of so many as every generator has. Where all
-    images stand under one word of a heading, that heading has no rankings of its own.
+    Where prompts have several images, there is a second ranking by the best of so many as every generator has. Where
+    all images stand under one word of a heading, that heading has no rankings of its own.
 
     Args:
         run: one judge's, of samples; contests are left out.
@@ -110,7 +110,7 @@ def _images_under(judged: Sequence[GeneratorImages], heading: str, word: str) ->
 
 
 def _statistics(images_by_model: Mapping[str, Sequence[Observation]], aspect: str) -> list[tuple[str, OfImages]]:
-    """What several images of a prompt count as: their mean, and the best of so many as every generator has of one."""
+    """Ways to count several images of a prompt: their mean, and the best of so many as every generator has of one."""
     most = [max(map(len, scores_by_prompt(images, aspect).values()), default=0) for images in images_by_model.values()]
     number = min(filter(None, most), default=1)
     best = [(f"mean over prompts of the best of {number} images", partial(_best, number=number))]

@@ -140,7 +140,7 @@ def _best(images: Sequence[Observation], aspect: str, benchmark: str, options: S
 
 
 def _differences(benchmark: str, judged: Sequence[GeneratorImages], options: StatisticsOptions) -> Table | None:
-    """All generators of a judge two by two, by aspect, on the prompts of which both have a score."""
+    """Generators of a judge two by two, by aspect, on the prompts of which both have a score."""
     rows = []
     for judge in dict.fromkeys(generator.judge for generator in judged):
         generators = [generator for generator in judged if generator.judge == judge]

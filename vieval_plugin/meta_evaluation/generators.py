@@ -19,7 +19,7 @@ _NUMBERS = ("value", "ci_low", "ci_high")
 
 @dataclass(frozen=True)
 class OfGenerators:
-    """How good a generator's images are to a judge: means over prompts with intervals, and what they cost."""
+    """Scores of a generator's images by a judge: means over prompts with intervals, and what they cost."""
 
     def names(self, rating: Rating) -> tuple[str, ...]:
         """`<aspect>_mean_<what>` and, where a prompt has several images, `<aspect>_best_<what>`; counts; costs.

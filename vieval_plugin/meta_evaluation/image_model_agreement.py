@@ -242,7 +242,7 @@ def agreement_over_parts(parts: Sequence[Agreement]) -> Agreement:
 
 
 def why_no_value(human: Floats) -> str:
-    """Why an image model has no correlation with these human ratings, whatever the judge; empty where it has.
+    """Reason why an image model has no correlation with these human ratings, whatever the judge; empty where it has.
 
     >>> why_no_value(np.arange(9.0)), why_no_value(np.arange(10.0)), why_no_value(np.zeros(20))
     ('9 samples, 10 are needed', '', 'the human mean is constant')
@@ -253,7 +253,7 @@ def why_no_value(human: Floats) -> str:
 
 
 def why_undefined(correlated: Columns) -> str:
-    """Why a judge's correlation with human means is undefined; empty where it is defined."""
+    """Reason why a judge's correlation with human means is undefined; empty where it is defined."""
     why = undefined(correlated.human, correlated.judge)
     return why.replace("first variable", "human mean").replace("second variable", "judge")
 
@@ -261,7 +261,7 @@ def why_undefined(correlated: Columns) -> str:
 def columns(
     observations: Sequence[Observation], aspects: Sequence[str], aspect: str, added_last: int | None = None
 ) -> dict[str, Columns]:
-    """What is correlated on an aspect, by image model.
+    """Columns to correlate on an aspect, by image model.
 
     Args:
         observations: samples in any order, failures already filled.
@@ -270,8 +270,8 @@ def columns(
         added_last: as for `stats.agreement.rater_mean`.
 
     Returns:
-        Columns by image model in alphabetical order, empty ones for a model without such a sample. Human means are on the
-        benchmark's own scale, the judge's scores in [0, 1].
+        Columns by image model in alphabetical order, empty ones for a model without such a sample. Human means are on
+        the benchmark's own scale, the judge's scores in [0, 1].
     """
     columns_by_model = {}
     for model, rows in _by_model(observations).items():
@@ -286,7 +286,7 @@ def columns(
 
 
 def rating_columns(observations: Sequence[Observation], aspect: str) -> dict[str, RatingColumns]:
-    """All ratings on an aspect, by image model in alphabetical order.
+    """Ratings on an aspect, by image model in alphabetical order.
 
     Args:
         observations: samples in any order; those that people did not rate on the aspect are left out.
@@ -325,7 +325,7 @@ def _group_counts(groups: tuple[str, ...], draws: int, seed: tuple[int, int]) ->
 def _counts(
     observations: Sequence[Observation], name: str, options: StatisticsOptions
 ) -> Callable[[Sequence[str]], Counts]:
-    """How often each group of a part is drawn: one set of draws, shared by its image models."""
+    """Bootstrap counts of the groups of a part: one set of resamples, shared by its image models."""
     groups = tuple(sorted({o.group for o in observations}))
     group_counts = _group_counts(groups, options.draws, (options.seed, zlib.crc32(name.encode())))
     place = {group: number for number, group in enumerate(groups)}

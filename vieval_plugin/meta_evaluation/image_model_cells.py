@@ -50,7 +50,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Numbers:
-    """All that tables by image model say of one benchmark.
+    """The numbers of the tables by image model of one benchmark.
 
     `agreement` maps (label, part or `all`, aspect), `rankings` (label, part), `alpha` (part, aspect); NaN marks the
     undefined, and `reasons` says why a cell is. `statuses` counts a judge's verdicts, `replies` the steps behind them.

@@ -58,8 +58,8 @@ def compared_by_image_model(
 ) -> list[ComparedStatistic]:
     """An entry an aspect that any of the judges rates, in the order of `rated`.
 
-    A sample counts for a judge if it scored every aspect that it rates. An image model counts for two judges if both scored
-    `LEAST` samples of it or more, on which annotators vary.
+    A sample counts for a judge if it scored every aspect that it rates. An image model counts for two judges if both
+    scored `LEAST` samples of it or more, on which annotators vary.
 
     Args:
         parts: all parts of the benchmark, in order.
@@ -164,7 +164,7 @@ def _system(label: str, scores: Floats, tables: ScoreTables, parts: Sequence[str
 
 
 def _reasons(tables: ScoreTables, first: Floats, second: Floats) -> list[str]:
-    """Why an image model has no value for two judges on their common samples; empty where it has."""
+    """Reason why an image model has no value for two judges on their common samples; empty where it has."""
     common = ~np.isnan(first) & ~np.isnan(second)
     return [why_no_value(human[common_rows]) for human, common_rows in zip(tables.human.T, common.T, strict=True)]
 

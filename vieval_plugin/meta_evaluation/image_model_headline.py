@@ -23,7 +23,7 @@ Scored: TypeAlias = Mapping[str, Mapping[str, Mapping[Cell, RatedSample]]]
 def image_model_headlines(
     numbers: Numbers, runs: Sequence[Run], options: StatisticsOptions, rated: tuple[str, ...]
 ) -> tuple[Headline, ...]:
-    """One an aspect that any judge rates, the default first.
+    """Headlines by aspect that any judge rates, the default first.
 
     Args:
         numbers: what `numbers_by_image_model` found of these runs.

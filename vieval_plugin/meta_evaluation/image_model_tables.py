@@ -14,7 +14,7 @@ ORDER = ("SC", "PQ", "O")
 
 
 def image_model_tables(numbers: Numbers) -> list[Table]:
-    """All tables of a benchmark that have a row.
+    """Tables of a benchmark that have a row.
 
     Args:
         numbers: what `numbers_by_image_model` found.

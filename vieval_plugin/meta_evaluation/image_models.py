@@ -32,7 +32,8 @@ class ByImageModel:
     """Agreement with human ratings, averaged over image models, by aspect.
 
     `added_last` gives, by part, the place of the rater whose O a published computation adds last, from 0 (see
-    `stats.agreement.rater_mean`). `rated` is what people rated: a judge may have one score that is compared with all of it.
+    `stats.agreement.rater_mean`). `rated` is what people rated: a judge may have one score that is compared with all of
+    it.
     """
 
     added_last: Mapping[str, int] = field(default_factory=dict)

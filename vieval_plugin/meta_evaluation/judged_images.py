@@ -10,7 +10,7 @@ from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
 
 Words = Callable[[str, Observation], Iterable[str]]
-"""From an image's part and what is seen of it, the words that it stands under."""
+"""Breakdown values of an image, from its part and what is seen of it."""
 
 HEADINGS: Mapping[str, Words] = {
     "part": lambda part, image: [part],
@@ -18,7 +18,7 @@ HEADINGS: Mapping[str, Words] = {
     "category": lambda part, image: filter(None, [image.category]),
     "tag": lambda part, image: image.tags,
 }
-"""What means of generators are broken down by."""
+"""The breakdowns of generators' means."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class GeneratorImages:
 
     @property
     def all(self) -> list[Observation]:
-        """All of them, without their parts."""
+        """The images without their parts."""
         return [image for _, image in self.images]
 
     def with_word(self, heading: str, word: str) -> list[Observation]:
-        """Those that stand under a word of one of `HEADINGS`."""
+        """The images that stand under a word of one of `HEADINGS`."""
         return [image for part, image in self.images if word in HEADINGS[heading](part, image)]
 
 
@@ -80,7 +80,7 @@ def named_with_part(side: GeneratorImages) -> GeneratorImages:
 
 
 def words_under(judged: Sequence[GeneratorImages], heading: str) -> list[str]:
-    """All words of one of `HEADINGS` that an image of any generator stands under, in the order in which they come."""
+    """The words of one of `HEADINGS` that an image of any generator stands under, in the order in which they come."""
     return list(
         dict.fromkeys(word for side in judged for part, image in side.images for word in HEADINGS[heading](part, image))
     )

@@ -26,7 +26,7 @@ UNSEEN: Mapping[str, float] = MappingProxyType(
         "group_score": 1 / 6,
     }
 )
-"""What scores that never look reach on average, by statistic. Source of the last three: Thrush et al., Winoground (2022)."""
+"""Mean of a constant or random baseline, by statistic. Source of the last three: Thrush et al., Winoground (2022)."""
 
 
 def label_headlines(
@@ -37,7 +37,7 @@ def label_headlines(
     options: StatisticsOptions,
     aspect: str = ASPECT,
 ) -> tuple[Headline, ...]:
-    """One a part.
+    """Headlines, a part each.
 
     Args:
         statistics: those of the benchmark, the first of which is taken.

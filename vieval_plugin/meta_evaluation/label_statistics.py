@@ -1,7 +1,7 @@
 """Statistics of benchmarks that compare scores with labels, preferences or human scores of their own kind.
 
-Each works on the observations that have a score and is given with a 95% interval by a cluster bootstrap: all pairs of an
-example, and all images of a prompt, are drawn together.
+Each works on the observations that have a score and is given with a 95% interval by a cluster bootstrap: all pairs of
+an example, and all images of a prompt, are drawn together.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def compared_aspect(rated: str, aspects: Sequence[str], against_all: bool) -> st
 
 
 def scored_observations(observations: Sequence[Observation], options: StatisticsOptions) -> list[Observation]:
-    """Those with a score under the failure policy, sorted by uid."""
+    """Observations with a score under the failure policy, sorted by uid."""
     scored = [o for o in fill(observations, (ASPECT,), options) if dict(o.scores).get(ASPECT) is not None]
     return sorted(scored, key=lambda o: (o.uid, o.image_model))
 

@@ -1,4 +1,4 @@
-"""What people said of samples and contests in a file of their own, and what becomes of it in the statistics."""
+"""Human ratings and votes from a file of their own, put into the place of those that records have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import krippendorff_alpha, mean_of_given
 
 VOTE = "vote"
-"""What stands in an aspect's place for a vote on a contest."""
+"""The aspect of a vote on a contest."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class HumanRatings:
 
     @property
     def raters(self) -> tuple[str, ...]:
-        """All that rated or voted, by name."""
+        """The annotators that rated or voted, by name."""
         rating = {rater for aspects in self.scores.values() for by_rater in aspects.values() for rater in by_rater}
         return tuple(sorted(rating | {rater for by_rater in self.votes.values() for rater in by_rater}))
 
@@ -76,7 +76,7 @@ def rated(runs: Sequence[Run], ratings: HumanRatings) -> tuple[list[Run], list[S
 
 
 def rater_table(ratings: HumanRatings) -> Table:
-    """How far raters agree with one another, a row an aspect.
+    """Agreement of raters with one another, a row an aspect.
 
     Krippendorff's alpha, of ratings with the difference of an interval scale, of votes with that of names.
     """

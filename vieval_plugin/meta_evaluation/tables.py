@@ -23,7 +23,7 @@ class Table:
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """Which cell: the table, and what its row and column say; `all` tasks and no image model where averaged."""
+    """The key of a cell: the table, and what its row and column say; `all` tasks and no image model where averaged."""
 
     table: str
     task: str
@@ -35,10 +35,10 @@ class Key:
 
 @dataclass(frozen=True)
 class Tables:
-    """What a benchmark's results show: tables to read, cells to compare, and more for programs, as JSON values.
+    """Tables to read of a benchmark's results, cells to compare, and more for programs, as JSON values.
 
-    `reasons` says of undefined cells why they are. `headlines` are the numbers that come before all tables, the default first;
-    `paper` says whose tables those with numbers are.
+    `reasons` says of undefined cells why they are. `headlines` are the numbers that come before all tables, the default
+    first; `paper` says whose tables those with numbers are.
     """
 
     tables: tuple[Table, ...]
@@ -95,7 +95,7 @@ def p_text(p: float) -> str:
 
 
 def because(reasons: Sequence[str]) -> str:
-    """Why an average is undefined, in brief.
+    """Reason why an average is undefined, in brief.
 
     Args:
         reasons: of each of its parts, `who: why`.

@@ -18,7 +18,7 @@ from vieval_plugin.stats.orders import overall_votes
 from vieval_plugin.stats.votes import NONE, VoteScheme, points
 
 VOTES = "votes"
-"""What stands in an aspect's place for a judge that votes itself."""
+"""The subject of a judge that votes itself, in the place of an aspect."""
 
 TIE_HANDLINGS: Mapping[str, tuple[VoteScheme, ...]] = MappingProxyType(
     {
@@ -28,12 +28,12 @@ TIE_HANDLINGS: Mapping[str, tuple[VoteScheme, ...]] = MappingProxyType(
         "ranking": ("three_way", "decisive"),
     }
 )
-"""By the scheme that people voted in, the ways in which answers are counted, the most detailed first."""
+"""Tie handlings by the scheme that people voted in, the most detailed first."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a judge says of each pair: a code by way of counting, or why there is none.
+    """A judge's answer to each pair: a code by tie handling, or why there is none.
 
     `bounds` are the codes with thresholds that are best on these very pairs, for answers that need thresholds.
     """
@@ -50,20 +50,20 @@ class Answers:
         return frozenset(o.uid for number, o in enumerate(self.pairs.observations) if number not in incomplete)
 
     def points(self, tie_handling: VoteScheme) -> Floats:
-        """In which pairs the judge is right, as `votes.points` has it; NaN in all where `why` says why."""
+        """Points of the judge in each pair, as `stats.votes.points` has them; NaN in all where `why` says why."""
         if tie_handling in self.why:
             return np.full(len(self.pairs.human), np.nan)
         return points(self.codes[tie_handling], self.pairs.human, tie_handling)
 
 
 def subjects_of(observations: Sequence[Observation], aspects: Sequence[str]) -> tuple[str, ...]:
-    """What a judge's votes come from: `votes` where it votes itself, else each of the aspects that it scores.
+    """Sources of a judge's votes: `votes` where it votes itself, else each of the aspects that it scores.
 
     >>> subjects_of([], ("SC", "O")), subjects_of([], ())
     (('SC', 'O'), ('votes',))
     """
-    contests = [o.contest for o in observations if o.contest is not None]
-    voting = any(contest.given or contest.preferences for contest in contests)
+    contested = [o.contest for o in observations if o.contest is not None]
+    voting = any(contest.given or contest.preferences for contest in contested)
     return (VOTES,) if voting or not aspects else tuple(aspects)
 
 
@@ -71,7 +71,8 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
     """A judge's answers.
 
     Two orders make one vote, as `overall_votes` has it; of one order alone it is that vote. Preferences, and scores of
-    candidates, become votes by the rule of `stats.thresholds`, with thresholds from nested cross-validation over groups.
+    candidates, become votes by the rule of `stats.thresholds`, with thresholds from nested cross-validation over
+    groups.
 
     Args:
         pairs: with the judge's votes, preferences or scores.
@@ -80,7 +81,7 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
         seed: what decides the folds.
 
     Returns:
-        Codes for every way of counting of the scheme.
+        Codes for every tie handling of the scheme.
 
     >>> from vieval_plugin.judges.contests import Votes
     >>> from vieval_plugin.judges.protocol import Status
@@ -101,14 +102,14 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
         from_preferences = _from_scores(pairs, preferred, np.zeros(preferred.shape), of_three, seed)
         why: dict[VoteScheme, str] = {"four_way": "a preference does not tell both good from both bad"}
         return Answers(pairs, from_preferences.codes, {**from_preferences.why, **why}, from_preferences.bounds)
-    votes = [pairs.codes_in_order(order) for order in orders] or [pairs.codes_in_order(FORWARD)]
-    return Answers(pairs, dict.fromkeys(tie_handlings, overall_votes(votes[0], votes[-1])))
+    order_codes = [pairs.codes_in_order(order) for order in orders] or [pairs.codes_in_order(FORWARD)]
+    return Answers(pairs, dict.fromkeys(tie_handlings, overall_votes(order_codes[0], order_codes[-1])))
 
 
 def orders_of(pairs: Pairs) -> tuple[str, ...]:
-    """Those of the two orders in which any contest has an answer: the others count as not asked for."""
-    contests = [o.contest for o in pairs.observations if o.contest is not None]
-    orders = {order for contest in contests for order, _ in (*contest.given, *contest.preferences)}
+    """The orders in which any contest has an answer: the others count as not asked for."""
+    contested = [o.contest for o in pairs.observations if o.contest is not None]
+    orders = {order for contest in contested for order, _ in (*contest.given, *contest.preferences)}
     return tuple(order for order in (FORWARD, REVERSE) if order in orders)
 
 

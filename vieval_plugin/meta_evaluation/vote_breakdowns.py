@@ -156,7 +156,7 @@ def _unordered(models: tuple[str, str]) -> tuple[str, str]:
 def _preferred(
     of_part: JudgedPart, entrant: Entrant, models: Sequence[tuple[str, str]], model_pair: tuple[str, str]
 ) -> list[str]:
-    """How often people, and the judge, prefer the first of two image models, in whichever place it stood."""
+    """Share of preferences for the first of two image models, of people and of the judge, in whichever place it stood."""
     if model_pair[0] == model_pair[1]:
         return [""] * 4
     pairs, codes = entrant.answers.pairs, entrant.answers.codes["decisive"]

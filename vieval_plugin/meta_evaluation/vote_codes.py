@@ -50,12 +50,12 @@ class Pairs:
 
     @property
     def sizes(self) -> Ints:
-        """How many candidates each pair's contest has."""
+        """The number of candidates of each pair's contest."""
         return np.array([len(_contest(o).image_models) for o in self.observations], dtype=np.int64)[self.contest]
 
     @property
     def image_models(self) -> list[tuple[str, str]]:
-        """Those of each pair, in order."""
+        """The two image models of each pair, in order."""
         named = [_contest(self.observations[number]).image_models for number in self.contest]
         return [(models[i], models[j]) for models, (i, j) in zip(named, self.places, strict=True)]
 
@@ -95,7 +95,7 @@ class Pairs:
         return first, second
 
     def preferences(self, orders: Sequence[str]) -> Floats:
-        """How much the judge prefers the first of each pair, the mean over orders; NaN where it lacks one of them."""
+        """The judge's preference for the first of each pair, the mean over orders; NaN where it lacks one of them."""
         preferences = [dict(_contest(o).preferences) for o in self.observations]
         means = [
             float(np.mean([by_order.get(order, np.nan) for order in orders])) if orders else np.nan
@@ -147,7 +147,7 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
     return _paired(sorted(judged, key=lambda o: o.uid))
 
 
-def _paired(contests: Sequence[Observation]) -> Pairs:
+def _paired(contested: Sequence[Observation]) -> Pairs:
     numbered = [
         (number, pair_places)
         for number, o in enumerate(contests)
@@ -161,7 +161,7 @@ def _paired(contests: Sequence[Observation]) -> Pairs:
 
 
 def left_out(observation: Observation) -> str:
-    """Why no statistic of votes sees an observation, in words; empty where they do.
+    """Reason why no statistic of votes sees an observation, in words; empty where they do.
 
     >>> left_out(Observation("m", "1", (), (), Status.OK))
     'no contest'

@@ -52,7 +52,7 @@ def _compared(part: str, aspect: str, tie_handling: VoteScheme, entrants: Sequen
 
 
 def _unanswered(entrants: Sequence[Entrant]) -> list[str]:
-    """How many contests each judge answered, where some answered far fewer."""
+    """Notes on the number of contests that each judge answered, where some answered far fewer."""
     answer_counts = {
         entrant.label: (len(entrant.answers.answered), len(entrant.answers.pairs.observations)) for entrant in entrants
     }

@@ -1,4 +1,4 @@
-"""Who stands in the tables of contests: judges, and answers that never look."""
+"""Entrants in the tables of contests: judges and constant baselines."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from vieval_plugin.meta_evaluation.vote_statistics import Drawing
 from vieval_plugin.records import Run
 
 CONSTANT = "constant"
-"""What stands in a subject's place for an answer that never looks."""
+"""The subject of a constant baseline."""
 
 
 @dataclass(frozen=True, eq=False)
 class Entrant:
-    """A judge with what its votes come from (`votes` or an aspect), or a constant answer.
+    """A judge with what its votes come from (`votes` or an aspect), or a constant baseline.
 
     `left_out` says which contests were; `accepted` whether the benchmark's own scheme accepts its answers: of four-way
     votes a bare tie is one in the authors' reading only.
@@ -46,7 +46,7 @@ class Entrant:
 
     @property
     def constant(self) -> bool:
-        """Whether it never looks."""
+        """True for a constant baseline."""
         return self.subject == CONSTANT
 
     @property
@@ -56,7 +56,7 @@ class Entrant:
 
     @property
     def voting(self) -> bool:
-        """Whether it votes itself."""
+        """True where it votes itself."""
         return self.subject in (VOTES, CONSTANT)
 
 
@@ -70,7 +70,7 @@ class JudgedPart:
 
 
 def entrants_of(part: str, runs: Sequence[Run], scheme: str, drawing: Drawing) -> list[Entrant]:
-    """All of a part's, constants first.
+    """Entrants of a part, constant baselines first.
 
     Args:
         part: the benchmark's.
@@ -141,14 +141,14 @@ def _require_one_vote(part: str, observed: Mapping[str, Sequence[Observation]]) 
 
 
 def _fault_of_votes(contest: Contested, scheme: str) -> str:
-    """What is wrong with people's votes, in words; empty where nothing is."""
+    """The fault in people's votes, in words; empty where there is none."""
     if contest.votes.scheme != scheme:
         return f"its votes are {contest.votes.scheme}, and this benchmark reports on {scheme} votes"
     return fault_of_votes(contest.votes, len(contest.image_models))
 
 
 def _fault_of_answer(contest: Contested) -> str:
-    """What is wrong with what a judge says, in words; empty where nothing is."""
+    """The fault in a judge's answer, in words; empty where there is none."""
     number = len(contest.image_models)
     for order, word in contest.given:
         if order not in (FORWARD, REVERSE, PAPER):

@@ -22,7 +22,7 @@ ALL_PARTS = "all"
 
 @dataclass(frozen=True)
 class _Point:
-    """Whether an entrant is right in a pair, and what the pair is counted under."""
+    """A pair of candidates: 1 where an entrant is right, else 0, and what the pair is counted under."""
 
     part: str
     group: str
@@ -36,7 +36,9 @@ _Points: TypeAlias = Mapping[str, _Point]
 def vote_headlines(
     benchmark: str, judged: Sequence[JudgedPart], scheme: str, options: StatisticsOptions
 ) -> tuple[Headline, ...]:
-    """One: accuracy, counted in the most detailed way. A judge that scores is taken by O, where it has none by SC.
+    """The headline of a benchmark of votes: accuracy with the most detailed tie handling.
+
+    A judge that scores is taken by O, where it has none by SC.
 
     Args:
         benchmark: its name, which joins the seed.
@@ -77,7 +79,7 @@ def vote_headlines(
 
 
 def _subjects(judged: Sequence[JudgedPart]) -> dict[str, str]:
-    """What each judge's votes come from: its own, or its score of one aspect."""
+    """The source of each judge's votes: its own, or its score of one aspect."""
     subjects_by_judge: dict[str, list[str]] = {}
     for entrant in (entrant for of_part in judged for entrant in of_part.entrants if not entrant.constant):
         subjects_by_judge.setdefault(entrant.label, []).append(entrant.subject)
@@ -117,7 +119,7 @@ def _constants(judged: Sequence[JudgedPart], tie_handling: VoteScheme) -> dict[s
 
 
 def _people(judged: Sequence[JudgedPart], tie_handling: VoteScheme, drawing: Drawing) -> list[HeadlineNumber]:
-    """How far annotators agree with one another, where there are several."""
+    """Agreement of annotators with one another, where there are several."""
     values: list[float] = []
     groups: list[str] = []
     for of_part in judged:

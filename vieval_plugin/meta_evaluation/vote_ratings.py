@@ -1,7 +1,7 @@
 """People's votes beside their own ratings of the candidates: how often one follows from the other, and who leads by each.
 
-A rating says for each pair which candidate is better, as a judge's scores do. So people stand among the judges, on all pairs
-and on those that a judge scored: what they reach is what a judge of single images can be asked for.
+A rating says for each pair which candidate is better, as a judge's scores do. So people stand among the judges, on all
+pairs and on those that a judge scored: what they reach is what a judge of single images can be asked for.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def beside_ratings(
         options: how many draws, the seed.
 
     Returns:
-        How often the higher score is people's choice, for people's ratings and for judges, each time on the same pairs; and
-        the strengths of image models by votes, ratings and judges side by side.
+        How often the higher score is people's choice, for people's ratings and for judges, each time on the same pairs;
+        and the strengths of image models by votes, ratings and judges side by side.
     """
     rows = [row for of_part in judged for row in _rows(of_part)]
     cells = {
@@ -152,7 +152,7 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
 
 
 def _strength(ranking: ContestRanking, image_model: str) -> tuple[str, str]:
-    """How many pairs a model was in, and its place and strength."""
+    """The number of pairs that a model was in, and its place and strength."""
     for place, model in enumerate(_ordered(ranking), start=1):
         if model.image_model == image_model:
             strength = with_interval(model.strength, model.low, model.high, ranking.why, digits=2)
@@ -173,7 +173,7 @@ def _tau(votes: ContestRanking, other: ContestRanking) -> float:
 
 
 def _all_pairs(judged: JudgedPart) -> Pairs:
-    """All that any judge was asked about, answered or not: a fixed answer is one to each of them."""
+    """Pairs that any judge was asked about, answered or not: a constant baseline answers each of them."""
     return next(entrant.answers.pairs for entrant in judged.entrants if entrant.constant)
 
 

@@ -1,7 +1,7 @@
 """The statistics of contests: how often a judge's answers are those of people, and how far it is above a fixed answer.
 
-All are shares of pairs of candidates with a 95% interval by a bootstrap over groups. A missing answer is wrong and stays
-in the denominator, under every policy for failures.
+All are shares of pairs of candidates with a 95% interval by a bootstrap over groups. A missing answer is wrong and
+stays in the denominator, under every policy for failures.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Share(Estimate):
 
 @dataclass(frozen=True)
 class Drawing:
-    """How intervals of a part are drawn: how often, and from which seed."""
+    """Bootstrap of a part: number of resamples and seed."""
 
     draws: int
     seed: tuple[int, ...]
 
     @classmethod
     def of(cls, name: str, options: StatisticsOptions) -> Drawing:
-        """That of the part called `name` (`benchmark/part`), so that parts are drawn independently."""
+        """Return that of the part called `name` (`benchmark/part`), so that parts are resampled independently."""
         return cls(options.draws, (options.seed, *name.encode()))
 
     def share(self, points: Floats, groups: Sequence[str], why: str = "") -> Share:
@@ -142,7 +142,7 @@ def of_answers(answers: Answers, scheme: str, drawing: Drawing) -> dict[str, Sha
 
 
 def of_orders(answers: Answers, scheme: str, drawing: Drawing) -> dict[str, Share]:
-    """Of a judge that votes itself: accuracy of the forward order, and what the two orders are together.
+    """Statistics of a judge that votes itself: accuracy of the forward order, and what the two orders are together.
 
     What two orders are together is counted in the benchmark's most detailed way.
     """
@@ -166,7 +166,7 @@ def of_orders(answers: Answers, scheme: str, drawing: Drawing) -> dict[str, Shar
 
 
 def has_paper(pairs: Pairs) -> bool:
-    """Whether any answer was read as the authors of a log read it."""
+    """Return True where any answer was read as the authors of a log read it."""
     return any(dict(o.contest.given).get(PAPER) for o in pairs.observations if o.contest is not None)
 
 
@@ -181,7 +181,7 @@ def of_paper(answers: Answers, drawing: Drawing) -> dict[str, Share]:
 
 
 def _undefined(of_both: bool, pairs: Pairs) -> str:
-    """Why a statistic of orders is undefined; a judge without any answer was asked and failed, which is wrong."""
+    """Reason why a statistic of orders is undefined; a judge without any answer was asked and failed, which is wrong."""
     contests = [o.contest for o in pairs.observations if o.contest is not None]
     voted = {order for contest in contests for order, _ in contest.given} & {FORWARD, REVERSE}
     if not voted and any(contest.preferences for contest in contests):
@@ -192,5 +192,5 @@ def _undefined(of_both: bool, pairs: Pairs) -> str:
 
 
 def _above_constant(pairs: Pairs, right: Floats, ties: VoteScheme, drawing: Drawing) -> VoteShare:
-    """How far points are above those of the best constant answer."""
+    """Difference between points and those of the best constant baseline."""
     return above_constant(right, pairs.human, pairs.groups, ties, draws=drawing.draws, seed=drawing.seed).difference

@@ -23,7 +23,7 @@ _NOT_ABOVE = "not shown to be above the best constant"
 
 @dataclass(frozen=True)
 class Line:
-    """All that tables say of an entrant in a part, by statistic."""
+    """An entrant in a part with its shares by statistic."""
 
     part: str
     entrant: Entrant
@@ -45,7 +45,7 @@ def vote_tables(
     options: StatisticsOptions,
     rated: bool = False,
 ) -> Tables:
-    """All tables of a benchmark of votes, and their numbers as cells, in percent, under the benchmark's own name.
+    """Tables of a benchmark of votes, and their numbers as cells, in percent, under the benchmark's own name.
 
     Args:
         benchmark: its name, part of the seed.
@@ -155,7 +155,7 @@ def _orders(lines: Sequence[Line], scheme: str) -> Table:
 
 
 def _has_two_orders(line: Line) -> bool:
-    """Where all judges were asked in one order, that is their accuracy, and there is nothing more to tell."""
+    """True where a judge was asked in both orders: in one order alone, the table of accuracy says it all."""
     return "both_orders_accuracy" in line.found and not line.found["both_orders_accuracy"].reason
 
 

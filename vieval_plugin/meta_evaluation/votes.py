@@ -21,8 +21,8 @@ from vieval_plugin.stats.options import StatisticsOptions
 class ByVotes:
     """Accuracy against people's votes, in every way of counting that the benchmark's scheme of votes allows.
 
-    `scheme` is one of `judges.contests`: `four_way`, `three_way`, `two_way` or `ranking`. `rated` says that people rated the
-    candidates as well: what follows from their ratings then stands beside the judges (see `vote_ratings`).
+    `scheme` is one of `judges.contests`: `four_way`, `three_way`, `two_way` or `ranking`. `rated` says that people
+    rated the candidates as well: what follows from their ratings then stands beside the judges (see `vote_ratings`).
 
     >>> ByVotes("five_way")
     Traceback (most recent call last):
@@ -70,7 +70,7 @@ class ByVotes:
         return vote_statistics(observations, _subjects(rating), self.scheme, f"{benchmark}/{part}", options)
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
-        """All tables, with the constants above the judges; see `vote_tables`."""
+        """Tables with the constant baselines above the judges; see `vote_tables`."""
         return vote_tables(benchmark, parts, runs, self.scheme, options, self.rated)
 
     def compared(
