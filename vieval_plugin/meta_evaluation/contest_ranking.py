@@ -11,8 +11,7 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.observations import observe
-from vieval_plugin.meta_evaluation.vote_answers import VOTES, orders_of, subjects_of
-from vieval_plugin.meta_evaluation.vote_codes import Pairs, judged_pairs
+from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judged_pairs, orders_of, subjects_of
 from vieval_plugin.records import Run
 from vieval_plugin.stats.bootstrap import Ints, cluster_counts, interval, numbered, sign_p
 from vieval_plugin.stats.bradley_terry import Strengths, resampled_strengths, strengths, win_shares

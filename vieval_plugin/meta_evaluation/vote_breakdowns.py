@@ -8,8 +8,7 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.tables import Table, with_interval
 from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS
-from vieval_plugin.meta_evaluation.vote_entrants import Entrant, JudgedPart
-from vieval_plugin.meta_evaluation.vote_statistics import Share, share_estimate
+from vieval_plugin.meta_evaluation.vote_statistics import Entrant, JudgedPart, Share, share_estimate
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND, accuracy_by_size, annotator_points, ceiling_points
 

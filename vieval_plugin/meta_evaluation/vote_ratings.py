@@ -15,10 +15,8 @@ from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, Ranked
 from vieval_plugin.meta_evaluation.headline import preferred
 from vieval_plugin.meta_evaluation.observations import Contested
 from vieval_plugin.meta_evaluation.tables import Key, Table, number, with_interval
-from vieval_plugin.meta_evaluation.vote_answers import VOTES
-from vieval_plugin.meta_evaluation.vote_codes import Pairs
-from vieval_plugin.meta_evaluation.vote_entrants import Entrant, JudgedPart
-from vieval_plugin.meta_evaluation.vote_statistics import Drawing, Share
+from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs
+from vieval_plugin.meta_evaluation.vote_statistics import Drawing, Entrant, JudgedPart, Share
 from vieval_plugin.stats.agreement import mean_of_given
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.comparison import Bools
