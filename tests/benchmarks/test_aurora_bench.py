@@ -14,8 +14,8 @@ from vieval_plugin.judges import adiee, pairwise, viescore
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.spec import lacking
 from vieval_plugin.meta_evaluation.observations import Observation
-from vieval_plugin.meta_evaluation.printed import printed_tables
 from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.tables import printed_tables
 from vieval_plugin.stats.options import StatisticsOptions
 
 POINTS, PAIRS = benchmark_registry.benchmark("aurora_bench"), benchmark_registry.benchmark("aurora_bench_pairs")

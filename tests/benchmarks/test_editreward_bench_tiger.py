@@ -16,8 +16,8 @@ from vieval_plugin.judges.contests import RANKING, Votes, ranks
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
 from vieval_plugin.judges.spec import lacking
 from vieval_plugin.meta_evaluation.observations import Contested, Observation
-from vieval_plugin.meta_evaluation.printed import printed_tables
 from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.tables import printed_tables
 from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.report import write_report
 from vieval_plugin.results.runs import Results

@@ -17,8 +17,7 @@ from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation import metrics
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.tables import Key
-from vieval_plugin.meta_evaluation.vote_answers import answers_of
-from vieval_plugin.meta_evaluation.vote_codes import pairs_of
+from vieval_plugin.meta_evaluation.vote_answers import answers_of, pairs_of
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.stats import bootstrap
 from vieval_plugin.stats.binary import resampled_mean

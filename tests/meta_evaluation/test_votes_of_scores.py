@@ -10,8 +10,7 @@ import pytest
 from tests.voted import CODES, OPTIONS, contest, scored, summarise, values
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.vote_answers import answers_of
-from vieval_plugin.meta_evaluation.vote_codes import pairs_of
+from vieval_plugin.meta_evaluation.vote_answers import answers_of, pairs_of
 from vieval_plugin.stats import thresholds
 from vieval_plugin.stats.votes import BOTH_GOOD
 

@@ -17,7 +17,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, TIE, Contest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.meta_evaluation.labels import WithLabels
-from vieval_plugin.meta_evaluation.printed import Printed
+from vieval_plugin.meta_evaluation.tables import Printed
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.rows import UNNAMED, Row, read_objects

@@ -14,8 +14,8 @@ from typing import Literal
 from vieval_plugin.config import FILE_VARIABLE, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.meta_evaluation.printed import Printed
 from vieval_plugin.meta_evaluation.reports import Report
+from vieval_plugin.meta_evaluation.tables import Printed
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, from_hub
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.contests import RANKING, Contest
-from vieval_plugin.meta_evaluation.printed import Printed
+from vieval_plugin.meta_evaluation.tables import Printed
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.readers.contest_rows import CONTESTS, ContestRows, read_contests
 from vieval_plugin.readers.rows import read_lines

@@ -1,1 +1,1 @@
-"""What a benchmark reports: agreement by image model, with labels, with annotators. The formulas are in `stats/`."""
+"""Reports of benchmarks: agreement by image model, with labels, with annotators. The formulas are in `stats/`."""

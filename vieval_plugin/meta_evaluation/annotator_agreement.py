@@ -28,15 +28,15 @@ RankCoefficient: TypeAlias = Literal["spearman", "kendall"]
 
 COEFFICIENTS: tuple[RankCoefficient, ...] = get_args(RankCoefficient)
 MEAN = "avg"
-"""What stands in an annotator's place for the mean of all."""
+"""The annotator of correlations with the mean of all."""
 
-WHOLE = "overall"
-"""What stands in a dimension's place for the overall rating."""
+OVERALL = "overall"
+"""The dimension of overall ratings."""
 
 
 @dataclass(frozen=True)
 class Annotated:
-    """What annotators rated: the aspect that holds the overall ratings, some dimensions beside it, how many raters."""
+    """Ratings of several annotators: the aspect of overall ratings, dimensions, the number of annotators."""
 
     dimensions: tuple[str, ...]
     overall: str
@@ -50,7 +50,7 @@ class Annotated:
 
 @dataclass(frozen=True)
 class AnnotatorCorrelation:
-    """What is correlated: on `overall` or a dimension, with one annotator or the mean of all (`avg`), and how."""
+    """A correlation on `overall` or a dimension, with one annotator or the mean of all (`avg`)."""
 
     dimension: str
     annotator: str
@@ -70,7 +70,7 @@ class MeanGrade:
         return f"{self.score}_mean"
 
 
-Wanted: TypeAlias = AnnotatorCorrelation | MeanGrade
+RequestedStatistic: TypeAlias = AnnotatorCorrelation | MeanGrade
 
 
 def comparisons(dimensions: Sequence[str], annotators: Sequence[str]) -> tuple[AnnotatorCorrelation, ...]:
@@ -83,7 +83,7 @@ def comparisons(dimensions: Sequence[str], annotators: Sequence[str]) -> tuple[A
     >>> [str(one) for one in comparisons(["overall"], ["avg"])]
     ['overall_manual_avg_spearman', 'overall_manual_avg_kendall']
     """
-    return tuple(AnnotatorCorrelation(*one) for one in product(dimensions, annotators, COEFFICIENTS))
+    return tuple(AnnotatorCorrelation(*combination) for combination in product(dimensions, annotators, COEFFICIENTS))
 
 
 @lru_cache(maxsize=16)
@@ -91,7 +91,7 @@ def annotator_agreement(
     observations: tuple[Observation, ...],
     aspects: tuple[str, ...],
     annotated: Annotated,
-    wanted: tuple[Wanted, ...],
+    requested: tuple[RequestedStatistic, ...],
     name: str,
     options: StatisticsOptions,
 ) -> Summary:
@@ -99,10 +99,10 @@ def annotator_agreement(
 
     Args:
         observations: the part's samples, in any order.
-        aspects: those that the judge rates. The overall ratings are compared with that aspect of the judge's, or with SC
-            where the judge does not rate it.
+        aspects: those that the judge rates. The overall ratings are compared with that aspect of the judge's, or with
+            SC where the judge does not rate it.
         annotated: what the annotators rated.
-        wanted: what to compare, and of which grades to give the mean.
+        requested: what to compare, and of which grades to give the mean.
         name: that of the part (`benchmark/part`); it joins the seed, so that parts are resampled independently.
         options: what failed verdicts and ratings not given are, how many draws, the seed.
 
@@ -119,16 +119,21 @@ def annotator_agreement(
     1.0
     """
     headline = _headline(annotated, aspects)
-    compared = [one for one in wanted if isinstance(one, AnnotatorCorrelation)]
-    dimensions = dict.fromkeys(one.dimension for one in compared if one.dimension != WHOLE)
-    filled = sorted(fill(observations, (*aspects, *dimensions), options), key=lambda o: o.uid)
-    scored = [o for o in filled if headline in dict(o.scores)]
+    compared = [statistic for statistic in requested if isinstance(statistic, AnnotatorCorrelation)]
+    dimensions = dict.fromkeys(statistic.dimension for statistic in compared if statistic.dimension != OVERALL)
+    observations_filled = sorted(fill(observations, (*aspects, *dimensions), options), key=lambda o: o.uid)
+    scored = [o for o in observations_filled if headline in dict(o.scores)]
     return Summary(
         {},
         Counter(o.status for o in observations),
         options,
-        {str(one): _compare(filled, annotated, one, headline, name, options) for one in compared}
-        | {str(one): _mean(observations, one, name, options) for one in wanted if isinstance(one, MeanGrade)},
+        {
+            str(correlation): _compare(observations_filled, annotated, correlation, headline, name, options)
+            for correlation in compared
+        }
+        | {
+            str(grade): _mean(observations, grade, name, options) for grade in requested if isinstance(grade, MeanGrade)
+        },
         scored=len(scored),
         exact=sum(o.exact for o in scored),
     )
@@ -137,20 +142,20 @@ def annotator_agreement(
 def among_themselves(
     observations: Sequence[Observation],
     annotated: Annotated,
-    wanted: AnnotatorCorrelation,
-    others: bool,
+    correlation: AnnotatorCorrelation,
+    leave_one_out: bool,
     name: str,
     options: StatisticsOptions,
 ) -> Estimate:
-    """An annotator's agreement with the mean of all, himself included, or with the mean of the `others`.
+    """An annotator's agreement with the mean of all annotators, or with the mean of the others (`leave_one_out`).
 
     The first is the upper bound that the authors print.
 
     Args:
         observations: all rated samples of the part, in any order.
         annotated: what the annotators rated.
-        wanted: the dimension, the annotator (not `avg`) and the coefficient.
-        others: whether he is left out of the mean.
+        correlation: the dimension, the annotator (not `avg`) and the coefficient.
+        leave_one_out: True where the annotator is left out of the mean.
         name: as for `annotator_agreement`.
         options: what ratings not given are, how many draws, the seed.
 
@@ -165,10 +170,10 @@ def among_themselves(
     -0.5
     """
     rows = sorted(observations, key=lambda o: o.uid)
-    table = _ratings(rows, annotated, wanted.dimension, options)
-    rater = int(wanted.annotator) - 1
-    mean = mean_of_given(np.delete(table, rater, axis=0) if others else table)
-    return _correlated(rows, table[rater], mean, wanted.coefficient, name, options)
+    table = _ratings(rows, annotated, correlation.dimension, options)
+    rater = int(correlation.annotator) - 1
+    mean = mean_of_given(np.delete(table, rater, axis=0) if leave_one_out else table)
+    return _correlated(rows, table[rater], mean, correlation.coefficient, name, options)
 
 
 def overall_items(
@@ -184,7 +189,7 @@ def overall_items(
     """
     headline = _headline(annotated, aspects)
     scored = [o for o in fill(observations, aspects, options) if headline in dict(o.scores)]
-    people = mean_of_given(_ratings(scored, annotated, WHOLE, options))
+    people = mean_of_given(_ratings(scored, annotated, OVERALL, options))
     return {
         f"{o.uid}/{o.image_model}": JudgedItem(o.group, dict(o.scores)[headline], mean)
         for o, mean in zip(scored, people.tolist(), strict=True)
@@ -200,9 +205,9 @@ def _ratings(
     observations: Sequence[Observation], annotated: Annotated, dimension: str, options: StatisticsOptions
 ) -> Floats:
     """Ratings of shape (raters, observations) under the policy for those that are missing, NaN where none is left."""
-    aspect = annotated.overall if dimension == WHOLE else dimension
-    absent = (math.nan,) * annotated.raters
-    rows = [dict(o.ratings).get(aspect, absent) for o in observations]
+    aspect = annotated.overall if dimension == OVERALL else dimension
+    unrated = (math.nan,) * annotated.raters
+    rows = [dict(o.ratings).get(aspect, unrated) for o in observations]
     table = np.array(rows, dtype=float).reshape(-1, annotated.raters).T
     return impute_mean(table) if options.missing_ratings == "impute_mean" else table
 
@@ -210,23 +215,23 @@ def _ratings(
 def _compare(
     observations: Sequence[Observation],
     annotated: Annotated,
-    wanted: AnnotatorCorrelation,
+    correlation: AnnotatorCorrelation,
     headline: str,
     name: str,
     options: StatisticsOptions,
 ) -> Estimate:
-    aspect = headline if wanted.dimension == WHOLE else wanted.dimension
+    aspect = headline if correlation.dimension == OVERALL else correlation.dimension
     scored = [o for o in observations if aspect in dict(o.scores)]
-    table = _ratings(scored, annotated, wanted.dimension, options)
-    rated = mean_of_given(table) if wanted.annotator == MEAN else table[int(wanted.annotator) - 1]
+    table = _ratings(scored, annotated, correlation.dimension, options)
+    rated = mean_of_given(table) if correlation.annotator == MEAN else table[int(correlation.annotator) - 1]
     judged = np.array([dict(o.scores)[aspect] for o in scored], dtype=float)
-    return _correlated(scored, judged, rated, wanted.coefficient, name, options)
+    return _correlated(scored, judged, rated, correlation.coefficient, name, options)
 
 
-def _mean(observations: Sequence[Observation], wanted: MeanGrade, name: str, options: StatisticsOptions) -> Estimate:
+def _mean(observations: Sequence[Observation], grade: MeanGrade, name: str, options: StatisticsOptions) -> Estimate:
     """The mean over the samples that have the score; a failed verdict was not graded and is no 0, whatever the policy."""
-    rows = sorted((o for o in observations if wanted.score in dict(o.scores)), key=lambda o: o.uid)
-    values = np.array([dict(o.scores)[wanted.score] for o in rows], dtype=float)
+    rows = sorted((o for o in observations if grade.score in dict(o.scores)), key=lambda o: o.uid)
+    values = np.array([dict(o.scores)[grade.score] for o in rows], dtype=float)
 
     def resampled(counts: Counts) -> Floats:
         return np.asarray(counts @ values / counts.sum(axis=1))
@@ -245,5 +250,5 @@ def _correlated(
 ) -> Estimate:
     """Correlation over the samples for which both are known."""
     known = ~np.isnan(x) & ~np.isnan(y)
-    groups = [o.group for o, both in zip(observations, known, strict=True) if both]
+    groups = [o.group for o, is_known in zip(observations, known, strict=True) if is_known]
     return estimated(correlated(x[known], y[known], groups, coefficient), name, options)

@@ -50,12 +50,12 @@ def compared_means(
     labels = list(items)
 
     def pair(first: int, second: int) -> CommonSamples:
-        one, other = items[labels[first]], items[labels[second]]
-        names = sorted(one.keys() & other.keys())
+        first_items, second_items = items[labels[first]], items[labels[second]]
+        names = sorted(first_items.keys() & second_items.keys())
         if not names:
             return CommonSamples(0, reason=f"no {counted} in common")
-        first_values, second_values = ([system[name].value for name in names] for system in (one, other))
-        groups = [one[name].group for name in names]
+        first_values, second_values = ([system[name].value for name in names] for system in (first_items, second_items))
+        groups = [first_items[name].group for name in names]
         return CommonSamples(len(names), MeanDifference(first_values, second_values, groups))
 
     return ComparedStatistic(part, aspect, statistic, _systems(items, counted, lacking or {}), pair, counted, who)
@@ -83,19 +83,19 @@ def compared_correlations(
     labels = list(items)
 
     def pair(first: int, second: int) -> CommonSamples:
-        one, other = items[labels[first]], items[labels[second]]
-        names = sorted(one.keys() & other.keys())
+        first_items, second_items = items[labels[first]], items[labels[second]]
+        names = sorted(first_items.keys() & second_items.keys())
         if not names:
             return CommonSamples(0, reason="no samples in common")
         first_scores, second_scores, human = (
             np.array(values, dtype=float)[:, None]
             for values in (
-                [one[name].value for name in names],
-                [other[name].value for name in names],
-                [one[name].human for name in names],
+                [first_items[name].value for name in names],
+                [second_items[name].value for name in names],
+                [first_items[name].human for name in names],
             )
         )
-        groups = [one[name].group for name in names]
+        groups = [first_items[name].group for name in names]
         statistic = CorrelationDifference(first_scores, second_scores, human, groups, coefficient=coefficient)
         return CommonSamples(len(names), statistic)
 
@@ -104,15 +104,15 @@ def compared_correlations(
 
 
 def _systems(
-    items: Mapping[str, Mapping[str, JudgedItem]], counted: str, lacking: Mapping[str, list[str]]
+    items: Mapping[str, Mapping[str, JudgedItem]], counted: str, missing_parts: Mapping[str, list[str]]
 ) -> tuple[System, ...]:
     available = max(map(len, items.values()), default=0)
     return tuple(
         System(
             label,
-            len(own),
-            "" if own else f"no {counted} with a score",
-            coverage(len(own), available, lacking.get(label, ()), counted),
+            len(system_items),
+            "" if system_items else f"no {counted} with a score",
+            coverage(len(system_items), available, missing_parts.get(label, ()), counted),
         )
-        for label, own in items.items()
+        for label, system_items in items.items()
     )

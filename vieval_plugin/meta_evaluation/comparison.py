@@ -1,7 +1,7 @@
 """Systems compared two by two: judges, or image models, each pair on what both of them have scores of.
 
-No number of one system, and no difference, interval or raw p of two, depends on a third. Only the correction of p does, and
-its family is printed.
+No number of one system, and no difference, interval or raw p of two, depends on a third. Only the correction of p does,
+and its family is printed.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ OVER_BENCHMARKS = "all benchmarks"
 class System:
     """A judge or an image model in a comparison.
 
-    `n` counts the samples that it has a score for. `undefined` says why it has no value, and `unranked` why it is in no order
-    although it has one: it lacks a task type, or too many samples.
+    `n` counts the samples that it has a score for. `undefined` says why it has no value, and `unranked` why it is in no
+    order although it has one: it lacks a task type, or too many samples.
     """
 
     label: str
@@ -93,8 +93,8 @@ class SystemPair:
         """Return the pair with the better system first, so that its difference is not negative."""
         if not self.result.difference < 0:
             return self
-        found = self.result
-        turned = PairedComparison(found.second, found.first, -found.difference, -found.high, -found.low, found.p)
+        result = self.result
+        turned = PairedComparison(result.second, result.first, -result.difference, -result.high, -result.low, result.p)
         return replace(self, first=self.second, second=self.first, result=turned)
 
 
@@ -120,8 +120,8 @@ class Comparison:
     """Systems compared on a statistic.
 
     `standings` are in order: ranked systems by their own number, then those with a number and no rank, then the others.
-    `pairs` are those of ranked systems, the family that p is adjusted in; `other_pairs`, a family of their own, have a system
-    without a rank. `reason` says why there is no pair at all.
+    `pairs` are those of ranked systems, the family that p is adjusted in; `other_pairs`, a family of their own, have a
+    system without a rank. `reason` says why there is no pair at all.
     """
 
     compared: ComparedStatistic
@@ -165,7 +165,7 @@ class Comparison:
         return tuple(
             place
             for place in range(1, len(labels))
-            if all(self.beats(above, below) for above in labels[:place] for below in labels[place:])
+            if all(self.beats(better, worse) for better in labels[:place] for worse in labels[place:])
         )
 
     def warnings(self) -> tuple[str, ...]:
@@ -177,12 +177,12 @@ class Comparison:
                 f"{PERMUTATIONS} permutations cannot resolve any of {len(self.pairs)} pairs after the correction: no rank is "
                 "supported"
             )
-        for place, above in enumerate(labels):
+        for place, better in enumerate(labels):
             lines += [
-                f"{below} stands below {above} by its own number and is significantly better on the "
+                f"{worse} stands below {better} by its own number and is significantly better on the "
                 f"{pair.n} {self.compared.counted} that both scored"
-                for below in labels[place + 1 :]
-                if self.beats(below, above) and (pair := self.pair_of(above, below))
+                for worse in labels[place + 1 :]
+                if self.beats(worse, better) and (pair := self.pair_of(better, worse))
             ]
         return tuple(lines)
 
@@ -199,8 +199,8 @@ def compare_systems(
         intervals: False leaves out the intervals of differences, which take most of the time.
 
     Returns:
-        Differences with 95% intervals and permutation p-values, each from the two systems alone; p adjusted by Holm over the
-        pairs of ranked systems; ranges of ranks. Without pairs, `reason` says why.
+        Differences with 95% intervals and permutation p-values, each from the two systems alone; p adjusted by Holm
+        over the pairs of ranked systems; ranges of ranks. Without pairs, `reason` says why.
 
     Source: PROTOCOLS of this project, "Comparing two judges"; the tests are those of `stats.comparison`.
 
@@ -229,10 +229,10 @@ def compare_systems(
             pair = SystemPair(first.label, second.label, common.n, result, math.nan, common.notes)
             tested.append((pair, not (first.unranked or second.unranked)))
     pairs = _adjusted([pair for pair, ranked in tested if ranked])
-    others = _adjusted([pair for pair, ranked in tested if not ranked])
+    other_pairs = _adjusted([pair for pair, ranked in tested if not ranked])
     if not tested:
         reason = f"no two of these {compared.who} have {compared.counted} in common that a test can use"
-    return Comparison(compared, _ranked(standings, pairs), pairs, others, reason)
+    return Comparison(compared, _ranked(standings, pairs), pairs, other_pairs, reason)
 
 
 def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> ComparedStatistic:
@@ -246,19 +246,22 @@ def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> C
     """
     statistics = [compared for parts in comparisons.values() for compared in parts]
     weights = [1 / len(parts) for parts in comparisons.values() for _ in parts]
-    places = [{system.label: place for place, system in enumerate(one.systems)} for one in statistics]
+    places = [{system.label: place for place, system in enumerate(statistic.systems)} for statistic in statistics]
     labels = list(dict.fromkeys(label for known in places for label in known))
     systems = tuple(_over_benchmarks(label, comparisons) for label in labels)
 
     def pair(first: int, second: int) -> CommonSamples:
-        both = labels[first], labels[second]
-        if absent := [label for label in both if not all(label in known for known in places)]:
-            return CommonSamples(0, reason=f"{absent[0]} lacks a benchmark")
-        common = [one.pair(*(known[label] for label in both)) for one, known in zip(statistics, places, strict=True)]
-        paired = [each.statistic for each in common if each.statistic is not None]
+        pair_labels = labels[first], labels[second]
+        if missing := [label for label in pair_labels if not all(label in known for known in places)]:
+            return CommonSamples(0, reason=f"{missing[0]} lacks a benchmark")
+        common = [
+            statistic.pair(*(known[label] for label in pair_labels))
+            for statistic, known in zip(statistics, places, strict=True)
+        ]
+        paired = [samples.statistic for samples in common if samples.statistic is not None]
         if len(paired) < len(common):
             return CommonSamples(0, reason="a benchmark without common samples")
-        return CommonSamples(sum(each.n for each in common), AveragedDifference(paired, weights))
+        return CommonSamples(sum(samples.n for samples in common), AveragedDifference(paired, weights))
 
     described = "; ".join(
         f"{benchmark}: {parts[0].aspect}, {parts[0].statistic}" for benchmark, parts in comparisons.items()
@@ -279,19 +282,21 @@ def coverage(n: int, available: int, lacking: Sequence[str] = (), counted: str =
 
 
 def _over_benchmarks(label: str, comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> System:
-    own = {
-        benchmark: [system for one in parts for system in one.systems if system.label == label]
+    systems_by_benchmark = {
+        benchmark: [system for compared in parts for system in compared.systems if system.label == label]
         for benchmark, parts in comparisons.items()
     }
-    absent = [benchmark for benchmark, parts in comparisons.items() if len(own[benchmark]) < len(parts)]
+    missing = [
+        benchmark for benchmark, parts in comparisons.items() if len(systems_by_benchmark[benchmark]) < len(parts)
+    ]
     unranked = [
         f"{benchmark}: {system.undefined or system.unranked}"
-        for benchmark, systems in own.items()
+        for benchmark, systems in systems_by_benchmark.items()
         for system in systems
         if system.undefined or system.unranked
     ]
-    n = sum(system.n for systems in own.values() for system in systems)
-    undefined = f"not compared on {', '.join(absent)}" if absent else ""
+    n = sum(system.n for systems in systems_by_benchmark.values() for system in systems)
+    undefined = f"not compared on {', '.join(missing)}" if missing else ""
     return System(label, n, undefined, "; ".join(dict.fromkeys(unranked)))
 
 
@@ -301,10 +306,12 @@ def _own_values(compared: ComparedStatistic) -> tuple[Standing, ...]:
     for place, system in enumerate(compared.systems):
         value = math.nan
         if not system.undefined and not compared.untestable:
-            own = compared.pair(place, place)
-            value = own.statistic.estimates()[0] if own.statistic is not None else math.nan
+            own_samples = compared.pair(place, place)
+            value = own_samples.statistic.estimates()[0] if own_samples.statistic is not None else math.nan
             if math.isnan(value):
-                system = replace(system, undefined=own.reason or f"undefined on its {system.n} {compared.counted}")
+                system = replace(
+                    system, undefined=own_samples.reason or f"undefined on its {system.n} {compared.counted}"
+                )
         standings.append(Standing(system, value))
     return tuple(
         sorted(

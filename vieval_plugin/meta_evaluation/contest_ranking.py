@@ -11,8 +11,7 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.observations import observe
-from vieval_plugin.meta_evaluation.vote_answers import VOTES, orders_of, subjects_of
-from vieval_plugin.meta_evaluation.vote_codes import Pairs, judged_pairs
+from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judged_pairs, orders_of, subjects_of
 from vieval_plugin.records import Run
 from vieval_plugin.stats.bootstrap import Ints, cluster_counts, interval, numbered, sign_p
 from vieval_plugin.stats.bradley_terry import Strengths, resampled_strengths, strengths, win_shares
@@ -24,7 +23,7 @@ from vieval_plugin.stats.thresholds import vote_of_scores
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND
 
 PEOPLE = "people"
-"""What stands in a judge's place for people's votes."""
+"""The voter of people's votes."""
 _TAIL = 0.025
 SEPARATED = "the contests fall into two sets of image models of which one never won or tied against the other"
 
@@ -33,9 +32,9 @@ SEPARATED = "the contests fall into two sets of image models of which one never 
 class RankedModel:
     """An image model in a ranking by contests.
 
-    `strength` is the natural logarithm of its strength, all of sum 0, with its 95% interval; `share` how often it is to be
-    expected to win against another, a tie being half a win. `ranks` are the best and the worst that the tests leave, None
-    where there is no estimate. `contests` counts pairs that it was in and that have an answer.
+    `strength` is the natural logarithm of its strength, all of sum 0, with its 95% interval; `share` how often it is to
+    be expected to win against another, a tie being half a win. `ranks` are the best and the worst that the tests leave,
+    None where there is no estimate. `contests` counts pairs that it was in and that have an answer.
     """
 
     image_model: str
@@ -89,7 +88,7 @@ def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[Conte
         runs: one a judge, all of one benchmark; samples are left out.
         options: how many draws, the seed.
     """
-    found = []
+    rankings = []
     for part in dict.fromkeys(part for run in runs for part in run.records):
         by_people: list[ContestRanking] = []
         by_judges: list[ContestRanking] = []
@@ -105,8 +104,8 @@ def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[Conte
                 for subject in subjects_of(observed, run.aspects)
             ]
         # people voted on the same contests whoever judged them; most of them count
-        found += [*sorted(by_people, key=lambda one: -one.answered)[:1], *by_judges]
-    return found
+        rankings += [*sorted(by_people, key=lambda ranking: -ranking.answered)[:1], *by_judges]
+    return rankings
 
 
 def _answers(pairs: Pairs, subject: str) -> Ints:
@@ -117,8 +116,8 @@ def _answers(pairs: Pairs, subject: str) -> Ints:
     if any(o.contest.preferences for o in pairs.observations if o.contest is not None):
         preferred = pairs.preferences(orders)
         return vote_of_scores(preferred, np.zeros(preferred.shape))
-    given = [pairs.given(order) for order in orders]
-    return overall_votes(given[0], given[-1]) if given else np.full(len(pairs.contest), NONE)
+    votes = [pairs.codes_in_order(order) for order in orders]
+    return overall_votes(votes[0], votes[-1]) if votes else np.full(len(pairs.contest), NONE)
 
 
 def ranked(
@@ -135,7 +134,7 @@ def ranked(
         options: how many draws, the seed.
     """
     models, won, tied = _outcomes(pairs, codes)
-    answered, asked = int((codes != NONE).sum()), len(codes)
+    answer_count, pair_count = int((codes != NONE).sum()), len(codes)
     fitted = strengths(won.sum(axis=0), tied.sum(axis=0))
     logs, played = fitted.log_strengths, (won + won.transpose(0, 2, 1) + tied).sum(axis=(0, 2))
     if np.isnan(logs).any():
@@ -143,8 +142,8 @@ def ranked(
             RankedModel(model, np.nan, np.nan, np.nan, np.nan, None, int(n))
             for model, n in zip(models, played, strict=True)
         )
-        why = SEPARATED if answered else "no contest has an answer"
-        return ContestRanking(benchmark, part, voter, subject, alone, (), np.nan, answered, asked, why)
+        why = SEPARATED if answer_count else "no contest has an answer"
+        return ContestRanking(benchmark, part, voter, subject, alone, (), np.nan, answer_count, pair_count, why)
     seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
     names = [str(number) for number in range(len(won))]
     draws = resampled_strengths(won, tied, cluster_counts(names, options.draws, seed))
@@ -157,39 +156,41 @@ def ranked(
         _models(models, fitted, draws, compared, played),
         compared,
         fitted.tie,
-        answered,
-        asked,
+        answer_count,
+        pair_count,
     )
 
 
 def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
     """The image models by name, and wins and ties of each group of contests, shape (groups, models, models)."""
     named = pairs.image_models
-    models = sorted({model for both in named for model in both})
+    models = sorted({model for model_pair in named for model in model_pair})
     place = {model: number for number, model in enumerate(models)}
     groups, group = numbered(pairs.groups)
     won, tied = (np.zeros((len(groups), len(models), len(models))) for _ in range(2))
     for of_group, (first, second), code in zip(group, named, codes, strict=True):
-        one, other = place[first], place[second]
-        if code == NONE or one == other:
+        first_number, second_number = place[first], place[second]
+        if code == NONE or first_number == second_number:
             continue
         if code in (FIRST, SECOND):
-            won[(of_group, one, other) if code == FIRST else (of_group, other, one)] += 1
+            won[
+                (of_group, first_number, second_number) if code == FIRST else (of_group, second_number, first_number)
+            ] += 1
         else:
-            tied[of_group, one, other] += 1
-            tied[of_group, other, one] += 1
+            tied[of_group, first_number, second_number] += 1
+            tied[of_group, second_number, first_number] += 1
     return models, won, tied
 
 
 def _pairs(models: Sequence[str], logs: Floats, draws: Floats) -> tuple[ModelPair, ...]:
     two_by_two = list(combinations(range(len(models)), 2))
-    p = [sign_p(draws[:, one] - draws[:, other]) for one, other in two_by_two]
+    p = [sign_p(draws[:, first] - draws[:, second]) for first, second in two_by_two]
     return tuple(
         ModelPair(
-            *(models[one], models[other], float(logs[one] - logs[other])),
-            *(*_interval(draws[:, one] - draws[:, other]), own, float(adjusted)),
+            *(models[first], models[second], float(logs[first] - logs[second])),
+            *(*_interval(draws[:, first] - draws[:, second]), raw_p, float(adjusted)),
         )
-        for (one, other), own, adjusted in zip(two_by_two, p, holm(p), strict=True)
+        for (first, second), raw_p, adjusted in zip(two_by_two, p, holm(p), strict=True)
     )
 
 
@@ -202,9 +203,9 @@ def _models(
     models: Sequence[str], fitted: Strengths, draws: Floats, pairs: Sequence[ModelPair], played: Floats
 ) -> tuple[RankedModel, ...]:
     beats = np.zeros((len(models), len(models)), dtype=bool)
-    for (one, other), pair in zip(combinations(range(len(models)), 2), pairs, strict=True):
+    for (first, second), pair in zip(combinations(range(len(models)), 2), pairs, strict=True):
         if pair.adjusted <= LEVEL:
-            beats[(one, other) if pair.difference > 0 else (other, one)] = True
+            beats[(first, second) if pair.difference > 0 else (second, first)] = True
     logs = fitted.log_strengths
     best, worst = rank_ranges(beats)
     return tuple(

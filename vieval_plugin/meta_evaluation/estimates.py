@@ -32,7 +32,7 @@ class Computed(NamedTuple):
 
 
 def estimated(computed: Computed, name: str, options: StatisticsOptions) -> Estimate:
-    """What was computed, with its interval.
+    """Turn a computed statistic into an estimate with its interval.
 
     Args:
         computed: a statistic of rows that do not depend on the order in which samples were judged.

@@ -4,20 +4,98 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
 from vieval_plugin.meta_evaluation.estimates import Computed, estimated
-from vieval_plugin.meta_evaluation.observations import Estimate, Observation, Summary, fill
+from vieval_plugin.meta_evaluation.observations import Estimate, Observation, Summary, fill, observe
+from vieval_plugin.records import Run
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.options import StatisticsOptions
 
+Words = Callable[[str, Observation], Iterable[str]]
+"""Breakdown values of an image, from its part and what is seen of it."""
+
+HEADINGS: Mapping[str, Words] = {
+    "part": lambda part, image: [part],
+    "kind": lambda part, image: [image.kind],
+    "category": lambda part, image: filter(None, [image.category]),
+    "tag": lambda part, image: image.tags,
+}
+"""The breakdowns of generators' means."""
+
+
+@dataclass(frozen=True)
+class GeneratorImages:
+    """The images of one generator that one judge saw, failures filled, all parts together, each with its part."""
+
+    judge: str
+    image_model: str
+    aspects: tuple[str, ...]
+    images: tuple[tuple[str, Observation], ...]
+
+    @property
+    def all(self) -> list[Observation]:
+        """The images without their parts."""
+        return [image for _, image in self.images]
+
+    def with_word(self, heading: str, word: str) -> list[Observation]:
+        """The images that stand under a word of one of `HEADINGS`."""
+        return [image for part, image in self.images if word in HEADINGS[heading](part, image)]
+
+
+def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]:
+    """The generators of a run in the order in which they come; contests, which several are in, are left out.
+
+    Args:
+        run: one judge's.
+        options: what a failed verdict is.
+    """
+    images_by_model: dict[str, list[tuple[str, Observation]]] = {}
+    scores: dict[str, None] = dict.fromkeys(run.aspects)
+    for part, samples in run.records.items():
+        for record in (record for records in samples for record in records if record.votes is None):
+            images_by_model.setdefault(record.id.image_model, []).append((part, observe([record])))
+            scores |= dict.fromkeys(record.verdict.scores)
+    generators = []
+    for model, images in images_by_model.items():
+        ordered = sorted(
+            images,
+            key=lambda part_and_image: (
+                part_and_image[0],
+                part_and_image[1].group,
+                part_and_image[1].uid,
+                part_and_image[1].draw,
+            ),
+        )
+        scored_images = fill([image for _, image in ordered], tuple(scores), options)
+        places = [part for part, _ in ordered]
+        generators.append(
+            GeneratorImages(run.label, model, tuple(scores), tuple(zip(places, scored_images, strict=True)))
+        )
+    return generators
+
+
+def named_with_part(side: GeneratorImages) -> GeneratorImages:
+    """The same, groups named with their part: two parts may have a prompt of one uid."""
+    return replace(
+        side, images=tuple((part, replace(image, group=f"{part}/{image.group}")) for part, image in side.images)
+    )
+
+
+def words_under(judged: Sequence[GeneratorImages], heading: str) -> list[str]:
+    """The words of one of `HEADINGS` that an image of any generator stands under, in the order in which they come."""
+    return list(
+        dict.fromkeys(word for side in judged for part, image in side.images for word in HEADINGS[heading](part, image))
+    )
+
+
 COSTS = ("generation_seconds", "generation_tokens", "judging_tokens")
-"""What an image may have cost, each a mean over the images of which it is known."""
+"""Costs of an image, each a mean over the images of which it is known."""
 
 
 PLACES = ("place", "place_among")
@@ -27,12 +105,12 @@ Published: TypeAlias = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 """The score of each published image model on each prompt, hashable."""
 
 
-def with_place(summary: Summary, own: Mapping[str, float], published: Published) -> Summary:
+def with_place(summary: Summary, score_by_uid: Mapping[str, float], published: Published) -> Summary:
     """A summary with the generator's place, by means over the prompts of which all have a score.
 
     Args:
         summary: that of the generator.
-        own: its score on each prompt, by uid.
+        score_by_uid: its score on each prompt.
         published: those of the others; empty where there are none, and then there is no place.
 
     >>> half = Summary({}, {}, StatisticsOptions())
@@ -42,14 +120,14 @@ def with_place(summary: Summary, own: Mapping[str, float], published: Published)
     (2.0, 3.0)
     """
     scores, draws = [dict(model) for _, model in published], summary.options.draws
-    common = [uid for uid in own if all(uid in model for model in scores)]
+    common = [uid for uid in score_by_uid if all(uid in model for model in scores)]
     if not scores or not common:
         reason = "no recorded verdicts of the same judge" if not scores else "no prompt has all scores"
         return replace(summary, estimates={**summary.estimates, **dict.fromkeys(PLACES, _undefined(reason, draws))})
-    mean = math.fsum(own[uid] for uid in common)
+    mean = math.fsum(score_by_uid[uid] for uid in common)
     better = sum(math.fsum(model[uid] for uid in common) > mean for model in scores)
-    found = {"place": _known(1.0 + better, draws), "place_among": _known(1.0 + len(scores), draws)}
-    return replace(summary, estimates={**summary.estimates, **found})
+    estimates = {"place": _known(1.0 + better, draws), "place_among": _known(1.0 + len(scores), draws)}
+    return replace(summary, estimates={**summary.estimates, **estimates})
 
 
 def _known(value: float, draws: int) -> Estimate:
@@ -78,8 +156,8 @@ def means_of_generator(
         best: whether a prompt has several images, of which the best counts as well.
 
     Returns:
-        `<aspect>_mean` over prompts of the mean of a prompt's images, `<aspect>_best` of the best of them, all in [0, 1], and
-        the mean of each of `COSTS`. Prompts of which no image has the score are in no mean.
+        `<aspect>_mean` over prompts of the mean of a prompt's images, `<aspect>_best` of the best of them, all in [0,
+        1], and the mean of each of `COSTS`. Prompts of which no image has the score are in no mean.
 
     >>> from vieval_plugin.judges.protocol import Status
     >>> images = [("1", 0, 0.25), ("1", 1, 0.75), ("2", 0, 1.0)]
@@ -88,16 +166,16 @@ def means_of_generator(
     >>> found["PQ_mean"].value, found["PQ_best"].value
     (0.75, 0.875)
     """
-    ordered = sorted(observations, key=lambda one: (one.group, one.uid, one.draw))
-    filled = fill(ordered, aspects, options)
-    estimates = {f"{a}_mean": over_prompts(filled, a, name, options) for a in aspects}
+    ordered = sorted(observations, key=lambda image: (image.group, image.uid, image.draw))
+    images = fill(ordered, aspects, options)
+    estimates = {f"{a}_mean": over_prompts(images, a, name, options) for a in aspects}
     if best:
-        estimates |= {f"{a}_best": over_prompts(filled, a, name, options, max) for a in aspects}
+        estimates |= {f"{a}_best": over_prompts(images, a, name, options, max) for a in aspects}
     estimates |= {cost: _cost(ordered, cost, name, options) for cost in COSTS}
     estimates |= dict.fromkeys(PLACES, Estimate(math.nan, math.nan, math.nan, np.full(options.draws, np.nan)))
-    scored = sum(bool(one.scores) for one in filled)
-    exact = sum(bool(one.scores) and one.exact for one in filled)
-    return Summary({}, Counter(one.status for one in ordered), options, estimates, scored, exact)
+    scored = sum(bool(image.scores) for image in images)
+    exact = sum(bool(image.scores) and image.exact for image in images)
+    return Summary({}, Counter(image.status for image in ordered), options, estimates, scored, exact)
 
 
 def mean_of(values: Sequence[float]) -> float:
@@ -110,7 +188,7 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 def best_of(scores: Sequence[float], number: int) -> float:
-    """What the best of so many of a prompt's images scores on average, over all ways to choose them.
+    """Expected score of the best of so many of a prompt's images, over all ways to choose them.
 
     So generators of which more images were made have no advantage.
 
@@ -151,12 +229,11 @@ def scores_by_prompt(observations: Sequence[Observation], aspect: str) -> dict[s
     Args:
         observations, aspect: as for `by_prompt`.
     """
-    held: dict[str, list[float]] = {}
-    for one in observations:
-        scores = dict(one.scores)
-        if aspect in scores:
-            held.setdefault(one.group, []).append(scores[aspect])
-    return held
+    prompt_scores: dict[str, list[float]] = {}
+    for image in observations:
+        if (score := dict(image.scores).get(aspect)) is not None:
+            prompt_scores.setdefault(image.group, []).append(score)
+    return prompt_scores
 
 
 def over_prompts(
@@ -194,7 +271,7 @@ def mean_over_prompts(scores: Mapping[str, float], name: str, options: Statistic
 
 
 def _cost(observations: Sequence[Observation], cost: str, name: str, options: StatisticsOptions) -> Estimate:
-    known = [(one.group, dict(one.cost)[cost]) for one in observations if cost in dict(one.cost)]
+    known = [(image.group, dict(image.cost)[cost]) for image in observations if cost in dict(image.cost)]
     return estimated(_mean(np.array([value for _, value in known]), [group for group, _ in known], ""), name, options)
 
 

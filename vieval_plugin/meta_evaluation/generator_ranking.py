@@ -5,40 +5,50 @@ The tests are those by which judges are compared: a generator stands in a judge'
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+import numpy as np
+
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.comparison import Comparison, compare_systems
-from vieval_plugin.meta_evaluation.generator_means import best_of, mean_of, mean_over_prompts, scores_by_prompt
-from vieval_plugin.meta_evaluation.judged_images import (
+from vieval_plugin.meta_evaluation.generator_means import (
     HEADINGS,
     GeneratorImages,
+    best_of,
     generators_of,
+    mean_of,
+    mean_over_prompts,
     named_with_part,
+    over_prompts,
+    scores_by_prompt,
     words_under,
 )
 from vieval_plugin.meta_evaluation.observations import Estimate, Observation
 from vieval_plugin.records import Run
+from vieval_plugin.stats.agreement import mean_of_given
+from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.prediction_powered import CorrectedMean, corrected_mean
 
 ALL = "all"
 MEAN = "mean over prompts"
 
 OfImages: TypeAlias = Callable[[Sequence[float]], float | None]
-"""What the images of a prompt count as; None where there are too few."""
+"""The score of a prompt from those of its images; None where there are too few."""
 
 
 @dataclass(frozen=True)
 class RankedGenerator:
     """A generator in a ranking.
 
-    `mean` is over all `scored` prompts of which it has a score. `ranks` are the best and the worst that the tests leave it,
-    None where it cannot be ranked, and `reason` says why. `prompts`, `images` and `statuses` are its own.
+    `mean` is over all `scored` prompts of which it has a score. `ranks` are the best and the worst that the tests leave
+    it, None where it cannot be ranked, and `reason` says why. `prompts`, `images` and `statuses` are its own.
     """
 
     generator: str
@@ -69,10 +79,10 @@ class GeneratorRanking:
 
 
 def rank_generators(run: Run, options: StatisticsOptions) -> list[GeneratorRanking]:
-    """All rankings of a run's generators: by aspect, over all prompts and by part, kind, category and tag.
+    """Rankings of a run's generators: by aspect, over all prompts and by part, kind, category and tag.
 
-    Where prompts have several images, there is a second ranking by the best of so many as every generator has. Where all
-    images stand under one word of a heading, that heading has no rankings of its own.
+    Where prompts have several images, there is a second ranking by the best of so many as every generator has. Where
+    all images stand under one word of a heading, that heading has no rankings of its own.
 
     Args:
         run: one judge's, of samples; contests are left out.
@@ -81,16 +91,16 @@ def rank_generators(run: Run, options: StatisticsOptions) -> list[GeneratorRanki
     Returns:
         None for a run without samples. p-values are adjusted over the pairs of one ranking.
     """
-    judged = [named_with_part(one) for one in generators_of(run, options)]
-    aspects = dict.fromkeys(aspect for one in judged for aspect in one.aspects)
+    judged = [named_with_part(generator) for generator in generators_of(run, options)]
+    aspects = dict.fromkeys(aspect for generator in judged for aspect in generator.aspects)
     places = [("", ALL), *((heading, word) for heading in HEADINGS for word in _words(judged, heading))]
     return [
         ranking
         for heading, word in places
-        for held in [_under(judged, heading, word)]
+        for images_by_model in [_images_under(judged, heading, word)]
         for aspect in aspects
-        for statistic, of_images in _statistics(held, aspect)
-        for ranking in [_ranked(run, aspect, statistic, heading, word, held, of_images, options)]
+        for statistic, of_images in _statistics(images_by_model, aspect)
+        for ranking in [_ranked(run, aspect, statistic, heading, word, images_by_model, of_images, options)]
     ]
 
 
@@ -102,14 +112,16 @@ def _words(judged: Sequence[GeneratorImages], heading: str) -> list[str]:
     return words if len(words) > 1 or heading in ("category", "tag") else []
 
 
-def _under(judged: Sequence[GeneratorImages], heading: str, word: str) -> Mapping[str, Sequence[Observation]]:
-    held = {one.image_model: one.under(heading, word) if heading else one.all for one in judged}
-    return {model: images for model, images in held.items() if images}
+def _images_under(judged: Sequence[GeneratorImages], heading: str, word: str) -> Mapping[str, Sequence[Observation]]:
+    images_by_model = {
+        generator.image_model: generator.with_word(heading, word) if heading else generator.all for generator in judged
+    }
+    return {model: images for model, images in images_by_model.items() if images}
 
 
-def _statistics(held: Mapping[str, Sequence[Observation]], aspect: str) -> list[tuple[str, OfImages]]:
-    """What several images of a prompt count as: their mean, and the best of so many as every generator has of one."""
-    most = [max(map(len, scores_by_prompt(images, aspect).values()), default=0) for images in held.values()]
+def _statistics(images_by_model: Mapping[str, Sequence[Observation]], aspect: str) -> list[tuple[str, OfImages]]:
+    """Ways to count several images of a prompt: their mean, and the best of so many as every generator has of one."""
+    most = [max(map(len, scores_by_prompt(images, aspect).values()), default=0) for images in images_by_model.values()]
     number = min(filter(None, most), default=1)
     best = [(f"mean over prompts of the best of {number} images", partial(_best, number=number))]
     return [(MEAN, mean_of), *(best if number > 1 else [])]
@@ -125,13 +137,14 @@ def _ranked(
     statistic: str,
     heading: str,
     word: str,
-    held: Mapping[str, Sequence[Observation]],
+    images_by_model: Mapping[str, Sequence[Observation]],
     of_images: OfImages,
     options: StatisticsOptions,
 ) -> GeneratorRanking:
-    scores = {model: _by_prompt(images, aspect, of_images) for model, images in held.items()}
+    scores = {model: _by_prompt(images, aspect, of_images) for model, images in images_by_model.items()}
     items = {
-        model: {prompt: JudgedItem(prompt, value) for prompt, value in one.items()} for model, one in scores.items()
+        model: {prompt: JudgedItem(prompt, value) for prompt, value in prompt_scores.items()}
+        for model, prompt_scores in scores.items()
     }
     compared = compared_means(word, aspect, statistic, items, "prompts", "generators")
     comparison, name = compare_systems(compared, run.benchmark, options), f"{run.benchmark}/{word}"
@@ -142,9 +155,9 @@ def _ranked(
             standing.ranks,
             standing.system.undefined or standing.system.unranked,
             len(scores[label]),
-            len({one.group for one in held[label]}),
-            len(held[label]),
-            tuple(Counter(one.status for one in held[label]).items()),
+            len({image.group for image in images_by_model[label]}),
+            len(images_by_model[label]),
+            tuple(Counter(image.status for image in images_by_model[label]).items()),
         )
         for standing in comparison.standings
         for label in [standing.system.label]
@@ -153,5 +166,85 @@ def _ranked(
 
 
 def _by_prompt(images: Sequence[Observation], aspect: str, of_images: OfImages) -> dict[str, float]:
-    found = {prompt: of_images(scores) for prompt, scores in sorted(scores_by_prompt(images, aspect).items())}
-    return {prompt: value for prompt, value in found.items() if value is not None}
+    prompt_scores = {prompt: of_images(scores) for prompt, scores in sorted(scores_by_prompt(images, aspect).items())}
+    return {prompt: value for prompt, value in prompt_scores.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class CorrectedGenerator:
+    """A generator's mean by one aspect: the judge's own, people's alone, and the judge's corrected by people's.
+
+    `rated` is how many of its `images` with a score people rated; `unrated_kinds` are kinds of which they rated none.
+    """
+
+    benchmark: str
+    judge: str
+    generator: str
+    aspect: str
+    raw: Estimate
+    people: CorrectedMean
+    corrected: CorrectedMean
+    rated: int
+    images: int
+    unrated_kinds: tuple[str, ...] = ()
+
+
+def corrected_generators(run: Run, options: StatisticsOptions) -> list[CorrectedGenerator]:
+    """The means of all generators of a run that people rated some images of, by aspect.
+
+    An image's rating is the mean over its raters. Only images that the judge scored count. Kinds are strata: of each
+    there may be another share rated, as a labelling page chooses them.
+
+    An aspect that people rated on another scale than [0, 1] is left out.
+
+    Args:
+        run: one judge's, with people's ratings in its records.
+        options: what a failed verdict is, how many draws, the seed.
+
+    Returns:
+        In [0, 1] all; intervals of 95%.
+    """
+    judged = [named_with_part(generator) for generator in generators_of(run, options)]
+    aspects = dict.fromkeys(
+        aspect for generator in judged for aspect in generator.aspects if _on_our_scale(judged, aspect)
+    )
+    estimates = [_corrected(run, generator, aspect, options) for aspect in aspects for generator in judged]
+    return [estimate for estimate in estimates if estimate.rated]
+
+
+def _corrected(run: Run, generator: GeneratorImages, aspect: str, options: StatisticsOptions) -> CorrectedGenerator:
+    images = [image for image in generator.all if aspect in dict(image.scores)]
+    people = np.array([_rating(image, aspect) for image in images], dtype=float)
+    scores = np.array([dict(image.scores)[aspect] for image in images], dtype=float)
+    prompts, kinds = [image.group for image in images], [image.kind for image in images]
+    rated = ~np.isnan(people)
+    return CorrectedGenerator(
+        run.benchmark,
+        run.label,
+        generator.image_model,
+        aspect,
+        over_prompts(images, aspect, f"{run.benchmark}/all", options),
+        _without_judge(people, prompts, kinds),
+        corrected_mean(people, scores, prompts, strata=kinds),
+        int(rated.sum()),
+        len(images),
+        tuple(kind for kind in dict.fromkeys(kinds) if not any(rated[np.array(kinds) == kind])),
+    )
+
+
+def _on_our_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:
+    """True where people rated as judges score: beside another scale, a judge's mean says nothing."""
+    ratings = [
+        value for generator in judged for image in generator.all for value in dict(image.ratings).get(aspect, ())
+    ]
+    return all(0 <= value <= 1 or math.isnan(value) for value in ratings)
+
+
+def _rating(image: Observation, aspect: str) -> float:
+    ratings = dict(image.ratings).get(aspect, ())
+    return float(mean_of_given([[value] for value in ratings])[0]) if ratings else float("nan")
+
+
+def _without_judge(people: Floats, prompts: Sequence[str], kinds: Sequence[str]) -> CorrectedMean:
+    """People's ratings alone: a judge that always says the same adds nothing."""
+    return corrected_mean(people, np.zeros(len(people)), prompts, strata=kinds)

@@ -2,24 +2,245 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.generator_means import COSTS, PLACES, means_of_generator
-from vieval_plugin.meta_evaluation.generator_tables import generator_tables
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, SystemPair, compare_systems
+from vieval_plugin.meta_evaluation.generator_means import (
+    COSTS,
+    HEADINGS,
+    PLACES,
+    GeneratorImages,
+    by_prompt,
+    generators_of,
+    means_of_generator,
+    named_with_part,
+    over_prompts,
+    words_under,
+)
+from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber, preferred
 from vieval_plugin.meta_evaluation.observations import Observation, Summary
 from vieval_plugin.meta_evaluation.reports import Rating
-from vieval_plugin.meta_evaluation.tables import Tables
+from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, p_text, with_interval
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
+
+
+def generator_headline(
+    benchmark: str,
+    judge: str,
+    aspects: Sequence[str],
+    images: Mapping[str, Sequence[Observation]],
+    options: StatisticsOptions,
+) -> Headline:
+    """The headline of a judge: O where it rates that, else SC, else what it rates.
+
+    Args:
+        benchmark: its name, which joins the seed.
+        judge: its label.
+        aspects: what it rates; not none.
+        images: of each generator, failures already filled, groups named with their part.
+        options: how many draws, the seed.
+    """
+    aspect = preferred(aspects, dict.fromkeys(aspects, 1))[0]
+    name = f"{benchmark}/all"
+
+    def number(model: str, observations: Sequence[Observation]) -> HeadlineNumber:
+        mean = over_prompts(observations, aspect, name, options)
+        return HeadlineNumber(model, mean.value, mean.low, mean.high, len(by_prompt(observations, aspect)), mean.reason)
+
+    headings: Mapping[str, Callable[[Observation], Sequence[str]]] = {
+        "kind": lambda image: (image.kind,),
+        "category": lambda image: (image.category,) if image.category else (),
+        "tag": lambda image: image.tags,
+    }
+    broken = {}
+    for heading, words in headings.items():
+        words_present = dict.fromkeys(word for several in images.values() for image in several for word in words(image))
+        if len(words_present) > 1:
+            broken[heading] = {
+                word: [
+                    number(model, [image for image in several if word in words(image)])
+                    for model, several in images.items()
+                ]
+                for word in words_present
+            }
+    return Headline(
+        aspect,
+        f"Mean {aspect} over prompts, by {judge}",
+        "O is what SC and PQ are together. It is the judge's opinion: nobody rated these images.",
+        "prompts",
+        (0.0, 1.0),
+        tuple(number(model, several) for model, several in images.items()),
+        lambda: compared_generators(aspect, images),
+        breakdowns=broken,
+        entrant="generator",
+        judge=judge,
+    )
+
+
+def compared_generators(aspect: str, images: Mapping[str, Sequence[Observation]]) -> ComparedStatistic:
+    """Generators compared by the mean of an aspect over prompts.
+
+    Args:
+        aspect: what the judge rates.
+        images: of each generator, failures already filled, groups named with their part.
+    """
+    items = {
+        model: {prompt: JudgedItem(prompt, score) for prompt, score in by_prompt(observations, aspect).items()}
+        for model, observations in images.items()
+    }
+    return compared_means("all", aspect, f"mean {aspect} over prompts", items, "prompts", "generators")
+
+
+ALL = "all"
+
+
+def generator_tables(benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
+    """The tables of a benchmark on which generators are judged.
+
+    Args:
+        benchmark: its name, which joins the seed.
+        parts: its parts in order.
+        runs: one a judge; each may hold several generators.
+        options: what a failed verdict is, how many draws, the seed.
+    """
+    judged = [named_with_part(images) for run in runs for images in generators_of(run, options)]
+    tables: list[Table] = []
+    cells: dict[Key, float] = {}
+    aspects = tuple(dict.fromkeys(aspect for generator in judged for aspect in generator.aspects))
+    tables.append(_means(benchmark, judged, aspects, options, cells))
+    for heading in HEADINGS:
+        table = _broken_down(benchmark, heading, judged, aspects, options, cells)
+        if table.rows and len({row[0] for row in table.rows}) > (1 if heading in ("part", "kind") else 0):
+            tables.append(table)
+    if differences := _differences(benchmark, judged, options):
+        tables.append(differences)
+    return Tables(tuple(tables), cells, headlines=_headlines(benchmark, judged, options))
+
+
+def _headlines(benchmark: str, judged: Sequence[GeneratorImages], options: StatisticsOptions) -> tuple[Headline, ...]:
+    headlines = []
+    for judge in dict.fromkeys(generator.judge for generator in judged):
+        generators = [generator for generator in judged if generator.judge == judge]
+        images = {generator.image_model: generator.all for generator in generators}
+        if generators[0].aspects:
+            headlines.append(generator_headline(benchmark, judge, generators[0].aspects, images, options))
+    return tuple(headlines)
+
+
+def _means(
+    benchmark: str,
+    judged: Sequence[GeneratorImages],
+    aspects: Sequence[str],
+    options: StatisticsOptions,
+    cells: dict[Key, float],
+) -> Table:
+    rows = []
+    for generator in judged:
+        images = generator.all
+        several_images = max(Counter(image.group for image in images).values()) > 1
+        numbers = [_cell(benchmark, "generators", ALL, generator, images, a, options, cells) for a in aspects]
+        best = [_best(images, a, benchmark, options) if several_images else "" for a in aspects]
+        statuses = Counter(image.status for image in images)
+        failed = [f"{status} {n}" for status, n in statuses.items() if not status.usable and status != Status.NO_IMAGE]
+        without_image = f"{statuses[Status.NO_IMAGE]} ({statuses[Status.NO_IMAGE] / len(images):.1%})"
+        prompts = len({image.group for image in images})
+        rows.append(
+            (
+                generator.image_model,
+                generator.judge,
+                str(prompts),
+                str(len(images)),
+                *numbers,
+                *best,
+                without_image,
+                ", ".join(failed),
+            )
+        )
+    header = (
+        *("image model", "judge", "prompts", "images"),
+        *aspects,
+        *(f"{aspect}, best image" for aspect in aspects),
+        *("no image", "failed"),
+    )
+    return Table("generators", "Generators: means over prompts with 95% intervals", header, tuple(rows))
+
+
+def _broken_down(
+    benchmark: str,
+    heading: str,
+    judged: Sequence[GeneratorImages],
+    aspects: Sequence[str],
+    options: StatisticsOptions,
+    cells: dict[Key, float],
+) -> Table:
+    rows = []
+    for generator in judged:
+        for word in words_under([generator], heading):
+            images = generator.with_word(heading, word)
+            table = f"generators_by_{heading}"
+            numbers = [_cell(benchmark, table, word, generator, images, a, options, cells) for a in aspects]
+            rows.append((word, generator.image_model, generator.judge, str(len({i.group for i in images})), *numbers))
+    header = (heading, "image model", "judge", "prompts", *aspects)
+    return Table(f"generators_by_{heading}", f"By {heading}", header, tuple(rows))
+
+
+def _cell(
+    benchmark: str,
+    table: str,
+    task: str,
+    generator: GeneratorImages,
+    images: Sequence[Observation],
+    aspect: str,
+    options: StatisticsOptions,
+    cells: dict[Key, float],
+) -> str:
+    if aspect not in generator.aspects:
+        return ""
+    mean = over_prompts(images, aspect, f"{benchmark}/{task}", options)
+    if not math.isnan(mean.value):
+        cells[Key(table, task, generator.image_model, generator.judge, "mean", aspect)] = mean.value
+    return with_interval(mean.value, mean.low, mean.high, mean.reason)
+
+
+def _best(images: Sequence[Observation], aspect: str, benchmark: str, options: StatisticsOptions) -> str:
+    mean = over_prompts(images, aspect, f"{benchmark}/{ALL}", options, max)
+    return with_interval(mean.value, mean.low, mean.high, mean.reason)
+
+
+def _differences(benchmark: str, judged: Sequence[GeneratorImages], options: StatisticsOptions) -> Table | None:
+    """Generators of a judge two by two, by aspect, on the prompts of which both have a score."""
+    rows = []
+    for judge in dict.fromkeys(generator.judge for generator in judged):
+        generators = [generator for generator in judged if generator.judge == judge]
+        for aspect in generators[0].aspects if len(generators) > 1 else ():
+            compared = compared_generators(aspect, {generator.image_model: generator.all for generator in generators})
+            rows += [
+                (
+                    *(pair.first, pair.second, judge, aspect, str(pair.n)),
+                    with_interval(pair.result.difference, pair.result.low, pair.result.high),
+                    p_text(pair.result.p),
+                    p_text(pair.adjusted),
+                )
+                for pair in map(SystemPair.better_first, compare_systems(compared, benchmark, options).all_pairs)
+            ]
+    if not rows:
+        return None
+    header = ("better", "worse", "judge", "aspect", "prompts", "difference [95%]", "p", "p (Holm)")
+    return Table("differences", "Differences of generators, tested on the prompts that both have", header, tuple(rows))
+
 
 _NUMBERS = ("value", "ci_low", "ci_high")
 
 
 @dataclass(frozen=True)
 class OfGenerators:
-    """How good a generator's images are to a judge: means over prompts with intervals, and what they cost."""
+    """Scores of a generator's images by a judge: means over prompts with intervals, and what they cost."""
 
     def names(self, rating: Rating) -> tuple[str, ...]:
         """`<aspect>_mean_<what>` and, where a prompt has several images, `<aspect>_best_<what>`; counts; costs.

@@ -1,4 +1,4 @@
-"""What a page says first of a benchmark: one number for each judge or generator, and why it is that one.
+"""Headlines of a benchmark: a number for each judge or generator, and why it is that one.
 
 A benchmark's report object makes its headlines beside its tables; whoever shows them asks nothing about the benchmark.
 """
@@ -14,10 +14,10 @@ from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 
 @dataclass(frozen=True)
 class HeadlineNumber:
-    """One number of a headline, with its 95% interval and how many samples it is of.
+    """A number of a headline, with its 95% interval and how many samples it is of.
 
-    NaN where it is undefined, and `reason` says why; the ends are NaN too where a number has no interval. `rests_on` says
-    what an average is over, where it is not over everything.
+    NaN where it is undefined, and `reason` says why; the ends are NaN too where a number has no interval. `rests_on`
+    says what an average is over, where it is not over everything.
     """
 
     label: str
@@ -70,7 +70,9 @@ def preferred(aspects: Sequence[str], raters: Mapping[str, int]) -> list[str]:
     ['SC', 'O', 'PQ']
     """
     usual = ("O", "SC", "PQ")
-    return sorted(aspects, key=lambda one: (-raters[one], usual.index(one) if one in usual else len(usual), one))
+    return sorted(
+        aspects, key=lambda aspect: (-raters[aspect], usual.index(aspect) if aspect in usual else len(usual), aspect)
+    )
 
 
 WHY_PREFERRED = (

@@ -18,9 +18,8 @@ from vieval_plugin.meta_evaluation.image_model_agreement import compare, why_no_
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import rater_mean
-from vieval_plugin.stats.averaging import fisher_mean, fisher_mean_over
 from vieval_plugin.stats.bootstrap import Ints, cluster_counts, interval, numbered
-from vieval_plugin.stats.correlation import Floats, correlation, resampled_correlations
+from vieval_plugin.stats.correlation import Floats, correlation, fisher_mean, fisher_mean_over, resampled_correlations
 from vieval_plugin.stats.options import StatisticsOptions
 
 

@@ -85,9 +85,9 @@ def agreement_by_image_model(
     >>> round(found.aspects["SC"].fisher, 4), found.aspects["SC"].count
     (0.9999, 12)
     """
-    filled, compared = compare(observations, aspects, rated, options)
+    compared_rows, compared = compare(observations, aspects, rated, options)
     return Summary(
-        {aspect: _agreement(filled, compared, aspect, name, added_last, options) for aspect in compared},
+        {aspect: _agreement(compared_rows, compared, aspect, name, added_last, options) for aspect in compared},
         Counter(o.status for o in observations),
         options,
         scored=sum(bool(o.scores) for o in observations),
@@ -106,8 +106,8 @@ def compare(
         rated: what people rated, where the judge's one score is compared with all of it; else empty.
         options: what failed verdicts are.
     """
-    filled = fill(observations, aspects, options)
-    return (against_all(filled, aspects[0], rated), rated) if rated else (filled, aspects)
+    filled_rows = fill(observations, aspects, options)
+    return (against_all(filled_rows, aspects[0], rated), rated) if rated else (filled_rows, aspects)
 
 
 def _agreement(
@@ -156,8 +156,8 @@ def _consistency(observations: Sequence[Observation], aspect: str) -> float:
     times = max((len(o.repeats) for o in observations), default=0)
     if times < 2:
         return math.nan
-    absent = [math.nan] * times
-    table = [[dict(scores).get(aspect, math.nan) for scores in o.repeats] or absent for o in observations]
+    unscored = [math.nan] * times
+    table = [[dict(scores).get(aspect, math.nan) for scores in o.repeats] or unscored for o in observations]
     return krippendorff_alpha(np.array(table).T, "interval")
 
 
@@ -249,7 +249,7 @@ def agreement_over_parts(parts: Sequence[Agreement]) -> Agreement:
 
 
 def why_no_value(human: Floats) -> str:
-    """Why an image model has no correlation with these human ratings, whatever the judge; empty where it has.
+    """Reason why an image model has no correlation with these human ratings, whatever the judge; empty where it has.
 
     >>> why_no_value(np.arange(9.0)), why_no_value(np.arange(10.0)), why_no_value(np.zeros(20))
     ('9 samples, 10 are needed', '', 'the human mean is constant')
@@ -260,7 +260,7 @@ def why_no_value(human: Floats) -> str:
 
 
 def why_undefined(correlated: Columns) -> str:
-    """Why a judge's correlation with human means is undefined; empty where it is defined."""
+    """Reason why a judge's correlation with human means is undefined; empty where it is defined."""
     why = undefined(correlated.human, correlated.judge)
     return why.replace("first variable", "human mean").replace("second variable", "judge")
 
@@ -268,7 +268,7 @@ def why_undefined(correlated: Columns) -> str:
 def columns(
     observations: Sequence[Observation], aspects: Sequence[str], aspect: str, added_last: int | None = None
 ) -> dict[str, Columns]:
-    """What is correlated on an aspect, by image model.
+    """Columns to correlate on an aspect, by image model.
 
     Args:
         observations: samples in any order, failures already filled.
@@ -277,23 +277,23 @@ def columns(
         added_last: as for `stats.agreement.rater_mean`.
 
     Returns:
-        Columns by image model in alphabetical order, empty ones for a model without such a sample. Human means are on the
-        benchmark's own scale, the judge's scores in [0, 1].
+        Columns by image model in alphabetical order, empty ones for a model without such a sample. Human means are on
+        the benchmark's own scale, the judge's scores in [0, 1].
     """
-    found = {}
+    columns_by_model = {}
     for model, rows in _by_model(observations).items():
         complete = [o for o in rows if set(aspects) <= {name for name, _ in o.scores} and aspect in dict(o.ratings)]
         ratings = np.array([dict(o.ratings)[aspect] for o in complete], dtype=float).T
-        found[model] = Columns(
+        columns_by_model[model] = Columns(
             tuple(o.group for o in complete),
             rater_mean(ratings, added_last) if complete else np.zeros(0),
             np.array([dict(o.scores)[aspect] for o in complete], dtype=float),
         )
-    return found
+    return columns_by_model
 
 
 def rating_columns(observations: Sequence[Observation], aspect: str) -> dict[str, RatingColumns]:
-    """All ratings on an aspect, by image model in alphabetical order.
+    """Ratings on an aspect, by image model in alphabetical order.
 
     Args:
         observations: samples in any order; those that people did not rate on the aspect are left out.
@@ -324,7 +324,7 @@ def _by_model(observations: Sequence[Observation]) -> dict[str, list[Observation
 
 
 @lru_cache(maxsize=8)
-def _drawn(groups: tuple[str, ...], draws: int, seed: tuple[int, int]) -> Counts:
+def _group_counts(groups: tuple[str, ...], draws: int, seed: tuple[int, int]) -> Counts:
     """Cached, because all judges' intervals on all aspects of a part come from the same draws."""
     return cluster_counts(groups, draws, seed)
 
@@ -332,8 +332,8 @@ def _drawn(groups: tuple[str, ...], draws: int, seed: tuple[int, int]) -> Counts
 def _counts(
     observations: Sequence[Observation], name: str, options: StatisticsOptions
 ) -> Callable[[Sequence[str]], Counts]:
-    """How often each group of a part is drawn: one set of draws, shared by its image models."""
+    """Bootstrap counts of the groups of a part: one set of resamples, shared by its image models."""
     groups = tuple(sorted({o.group for o in observations}))
-    drawn = _drawn(groups, options.draws, (options.seed, zlib.crc32(name.encode())))
+    group_counts = _group_counts(groups, options.draws, (options.seed, zlib.crc32(name.encode())))
     place = {group: number for number, group in enumerate(groups)}
-    return lambda wanted: drawn[:, [place[group] for group in wanted]]
+    return lambda row_groups: group_counts[:, [place[group] for group in row_groups]]

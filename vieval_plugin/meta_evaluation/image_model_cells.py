@@ -49,7 +49,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Numbers:
-    """All that tables by image model say of one benchmark.
+    """The numbers of the tables by image model of one benchmark.
 
     `agreement` maps (label, part or `all`, aspect), `rankings` (label, part), `alpha` (part, aspect); NaN marks the
     undefined, and `reasons` says why a cell is. `statuses` counts a judge's verdicts, `replies` the steps behind them.
@@ -87,38 +87,38 @@ def numbers_by_image_model(
     Returns:
         Correlations in [-1, 1], footrules >= 0, alphas at most 1.
     """
-    held = tuple(part for part in parts if any(part in run.records for run in runs))
+    judged_parts = tuple(part for part in parts if any(part in run.records for run in runs))
     cells = _Cells()
     agreement: dict[tuple[str, str, str], Agreement] = {}
     rankings: dict[tuple[str, str], Ranking] = {}
     statuses: dict[str, dict[Status, int]] = {}
     replies: dict[str, dict[Status, int]] = {}
     for run in runs:
-        for part in (p for p in held if p in run.records):
+        for part in (p for p in judged_parts if p in run.records):
             observed = tuple(observe(judged) for judged in run.records[part])
             last, widened = added_last.get(part), rated if run.against_all else ()
             summary = agreement_by_image_model(observed, run.aspects, f"{benchmark}/{part}", last, options, widened)
-            kept, aspects = compare(observed, run.aspects, widened, options)
-            for aspect, found in summary.aspects.items():
-                agreement[run.label, part, aspect] = found
+            compared_rows, aspects = compare(observed, run.aspects, widened, options)
+            for aspect, aspect_agreement in summary.aspects.items():
+                agreement[run.label, part, aspect] = aspect_agreement
                 cells.put(
                     Key("T2/3", part, "", run.label, "spearman", aspect),
-                    found.paper,
-                    because(found.paper_reasons),
+                    aspect_agreement.paper,
+                    because(aspect_agreement.paper_reasons),
                 )
-                for model, c in columns(kept, aspects, aspect, last).items():
+                for model, c in columns(compared_rows, aspects, aspect, last).items():
                     key = Key(run.table or BY_MODEL, part, model, run.label, "spearman", aspect)
                     cells.put(key, correlation(c.human, c.judge), why_undefined(c))
             if "O" in run.aspects:
-                rankings[run.label, part] = ranking = _ranking(kept, run.aspects, last)
+                rankings[run.label, part] = ranking = _ranking(compared_rows, run.aspects, last)
                 _rank_cells(cells, part, run.label, ranking)
         judged = [record for rows in run.records.values() for repeats in rows for record in repeats]
         statuses[run.label] = _count(record.verdict.status for record in judged)
         replies[run.label] = _count(step.status for record in judged for step in record.verdict.trace)
-    alpha = _human_cells(benchmark, _rated(runs, held), options, cells, agreement)
+    alpha = _human_cells(benchmark, _rated(runs, judged_parts), options, cells, agreement)
     labels = (HUMAN, *(run.label for run in runs)) if alpha else tuple(run.label for run in runs)
-    _over_all_parts(labels, held, cells, agreement)
-    return Numbers(labels, held, cells.values, cells.reasons, agreement, rankings, alpha, statuses, replies)
+    _over_all_parts(labels, judged_parts, cells, agreement)
+    return Numbers(labels, judged_parts, cells.values, cells.reasons, agreement, rankings, alpha, statuses, replies)
 
 
 class _Cells:
@@ -154,8 +154,8 @@ def _rank_cells(cells: _Cells, part: str, label: str, ranking: Ranking) -> None:
 
 def _rated(runs: Sequence[Run], parts: Sequence[str]) -> dict[str, list[Observation]]:
     """Each rated sample of a part once, whichever runs hold it."""
-    held = {part: {rows[0].id: rows for run in runs for rows in run.records.get(part, [])} for part in parts}
-    return {part: [observe(rows) for rows in found.values()] for part, found in held.items()}
+    records = {part: {rows[0].id: rows for run in runs for rows in run.records.get(part, [])} for part in parts}
+    return {part: [observe(rows) for rows in samples.values()] for part, samples in records.items()}
 
 
 def _human_cells(
@@ -173,9 +173,13 @@ def _human_cells(
         if min((len(values) for _, values in ratings), default=0) < 2:
             continue
         aspects = tuple(aspect for aspect, _ in ratings)
-        for aspect, found in human_agreement(observed, aspects, f"{benchmark}/{part}", options).items():
-            agreement[HUMAN, part, aspect] = found
-            cells.put(Key("T2/3", part, "", HUMAN, "spearman", aspect), found.paper, because(found.paper_reasons))
+        for aspect, between_raters in human_agreement(observed, aspects, f"{benchmark}/{part}", options).items():
+            agreement[HUMAN, part, aspect] = between_raters
+            cells.put(
+                Key("T2/3", part, "", HUMAN, "spearman", aspect),
+                between_raters.paper,
+                because(between_raters.paper_reasons),
+            )
             by_model = {model: c.ratings for model, c in rating_columns(observed, aspect).items()}
             alpha[part, aspect] = krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1))
             for model, values in by_model.items():
@@ -195,13 +199,13 @@ def _over_all_parts(
     for label in labels:
         for aspect in dict.fromkeys(a for judge, _, a in agreement if judge == label):
             of_parts = [agreement[label, part, aspect] for part in parts if (label, part, aspect) in agreement]
-            agreement[label, ALL_PARTS, aspect] = found = agreement_over_parts(of_parts)
-            reasons = because(found.paper_reasons)
-            cells.put(Key("T1", ALL_PARTS, "", label, "spearman", aspect), found.paper, reasons)
+            agreement[label, ALL_PARTS, aspect] = overall = agreement_over_parts(of_parts)
+            reasons = because(overall.paper_reasons)
+            cells.put(Key("T1", ALL_PARTS, "", label, "spearman", aspect), overall.paper, reasons)
 
 
 def _count(statuses: Iterable[Status]) -> dict[Status, int]:
-    counted = dict.fromkeys(Status, 0)
+    counts = dict.fromkeys(Status, 0)
     for status in statuses:
-        counted[status] += 1
-    return counted
+        counts[status] += 1
+    return counts

@@ -5,16 +5,19 @@ Two judges are compared on the samples that both scored, and on the image models
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System, coverage
+from vieval_plugin.meta_evaluation.headline import WHY_PREFERRED, Headline, HeadlineNumber, preferred
 from vieval_plugin.meta_evaluation.image_model_agreement import LEAST, compare, why_no_value
-from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS
-from vieval_plugin.meta_evaluation.observations import observe
+from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, HUMAN, Numbers
+from vieval_plugin.meta_evaluation.observations import Agreement, observe
 from vieval_plugin.meta_evaluation.tables import because
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import rater_mean
@@ -58,8 +61,8 @@ def compared_by_image_model(
 ) -> list[ComparedStatistic]:
     """An entry an aspect that any of the judges rates, in the order of `rated`.
 
-    A sample counts for a judge if it scored every aspect that it rates. An image model counts for two judges if both scored
-    `LEAST` samples of it or more, on which annotators vary.
+    A sample counts for a judge if it scored every aspect that it rates. An image model counts for two judges if both
+    scored `LEAST` samples of it or more, on which annotators vary.
 
     Args:
         parts: all parts of the benchmark, in order.
@@ -87,8 +90,8 @@ def scored_samples(
     by_aspect: dict[str, dict[Cell, RatedSample]] = {}
     for part in (part for part in dict.fromkeys((*parts, *run.records)) if part in run.records):
         observed = [observe(judged) for judged in run.records[part]]
-        filled, aspects = compare(observed, run.aspects, rated if run.against_all else (), options)
-        for observation in filled:
+        observations, aspects = compare(observed, run.aspects, rated if run.against_all else (), options)
+        for observation in observations:
             scores, ratings = dict(observation.scores), dict(observation.ratings)
             complete = set(aspects) <= scores.keys()
             cell = Cell(part, observation.uid, observation.image_model)
@@ -120,13 +123,13 @@ def compared_on(aspect: str, judges: Mapping[str, Mapping[Cell, RatedSample]]) -
     return ComparedStatistic(
         parts[0] if len(parts) == 1 else ALL_PARTS,
         aspect,
-        f"Spearman's correlation with people, Fisher's average over image models{_over(parts)}",
+        f"Spearman's correlation with people, Fisher's average over image models{_over_parts(parts)}",
         systems,
         pair,
     )
 
 
-def _over(parts: Sequence[str]) -> str:
+def _over_parts(parts: Sequence[str]) -> str:
     return f" and parts ({', '.join(parts)})" if len(parts) > 1 else ""
 
 
@@ -140,10 +143,10 @@ def _tables(judges: Mapping[str, Mapping[Cell, RatedSample]]) -> ScoreTables:
     column = {name: number for number, name in enumerate(columns)}
 
     def table(values: Mapping[Cell, float]) -> Floats:
-        filled = np.full((len(groups), len(columns)), np.nan)
+        array = np.full((len(groups), len(columns)), np.nan)
         for cell, value in values.items():
-            filled[row[cell.part, cell.uid], column[cell.part, cell.image_model]] = value
-        return filled
+            array[row[cell.part, cell.uid], column[cell.part, cell.image_model]] = value
+        return array
 
     return ScoreTables(
         table({cell: sample.human for cell, sample in known.items()}),
@@ -164,36 +167,105 @@ def _system(label: str, scores: Floats, tables: ScoreTables, parts: Sequence[str
 
 
 def _reasons(tables: ScoreTables, first: Floats, second: Floats) -> list[str]:
-    """Why an image model has no value for two judges on their common samples; empty where it has."""
+    """Reason why an image model has no value for two judges on their common samples; empty where it has."""
     common = ~np.isnan(first) & ~np.isnan(second)
-    return [why_no_value(human[both]) for human, both in zip(tables.human.T, common.T, strict=True)]
+    return [why_no_value(human[common_rows]) for human, common_rows in zip(tables.human.T, common.T, strict=True)]
 
 
 def _pair(first: int, second: int, tables: ScoreTables, systems: Sequence[System]) -> CommonSamples:
-    one, other = tables.scores[first], tables.scores[second]
-    reasons = _reasons(tables, one, other)
-    kept = [column for column, reason in enumerate(reasons) if not reason]
-    common = ~np.isnan(one) & ~np.isnan(other)
+    first_scores, second_scores = tables.scores[first], tables.scores[second]
+    reasons = _reasons(tables, first_scores, second_scores)
+    columns = [column for column, reason in enumerate(reasons) if not reason]
+    common = ~np.isnan(first_scores) & ~np.isnan(second_scores)
     names = ["/".join(column) for column in tables.columns]
-    lacking = [
+    missing_models = [
         f"{name}: {reason}"
         for name, reason, any_common in zip(names, reasons, np.atleast_1d(np.any(common, axis=0)), strict=True)
         if reason and any_common
     ]
-    if not kept:
-        return CommonSamples(0, reason=f"no image model with {LEAST} common samples ({because(lacking)})")
-    common = common[:, kept]
+    if not columns:
+        return CommonSamples(0, reason=f"no image model with {LEAST} common samples ({because(missing_models)})")
+    common = common[:, columns]
     rows = np.any(common, axis=1)
 
     def table(values: Floats) -> Floats:
-        return np.where(common, values[:, kept], np.nan)[rows]
+        return np.where(common, values[:, columns], np.nan)[rows]
 
     statistic = CorrelationDifference(
-        table(one),
-        table(other),
+        table(first_scores),
+        table(second_scores),
         table(tables.human),
         [group for group, has in zip(tables.groups, np.atleast_1d(rows), strict=True) if has],
-        [tables.columns[column][0] for column in kept],
+        [tables.columns[column][0] for column in columns],
     )
-    note = f"{systems[first].label} and {systems[second].label}: left out, because {because(lacking)}"
-    return CommonSamples(int(common.sum()), statistic, notes=(note,) if lacking and first != second else ())
+    note = f"{systems[first].label} and {systems[second].label}: left out, because {because(missing_models)}"
+    return CommonSamples(int(common.sum()), statistic, notes=(note,) if missing_models and first != second else ())
+
+
+Scored: TypeAlias = Mapping[str, Mapping[str, Mapping[Cell, RatedSample]]]
+"""By judge and aspect, the samples that count."""
+
+
+def image_model_headlines(
+    numbers: Numbers, runs: Sequence[Run], options: StatisticsOptions, rated: tuple[str, ...]
+) -> tuple[Headline, ...]:
+    """Headlines by aspect that any judge rates, the default first.
+
+    Args:
+        numbers: what `numbers_by_image_model` found of these runs.
+        runs: one a judge.
+        options: what failed verdicts are.
+        rated: what people rated.
+    """
+    judges = [run.label for run in runs]
+    rated_aspects = [aspect for label, part, aspect in numbers.agreement if part == ALL_PARTS and label in judges]
+    aspects = preferred(
+        list(dict.fromkeys(rated_aspects)), {aspect: rated_aspects.count(aspect) for aspect in rated_aspects}
+    )
+
+    @cache
+    def scored() -> Scored:
+        return {run.label: scored_samples(run, numbers.parts, rated, options) for run in runs}
+
+    return tuple(_headline(aspect, judges, numbers, scored) for aspect in aspects)
+
+
+def _headline(aspect: str, judges: Sequence[str], numbers: Numbers, scored: Callable[[], Scored]) -> Headline:
+    by_kind = {part: _of(part, aspect, (*judges, HUMAN), numbers) for part in numbers.parts}
+    nothing = HeadlineNumber("best constant: the same score for all", 0.0, math.nan, math.nan, 0)
+    people = [_renamed(ceiling) for ceiling in _of(ALL_PARTS, aspect, [HUMAN], numbers)]
+    return Headline(
+        aspect,
+        f"Spearman's correlation with people on {aspect}, averaged over image models and kinds (Fisher)",
+        WHY_PREFERRED,
+        "samples",
+        (-1.0, 1.0),
+        _of(ALL_PARTS, aspect, judges, numbers),
+        _comparing(aspect, scored),
+        (*people, nothing),
+        {"kind": {part: row_numbers for part, row_numbers in by_kind.items() if row_numbers}},
+    )
+
+
+def _of(part: str, aspect: str, labels: Sequence[str], numbers: Numbers) -> tuple[HeadlineNumber, ...]:
+    agreements = {label: numbers.agreement.get((label, part, aspect)) for label in labels}
+    return tuple(_number(label, agreement) for label, agreement in agreements.items() if agreement)
+
+
+def _number(label: str, agreement: Agreement) -> HeadlineNumber:
+    reason = because(agreement.reasons) if math.isnan(agreement.fisher) else ""
+    return HeadlineNumber(
+        label, agreement.fisher, agreement.low, agreement.high, agreement.count, reason, str(agreement.coverage)
+    )
+
+
+def _renamed(people: HeadlineNumber) -> HeadlineNumber:
+    label = "human ceiling: each rater with the others"
+    return HeadlineNumber(label, people.value, people.low, people.high, people.n, people.reason)
+
+
+def _comparing(aspect: str, scored: Callable[[], Scored]) -> Callable[[], ComparedStatistic]:
+    """The statistic of an aspect; samples are read when it is asked for, once for all aspects."""
+    return lambda: compared_on(
+        aspect, {label: samples[aspect] for label, samples in scored().items() if aspect in samples}
+    )

@@ -1,7 +1,7 @@
 """Statistics of benchmarks that compare scores with labels, preferences or human scores of their own kind.
 
-Each works on the observations that have a score and is given with a 95% interval by a cluster bootstrap: all pairs of an
-example, and all images of a prompt, are drawn together.
+Each works on the observations that have a score and is given with a 95% interval by a cluster bootstrap: all pairs of
+an example, and all images of a prompt, are drawn together.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_correlations, compared_means
+from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System
 from vieval_plugin.meta_evaluation.estimates import Computed, correlated, estimated
-from vieval_plugin.meta_evaluation.observations import Observation, Summary, fill
+from vieval_plugin.meta_evaluation.observations import Observation, Summary, fill, observe
+from vieval_plugin.records import Run
 from vieval_plugin.stats import binary, compositional, pairwise
 from vieval_plugin.stats.correlation import Coefficient, Floats
 from vieval_plugin.stats.options import StatisticsOptions
@@ -61,14 +64,14 @@ def label_statistics(
     >>> label_statistics(rows, ("auroc",), "mine/all", StatisticsOptions(draws=10)).estimates["auroc"].value
     0.75
     """
-    filled = scored_observations(observations, options)
+    scored = scored_observations(observations, options)
     return Summary(
         {},
         Counter(o.status for o in observations),
         options,
-        {statistic: estimated(STATISTICS[statistic](filled), name, options) for statistic in statistics},
-        scored=len(filled),
-        exact=sum(o.exact for o in filled),
+        {statistic: estimated(STATISTICS[statistic](scored), name, options) for statistic in statistics},
+        scored=len(scored),
+        exact=sum(o.exact for o in scored),
     )
 
 
@@ -138,9 +141,9 @@ def compared_aspect(rated: str, aspects: Sequence[str], against_all: bool) -> st
 
 
 def scored_observations(observations: Sequence[Observation], options: StatisticsOptions) -> list[Observation]:
-    """Those with a score under the failure policy, sorted by uid."""
-    filled = [o for o in fill(observations, (ASPECT,), options) if dict(o.scores).get(ASPECT) is not None]
-    return sorted(filled, key=lambda o: (o.uid, o.image_model))
+    """Observations with a score under the failure policy, sorted by uid."""
+    scored = [o for o in fill(observations, (ASPECT,), options) if dict(o.scores).get(ASPECT) is not None]
+    return sorted(scored, key=lambda o: (o.uid, o.image_model))
 
 
 def scores_and_ratings(observations: Sequence[Observation]) -> tuple[Floats, Floats]:
@@ -161,10 +164,10 @@ def _correlation(coefficient: Coefficient) -> Compute:
 def _pairwise(observations: Sequence[Observation]) -> Computed:
     """The interval keeps the epsilon that was calibrated on all pairs."""
     judged, rated = scores_and_ratings(observations)
-    found = pairwise.calibrated(judged, rated)
+    calibration = pairwise.calibrated(judged, rated)
     return Computed(
-        found.accuracy,
-        lambda counts: pairwise.resampled_accuracy(judged, rated, found.epsilon, counts),
+        calibration.accuracy,
+        lambda counts: pairwise.resampled_accuracy(judged, rated, calibration.epsilon, counts),
         _groups(observations),
         "too few samples",
     )
@@ -184,10 +187,10 @@ def examples_of(
     observations: Sequence[Observation], places: Sequence[tuple[int, ...]]
 ) -> dict[str, dict[tuple[int, ...], Observation]]:
     """Observations by example (their group) and place in it, of those examples that have all places."""
-    found: dict[str, dict[tuple[int, ...], Observation]] = defaultdict(dict)
+    examples: dict[str, dict[tuple[int, ...], Observation]] = defaultdict(dict)
     for observation in observations:
-        found[observation.group][observation.place] = observation
-    return {example: by_place for example, by_place in found.items() if set(places) <= set(by_place)}
+        examples[observation.group][observation.place] = observation
+    return {example: by_place for example, by_place in examples.items() if set(places) <= set(by_place)}
 
 
 def _preference(observations: Sequence[Observation]) -> Computed:
@@ -204,7 +207,7 @@ def _preference(observations: Sequence[Observation]) -> Computed:
     )
 
 
-def _compositional(which: int) -> Compute:
+def _compositional(statistic_index: int) -> Compute:
     def compute(observations: Sequence[Observation]) -> Computed:
         examples = examples_of(observations, IMAGES_AND_TEXTS)
         scores = np.array(
@@ -212,8 +215,8 @@ def _compositional(which: int) -> Compute:
         )
         table = scores.reshape(-1, 2, 2)
         return Computed(
-            float(compositional.shares(table)[which]),
-            lambda counts: compositional.resampled_shares(table, counts)[which],
+            float(compositional.shares(table)[statistic_index]),
+            lambda counts: compositional.resampled_shares(table, counts)[statistic_index],
             list(examples),
             "no complete example",
         )
@@ -235,3 +238,115 @@ STATISTICS: Mapping[str, Compute] = MappingProxyType(
     }
 )
 """The statistics by name: each turns scored observations, sorted by uid, into a value that can be resampled."""
+
+
+Points: TypeAlias = Callable[[Sequence[Observation]], dict[str, JudgedItem]]
+
+
+def compared_with_labels(
+    parts: Sequence[str],
+    runs: Sequence[Run],
+    statistics: Sequence[str],
+    options: StatisticsOptions,
+    aspect: str = ASPECT,
+) -> list[ComparedStatistic]:
+    """An entry a part and statistic; parts and statistics are compared each for itself.
+
+    Args:
+        parts: all parts of the benchmark, in order.
+        runs: one a judge, labels all different.
+        statistics: names among `label_statistics.STATISTICS`.
+        options: what failed verdicts are.
+        aspect: what people rated.
+
+    Returns:
+        Those of the statistics that have a paired test; where none has, one entry a part that says so.
+    """
+    comparisons = []
+    for part in dict.fromkeys((*parts, *(part for run in runs for part in run.records))):
+        observed = {
+            run.label: scored_observations(
+                of_aspect(
+                    [observe(judged) for judged in run.records[part]],
+                    aspect,
+                    compared_aspect(aspect, run.aspects, run.against_all),
+                ),
+                options,
+            )
+            for run in runs
+            if part in run.records
+        }
+        if not observed:
+            continue
+        able = [
+            _compared(part, aspect, statistic, observed)
+            for statistic in statistics
+            if statistic in (*_POINTS, *_CORRELATIONS)
+        ]
+        comparisons += able or [_unable(part, aspect, statistics[0], observed)]
+    return comparisons
+
+
+def _compared(
+    part: str, aspect: str, statistic: str, observed: Mapping[str, Sequence[Observation]]
+) -> ComparedStatistic:
+    if coefficient := _CORRELATIONS.get(statistic):
+        judged = {label: _scored(rows) for label, rows in observed.items()}
+        return compared_correlations(part, aspect, coefficient, judged)
+    points = _POINTS[statistic]
+    judged = {label: points(rows) for label, rows in observed.items()}
+    return compared_means(part, aspect, statistic.replace("_", " "), judged, "examples")
+
+
+def _unable(part: str, aspect: str, statistic: str, observed: Mapping[str, Sequence[Observation]]) -> ComparedStatistic:
+    judges = tuple(System(label, len(rows)) for label, rows in observed.items())
+    reason = f"judges cannot be compared yet by {statistic}, which has no paired test here"
+    return ComparedStatistic(
+        part, aspect, statistic, judges, lambda first, second: CommonSamples(0, reason=reason), untestable=reason
+    )
+
+
+def _scored(observations: Sequence[Observation]) -> dict[str, JudgedItem]:
+    judged, rated = scores_and_ratings(observations)
+    return {
+        f"{o.uid}/{o.image_model}": JudgedItem(o.group, score, people)
+        for o, score, people in zip(observations, judged.tolist(), rated.tolist(), strict=True)
+    }
+
+
+def _preferences(observations: Sequence[Observation]) -> dict[str, JudgedItem]:
+    first, second = FIRST_AND_SECOND
+    return {
+        name: JudgedItem(
+            name,
+            binary.preference_accuracy(
+                [dict(example[first].ratings)[ASPECT][0]],
+                [dict(example[first].scores)[ASPECT]],
+                [dict(example[second].scores)[ASPECT]],
+            ),
+        )
+        for name, example in examples_of(observations, FIRST_AND_SECOND).items()
+    }
+
+
+def _compositional_points(statistic_index: int) -> Points:
+    def points(observations: Sequence[Observation]) -> dict[str, JudgedItem]:
+        examples = examples_of(observations, IMAGES_AND_TEXTS)
+        scores = [[dict(example[place].scores)[ASPECT] for place in IMAGES_AND_TEXTS] for example in examples.values()]
+        right = compositional.right(np.array(scores, dtype=float).reshape(-1, 2, 2))[statistic_index]
+        return {name: JudgedItem(name, float(point)) for name, point in zip(examples, right, strict=True)}
+
+    return points
+
+
+_CORRELATIONS: Mapping[str, Literal["pearson", "spearman"]] = MappingProxyType(
+    {"pearson": "pearson", "spearman": "spearman"}
+)
+_POINTS: Mapping[str, Points] = MappingProxyType(
+    {
+        "preference_accuracy": _preferences,
+        "text_score": _compositional_points(0),
+        "image_score": _compositional_points(1),
+        "group_score": _compositional_points(2),
+    }
+)

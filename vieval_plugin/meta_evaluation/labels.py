@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.label_comparison import compared_with_labels
-from vieval_plugin.meta_evaluation.label_headline import label_headlines
+from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber
 from vieval_plugin.meta_evaluation.label_statistics import (
     ASPECT,
     STATISTICS,
     compared_aspect,
+    compared_with_labels,
     label_statistics,
     label_statistics_by_tag,
     of_aspect,
@@ -23,14 +25,104 @@ from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, with_interv
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
 
+UNSEEN: Mapping[str, float] = MappingProxyType(
+    {
+        "pearson": 0.0,
+        "spearman": 0.0,
+        "kendall": 0.0,
+        "auroc": 0.5,
+        "preference_accuracy": 0.5,
+        "text_score": 1 / 4,
+        "image_score": 1 / 4,
+        "group_score": 1 / 6,
+    }
+)
+"""Mean of a constant or random baseline, by statistic. Source of the last three: Thrush et al., Winoground (2022)."""
+
+
+def label_headlines(
+    statistics: Sequence[str],
+    summaries: Mapping[tuple[str, str], Summary],
+    tagged: Mapping[tuple[str, str], Mapping[str, Summary]],
+    runs: Sequence[Run],
+    options: StatisticsOptions,
+    aspect: str = ASPECT,
+) -> tuple[Headline, ...]:
+    """Headlines, a part each.
+
+    Args:
+        statistics: those of the benchmark, the first of which is taken.
+        summaries: by part and judge.
+        tagged: the same by tag.
+        runs: one a judge.
+        options: what failed verdicts are.
+        aspect: what people rated.
+    """
+    statistic = statistics[0]
+    parts = list(dict.fromkeys(part for part, _ in summaries))
+    return tuple(_headline(statistic, part, summaries, tagged, runs, options, len(parts) > 1, aspect) for part in parts)
+
+
+def _headline(
+    statistic: str,
+    part: str,
+    summaries: Mapping[tuple[str, str], Summary],
+    tagged: Mapping[tuple[str, str], Mapping[str, Summary]],
+    runs: Sequence[Run],
+    options: StatisticsOptions,
+    several: bool,
+    aspect: str,
+) -> Headline:
+    labels = [label for judged_part, label in summaries if judged_part == part]
+    words = dict.fromkeys(tag for label in labels for tag in tagged.get((part, label), {}))
+    by_tag = {
+        word: [
+            _number(label, tagged[part, label][word], statistic)
+            for label in labels
+            if word in tagged.get((part, label), {})
+        ]
+        for word in words
+    }
+    unseen = UNSEEN.get(statistic)
+    nothing = HeadlineNumber("scores that never look", unseen, math.nan, math.nan, 0) if unseen is not None else None
+    correlated = statistic in ("pearson", "spearman", "kendall")
+    return Headline(
+        aspect,
+        f"{statistic.replace('_', ' ')}{f', {part}' if several else ''}",
+        "It is the first of the statistics that this benchmark was published with.",
+        "samples",
+        (-1.0 if correlated else 0.0, 1.0),
+        tuple(_number(label, summaries[part, label], statistic) for label in labels),
+        lambda: _compared(statistic, part, runs, options, aspect),
+        (nothing,) if nothing else (),
+        {"tag": by_tag} if by_tag else {},
+    )
+
+
+def _number(label: str, summary: Summary, statistic: str) -> HeadlineNumber:
+    estimate = summary.estimates[statistic]
+    return HeadlineNumber(label, estimate.value, estimate.low, estimate.high, summary.scored, estimate.reason)
+
+
+def _compared(
+    statistic: str, part: str, runs: Sequence[Run], options: StatisticsOptions, aspect: str
+) -> ComparedStatistic:
+    judging = [run for run in runs if part in run.records]
+    [compared] = [
+        statistic
+        for statistic in compared_with_labels((part,), judging, (statistic,), options, aspect)
+        if statistic.part == part
+    ]
+    return compared
+
 
 @dataclass(frozen=True)
 class WithLabels:
     """Some of the statistics of `label_statistics.STATISTICS`, on each of the `aspects` that people rated.
 
-    >>> WithLabels(("auc",))
+    >>> WithLabels(("auc",))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: no statistic 'auc'; known: pearson, spearman, kendall, pairwise_accuracy, auroc, preference_accuracy, text_score, image_score, group_score
+    ValueError: no statistic 'auc'; known: pearson, spearman, kendall, ...
     """
 
     statistics: tuple[str, ...]
@@ -79,13 +171,15 @@ class WithLabels:
         options: StatisticsOptions,
     ) -> Summary:
         """A part's statistics; see `label_statistics`. Of several aspects, `scored` is the number of the one with fewest."""
-        found = self._summaries(observations, rating.aspects, rating.against_all, f"{benchmark}/{part}", options)
+        summary_by_aspect = self._summaries(
+            observations, rating.aspects, rating.against_all, f"{benchmark}/{part}", options
+        )
         estimates = {
             self._named(aspect, statistic): estimate
-            for aspect, summary in found.items()
+            for aspect, summary in summary_by_aspect.items()
             for statistic, estimate in summary.estimates.items()
         }
-        fewest = min(found.values(), key=lambda one: one.scored, default=None)
+        fewest = min(summary_by_aspect.values(), key=lambda summary: summary.scored, default=None)
         scored, exact = (fewest.scored, fewest.exact) if fewest else (0, 0)
         return Summary({}, Counter(o.status for o in observations), options, estimates, scored, exact)
 
@@ -101,11 +195,11 @@ class WithLabels:
             for part, judged in run.records.items():
                 observed = tuple(observe(records) for records in judged)
                 name = f"{benchmark}/{part}"
-                found = self._summaries(observed, run.aspects, run.against_all, name, options)
-                for aspect, summary in found.items():
-                    about = (part, run.label, *([aspect] if len(self.aspects) > 1 else []))
+                summary_by_aspect = self._summaries(observed, run.aspects, run.against_all, name, options)
+                for aspect, summary in summary_by_aspect.items():
+                    row_head = (part, run.label, *([aspect] if len(self.aspects) > 1 else []))
                     summaries[aspect][part, run.label] = summary
-                    rows.append((*about, *_cells(summary)))
+                    rows.append((*row_head, *_cells(summary)))
                     for statistic, estimate in summary.estimates.items():
                         key = Key("statistics", part, "", run.label, statistic, aspect)
                         cells[key] = estimate.value
@@ -115,32 +209,32 @@ class WithLabels:
                         of_aspect(observed, aspect, scored), self.statistics, name, options
                     )
                     by_tag[aspect][part, run.label] = tagged
-                    by_skill += [(*about, tag, *_cells(of_tag)) for tag, of_tag in tagged.items()]
-        about = ("task", "judge", *(["aspect"] if len(self.aspects) > 1 else []))
+                    by_skill += [(*row_head, tag, *_cells(of_tag)) for tag, of_tag in tagged.items()]
+        row_head = ("task", "judge", *(["aspect"] if len(self.aspects) > 1 else []))
         header = ("scored", "exact", *self.statistics)
-        made = (
-            Table("statistics", "Statistics [95% interval]", (*about, *header), tuple(rows)),
-            Table("skills", "By skill", (*about, "skill", *header), tuple(by_skill)),
+        tables = (
+            Table("statistics", "Statistics [95% interval]", (*row_head, *header), tuple(rows)),
+            Table("skills", "By skill", (*row_head, "skill", *header), tuple(by_skill)),
         )
         headlines = tuple(
             headline
             for aspect in self.aspects
             for headline in label_headlines(self.statistics, summaries[aspect], by_tag[aspect], runs, options, aspect)
         )
-        return Tables(tuple(table for table in made if table.rows), cells, reasons=reasons, headlines=headlines)
+        return Tables(tuple(table for table in tables if table.rows), cells, reasons=reasons, headlines=headlines)
 
     def compared(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
     ) -> Sequence[ComparedStatistic]:
         """Each aspect, part and statistic that has a paired test; see `compared_with_labels`."""
         return [
-            one
+            statistic
             for aspect in self.aspects
-            for one in compared_with_labels(parts, runs, self.statistics, options, aspect)
+            for statistic in compared_with_labels(parts, runs, self.statistics, options, aspect)
         ]
 
     def _of(self, aspects: Sequence[str], against_all: bool) -> tuple[str, ...]:
-        """Those of the aspects that a judge is compared on: a benchmark of one compares every judge on that."""
+        """The aspects that a judge is compared on: a benchmark of one aspect compares every judge on that."""
         if len(self.aspects) == 1 or against_all:
             return self.aspects
         return tuple(aspect for aspect in self.aspects if aspect in aspects)
@@ -169,5 +263,5 @@ class WithLabels:
 
 
 def _cells(summary: Summary) -> list[str]:
-    shown = [with_interval(e.value, e.low, e.high, e.reason) for e in summary.estimates.values()]
-    return [str(summary.scored), str(summary.exact), *shown]
+    intervals = [with_interval(e.value, e.low, e.high, e.reason) for e in summary.estimates.values()]
+    return [str(summary.scored), str(summary.exact), *intervals]

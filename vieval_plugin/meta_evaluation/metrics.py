@@ -22,7 +22,7 @@ _STATUSES = {f"status_{status}_share": status for status in Status}
 
 
 def names(report: Report, rating: Rating) -> tuple[str, ...]:
-    """All metric names of a task: what the benchmark's report has for the judge, and what every task has.
+    """Metric names of a task: what the benchmark's report has for the judge, and what every task has.
 
     Args:
         report: the benchmark's.
@@ -41,7 +41,7 @@ def names(report: Report, rating: Rating) -> tuple[str, ...]:
 
 
 def shown(report: Report, rating: Rating) -> tuple[str, ...]:
-    """Of the metric names of a task the handful that a host's own table has room for.
+    """The handful of a task's metric names that a host's own table has room for.
 
     Args:
         report: the benchmark's.
@@ -68,7 +68,7 @@ def interval_names(name: str) -> tuple[str, str]:
 
 
 def partial_name(name: str) -> str:
-    """What a metric is called where it is over a part of a benchmark's tasks, so that nobody takes it for the whole.
+    """The name of a metric over a part of a benchmark's tasks, so that nobody takes it for the whole.
 
     Args:
         name: one that `names` gave.
@@ -86,7 +86,7 @@ def partial_name(name: str) -> str:
 
 
 def higher_is_better(name: str) -> bool | None:
-    """Whether more of a metric is better.
+    """True where more of a metric is better, False where less is.
 
     Args:
         name: one that `names` gave.
@@ -108,7 +108,7 @@ def higher_is_better(name: str) -> bool | None:
 
 
 def value(summary: Summary, name: str) -> float | str | None:
-    """One metric of a summary.
+    """The value of a metric in a summary.
 
     Args:
         summary: what the report's `summarise`, or `combine`, gave.
@@ -183,8 +183,8 @@ def combine(summaries: tuple[Summary, ...]) -> Summary:
         summaries: one a part, in any order but always the same; not none. All drawn under the same options.
 
     Returns:
-        Agreement averaged over parts both ways (see `agreement_over_parts`), a benchmark's own statistics as plain means,
-        each with an interval from the parts' independent draws; statuses and counts are sums.
+        Agreement averaged over parts both ways (see `agreement_over_parts`), a benchmark's own statistics as plain
+        means, each with an interval from the parts' independent draws; statuses and counts are sums.
 
     >>> from vieval_plugin.stats.options import StatisticsOptions
     >>> part = Summary({}, {Status.OK: 3}, StatisticsOptions(), scored=3)

@@ -1,4 +1,4 @@
-"""What the statistics see of a run: one observation a sample; and what they give back: a summary of a part."""
+"""Input and output of the statistics: an observation a sample, and a summary of a part."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _NOT_GUESSED = (*_NEVER_FILLED, Status.NO_IMAGE)
 
 @dataclass(frozen=True)
 class Contested:
-    """What the statistics see of a contest beyond an `Observation`: people's votes and the judge's, each as it has them.
+    """A contest as the statistics see it, beyond an `Observation`: people's votes and the judge's, each as it has them.
 
-    `image_models` are those of the candidates in order. `given` maps an order (`forward`, `reverse`) to the judge's vote,
-    `preferences` an order to how much it prefers the first, in [-1, 1]; `scores` are those of each candidate by aspect.
-    `rated` are people's ratings of each candidate by aspect, one value a rater, and empty where there are none.
+    `image_models` are those of the candidates in order. `given` maps an order (`forward`, `reverse`) to the judge's
+    vote, `preferences` an order to how much it prefers the first, in [-1, 1]; `scores` are those of each candidate by
+    aspect. `rated` are people's ratings of each candidate by aspect, one value a rater, and empty where there are none.
     """
 
     image_models: tuple[str, ...]
@@ -41,16 +41,17 @@ class Contested:
 
 @dataclass(frozen=True)
 class Observation:
-    """One sample or contest as the statistics see it; hashable, small, and short when printed.
+    """A sample or contest as the statistics see it; hashable, small, and short when printed.
 
     `ratings` has, per aspect, one value a rater, on the benchmark's own scale; `scores` the judge's value per aspect it
-    could rate, in [0, 1]. Of several verdicts of one sample, `scores` are the means of those that have them and `repeats`
-    holds each one's. `recorded` are the scores with the numbers that a log has and that are none. `exact` is false where a score is known to an interval wider than the fourth decimal. `group` is what
-    the bootstrap draws together, the uid where nothing else is given, and `place` the sample's place in it.
+    could rate, in [0, 1]. Of several verdicts of one sample, `scores` are the means of those that have them and
+    `repeats` holds each one's. `recorded` are the scores with the numbers that a log has and that are none. `exact` is
+    false where a score is known to an interval wider than the fourth decimal. `group` is what the bootstrap draws
+    together, the uid where nothing else is given, and `place` the sample's place in it.
 
-    A sample that the judge does not apply to has no scores, whatever it is given: no statistic ever sees one. `recorded`
-    is seen by none but under the policy `as_recorded`. `contest` is there for contests only. `draw`, `kind` and `category`
-    are the sample's. `cost` has what an image cost to make and to judge, as far as that is known.
+    A sample that the judge does not apply to has no scores, whatever it is given: no statistic ever sees one.
+    `recorded` is seen by none but under the policy `as_recorded`. `contest` is there for contests only. `draw`, `kind`
+    and `category` are the sample's. `cost` has what an image cost to make and to judge, as far as that is known.
     """
 
     image_model: str
@@ -104,8 +105,8 @@ class Agreement:
     `fisher` is the corrected average in [-1, 1] with its 95% interval, `paper` the published one, `count` the number of
     samples behind them, `draws` the bootstrap draws of `fisher`. `consistency` is Krippendorff's alpha (interval) of a
     judge's repeated verdicts with one another, NaN where there are none. `constant` names the image models of which all
-    scores are the same, which count as 0, `paper_reasons` those without a value to `paper`, and `coverage` what `fisher`
-    rests on.
+    scores are the same, which count as 0, `paper_reasons` those without a value to `paper`, and `coverage` what
+    `fisher` rests on.
     """
 
     fisher: float
@@ -134,10 +135,10 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """All a part (or several) reports: agreement by aspect, or a benchmark's own statistics by name.
+    """The numbers of a part, or several: agreement by aspect, or a benchmark's own statistics by name.
 
-    `statuses` counts samples by what became of them, `scored` those with a score, `exact` those of them whose scores are
-    known to the fourth decimal.
+    `statuses` counts samples by what became of them, `scored` those with a score, `exact` those of them whose scores
+    are known to the fourth decimal.
     """
 
     aspects: Mapping[str, Agreement]
@@ -154,14 +155,14 @@ class Summary:
 
 
 def observe(records: Sequence[Record]) -> Observation:
-    """What the statistics need of a sample's records.
+    """Turn a sample's records into the observation that the statistics need.
 
     Args:
         records: one, or one for each time the sample was judged; not none.
 
     Returns:
-        The sample's ratings with the mean score of each aspect, over the verdicts that have it. Its status is that of its
-        worst verdict.
+        The sample's ratings with the mean score of each aspect, over the verdicts that have it. Its status is that of
+        its worst verdict.
 
     >>> from vieval_plugin.judges.protocol import SampleId, Verdict
     >>> from vieval_plugin.records import Provenance
@@ -194,7 +195,7 @@ def observe(records: Sequence[Record]) -> Observation:
 
 
 def _contested(record: Record) -> Contested | None:
-    """What is seen of a contest; of several verdicts on it the first counts."""
+    """The contest of a record; of several verdicts on it the first counts."""
     if record.votes is None:
         return None
     choice = record.verdict.choice or Choice()
@@ -213,8 +214,8 @@ def _means(scored: Sequence[Mapping[str, float]]) -> tuple[tuple[str, float], ..
     if len(scored) == 1:
         return tuple(scored[0].items())
     aspects = dict.fromkeys(aspect for scores in scored for aspect in scores)
-    held = {a: [scores[a] for scores in scored if a in scores] for a in aspects}
-    return tuple((aspect, math.fsum(values) / len(values)) for aspect, values in held.items())
+    scores_by_aspect = {a: [scores[a] for scores in scored if a in scores] for a in aspects}
+    return tuple((aspect, math.fsum(values) / len(values)) for aspect, values in scores_by_aspect.items())
 
 
 def against_all(observations: Sequence[Observation], aspect: str, rated: Sequence[str]) -> list[Observation]:
@@ -231,7 +232,7 @@ def against_all(observations: Sequence[Observation], aspect: str, rated: Sequenc
     """
 
     def widened(scores: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
-        return tuple((name, value) for held, value in scores if held == aspect for name in rated)
+        return tuple((name, value) for name_scored, value in scores if name_scored == aspect for name in rated)
 
     return [
         replace(o, scores=widened(o.scores), repeats=tuple(map(widened, o.repeats)), recorded=widened(o.recorded))
@@ -243,10 +244,11 @@ def fill(observations: Sequence[Observation], aspects: Sequence[str], options: S
     """Observations under a failure policy: what a failed verdict is to a statistic.
 
     `drop` leaves failed ones as they are, without the scores that they lack; `random` gives each aspect that failed a
-    seeded draw from {0, 0.1, ..., 1}, the published penalty; `worst` gives it 0. O follows from SC and PQ where the judge
-    rates all three. `as_recorded` takes all numbers that a log has and that are no scores: guesses, whatever a reader
-    makes of the replies behind them, and what no live reply could have had. What was never recorded (`missing`) or asked (`not_applicable`) stays without scores under each. An image that was never made (`no_image`) has 0 under `worst`,
-    and no number is drawn for it.
+    seeded draw from {0, 0.1, ..., 1}, the published penalty; `worst` gives it 0. O follows from SC and PQ where the
+    judge rates all three. `as_recorded` takes all numbers that a log has and that are no scores: guesses, whatever a
+    reader makes of the replies behind them, and what no live reply could have had. What was never recorded (`missing`)
+    or asked (`not_applicable`) stays without scores under each. An image that was never made (`no_image`) has 0 under
+    `worst`, and no number is drawn for it.
 
     Args:
         observations: in any order; a draw of `random` depends on seed, image model, uid and the image's number alone.
@@ -266,10 +268,12 @@ def fill(observations: Sequence[Observation], aspects: Sequence[str], options: S
     if options.policy == "as_recorded":
         return [replace(o, scores=o.recorded or o.scores) for o in observations]
     left = _NOT_GUESSED if options.policy == "random" else _NEVER_FILLED
-    return [o if o.status.usable or o.status in left else _filled(o, aspects, options) for o in observations]
+    return [
+        o if o.status.usable or o.status in left else _with_failures_filled(o, aspects, options) for o in observations
+    ]
 
 
-def _filled(observation: Observation, aspects: Sequence[str], options: StatisticsOptions) -> Observation:
+def _with_failures_filled(observation: Observation, aspects: Sequence[str], options: StatisticsOptions) -> Observation:
     named = f"{observation.image_model}/{observation.uid}" + (f"/{observation.draw}" if observation.draw else "")
     rng = np.random.default_rng([options.seed, zlib.crc32(named.encode())])
     derived = {"SC", "PQ", "O"} <= set(aspects)

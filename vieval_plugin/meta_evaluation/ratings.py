@@ -1,4 +1,4 @@
-"""What people said of samples and contests in a file of their own, and what becomes of it in the statistics."""
+"""Human ratings and votes from a file of their own, put into the place of those that records have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.agreement import krippendorff_alpha, mean_of_given
 
 VOTE = "vote"
-"""What stands in an aspect's place for a vote on a contest."""
+"""The aspect of a vote on a contest."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class HumanRatings:
 
     @property
     def raters(self) -> tuple[str, ...]:
-        """All that rated or voted, by name."""
-        rating = {rater for aspects in self.scores.values() for given in aspects.values() for rater in given}
-        return tuple(sorted(rating | {rater for given in self.votes.values() for rater in given}))
+        """The annotators that rated or voted, by name."""
+        rating = {rater for aspects in self.scores.values() for by_rater in aspects.values() for rater in by_rater}
+        return tuple(sorted(rating | {rater for by_rater in self.votes.values() for rater in by_rater}))
 
 
 def rated(runs: Sequence[Run], ratings: HumanRatings) -> tuple[list[Run], list[SampleId]]:
@@ -52,27 +52,31 @@ def rated(runs: Sequence[Run], ratings: HumanRatings) -> tuple[list[Run], list[S
     Raises:
         VievalError: for votes that the contest's own scheme does not have.
     """
-    given = _by_aspect(ratings)
-    votes = {identity: _voted(identity, said, ratings) for identity, said in _schemes(runs, ratings).items()}
-    found: set[SampleId] = set()
+    mean_ratings = _by_aspect(ratings)
+    votes = {identity: _voted(identity, scheme, ratings) for identity, scheme in _schemes(runs, ratings).items()}
+    matched_ids: set[SampleId] = set()
 
     def of(record: Record) -> Record:
         if record.votes is None:
-            found.update({record.id} & set(given))
-            return replace(record, ratings=given.get(record.id, {}))
-        found.update({record.id} & set(votes), set(record.candidates) & set(given))
-        of_candidates = tuple(given.get(one, {}) for one in record.candidates) if record.rated else ()
+            matched_ids.update({record.id} & set(mean_ratings))
+            return replace(record, ratings=mean_ratings.get(record.id, {}))
+        matched_ids.update({record.id} & set(votes), set(record.candidates) & set(mean_ratings))
+        of_candidates = (
+            tuple(mean_ratings.get(candidate, {}) for candidate in record.candidates) if record.rated else ()
+        )
         return replace(record, votes=votes.get(record.id, Votes()), rated=of_candidates)
 
-    made = [
-        replace(run, records={part: [tuple(map(of, one)) for one in rows] for part, rows in run.records.items()})
+    rated_runs = [
+        replace(
+            run, records={part: [tuple(map(of, records)) for records in rows] for part, rows in run.records.items()}
+        )
         for run in runs
     ]
-    return made, [identity for identity in ratings.where if identity not in found]
+    return rated_runs, [identity for identity in ratings.where if identity not in matched_ids]
 
 
 def rater_table(ratings: HumanRatings) -> Table:
-    """How far raters agree with one another, a row an aspect.
+    """Agreement of raters with one another, a row an aspect.
 
     Krippendorff's alpha, of ratings with the difference of an interval scale, of votes with that of names.
     """
@@ -80,12 +84,18 @@ def rater_table(ratings: HumanRatings) -> Table:
     raters = ratings.raters
     aspects = dict.fromkeys(aspect for of_sample in ratings.scores.values() for aspect in of_sample)
     for aspect in aspects:
-        table = [[one.get(aspect, {}).get(rater, math.nan) for one in ratings.scores.values()] for rater in raters]
+        table = [
+            [sample_ratings.get(aspect, {}).get(rater, math.nan) for sample_ratings in ratings.scores.values()]
+            for rater in raters
+        ]
         rows.append(_agreement(aspect, np.array(table, dtype=float), krippendorff_alpha(table, "interval")))
     if ratings.votes:
-        words = sorted({word for said in ratings.votes.values() for word in said.values()})
+        words = sorted({word for by_rater in ratings.votes.values() for word in by_rater.values()})
         table = [
-            [float(words.index(said[rater])) if rater in said else math.nan for said in ratings.votes.values()]
+            [
+                float(words.index(by_rater[rater])) if rater in by_rater else math.nan
+                for by_rater in ratings.votes.values()
+            ]
             for rater in raters
         ]
         rows.append(_agreement(VOTE, np.array(table, dtype=float), krippendorff_alpha(table, "nominal")))
@@ -94,59 +104,61 @@ def rater_table(ratings: HumanRatings) -> Table:
 
 
 def _agreement(aspect: str, table: np.ndarray, alpha: float) -> tuple[str, ...]:
-    given = ~np.isnan(table)
-    several = int((given.sum(axis=0) > 1).sum())
+    present = ~np.isnan(table)
+    several = int((present.sum(axis=0) > 1).sum())
     reason = "nothing has two ratings" if not several else "all ratings are alike"
-    raters, items = int(given.any(axis=1).sum()), int(given.any(axis=0).sum())
+    raters, items = int(present.any(axis=1).sum()), int(present.any(axis=0).sum())
     return aspect, str(raters), str(items), str(several), number(alpha, 3, reason)
 
 
 def _by_aspect(ratings: HumanRatings) -> dict[SampleId, dict[str, tuple[float, ...]]]:
     """The ratings of each sample by aspect: one a rater, or their mean where some rater left some out."""
-    held = {identity: _with_overall(aspects) for identity, aspects in ratings.scores.items()}
-    raters = {rater for aspects in held.values() for given in aspects.values() for rater in given}
-    complete = all(set(given) == raters for aspects in held.values() for given in aspects.values())
+    ratings_by_sample = {identity: _with_overall(aspects) for identity, aspects in ratings.scores.items()}
+    raters = {rater for aspects in ratings_by_sample.values() for by_rater in aspects.values() for rater in by_rater}
+    complete = all(set(by_rater) == raters for aspects in ratings_by_sample.values() for by_rater in aspects.values())
     return {
         identity: {
-            aspect: tuple(given[rater] for rater in sorted(given))
+            aspect: tuple(by_rater[rater] for rater in sorted(by_rater))
             if complete
-            else (float(mean_of_given([[value] for value in given.values()])[0]),)
-            for aspect, given in aspects.items()
+            else (float(mean_of_given([[value] for value in by_rater.values()])[0]),)
+            for aspect, by_rater in aspects.items()
         }
-        for identity, aspects in held.items()
+        for identity, aspects in ratings_by_sample.items()
     }
 
 
 def _with_overall(aspects: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
     """O follows from SC and PQ, rater by rater, for who did not rate it."""
-    both = {
+    rated_twice = {
         rater: (sc, aspects["PQ"][rater])
         for rater, sc in aspects.get("SC", {}).items()
         if rater in aspects.get("PQ", {})
     }
-    derived = {rater: math.sqrt(sc * pq) for rater, (sc, pq) in both.items()}
+    derived = {rater: math.sqrt(sc * pq) for rater, (sc, pq) in rated_twice.items()}
     overall = {**derived, **aspects.get("O", {})}
     return {**aspects, "O": overall} if overall else dict(aspects)
 
 
 def _schemes(runs: Sequence[Run], ratings: HumanRatings) -> dict[SampleId, str]:
     """The scheme of each contest that was voted on: its own, else the one that has all words that were used."""
-    used = {word for said in ratings.votes.values() for word in said.values()}
+    used = {word for by_rater in ratings.votes.values() for word in by_rater.values()}
     common = "four_way" if used & {BOTH_GOOD, BOTH_BAD} else "three_way"
-    records = (one for run in runs for rows in run.records.values() for together in rows for one in together)
+    records = (record for run in runs for rows in run.records.values() for repeats in rows for record in repeats)
     return {
-        one.id: (one.votes.scheme or common) for one in records if one.votes is not None and one.id in ratings.votes
+        record.id: (record.votes.scheme or common)
+        for record in records
+        if record.votes is not None and record.id in ratings.votes
     }
 
 
 def _voted(identity: SampleId, scheme: str, ratings: HumanRatings) -> Votes:
-    said = ratings.votes[identity]
-    for rater, word in said.items():
+    votes = ratings.votes[identity]
+    for rater, word in votes.items():
         if word not in SCHEMES.get(scheme, ()):
             raise VievalError(
                 f"{ratings.where[identity]}: {rater} said {word!r} of {identity}, which is no {scheme} vote; correct the file"
             )
-    most = Counter(said.values()).most_common(2)
+    most = Counter(votes.values()).most_common(2)
     even = len(most) > 1 and most[0][1] == most[1][1]
     tied = TIE if TIE in SCHEMES[scheme] else ""
-    return Votes(scheme, tied if even else most[0][0], tuple(said[rater] for rater in sorted(said)))
+    return Votes(scheme, tied if even else most[0][0], tuple(votes[rater] for rater in sorted(votes)))

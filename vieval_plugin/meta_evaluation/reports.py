@@ -1,4 +1,4 @@
-"""What a benchmark's report object does; every benchmark has one, and nothing asks which kind it is."""
+"""The protocol of a benchmark's report object; every benchmark has one, and nothing asks which kind it is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vieval_plugin.stats.options import StatisticsOptions
 
 @dataclass(frozen=True)
 class Rating:
-    """What is to be known of a judge to report on it.
+    """Properties of a judge that a report depends on.
 
     `aspects` are those it rates, `dimensions` further scores it gives, `grades` scores whose means are reported;
     `intervals` says whether its scores may be known to an interval only, `repeats` how often each sample is judged,
@@ -38,7 +38,7 @@ class Report(Protocol):
         ...
 
     def shown(self, rating: Rating) -> tuple[str, ...]:
-        """Of these names the handful that a host's own table shows, best known first."""
+        """Return the handful of these names that a host's own table shows, best known first."""
         ...
 
     def summarise(
@@ -59,6 +59,6 @@ class Report(Protocol):
     def compared(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
     ) -> Sequence[ComparedStatistic]:
-        """On what the judges of these runs are compared, one a statistic (see `comparison`); arguments as for
-        `tables`. A statistic that has no paired test says so in `untestable`."""
+        """Statistics on which the judges of these runs are compared (see `comparison`); arguments as for `tables`.
+        A statistic that has no paired test says so in `untestable`."""
         ...

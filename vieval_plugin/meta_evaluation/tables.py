@@ -23,7 +23,7 @@ class Table:
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """Which cell: the table, and what its row and column say; `all` tasks and no image model where averaged."""
+    """The key of a cell: the table, and what its row and column say; `all` tasks and no image model where averaged."""
 
     table: str
     task: str
@@ -35,10 +35,10 @@ class Key:
 
 @dataclass(frozen=True)
 class Tables:
-    """What a benchmark's results show: tables to read, cells to compare, and more for programs, as JSON values.
+    """Tables to read of a benchmark's results, cells to compare, and more for programs, as JSON values.
 
-    `reasons` says of undefined cells why they are. `headlines` are the numbers that come before all tables, the default first;
-    `paper` says whose tables those with numbers are.
+    `reasons` says of undefined cells why they are. `headlines` are the numbers that come before all tables, the default
+    first; `paper` says whose tables those with numbers are.
     """
 
     tables: tuple[Table, ...]
@@ -95,7 +95,7 @@ def p_text(p: float) -> str:
 
 
 def because(reasons: Sequence[str]) -> str:
-    """Why an average is undefined, in brief.
+    """Reason why an average is undefined, in brief.
 
     Args:
         reasons: of each of its parts, `who: why`.
@@ -105,11 +105,48 @@ def because(reasons: Sequence[str]) -> str:
     """
     parts: dict[str, list[str]] = {}
     for reason in reasons:
-        who, _, why = reason.partition(": ")
-        parts.setdefault(why, []).append(who)
-    told = [f"{why}: {', '.join(who[:_NAMED])}{', ...' if len(who) > _NAMED else ''}" for why, who in parts.items()]
-    return "; ".join(told) or "there is nothing to average"
+        subject, _, why = reason.partition(": ")
+        parts.setdefault(why, []).append(subject)
+    grouped = [
+        f"{why}: {', '.join(subjects[:_NAMED])}{', ...' if len(subjects) > _NAMED else ''}"
+        for why, subjects in parts.items()
+    ]
+    return "; ".join(grouped) or "there is nothing to average"
 
 
 def _undefined(reason: str) -> str:
     return f"undefined ({reason})" if reason else "undefined"
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A table that somebody printed: by judge a value for each of the `statistics`, None where there is none.
+
+    `part` is the benchmark's, `source` says where it is printed, and what is to be known of how it came about.
+    """
+
+    part: str
+    statistics: tuple[str, ...]
+    values: Mapping[str, tuple[float | None, ...]]
+    source: str
+
+
+def printed_tables(printed: Sequence[Printed]) -> list[Table]:
+    """Each as a table whose rows are marked as printed.
+
+    >>> [table] = printed_tables([Printed("edit", ("accuracy",), {"GPT-4o": (53.54,)}, "a paper")])
+    >>> table.rows
+    (('edit', 'GPT-4o (printed)', '53.54'),)
+    """
+    return [
+        Table(
+            "printed" if len(printed) == 1 else f"printed_{index}",
+            f"Published numbers of other judges, not computed here: {table.source}",
+            ("task", "judge", *table.statistics),
+            tuple(
+                (table.part, f"{judge} (printed)", *("" if value is None else f"{value:g}" for value in values))
+                for judge, values in table.values.items()
+            ),
+        )
+        for index, table in enumerate(printed, start=1)
+    ]

@@ -1,26 +1,203 @@
-"""A judge's answer to each pair of candidates, whichever way it judges: votes in one order or two, preferences, or scores."""
+"""Contests as arrays of codes: what people, or a judge, said of each pair of candidates, whichever way the judge answers.
+
+A contest of k candidates is k(k-1)/2 pairs, so that votes on two and rankings of several go the same way. A judge gives
+votes in one order or two, preferences, or scores.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from types import MappingProxyType
 
 import numpy as np
 
+from vieval_plugin.judges import contests
 from vieval_plugin.judges.contests import FORWARD, REVERSE
-from vieval_plugin.meta_evaluation.observations import Observation
-from vieval_plugin.meta_evaluation.vote_codes import Pairs
-from vieval_plugin.stats import thresholds
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.observations import Contested, Observation
+from vieval_plugin.stats import thresholds, votes
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.orders import overall_votes
 from vieval_plugin.stats.votes import NONE, VoteScheme, points
 
-VOTES = "votes"
-"""What stands in an aspect's place for a judge that votes itself."""
+CODES: Mapping[str, int] = MappingProxyType(
+    {
+        contests.FIRST: votes.FIRST,
+        contests.SECOND: votes.SECOND,
+        contests.BOTH_GOOD: votes.BOTH_GOOD,
+        contests.BOTH_BAD: votes.BOTH_BAD,
+        contests.TIE: votes.TIE,
+    }
+)
+"""The code of each answer on two candidates; a ranking becomes one of these for each of its pairs."""
 
-COUNTED: Mapping[str, tuple[VoteScheme, ...]] = MappingProxyType(
+NEVER_JUDGED = (Status.NOT_APPLICABLE, Status.MISSING)
+"""What leaves a contest out; every other failure is no answer, which is wrong."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The pairs of candidates of some contests.
+
+    `observations` are the contests. All else has an entry a pair: the number of its contest, its two places in that
+    contest, shape (pairs, 2), what people said, and what it is drawn together with.
+    """
+
+    observations: tuple[Observation, ...]
+    contest: Ints
+    places: Ints
+    human: Ints
+    groups: tuple[str, ...]
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of candidates of each pair's contest."""
+        return np.array([len(_contest(o).image_models) for o in self.observations], dtype=np.int64)[self.contest]
+
+    @property
+    def image_models(self) -> list[tuple[str, str]]:
+        """The two image models of each pair, in order."""
+        named = [_contest(self.observations[number]).image_models for number in self.contest]
+        return [(models[i], models[j]) for models, (i, j) in zip(named, self.places, strict=True)]
+
+    def codes_of(self, words: Sequence[str]) -> Ints:
+        """The code of each pair, from one vote or ranking a contest; `NONE` where there is none."""
+        return np.array(
+            [
+                code
+                for o, word in zip(self.observations, words, strict=True)
+                for code in _codes(word, len(_contest(o).image_models))
+            ],
+            dtype=np.int64,
+        )
+
+    def codes_in_order(self, order: str) -> Ints:
+        """The judge's code for each pair in an order of showing."""
+        return self.codes_of([dict(_contest(o).given).get(order, "") for o in self.observations])
+
+    def annotations(self) -> Ints:
+        """The code of each annotator for each pair, shape (annotators, pairs); `NONE` where one gave no vote."""
+        named = [_contest(o).votes.annotators for o in self.observations]
+        most = max(map(len, named), default=0)
+        table = [self.codes_of([several[n] if n < len(several) else "" for several in named]) for n in range(most)]
+        return np.array(table, dtype=np.int64).reshape(most, len(self.contest))
+
+    def scores(self, aspect: str) -> tuple[Floats, Floats]:
+        """The judge's scores of both candidates of each pair; NaN where it gave none."""
+        scored = [
+            [dict(candidate_scores).get(aspect, np.nan) for candidate_scores in _contest(o).scores]
+            for o in self.observations
+        ]
+        table = [
+            [scored[number][place] if place < len(scored[number]) else np.nan for place in pair_places]
+            for number, pair_places in zip(self.contest, self.places, strict=True)
+        ]
+        first, second = np.array(table, dtype=float).reshape(-1, 2).T
+        return first, second
+
+    def preferences(self, orders: Sequence[str]) -> Floats:
+        """The judge's preference for the first of each pair, the mean over orders; NaN where it lacks one of them."""
+        preferences = [dict(_contest(o).preferences) for o in self.observations]
+        means = [
+            float(np.mean([by_order.get(order, np.nan) for order in orders])) if orders else np.nan
+            for by_order in preferences
+        ]
+        # of more than two candidates one number says nothing
+        return np.where(self.sizes == 2, np.array(means, dtype=float)[self.contest], np.nan)
+
+
+def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
+    """The pairs of all contests that people voted on and that the judge could be asked about.
+
+    Args:
+        observations: of one part and judge, in any order; what is no contest is left out.
+        scheme: that of the benchmark's votes.
+
+    Returns:
+        Pairs in the order of their contests' uids.
+
+    Raises:
+        ValueError: for a contest whose votes are in another scheme.
+
+    >>> from vieval_plugin.judges.contests import Votes
+    >>> ranked = Contested(("x", "y", "z"), Votes("ranking", "2>1=3"))
+    >>> pairs_of([Observation("", "1", (), (), Status.OK, contest=ranked)], "ranking").human.tolist()
+    [1, 4, 0]
+    """
+    voted = sorted((o for o in observations if left_out(o) == ""), key=lambda o: o.uid)
+    if other := [o for o in voted if _contest(o).votes.scheme != scheme]:
+        other_scheme = _contest(other[0]).votes.scheme
+        raise ValueError(
+            f"contest {other[0].uid} has {other_scheme} votes, and this benchmark reports on {scheme} votes"
+        )
+    return _paired(voted)
+
+
+def judged_pairs(observations: Sequence[Observation]) -> Pairs:
+    """The pairs of all contests that the judge could be asked about, whether people voted on them or not.
+
+    Args:
+        observations: of one part and judge, in any order; what is no contest is left out.
+
+    >>> from vieval_plugin.judges.contests import Votes
+    >>> unvoted = Contested(("x", "y"), Votes(), (("forward", "first"),))
+    >>> judged_pairs([Observation("", "1", (), (), Status.OK, contest=unvoted)]).codes_in_order("forward").tolist()
+    [0]
+    """
+    judged = [o for o in observations if o.contest is not None and o.status not in NEVER_JUDGED]
+    return _paired(sorted(judged, key=lambda o: o.uid))
+
+
+def _paired(contested: Sequence[Observation]) -> Pairs:
+    numbered = [
+        (number, pair_places)
+        for number, o in enumerate(contested)
+        for pair_places in combinations(range(len(_contest(o).image_models)), 2)
+    ]
+    contest = np.array([number for number, _ in numbered], dtype=np.int64)
+    places = np.array([pair_places for _, pair_places in numbered], dtype=np.int64).reshape(-1, 2)
+    bare = Pairs(tuple(contested), contest, places, contest, tuple(contested[number].group for number in contest))
+    human = bare.codes_of([_contest(o).votes.vote for o in contested])
+    return Pairs(bare.observations, contest, places, human, bare.groups)
+
+
+def left_out(observation: Observation) -> str:
+    """Reason why no statistic of votes sees an observation, in words; empty where they do.
+
+    >>> left_out(Observation("m", "1", (), (), Status.OK))
+    'no contest'
+    """
+    if observation.contest is None:
+        return "no contest"
+    if observation.status in NEVER_JUDGED:
+        return str(observation.status)
+    return "" if observation.contest.votes.vote else "no vote of people"
+
+
+def _contest(observation: Observation) -> Contested:
+    assert observation.contest is not None
+    return observation.contest
+
+
+def _codes(word: str, candidates: int) -> list[int]:
+    if word in CODES and candidates == 2:
+        return [CODES[word]]
+    ranked = contests.ranks(word, candidates)
+    if not ranked:
+        return [votes.NONE] * (candidates * (candidates - 1) // 2)
+    return [
+        votes.TIE if rank == other else votes.FIRST if rank < other else votes.SECOND
+        for rank, other in combinations(ranked, 2)
+    ]
+
+
+VOTES = "votes"
+"""The subject of a judge that votes itself, in the place of an aspect."""
+
+TIE_HANDLINGS: Mapping[str, tuple[VoteScheme, ...]] = MappingProxyType(
     {
         "four_way": ("four_way", "three_way", "decisive"),
         "three_way": ("three_way", "decisive"),
@@ -28,12 +205,12 @@ COUNTED: Mapping[str, tuple[VoteScheme, ...]] = MappingProxyType(
         "ranking": ("three_way", "decisive"),
     }
 )
-"""By the scheme that people voted in, the ways in which answers are counted, the most detailed first."""
+"""Tie handlings by the scheme that people voted in, the most detailed first."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a judge says of each pair: a code by way of counting, or why there is none.
+    """A judge's answer to each pair: a code by tie handling, or why there is none.
 
     `bounds` are the codes with thresholds that are best on these very pairs, for answers that need thresholds.
     """
@@ -46,24 +223,24 @@ class Answers:
     @property
     def answered(self) -> frozenset[str]:
         """The uids of the contests with an answer to each of their pairs."""
-        lacking = set(self.pairs.contest[self.codes["decisive"] == NONE].tolist())
-        return frozenset(o.uid for number, o in enumerate(self.pairs.observations) if number not in lacking)
+        incomplete = set(self.pairs.contest[self.codes["decisive"] == NONE].tolist())
+        return frozenset(o.uid for number, o in enumerate(self.pairs.observations) if number not in incomplete)
 
-    def points(self, counted: VoteScheme) -> Floats:
-        """In which pairs the judge is right, as `votes.points` has it; NaN in all where `why` says why."""
-        if counted in self.why:
+    def points(self, tie_handling: VoteScheme) -> Floats:
+        """Points of the judge in each pair, as `stats.votes.points` has them; NaN in all where `why` says why."""
+        if tie_handling in self.why:
             return np.full(len(self.pairs.human), np.nan)
-        return points(self.codes[counted], self.pairs.human, counted)
+        return points(self.codes[tie_handling], self.pairs.human, tie_handling)
 
 
 def subjects_of(observations: Sequence[Observation], aspects: Sequence[str]) -> tuple[str, ...]:
-    """What a judge's votes come from: `votes` where it votes itself, else each of the aspects that it scores.
+    """Sources of a judge's votes: `votes` where it votes itself, else each of the aspects that it scores.
 
     >>> subjects_of([], ("SC", "O")), subjects_of([], ())
     (('SC', 'O'), ('votes',))
     """
-    held = [o.contest for o in observations if o.contest is not None]
-    voting = any(contest.given or contest.preferences for contest in held)
+    contested = [o.contest for o in observations if o.contest is not None]
+    voting = any(contest.given or contest.preferences for contest in contested)
     return (VOTES,) if voting or not aspects else tuple(aspects)
 
 
@@ -71,7 +248,8 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
     """A judge's answers.
 
     Two orders make one vote, as `overall_votes` has it; of one order alone it is that vote. Preferences, and scores of
-    candidates, become votes by the rule of `stats.thresholds`, with thresholds from nested cross-validation over groups.
+    candidates, become votes by the rule of `stats.thresholds`, with thresholds from nested cross-validation over
+    groups.
 
     Args:
         pairs: with the judge's votes, preferences or scores.
@@ -80,52 +258,52 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
         seed: what decides the folds.
 
     Returns:
-        Codes for every way of counting of the scheme.
+        Codes for every tie handling of the scheme.
 
     >>> from vieval_plugin.judges.contests import Votes
     >>> from vieval_plugin.judges.protocol import Status
     >>> from vieval_plugin.meta_evaluation.observations import Contested
-    >>> from vieval_plugin.meta_evaluation.vote_codes import pairs_of
+    >>> from vieval_plugin.meta_evaluation.vote_answers import pairs_of
     >>> both = Contested(("x", "y"), Votes("two_way", "first"), (("forward", "first"), ("reverse", "first")))
     >>> found = pairs_of([Observation("", "1", (), (), Status.OK, contest=both)], "two_way")
     >>> answers_of(found, "votes", "two_way", [0]).points("decisive").tolist()
     [1.0]
     """
-    counted = COUNTED[scheme]
+    tie_handlings = TIE_HANDLINGS[scheme]
     if subject != VOTES:
-        return _from_scores(pairs, *pairs.scores(subject), counted, seed)
+        return _from_scores(pairs, *pairs.scores(subject), tie_handlings, seed)
     orders = orders_of(pairs)
     if any(o.contest.preferences for o in pairs.observations if o.contest is not None):
         preferred = pairs.preferences(orders)
-        of_three = tuple(one for one in counted if one != "four_way")
-        found = _from_scores(pairs, preferred, np.zeros(preferred.shape), of_three, seed)
+        of_three = tuple(ties for ties in tie_handlings if ties != "four_way")
+        from_preferences = _from_scores(pairs, preferred, np.zeros(preferred.shape), of_three, seed)
         why: dict[VoteScheme, str] = {"four_way": "a preference does not tell both good from both bad"}
-        return Answers(pairs, found.codes, {**found.why, **why}, found.bounds)
-    given = [pairs.given(order) for order in orders] or [pairs.given(FORWARD)]
-    return Answers(pairs, dict.fromkeys(counted, overall_votes(given[0], given[-1])))
+        return Answers(pairs, from_preferences.codes, {**from_preferences.why, **why}, from_preferences.bounds)
+    order_codes = [pairs.codes_in_order(order) for order in orders] or [pairs.codes_in_order(FORWARD)]
+    return Answers(pairs, dict.fromkeys(tie_handlings, overall_votes(order_codes[0], order_codes[-1])))
 
 
 def orders_of(pairs: Pairs) -> tuple[str, ...]:
-    """Those of the two orders in which any contest has an answer: the others count as not asked for."""
-    held = [o.contest for o in pairs.observations if o.contest is not None]
-    seen = {order for contest in held for order, _ in (*contest.given, *contest.preferences)}
-    return tuple(order for order in (FORWARD, REVERSE) if order in seen)
+    """The orders in which any contest has an answer: the others count as not asked for."""
+    contested = [o.contest for o in pairs.observations if o.contest is not None]
+    orders = {order for contest in contested for order, _ in (*contest.given, *contest.preferences)}
+    return tuple(order for order in (FORWARD, REVERSE) if order in orders)
 
 
 def _from_scores(
-    pairs: Pairs, first: Floats, second: Floats, counted: Sequence[VoteScheme], seed: Sequence[int]
+    pairs: Pairs, first: Floats, second: Floats, tie_handlings: Sequence[VoteScheme], seed: Sequence[int]
 ) -> Answers:
     """Votes by thresholds; which of two is better needs none, and only equal scores are a tie then."""
     codes: dict[VoteScheme, Ints] = {"decisive": thresholds.vote_of_scores(first, second)}
     why: dict[VoteScheme, str] = {}
     bounds: dict[VoteScheme, Ints] = {}
-    for one in counted:
-        if one == "decisive":
+    for ties in tie_handlings:
+        if ties == "decisive":
             continue
-        best = thresholds.upper_bound(first, second, pairs.human, one).thresholds
-        bounds[one] = thresholds.vote_of_scores(first, second, *best)
+        best = thresholds.upper_bound(first, second, pairs.human, ties).thresholds
+        bounds[ties] = thresholds.vote_of_scores(first, second, *best)
         if len(set(pairs.groups)) < 2:
-            why[one] = "thresholds need contests of two groups"
+            why[ties] = "thresholds need contests of two groups"
         else:
-            codes[one] = thresholds.nested(first, second, pairs.human, pairs.groups, seed=seed, scheme=one)
+            codes[ties] = thresholds.nested(first, second, pairs.human, pairs.groups, seed=seed, scheme=ties)
     return Answers(pairs, codes, why, bounds)

@@ -1,7 +1,7 @@
 """People's votes beside their own ratings of the candidates: how often one follows from the other, and who leads by each.
 
-A rating says for each pair which candidate is better, as a judge's scores do. So people stand among the judges, on all pairs
-and on those that a judge scored: what they reach is what a judge of single images can be asked for.
+A rating says for each pair which candidate is better, as a judge's scores do. So people stand among the judges, on all
+pairs and on those that a judge scored: what they reach is what a judge of single images can be asked for.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, Ranked
 from vieval_plugin.meta_evaluation.headline import preferred
 from vieval_plugin.meta_evaluation.observations import Contested
 from vieval_plugin.meta_evaluation.tables import Key, Table, number, with_interval
-from vieval_plugin.meta_evaluation.vote_answers import VOTES
-from vieval_plugin.meta_evaluation.vote_codes import Pairs
-from vieval_plugin.meta_evaluation.vote_entrants import Entrant, JudgedPart
-from vieval_plugin.meta_evaluation.vote_statistics import Drawing, Share
+from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs
+from vieval_plugin.meta_evaluation.vote_statistics import Drawing, Entrant, JudgedPart, Share
 from vieval_plugin.stats.agreement import mean_of_given
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.comparison import Bools
@@ -30,7 +28,7 @@ from vieval_plugin.stats.votes import FIRST, NONE, SECOND, points
 
 PEOPLE = "people's ratings"
 SCORED, UNTIED = "right_of_scored", "right_of_untied"
-_ALL, _OWN = "all pairs", "its own pairs"
+_ALL, _JUDGED_PAIRS = "all pairs", "its own pairs"
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class _Row:
     """Votes from scores against people's votes: over the pairs with two scores, and over those with two different ones."""
 
     part: str
-    who: str
+    voter: str
     aspect: str
     pairs: str
     scored: Share
@@ -56,12 +54,12 @@ def beside_ratings(
         options: how many draws, the seed.
 
     Returns:
-        How often the higher score is people's choice, for people's ratings and for judges, each time on the same pairs; and
-        the strengths of image models by votes, ratings and judges side by side.
+        How often the higher score is people's choice, for people's ratings and for judges, each time on the same pairs;
+        and the strengths of image models by votes, ratings and judges side by side.
     """
     rows = [row for of_part in judged for row in _rows(of_part)]
     cells = {
-        Key("ratings", row.part, "", f"{row.who}, {row.pairs}", statistic, row.aspect): 100 * share.value
+        Key("ratings", row.part, "", f"{row.voter}, {row.pairs}", statistic, row.aspect): 100 * share.value
         for row in rows
         for statistic, share in ((SCORED, row.scored), (UNTIED, row.untied))
     }
@@ -69,28 +67,28 @@ def beside_ratings(
 
 
 def _rows(judged: JudgedPart) -> list[_Row]:
-    judges = [one for one in judged.entrants if not one.constant]
+    judges = [entrant for entrant in judged.entrants if not entrant.constant]
     pairs = _all_pairs(judged)
     rated = _rated(pairs)
-    made = [_row(judged, PEOPLE, aspect, _ALL, pairs, _by_ratings(pairs, aspect)) for aspect in rated]
-    for one in judges if rated else ():
-        own, aspect = one.answers.pairs, _beside(one.subject, rated)
-        said = one.answers.codes["decisive"]
-        made.append(_row(judged, one.label, one.subject, _OWN, own, said))
-        on_the_same = np.where(said == NONE, NONE, _by_ratings(own, aspect))
-        made.append(_row(judged, PEOPLE, aspect, f"pairs of {one.label} ({one.subject})", own, on_the_same))
-    return made
+    rows = [_row(judged, PEOPLE, aspect, _ALL, pairs, _by_ratings(pairs, aspect)) for aspect in rated]
+    for judge in judges if rated else ():
+        judge_pairs, aspect = judge.answers.pairs, _compared_aspect(judge.subject, rated)
+        votes = judge.answers.codes["decisive"]
+        rows.append(_row(judged, judge.label, judge.subject, _JUDGED_PAIRS, judge_pairs, votes))
+        on_the_same = np.where(votes == NONE, NONE, _by_ratings(judge_pairs, aspect))
+        rows.append(_row(judged, PEOPLE, aspect, f"pairs of {judge.label} ({judge.subject})", judge_pairs, on_the_same))
+    return rows
 
 
-def _row(judged: JudgedPart, who: str, aspect: str, named: str, pairs: Pairs, said: Ints) -> _Row:
-    right = points(said, pairs.human, "decisive")
+def _row(judged: JudgedPart, voter: str, aspect: str, named: str, pairs: Pairs, votes: Ints) -> _Row:
+    right = points(votes, pairs.human, "decisive")
     return _Row(
         judged.part,
-        who,
+        voter,
         aspect,
         named,
-        _share(judged.drawing, right, said != NONE, pairs),
-        _share(judged.drawing, right, np.isin(said, (FIRST, SECOND)), pairs),
+        _share(judged.drawing, right, votes != NONE, pairs),
+        _share(judged.drawing, right, np.isin(votes, (FIRST, SECOND)), pairs),
     )
 
 
@@ -104,19 +102,19 @@ def _accuracy(rows: Sequence[_Row]) -> Table:
         "wrong, and of those with two different scores"
     )
     header = ("task", "judge", "votes from", "pairs", "n", "right", "n", "right of the untied")
-    shown = [
+    cells = [
         (
-            *(row.part, row.who, row.aspect, row.pairs),
+            *(row.part, row.voter, row.aspect, row.pairs),
             *(cell for share in (row.scored, row.untied) for cell in (str(share.count), _percent(share))),
         )
         for row in rows
     ]
-    return Table("ratings", title, header, tuple(shown))
+    return Table("ratings", title, header, tuple(cells))
 
 
 def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -> Table:
     """Image models by strength: by votes, by ratings, and by what each judge says; and how alike the orders are."""
-    judges = [one for one in judged.entrants if not one.constant]
+    judges = [entrant for entrant in judged.entrants if not entrant.constant]
     pairs = _all_pairs(judged)
     title = (
         "Image models ranked by contests: by people's votes, and by which candidate has the higher score; place and log strength "
@@ -124,73 +122,87 @@ def _strengths(benchmark: str, judged: JudgedPart, options: StatisticsOptions) -
     )
     if not (rated := _rated(pairs)):
         return Table("strengths", title, (), ())
-    overall = _beside(VOTES, rated)
-    found = [ranked(benchmark, judged.part, "people's votes", VOTES, pairs, pairs.human, options)]
-    found.append(ranked(benchmark, judged.part, PEOPLE, overall, pairs, _by_ratings(pairs, overall), options))
-    found += [
+    overall = _compared_aspect(VOTES, rated)
+    rankings = [ranked(benchmark, judged.part, "people's votes", VOTES, pairs, pairs.human, options)]
+    rankings.append(ranked(benchmark, judged.part, PEOPLE, overall, pairs, _by_ratings(pairs, overall), options))
+    rankings += [
         ranked(
-            *(benchmark, judged.part, one.label, one.subject, one.answers.pairs),
-            *(one.answers.codes["decisive"], options),
+            *(benchmark, judged.part, judge.label, judge.subject, judge.answers.pairs),
+            *(judge.answers.codes["decisive"], options),
         )
-        for one in _by_one_aspect(judges)
+        for judge in _by_one_aspect(judges)
     ]
-    models = _ordered(found[0])
-    named = [one.voter if one.subject == VOTES else f"{one.voter} ({one.subject})" for one in found]
+    models = _ordered(rankings[0])
+    named = [
+        ranking.voter if ranking.subject == VOTES else f"{ranking.voter} ({ranking.subject})" for ranking in rankings
+    ]
     rows = [
-        (judged.part, model.image_model, *(cell for one in found for cell in _strength(one, model.image_model)))
+        (
+            judged.part,
+            model.image_model,
+            *(cell for ranking in rankings for cell in _strength(ranking, model.image_model)),
+        )
         for model in models
     ]
-    alike = [cell for one in found[1:] for cell in ("", number(_tau(found[0], one), 3, "no strengths"))]
-    header = ("task", "image model", *(cell for one in named for cell in ("n", one)))
+    alike = [cell for ranking in rankings[1:] for cell in ("", number(_tau(rankings[0], ranking), 3, "no strengths"))]
+    header = ("task", "image model", *(cell for voter in named for cell in ("n", voter)))
     return Table("strengths", title, header, (*rows, (judged.part, "tau-b with the votes", "", "", *alike)))
 
 
 def _strength(ranking: ContestRanking, image_model: str) -> tuple[str, str]:
-    """How many pairs a model was in, and its place and strength."""
-    for place, one in enumerate(_ordered(ranking), start=1):
-        if one.image_model == image_model:
-            strength = with_interval(one.strength, one.low, one.high, ranking.why, digits=2)
-            return str(one.contests), strength if one.ranks is None else f"{place}: {strength}"
+    """The number of pairs that a model was in, and its place and strength."""
+    for place, model in enumerate(_ordered(ranking), start=1):
+        if model.image_model == image_model:
+            strength = with_interval(model.strength, model.low, model.high, ranking.why, digits=2)
+            return str(model.contests), strength if model.ranks is None else f"{place}: {strength}"
     return "0", "undefined (in no pair)"
 
 
 def _ordered(ranking: ContestRanking) -> list[RankedModel]:
-    return sorted(ranking.models, key=lambda one: -one.strength if one.ranks else 0)
+    return sorted(ranking.models, key=lambda model: -model.strength if model.ranks else 0)
 
 
 def _tau(votes: ContestRanking, other: ContestRanking) -> float:
-    strengths: list[Mapping[str, float]] = [{m.image_model: m.strength for m in one.models} for one in (votes, other)]
+    strengths: list[Mapping[str, float]] = [
+        {m.image_model: m.strength for m in ranking.models} for ranking in (votes, other)
+    ]
     common = [model for model in strengths[0] if model in strengths[1]]
-    return rank_tau(*([one[model] for model in common] for one in strengths))
+    return rank_tau(*([strength_of[model] for model in common] for strength_of in strengths))
 
 
 def _all_pairs(judged: JudgedPart) -> Pairs:
-    """All that any judge was asked about, answered or not: a fixed answer is one to each of them."""
-    return next(one.answers.pairs for one in judged.entrants if one.constant)
+    """Pairs that any judge was asked about, answered or not: a constant baseline answers each of them."""
+    return next(entrant.answers.pairs for entrant in judged.entrants if entrant.constant)
 
 
 def _by_one_aspect(judges: Sequence[Entrant]) -> list[Entrant]:
     """Each judge once: by its own votes, or by O, or by what it has in its place."""
     subjects: dict[str, list[str]] = {}
-    for one in judges:
-        subjects.setdefault(one.label, []).append(one.subject)
-    return [one for one in judges if one.subject == _beside(VOTES, subjects[one.label])]
+    for judge in judges:
+        subjects.setdefault(judge.label, []).append(judge.subject)
+    return [judge for judge in judges if judge.subject == _compared_aspect(VOTES, subjects[judge.label])]
 
 
-def _beside(subject: str, aspects: Sequence[str]) -> str:
+def _compared_aspect(subject: str, aspects: Sequence[str]) -> str:
     """The aspect of these that a subject is compared with: its own, else the one that is about the whole image."""
     return subject if subject in aspects else preferred(aspects, dict.fromkeys(aspects, 1))[0]
 
 
 def _rated(pairs: Pairs) -> tuple[str, ...]:
     """The aspects of which all candidates have ratings."""
-    held = [dict(ratings) for contest in _contests(pairs) for ratings in contest.rated or ((),)]
-    return tuple(aspect for aspect in (held[0] if held else ()) if all(aspect in ratings for ratings in held))
+    candidate_ratings = [dict(ratings) for contest in _contests(pairs) for ratings in contest.rated or ((),)]
+    return tuple(
+        aspect
+        for aspect in (candidate_ratings[0] if candidate_ratings else ())
+        if all(aspect in ratings for ratings in candidate_ratings)
+    )
 
 
 def _by_ratings(pairs: Pairs, aspect: str) -> Ints:
     """The vote that people's mean ratings of each pair stand for; equal means are a tie."""
-    means = [[float(mean_of_given([[v] for v in dict(one)[aspect]])[0]) for one in c.rated] for c in _contests(pairs)]
+    means = [
+        [float(mean_of_given([[v] for v in dict(ratings)[aspect]])[0]) for ratings in c.rated] for c in _contests(pairs)
+    ]
     first, second = (
         [means[contest][place] for contest, place in zip(pairs.contest, side, strict=True)] for side in pairs.places.T
     )

@@ -1,21 +1,191 @@
-"""Tables of contests: accuracy in percent, the two orders, and the authors' reading; constants above the judges."""
+"""Tables and headlines of contests: accuracy in percent, the two orders, and the authors' reading."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
 
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
+from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
+from vieval_plugin.meta_evaluation.headline import Breakdown, Headline, HeadlineNumber, preferred
 from vieval_plugin.meta_evaluation.tables import Key, Table, Tables
-from vieval_plugin.meta_evaluation.vote_answers import COUNTED
+from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS, VOTES
 from vieval_plugin.meta_evaluation.vote_breakdowns import breakdowns, in_percent
-from vieval_plugin.meta_evaluation.vote_entrants import Entrant, JudgedPart, entrants_of
-from vieval_plugin.meta_evaluation.vote_headline import vote_headlines
 from vieval_plugin.meta_evaluation.vote_ratings import beside_ratings
-from vieval_plugin.meta_evaluation.vote_statistics import Drawing, Share, has_paper, of_answers, of_orders, of_paper
+from vieval_plugin.meta_evaluation.vote_statistics import (
+    Drawing,
+    Entrant,
+    JudgedPart,
+    Share,
+    entrants_of,
+    has_paper,
+    of_answers,
+    of_orders,
+    of_paper,
+)
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.votes import VoteScheme, ceiling_points
+
+ALL_PARTS = "all"
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A pair of candidates: 1 where an entrant is right, else 0, and what the pair is counted under."""
+
+    part: str
+    group: str
+    tags: tuple[str, ...]
+    value: float
+
+
+_Points: TypeAlias = Mapping[str, _Point]
+
+
+def vote_headlines(
+    benchmark: str, judged: Sequence[JudgedPart], scheme: str, options: StatisticsOptions
+) -> tuple[Headline, ...]:
+    """The headline of a benchmark of votes: accuracy with the most detailed tie handling.
+
+    A judge that scores is taken by O, where it has none by SC.
+
+    Args:
+        benchmark: its name, which joins the seed.
+        judged: its parts, with all that stand in its tables.
+        scheme: that of its votes.
+        options: how many draws, the seed.
+    """
+    tie_handling = TIE_HANDLINGS[scheme][0]
+    drawing = Drawing.of(f"{benchmark}/{ALL_PARTS}", options)
+    judges = {label: _pooled(judged, label, subject, tie_handling) for label, subject in _subjects(judged).items()}
+    constants = [_number(label, points, drawing) for label, points in _constants(judged, tie_handling).items()]
+    best = max(constants, key=lambda number: number.value, default=None)
+    references = (*_people(judged, tie_handling, drawing), *([best] if best else []))
+    headings = {
+        "part": lambda point: (point.part,),
+        "category": lambda point: point.tags,
+    }
+    broken = {name: _broken(judges, words_of, drawing) for name, words_of in headings.items()}
+    judges_with_points = {label: points for label, points in judges.items() if points}
+    return (
+        (
+            Headline(
+                VOTES,
+                f"Share of pairs in which the judge says what people say (accuracy, {tie_handling.replace('_', '-')})",
+                "It is the question that people were asked, counted in the most detailed way; a missing answer is wrong, and a "
+                "judge that is not above the best fixed answer is no judge.",
+                "pairs",
+                (0.0, 1.0),
+                tuple(_number(label, points, drawing) for label, points in judges_with_points.items()),
+                lambda: _compared(judges_with_points, tie_handling),
+                references,
+                {name: breakdown for name, breakdown in broken.items() if len(breakdown) > 1},
+            ),
+        )
+        if judges_with_points
+        else ()
+    )
+
+
+def _subjects(judged: Sequence[JudgedPart]) -> dict[str, str]:
+    """The source of each judge's votes: its own, or its score of one aspect."""
+    subjects_by_judge: dict[str, list[str]] = {}
+    for entrant in (entrant for of_part in judged for entrant in of_part.entrants if not entrant.constant):
+        subjects_by_judge.setdefault(entrant.label, []).append(entrant.subject)
+    return {label: preferred(subjects, dict.fromkeys(subjects, 1))[0] for label, subjects in subjects_by_judge.items()}
+
+
+def _pooled(judged: Sequence[JudgedPart], label: str, subject: str, tie_handling: VoteScheme) -> _Points:
+    """The points of an entrant in the pairs of all parts, by their names; it has none where its answers are not such votes."""
+    pooled: dict[str, _Point] = {}
+    for of_part in judged:
+        for entrant in of_part.entrants:
+            if (entrant.label, entrant.subject) == (label, subject) and entrant.accepted:
+                pooled |= _points(of_part.part, entrant, tie_handling)
+    return pooled
+
+
+def _points(part: str, entrant: Entrant, tie_handling: VoteScheme) -> _Points:
+    pairs = entrant.answers.pairs
+    return {
+        f"{part}/{pairs.observations[contest].uid}/{first}/{second}": _Point(
+            part, f"{part}/{group}", pairs.observations[contest].tags, value
+        )
+        for contest, (first, second), group, value in zip(
+            pairs.contest.tolist(),
+            pairs.places.tolist(),
+            pairs.groups,
+            entrant.answers.points(tie_handling).tolist(),
+            strict=True,
+        )
+        if not np.isnan(value)
+    }
+
+
+def _constants(judged: Sequence[JudgedPart], tie_handling: VoteScheme) -> dict[str, _Points]:
+    named = dict.fromkeys((o.label, o.subject) for part in judged for o in part.entrants if o.constant and o.accepted)
+    return {f"best constant: {label}": _pooled(judged, label, subject, tie_handling) for label, subject in named}
+
+
+def _people(judged: Sequence[JudgedPart], tie_handling: VoteScheme, drawing: Drawing) -> list[HeadlineNumber]:
+    """Agreement of annotators with one another, where there are several."""
+    values: list[float] = []
+    groups: list[str] = []
+    for of_part in judged:
+        pairs = max(
+            (entrant.answers.pairs for entrant in of_part.entrants), key=lambda pairs: len(pairs.groups), default=None
+        )
+        if pairs is not None and len(annotations := pairs.annotations()) > 1:
+            points = ceiling_points(annotations, tie_handling)
+            values += np.nanmean(points.reshape(-1, points.shape[-1]), axis=0).tolist()
+            groups += [f"{of_part.part}/{group}" for group in pairs.groups]
+    if not values:
+        return []
+    ceiling = drawing.share(np.array(values), groups)
+    return [
+        HeadlineNumber(
+            "human ceiling: annotators with one another", ceiling.value, ceiling.low, ceiling.high, ceiling.count
+        )
+    ]
+
+
+def _broken(judges: Mapping[str, _Points], words_of: Callable[[_Point], Sequence[str]], drawing: Drawing) -> Breakdown:
+    words = dict.fromkeys(word for points in judges.values() for point in points.values() for word in words_of(point))
+    return {
+        word: [
+            _number(label, word_points, drawing)
+            for label, points in judges.items()
+            if (word_points := {name: point for name, point in points.items() if word in words_of(point)})
+        ]
+        for word in words
+    }
+
+
+def _number(label: str, points: _Points, drawing: Drawing) -> HeadlineNumber:
+    values = np.array([point.value for point in points.values()], dtype=float)
+    accuracy = drawing.share(values, [point.group for point in points.values()])
+    return HeadlineNumber(label, accuracy.value, accuracy.low, accuracy.high, accuracy.count, accuracy.reason)
+
+
+def _compared(points: Mapping[str, _Points], tie_handling: VoteScheme) -> ComparedStatistic:
+    items = {
+        label: {name: JudgedItem(point.group, point.value) for name, point in judge_points.items()}
+        for label, judge_points in points.items()
+    }
+    parts = list(dict.fromkeys(point.part for judge_points in points.values() for point in judge_points.values()))
+    missing_parts = {
+        label: [part for part in parts if part not in {point.part for point in judge_points.values()}]
+        for label, judge_points in points.items()
+    }
+    statistic = f"accuracy {tie_handling.replace('_', '-')}"
+    return compared_means(ALL_PARTS, VOTES, statistic, items, "pairs of candidates", lacking=missing_parts)
+
 
 _RULE = "% [95% interval]; a missing answer counts as wrong, under every policy for failures"
 _NOT_ABOVE = "not shown to be above the best constant"
@@ -23,7 +193,7 @@ _NOT_ABOVE = "not shown to be above the best constant"
 
 @dataclass(frozen=True)
 class Line:
-    """All that tables say of an entrant in a part, by statistic."""
+    """An entrant in a part with its shares by statistic."""
 
     part: str
     entrant: Entrant
@@ -33,8 +203,8 @@ class Line:
     def not_above(self) -> list[str]:
         """The ways of counting in which it is not significantly above the best constant."""
         what = "above_constant_"
-        known = [(name, one) for name, one in self.found.items() if name.startswith(what) and not one.reason]
-        return [name.removeprefix(what) for name, one in known if not one.low > 0 and not self.entrant.constant]
+        known = [(name, share) for name, share in self.found.items() if name.startswith(what) and not share.reason]
+        return [name.removeprefix(what) for name, share in known if not share.low > 0 and not self.entrant.constant]
 
 
 def vote_tables(
@@ -45,7 +215,7 @@ def vote_tables(
     options: StatisticsOptions,
     rated: bool = False,
 ) -> Tables:
-    """All tables of a benchmark of votes, and their numbers as cells, in percent, under the benchmark's own name.
+    """Tables of a benchmark of votes, and their numbers as cells, in percent, under the benchmark's own name.
 
     Args:
         benchmark: its name, part of the seed.
@@ -67,7 +237,7 @@ def vote_tables(
     ]
     lines = [line for of_part in judged for line in _lines(of_part, scheme)]
     of_ratings, cells = beside_ratings(benchmark, judged, options) if rated else ([], {})
-    made = [
+    tables = [
         *of_ratings,
         _accuracy(lines, scheme),
         _orders(lines, scheme),
@@ -77,113 +247,120 @@ def vote_tables(
     ]
     reasons: dict[Key, str] = {}
     for line in lines:
-        for what, one in line.found.items():
+        for what, share in line.found.items():
             key = Key(benchmark, line.part, "", line.entrant.label, what, line.entrant.aspect)
-            cells[key] = 100 * one.value
-            reasons |= {key: one.reason} if one.reason else {}
-    below = [
-        {"task": line.part, "judge": line.entrant.label, "votes_from": line.entrant.subject, "counted": counted}
+            cells[key] = 100 * share.value
+            reasons |= {key: share.reason} if share.reason else {}
+    not_above = [
+        {"task": line.part, "judge": line.entrant.label, "votes_from": line.entrant.subject, "counted": ties}
         for line in lines
-        for counted in line.not_above
+        for ties in line.not_above
     ]
     headlines = vote_headlines(benchmark, judged, scheme, options)
     return Tables(
-        tuple(table for table in made if table.rows), cells, {"not_above_best_constant": below}, reasons, headlines
+        tuple(table for table in tables if table.rows),
+        cells,
+        {"not_above_best_constant": not_above},
+        reasons,
+        headlines,
     )
 
 
 def _lines(judged: JudgedPart, scheme: str) -> list[Line]:
-    judges = [one for one in judged.entrants if not one.constant]
-    voting = any(one.voting for one in judges)
-    as_authors = any(has_paper(one.answers.pairs) for one in judges)
+    judges = [entrant for entrant in judged.entrants if not entrant.constant]
+    voting = any(entrant.voting for entrant in judges)
+    as_authors = any(has_paper(entrant.answers.pairs) for entrant in judges)
     lines = []
-    for one in judged.entrants:
-        found: dict[str, Share] = {}
-        if one.accepted:
-            found |= of_answers(one.answers, scheme, judged.drawing)
-            found |= of_orders(one.answers, scheme, judged.drawing) if one.voting and voting else {}
-        if as_authors and has_paper(one.answers.pairs):
-            found |= of_paper(one.answers, judged.drawing)
-        lines.append(Line(judged.part, one, found))
+    for entrant in judged.entrants:
+        shares: dict[str, Share] = {}
+        if entrant.accepted:
+            shares |= of_answers(entrant.answers, scheme, judged.drawing)
+            shares |= of_orders(entrant.answers, scheme, judged.drawing) if entrant.voting and voting else {}
+        if as_authors and has_paper(entrant.answers.pairs):
+            shares |= of_paper(entrant.answers, judged.drawing)
+        lines.append(Line(judged.part, entrant, shares))
     return lines
 
 
 def _accuracy(lines: Sequence[Line], scheme: str) -> Table:
-    counted = COUNTED[scheme]
-    bounded = [one for one in counted if any(f"upper_bound_{one}" in line.found for line in lines)]
-    wholes = [one for one in counted if any(f"all_pairs_accuracy_{one}" in line.found for line in lines)]
-    shown = [
-        *((_words(one), f"accuracy_{one}") for one in counted),
-        *((f"all pairs of a contest, {_words(one)}", f"all_pairs_accuracy_{one}") for one in wholes),
-        *((f"upper bound {_words(one)}", f"upper_bound_{one}") for one in bounded),
+    tie_handlings = TIE_HANDLINGS[scheme]
+    bounded = [ties for ties in tie_handlings if any(f"upper_bound_{ties}" in line.found for line in lines)]
+    wholes = [ties for ties in tie_handlings if any(f"all_pairs_accuracy_{ties}" in line.found for line in lines)]
+    columns = [
+        *((_words(ties), f"accuracy_{ties}") for ties in tie_handlings),
+        *((f"all pairs of a contest, {_words(ties)}", f"all_pairs_accuracy_{ties}") for ties in wholes),
+        *((f"upper bound {_words(ties)}", f"upper_bound_{ties}") for ties in bounded),
     ]
-    header = ("task", "judge", "votes from", "answered", "left out", *_with_counts(shown), _NOT_ABOVE)
+    header = ("task", "judge", "votes from", "answered", "left out", *_with_counts(columns), _NOT_ABOVE)
     rows = []
     for line in lines:
-        if f"accuracy_{counted[0]}" in line.found:
+        if f"accuracy_{tie_handlings[0]}" in line.found:
             entrant = line.entrant
-            answered = f"{len(entrant.answers.answered)} of {len(entrant.answers.pairs.observations)}"
-            below = ", ".join(_words(one) for one in line.not_above if one != "paper")
-            named = (line.part, entrant.label, entrant.subject, answered, entrant.left_out)
-            rows.append((*named, *_cells(line, shown), below))
-    bound = "; an upper bound has thresholds that are best on the test set itself" if bounded else ""
-    return Table("accuracy", f"Accuracy, {_RULE}{bound}", header, tuple(rows))
+            answer_count = f"{len(entrant.answers.answered)} of {len(entrant.answers.pairs.observations)}"
+            not_above = ", ".join(_words(ties) for ties in line.not_above if ties != "paper")
+            named = (line.part, entrant.label, entrant.subject, answer_count, entrant.left_out)
+            rows.append((*named, *_cells(line, columns), not_above))
+    bound_note = "; an upper bound has thresholds that are best on the test set itself" if bounded else ""
+    return Table("accuracy", f"Accuracy, {_RULE}{bound_note}", header, tuple(rows))
 
 
 def _orders(lines: Sequence[Line], scheme: str) -> Table:
-    shown = [
-        *((f"forward {_words(one)}", f"forward_accuracy_{one}") for one in COUNTED[scheme]),
+    columns = [
+        *((f"forward {_words(ties)}", f"forward_accuracy_{ties}") for ties in TIE_HANDLINGS[scheme]),
         ("both orders", "both_orders_accuracy"),
         ("each order", "each_order_accuracy"),
         ("consistent", "consistent_share"),
         ("inconsistent", "inconsistent_share"),
     ]
-    asked = {line.part for line in lines if not line.entrant.constant and _has_two_orders(line)}
+    parts_with_orders = {line.part for line in lines if not line.entrant.constant and _has_two_orders(line)}
     rows = [
-        (line.part, line.entrant.label, *_cells(line, shown))
+        (line.part, line.entrant.label, *_cells(line, columns))
         for line in lines
-        if line.part in asked and "both_orders_accuracy" in line.found
+        if line.part in parts_with_orders and "both_orders_accuracy" in line.found
     ]
-    header = ("task", "judge", *_with_counts(shown))
-    way = _words(COUNTED[scheme][0])
+    header = ("task", "judge", *_with_counts(columns))
+    way = _words(TIE_HANDLINGS[scheme][0])
     title = f"Orders of showing, {_RULE}; both counted {way}; of each order what was not read does not count"
     return Table("orders", title, header, tuple(rows))
 
 
 def _has_two_orders(line: Line) -> bool:
-    """Where all judges were asked in one order, that is their accuracy, and there is nothing more to tell."""
+    """True where a judge was asked in both orders: in one order alone, the table of accuracy says it all."""
     return "both_orders_accuracy" in line.found and not line.found["both_orders_accuracy"].reason
 
 
 def _paper(lines: Sequence[Line]) -> Table:
-    shown = [("accuracy", "accuracy_paper"), ("above the best constant by", "above_constant_paper")]
+    columns = [("accuracy", "accuracy_paper"), ("above the best constant by", "above_constant_paper")]
     rows = [
-        (line.part, line.entrant.label, *_cells(line, shown), "not above" * ("paper" in line.not_above))
+        (line.part, line.entrant.label, *_cells(line, columns), "not above" * ("paper" in line.not_above))
         for line in lines
         if "accuracy_paper" in line.found
     ]
     title = f"Accuracy of the forward order as the authors read answers, {_RULE}"
-    return Table("paper", title, ("task", "judge", *_with_counts(shown), _NOT_ABOVE), tuple(rows))
+    return Table("paper", title, ("task", "judge", *_with_counts(columns), _NOT_ABOVE), tuple(rows))
 
 
 def _statuses(runs: Sequence[Run]) -> Table:
-    counts = [
+    status_counts = [
         (part, run.label, Counter(record.verdict.status for judged in contests for record in judged))
         for run in runs
         for part, contests in run.records.items()
     ]
-    rows = [(part, label, str(found.total()), *(str(found[one]) for one in Status)) for part, label, found in counts]
+    rows = [
+        (part, label, str(counts.total()), *(str(counts[status]) for status in Status))
+        for part, label, counts in status_counts
+    ]
     return Table("statuses", "Verdicts by status", ("task", "judge", "contests", *map(str, Status)), tuple(rows))
 
 
-def _with_counts(shown: Sequence[tuple[str, str]]) -> list[str]:
-    return [name for title, _ in shown for name in ("n", title)]
+def _with_counts(columns: Sequence[tuple[str, str]]) -> list[str]:
+    return [name for title, _ in columns for name in ("n", title)]
 
 
-def _cells(line: Line, shown: Sequence[tuple[str, str]]) -> list[str]:
-    found = [line.found.get(what) for _, what in shown]
-    return [cell for one in found for cell in (("", "") if one is None else (str(one.count), in_percent(one)))]
+def _cells(line: Line, columns: Sequence[tuple[str, str]]) -> list[str]:
+    shares = [line.found.get(what) for _, what in columns]
+    return [cell for share in shares for cell in (("", "") if share is None else (str(share.count), in_percent(share)))]
 
 
-def _words(counted: str) -> str:
-    return counted.replace("_", "-")
+def _words(tie_handling: str) -> str:
+    return tie_handling.replace("_", "-")

@@ -2,27 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.observations import Observation, Summary
 from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.tables import Tables
-from vieval_plugin.meta_evaluation.vote_answers import COUNTED, VOTES
-from vieval_plugin.meta_evaluation.vote_comparison import compared_votes
-from vieval_plugin.meta_evaluation.vote_statistics import names_of, vote_statistics
+from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS, VOTES, Answers
+from vieval_plugin.meta_evaluation.vote_statistics import Drawing, Entrant, entrants_of, names_of, vote_statistics
 from vieval_plugin.meta_evaluation.vote_tables import vote_tables
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.votes import VoteScheme
+
+_MOST = 0.95  # a judge that answered less than this share is told of
+
+
+def compared_votes(
+    benchmark: str, parts: Sequence[str], runs: Sequence[Run], scheme: str, options: StatisticsOptions
+) -> list[ComparedStatistic]:
+    """An entry a part, aspect and way of counting.
+
+    A judge that votes itself stands beside those that score, whichever aspect they are compared on. A missing
+    answer is wrong, so a contest that a judge failed on counts.
+
+    Args:
+        benchmark: its name; with the part it joins the seed of the folds in which thresholds are chosen.
+        parts: all parts of the benchmark, in order.
+        runs: one a judge, labels all different.
+        scheme: that of the benchmark's votes.
+        options: the seed.
+    """
+    comparisons = []
+    for part in dict.fromkeys((*parts, *(part for run in runs for part in run.records))):
+        drawing = Drawing.of(f"{benchmark}/{part}", options)
+        judges = [entrant for entrant in entrants_of(part, runs, scheme, drawing) if not entrant.constant]
+        scored = tuple(dict.fromkeys(entrant.subject for entrant in judges if not entrant.voting))
+        for aspect in scored or ((VOTES,) if judges else ()):
+            compared = [entrant for entrant in judges if entrant.voting or entrant.subject == aspect]
+            comparisons += [_compared(part, aspect, tie_handling, compared) for tie_handling in TIE_HANDLINGS[scheme]]
+    return comparisons
+
+
+def _compared(part: str, aspect: str, tie_handling: VoteScheme, entrants: Sequence[Entrant]) -> ComparedStatistic:
+    judged = {entrant.label: _items(entrant.answers, tie_handling) for entrant in entrants}
+    compared = compared_means(part, aspect, f"accuracy {tie_handling.replace('_', '-')}", judged, "pairs of candidates")
+    return replace(compared, notes=(*compared.notes, *_unanswered(entrants)))
+
+
+def _unanswered(entrants: Sequence[Entrant]) -> list[str]:
+    """Notes on the number of contests that each judge answered, where some answered far fewer."""
+    answer_counts = {
+        entrant.label: (len(entrant.answers.answered), len(entrant.answers.pairs.observations)) for entrant in entrants
+    }
+    if all(answers >= _MOST * contests for answers, contests in answer_counts.values()):
+        return []
+    listed = ", ".join(f"{label} {answers} of {contests}" for label, (answers, contests) in answer_counts.items())
+    return [f"a missing answer is wrong; answered: {listed}"]
+
+
+def _items(answers: Answers, tie_handling: VoteScheme) -> Mapping[str, JudgedItem]:
+    pairs = answers.pairs
+    return {
+        f"{pairs.observations[contest].uid}/{first}/{second}": JudgedItem(group, point)
+        for contest, (first, second), group, point in zip(
+            pairs.contest.tolist(),
+            pairs.places.tolist(),
+            pairs.groups,
+            answers.points(tie_handling).tolist(),
+            strict=True,
+        )
+        if not np.isnan(point)
+    }
 
 
 @dataclass(frozen=True)
 class ByVotes:
     """Accuracy against people's votes, in every way of counting that the benchmark's scheme of votes allows.
 
-    `scheme` is one of `judges.contests`: `four_way`, `three_way`, `two_way` or `ranking`. `rated` says that people rated the
-    candidates as well: what follows from their ratings then stands beside the judges (see `vote_ratings`).
+    `scheme` is one of `judges.contests`: `four_way`, `three_way`, `two_way` or `ranking`. `rated` says that people
+    rated the candidates as well: what follows from their ratings then stands beside the judges (see `vote_ratings`).
 
     >>> ByVotes("five_way")
     Traceback (most recent call last):
@@ -33,8 +96,8 @@ class ByVotes:
     rated: bool = False
 
     def __post_init__(self) -> None:
-        if self.scheme not in COUNTED:
-            raise ValueError(f"no scheme of votes {self.scheme!r}; known: {', '.join(COUNTED)}")
+        if self.scheme not in TIE_HANDLINGS:
+            raise ValueError(f"no scheme of votes {self.scheme!r}; known: {', '.join(TIE_HANDLINGS)}")
 
     def names(self, rating: Rating) -> tuple[str, ...]:
         """Each statistic with the ends of its interval, and how many contests have an answer.
@@ -42,8 +105,11 @@ class ByVotes:
         >>> ByVotes("two_way").names(Rating(("O",)))[:3]
         ('O_accuracy_decisive_value', 'O_accuracy_decisive_ci_low', 'O_accuracy_decisive_ci_high')
         """
-        named = [one for subject in _subjects(rating) for one in names_of(subject, self.scheme)]
-        return (*(f"{one}_{what}" for one in named for what in ("value", "ci_low", "ci_high")), "scored_count")
+        named = [statistic for subject in _subjects(rating) for statistic in names_of(subject, self.scheme)]
+        return (
+            *(f"{statistic}_{what}" for statistic in named for what in ("value", "ci_low", "ci_high")),
+            "scored_count",
+        )
 
     def shown(self, rating: Rating) -> tuple[str, ...]:
         """Accuracy in the most detailed way of counting, and how far it is above the best fixed answer.
@@ -51,8 +117,8 @@ class ByVotes:
         >>> ByVotes("two_way").shown(Rating(("O",)))
         ('O_accuracy_decisive_value', 'O_above_constant_decisive_value')
         """
-        counted = COUNTED[self.scheme][0]
-        whats = (f"{what}_{counted}" for what in ("accuracy", "above_constant"))
+        tie_handling = TIE_HANDLINGS[self.scheme][0]
+        whats = (f"{what}_{tie_handling}" for what in ("accuracy", "above_constant"))
         return tuple(f"{subject}_{what}_value" for what in whats for subject in _subjects(rating))
 
     def summarise(
@@ -67,7 +133,7 @@ class ByVotes:
         return vote_statistics(observations, _subjects(rating), self.scheme, f"{benchmark}/{part}", options)
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
-        """All tables, with the constants above the judges; see `vote_tables`."""
+        """Tables with the constant baselines above the judges; see `vote_tables`."""
         return vote_tables(benchmark, parts, runs, self.scheme, options, self.rated)
 
     def compared(

@@ -11,11 +11,10 @@ from pathlib import Path
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_folder
-from vieval_plugin.meta_evaluation.given_order import ORDER, ranking_against
 from vieval_plugin.meta_evaluation.headline import Headline
-from vieval_plugin.meta_evaluation.printed import printed_tables
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
-from vieval_plugin.meta_evaluation.tables import Tables
+from vieval_plugin.meta_evaluation.reference_ranking import ORDER, ranking_against
+from vieval_plugin.meta_evaluation.tables import Tables, printed_tables
 from vieval_plugin.records import Run
 from vieval_plugin.report.expect import PrintedComparison, compare
 from vieval_plugin.report.headlines.costs import durations

@@ -11,8 +11,12 @@ from pathlib import Path
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, rank_contests
-from vieval_plugin.meta_evaluation.corrected_means import CorrectedGenerator, corrected_generators
-from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, rank_generators
+from vieval_plugin.meta_evaluation.generator_ranking import (
+    CorrectedGenerator,
+    GeneratorRanking,
+    corrected_generators,
+    rank_generators,
+)
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.inputs import rated_runs

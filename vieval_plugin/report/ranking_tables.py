@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
-from vieval_plugin.meta_evaluation.corrected_means import CorrectedGenerator
-from vieval_plugin.meta_evaluation.generator_ranking import ALL, GeneratorRanking, RankedGenerator
+from vieval_plugin.meta_evaluation.generator_ranking import ALL, CorrectedGenerator, GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
 
 DEFAULT = "O"

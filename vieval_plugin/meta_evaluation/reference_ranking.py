@@ -51,17 +51,19 @@ def ranking_against(
                 table, groups = _table(scores, models)
                 means = np.array([float(np.nanmean(row)) for row in table])
                 seed = [options.seed, zlib.crc32(f"{run.benchmark}/{part}".encode())]
-                drawn = resampled_rankings(resampled_means(table, cluster_counts(groups, options.draws, seed)), places)
-                shown = []
-                for (name, statistic), draws in zip(_STATISTICS.items(), drawn, strict=True):
+                resampled = resampled_rankings(
+                    resampled_means(table, cluster_counts(groups, options.draws, seed)), places
+                )
+                cells_text = []
+                for (name, statistic), draws in zip(_STATISTICS.items(), resampled, strict=True):
                     key, value = Key(ORDER, part, "", run.label, name, aspect), statistic(means, places)
                     cells[key], reason = value, undefined(means, places).replace("first variable", "judge")
                     if math.isnan(value):
                         reasons[key] = reason
-                    shown.append(with_interval(value, *interval(draws), reason, digits=_DIGITS[name]))
+                    cells_text.append(with_interval(value, *interval(draws), reason, digits=_DIGITS[name]))
                 by_rank = sorted(zip(ranks(means), models, strict=True))
                 ranked = " ".join(f"{model}:{rank:g}" for rank, model in by_rank)
-                rows.append((part, run.label, aspect, f"{len(models)} of {len(order)}", ranked, *shown))
+                rows.append((part, run.label, aspect, f"{len(models)} of {len(order)}", ranked, *cells_text))
     header = ("task", "judge", "aspect", "image models", "rank by judge", "footrule", "rho", "tau")
     title = "Ranking of image models against the order given [95% interval]"
     return Table("order", title, header, tuple(rows)), cells, reasons
@@ -72,14 +74,14 @@ def _scores(
 ) -> list[tuple[str, str, str, float]]:
     """Image model, group, uid and score of each output that has one, in a fixed order; of contests, of each candidate once."""
     samples = [observe(records) for records in judged if not records[0].candidates]
-    found = {
+    score_by_output = {
         (o.image_model, o.group, o.uid): dict(o.scores)[aspect]
         for o in fill(samples, aspects, options)
         if aspect in dict(o.scores)
     }
     for records in judged:
-        found |= dict(_of_candidates(records[0], aspect))
-    return [(*key, score) for key, score in sorted(found.items())]
+        score_by_output |= dict(_of_candidates(records[0], aspect))
+    return [(*key, score) for key, score in sorted(score_by_output.items())]
 
 
 def _of_candidates(record: Record, aspect: str) -> Iterator[tuple[tuple[str, str, str], float]]:
