@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
+from vieval_plugin.meta_evaluation.human_ceiling import CeilingComparison
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Headline:
     - `compared` gives the statistic that their paired tests are of, each two on what both scored;
     - `references` are what the numbers stand beside: what people reach among themselves, answers that never look;
     - `breakdowns` has the same number by kind, category or tag, whichever there are, under the name of that heading;
+    - `ceiling` compares a row, by its label, with the annotators, None where there is nothing to compare;
     - `entrant` says what stands in the rows; `judge` whose scores they are, where the rows are no judges.
     """
 
@@ -57,6 +59,7 @@ class Headline:
     breakdowns: Mapping[str, Breakdown] = field(default_factory=dict)
     entrant: str = "judge"
     judge: str = ""
+    ceiling: Callable[[str], CeilingComparison | None] | None = None
 
 
 def preferred(aspects: Sequence[str], raters: Mapping[str, int]) -> list[str]:

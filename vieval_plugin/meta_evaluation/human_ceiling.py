@@ -1,7 +1,8 @@
 """A judge beside the annotators themselves: both correlated with the mean of the other annotators, on the same samples.
 
-A judge's number is its correlation with the mean of all annotators, and an annotator's with the mean of one fewer, which
-says less. Here each annotator is left out in turn, and the judge and that annotator are compared with the same others.
+A judge's number is its correlation with the mean of all annotators, and an annotator's with the mean of one fewer, so
+that the two cannot be compared. Here each annotator is left out in turn, and the judge and that annotator are both
+correlated with the others.
 """
 
 from __future__ import annotations

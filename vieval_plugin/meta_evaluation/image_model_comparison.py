@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System, coverage
 from vieval_plugin.meta_evaluation.headline import WHY_PREFERRED, Headline, HeadlineNumber, preferred
+from vieval_plugin.meta_evaluation.human_ceiling import CeilingComparison, compared_with_annotators
 from vieval_plugin.meta_evaluation.image_model_agreement import LEAST, compare, why_no_value
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, HUMAN, Numbers
 from vieval_plugin.meta_evaluation.observations import Agreement, observe
@@ -227,7 +228,13 @@ def image_model_headlines(
     def scored() -> Scored:
         return {run.label: scored_samples(run, numbers.parts, rated, options) for run in runs}
 
-    return tuple(_headline(aspect, judges, numbers, scored) for aspect in aspects)
+    def ceiling(aspect: str, label: str) -> CeilingComparison | None:
+        [run] = [run for run in runs if run.label == label]
+        return compared_with_annotators(run, aspect, rated, options)
+
+    return tuple(
+        replace(_headline(aspect, judges, numbers, scored), ceiling=partial(ceiling, aspect)) for aspect in aspects
+    )
 
 
 def _headline(aspect: str, judges: Sequence[str], numbers: Numbers, scored: Callable[[], Scored]) -> Headline:

@@ -103,11 +103,24 @@ def _beside_references(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> li
         if math.isnan(reference.value):
             continue
         if "ceiling" in name:
-            text.append(f"{first.label} is {_position(first, reference)} the {name} ({value}).")
+            text.append(_beside_ceiling(board, first, reference))
         else:
             low = [row.number.label for row in rows if _position(row.number, reference) != "above"]
             text += [f"Not shown to be above the {name} ({value}): {_named_or_counted(low)}."] if low else []
     return text
+
+
+def _beside_ceiling(board: Leaderboard, first: HeadlineNumber, reference: HeadlineNumber) -> str:
+    """The best row and the annotators, by the same samples and the same other annotators where there are ratings of each."""
+    name = reference.label.split(":")[0]
+    ceiling = board.headline.ceiling(first.label) if board.headline.ceiling else None
+    if ceiling is None:
+        return f"{first.label} is {_position(first, reference)} the {name} ({reference.value:.3f})."
+    return (
+        f"{first.label} is {ceiling.position} the {name}: with the mean of the other annotators it correlates by "
+        f"{ceiling.judge:.3f}, an annotator by {ceiling.annotators:.3f} (difference {ceiling.difference:.3f} "
+        f"[{ceiling.low:.3f}, {ceiling.high:.3f}])."
+    )
 
 
 def _position(number: HeadlineNumber, reference: HeadlineNumber) -> str:
