@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from vieval_plugin.judges.refusals import TAKES_BACK
-
 _FAULT = (
     r"\b(?:arti?e?facts?|distortions?|faults?|flaws?|defects?|errors?|glitch(?:es)?|noise|blur(?:riness|ring)?|watermarks?|"
     r"imperfections?|inconsistenc(?:y|ies)|over[\s_-]*edit(?:ing|s|ed)?|unnaturalness|degradation|damage|deviations?|"
@@ -32,12 +30,15 @@ FAULTLESS = re.compile(rf"\b(?:no|without|free\s+of|zero|none|not\s+any)\b(?:\s+
 
 # what says of the numbers, wherever they stand, that they are uncertain or are not the answer
 _DOUBT = re.compile(
-    rf"""\b(?:maybe|perhaps|possibly|probably|presumably|supposedly|approximately|approx|roughly|circa|somewhere
+    r"""\b(?:maybe|perhaps|possibly|probably|presumably|supposedly|approximately|approx|roughly|circa|somewhere
     |about\s+(?=[0-9])|guess(?:ing|ed|es)?|estimat\w*|unsure|uncertain\w*|tentative\w*|provisional\w*|undecided|depends?
     |not\s+(?:sure|certain|confident|final)|(?:kind|sort)\s+of|to\s+be\s+(?:confirmed|determined|checked)|tb[cd]|drafts?
     |preliminary|pending|(?:barely|hardly|scarcely|easily|like|mostly|no)\s+(?:an?\s+)?(?=[0-9])|(?:hard|difficult|impossible)\s+to\s+(?:say|tell|judge|rate|score)
     |i\s+(?:think|suppose|believe|feel)|if\s+i\s+had\s+to|give\s+or\s+take|plus\s+or\s+minus|more\s+or\s+less|or\s+so|ish
-    |between|range|examples?|for\s+instance|e\.g|such\s+as|format|template|{TAKES_BACK}
+    |between|range|examples?|for\s+instance|e\.g|such\s+as|format|template
+    |ignor(?:e|ed|ing)|disregard(?:ed|ing)?|retract\w*|withdraw\w*|discard|kidding|joking|second\s+thoughts?|placeholders?
+    |dummy|random\w*|hypothetical\w*|made[\s-]up|arbitrar\w*|invented|fabricated|wait|actually|correction|fake
+    |tak(?:e|ing)\s+(?:\w+\s+){0,3}back|(?:is|are|was|were)\s+(?:\w+\s+)?(?:wrong|incorrect|invalid|false)
     |suppos(?:e|ing)|assum(?:e|ing)|imagine|pretend(?:ing)?|ideal(?:ly)?|best\s+possible
     |would\s+(?:have|be|get|receive|score|deserve)|perfect\s+(?:image|picture|photo)
     |previous\w*|earlier|initial\w*|originally|formerly|other\s+(?:raters?|judges?|models?)
@@ -127,6 +128,33 @@ _SEPARATED = r"(?=\s*(?:$|[,;\n]|\.(?![0-9])|and\b))"
 _TAG = re.compile(r"</?[a-z|][^<>0-9]{0,30}>")
 _LIST_MARK = re.compile(r"^[ \t]*[0-9]{1,2}[.)][ \t]+(?=\D)", re.MULTILINE)
 _DECORATION = re.compile(r"[*`\"\u201c\u201d]|(?<!\w)'|'(?!\w)")
+
+
+# A number beside an answer that may be a score. None is a count ("6 fingers"), image 1, a price, a time or a share, the
+# full mark that was missed, or what a quotation has.
+_STATED = re.compile(
+    r"(?<![\w.,#$\u20ac\u00a3+-])(?<![0-9][:/x])(?<!\bimage )(?<!candidate )(?<!concept )(?<!subject )(?<!step )(?<!perfect )"
+    r"(?<!full )(?<!not a )([0-9]{1,3}(?:\.[0-9]+)?)(?:\s*(?:/|out of)\s*[0-9]+)?(?![\w%\u00b0]|[.,:/][0-9]|-\w|\s%)"
+    r"(?!\s+(?!(?:and?|as|at|because|but|due|for|from|i[fns]|instead|not|o[fnr]|out|points?|since|so|stars?|to|which|with)\b)[a-z])",
+    re.IGNORECASE,
+)
+_QUOTATION = re.compile(
+    r"\"(?:[^\"\\\n]|\\.)*[A-Za-z](?:[^\"\\\n]|\\.)*\"|\u201c[^\u201d\n]*[A-Za-z][^\u201d\n]*\u201d|(?<!\w)'[^'\n]*[A-Za-z][^'\n]*'(?!\w)"
+)
+
+
+def contradicts(text: str, scores: Sequence[float], high: float) -> bool:
+    """Return whether a text beside an answer has other numbers that may be scores, or the same in another order.
+
+    >>> contradicts("Corrected: 2 and 1.", [10, 10], 10), contradicts("A hand has 6 fingers, hence 7.", [7, 8], 10)
+    (True, False)
+    """
+    for sentence in SENTENCE_END.split(_LIST_MARK.sub("", _QUOTATION.sub(" ", text))):
+        numbers = dict.fromkeys(float(match[1]) for match in _STATED.finditer(sentence))
+        rest = iter(dict.fromkeys(scores))
+        if not all(number in rest for number in numbers if number <= high):
+            return True
+    return False
 
 
 def read_free_text_scores(text: str, names: Sequence[str], high: float) -> tuple[tuple[float, ...], str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from vieval_plugin.judges.free_text_scores import read_free_text_scores
+from vieval_plugin.judges.free_text_scores import contradicts, read_free_text_scores
 from vieval_plugin.judges.json_repairs import LONGEST, QUOTES, SCORE, fold, number, repair_json, stands
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.refusals import declines, refuses, withdrawn
@@ -112,7 +112,7 @@ def parse_scores(
     for parsed in readings:
         if parsed.scores and withdrawn(outside):
             return _failure("scores beside words that decline to give any, or take them back")
-        if parsed.scores and read_free_text_scores("\n".join(outside), names, high)[0] not in ((), parsed.scores):
+        if parsed.scores and contradicts("\n".join(outside), parsed.scores, high):
             return _failure(ONE_ANSWER)
         if parsed is not _NO_SCORE:
             return replace(parsed, finding=REFUSAL_INSIDE) if declines(parsed.reasoning) else parsed
@@ -195,7 +195,7 @@ def uncut_answers(text: str) -> list[str]:
 
 
 def answer_objects(text: str, *keys: str) -> tuple[list[ObjectText], list[str]]:
-    """The outermost objects that have one of the keys somewhere, each once, and the texts outside all objects.
+    """The outermost objects that have one of the keys somewhere, each once, and the texts outside them.
 
     An object that is not closed may have been cut before its key: its reasoning is enough.
     """
@@ -204,12 +204,20 @@ def answer_objects(text: str, *keys: str) -> tuple[list[ObjectText], list[str]]:
         for names in (keys, (*keys, _REASONING))
     )
     objects: dict[ObjectText, None] = {}
-    outside = []
+    outside = [""]
     for outside_text, candidate in _outermost(text):
-        outside.append(outside_text)
+        outside[-1] += outside_text
         if (answer_key if candidate.closed else cut).search(candidate.text):
             objects[candidate] = None
+            outside.append("")
+        else:
+            outside[-1] += candidate.text
     return list(objects), outside
+
+
+def has_object(texts: Sequence[str]) -> bool:
+    """Return whether any text has an object with a key, whatever that is."""
+    return any(re.search(r"\{[^{}]*\w[^{}]*:", text) for text in texts)
 
 
 def _outermost(text: str) -> Iterator[tuple[str, ObjectText]]:
@@ -279,6 +287,9 @@ def _read(source: ObjectText, count: int, high: float, names: Sequence[str], quo
     if len(valid) != count:
         return _failure(f"a score is not a number from 0 to {high:g}")
 
+    further = {name: item for name, item in holder.items() if fold(name) not in (_SCORE, _REASONING)}
+    if contradicts(json.dumps(further), valid, high):
+        return _failure(ONE_ANSWER)
     explanations = values_of(holder, _REASONING)
     lines = explanations[0] if explanations and isinstance(explanations[0], list) else explanations
     reasoning = "\n".join(line for line in lines if isinstance(line, str))

@@ -12,6 +12,7 @@ _IMAGE = r"(?:images?|pictures?|photos?)"
 # not "the image clearly" or "the picture quality"
 _AN_IMAGE = rf"(?:\w+\ ){{0,2}}?{_IMAGE}\b(?!\ (?!(?:i|we|so|but|and|or|here|at|to|it|this|my|the)\b)\w)"
 _PROVIDED = r"(?:attached|provided|given|shown\ to\ me|supplied|uploaded|received|seen|sent|load(?:ed)?)"
+_FULL = r"(?:full|perfect|high\w*|top|max\w*)\ "  # a score that is lower is one
 # The judge's own declining, which is one wherever it stands.
 _DECLINES = rf"""(?:can't|cannot|won't|will\ not|unable\ to)\ (?:assist|help|comply)\b
     | (?:don't|do\ not)\ have\ (?:the\ |any\ )?(?:ability|capability|capacity|means)\b
@@ -26,8 +27,8 @@ _DECLINES = rf"""(?:can't|cannot|won't|will\ not|unable\ to)\ (?:assist|help|com
 # An apology, or "the edit could not be completed", stands beside many honest scores.
 _DECLINES_BESIDE_SCORES = re.compile(
     rf"""\b(?:{_DECLINES}
-    | (?:i|we)(?:'m|'re|\ am|\ are|\ must|\ have\ to)?\ (?:\w+\ )?(?:{_CANNOT}|not\ going\ to|decline|refuse)\ (?:\w+\ ){{0,3}}?
-      (?:assess|rate|score|judge|evaluate|answer|(?:give|provide)\ (?:\w+\ ){{0,2}}?(?:scores?|ratings?|evaluations?)|do)\b
+    | (?:i|we)(?:'m|'re|\ am|\ are|\ must|\ have\ to)?\ (?:\w+\ )?(?:{_CANNOT}|not\ going\ to|decline|refuse)\ (?:(?!{_FULL})\w+\ ){{0,3}}?
+      (?:assess|rate|score|judge|evaluate|answer|(?:give|provide)\ (?:(?!{_FULL})\w+\ ){{0,2}}?(?:scores?|ratings?|evaluations?)|do)\b
     | (?:evaluation|assessment|rating|scoring)\ cannot\ be\ (?:conducted|completed|performed|given|provided|made|done)\b)""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -40,12 +41,26 @@ _REFUSAL = re.compile(
     | (?:decline|refuse)\ to\b)""",
     re.IGNORECASE | re.VERBOSE,
 )
-TAKES_BACK = r"""(?:ignor(?:e|ed|ing)|disregard(?:ed|ing)?|retract\w*|withdraw\w*|discard|kidding|joking|on\s+second\s+thoughts?
-    |placeholders?|dummy|random\w*|hypothetical\w*|made[\s-]up|arbitrar\w*|invented|fabricated|wait|actually|correction
-    |tak(?:e|ing)\s+(?:\w+\s+){0,3}back
-    |(?:scores?|numbers?|ratings?|answer|json|above|these|this|that|it)\s+(?:is|are|was|were)\s+(?:\w+\s+)?(?:wrong|incorrect|invalid|false|fake))"""
-"""Pattern of words that take numbers back, in verbose form."""
-_TAKES_BACK = re.compile(rf"\b{TAKES_BACK}\b", re.IGNORECASE | re.VERBOSE)
+_ANSWER = r"(?:(?:scores?|numbers?|ratings?|answers?|verdict|json)\b)"
+# The judge takes its own answer back: "ignored", "wrong" and "placeholder" are said of many an image.
+_TAKES_BACK = re.compile(
+    rf"""(?:^|[.!?:;,*\n]|\b(?:please|and|so|but|must|should|to))\s*
+      (?:ignore|disregard|discard|forget)\ (?:all\ |of\ )*(?:above|(?:the|my|this|that|these|those|it|them)\b
+        (?:\ (?:above|previous|preceding|earlier|former|first|last|{_ANSWER})|(?=\W*$|\W*\n|[.,;:!]|\ (?:is|was|i|as|it)\b)))
+    | \bi(?:'m|\ am|\ was)?\ (?:\w+\ )?(?:tak(?:e|ing)\ (?:\w+\ ){{1,3}}?back|kidding|joking|meant|(?:retract|withdraw)\b)
+    | \bi\ (?:\w+\ )?(?:made\ (?:\w+\ ){{1,2}}?up|invented|fabricated)\b | \b(?:retract|withdraw)(?:ing)?\ my\b
+    | \b(?:{_ANSWER}(?:\ above)?|these|those|they|above|this|that|it)\ (?:is|are|was|were)\ (?:\w+\ ){{0,2}}?
+      (?:placeholders?|dumm(?:y|ies)|invented|fabricated|made\ up)\b(?!\ \w)
+    | \b{_ANSWER}(?:\ above)?\ (?:is|are|was|were)\ (?:\w+\ )?(?:random|arbitrary|hypothetical|wrong|incorrect|invalid|false|fake)\b
+    | \bnot\ (?:my|the)\ (?:\w+\ )?{_ANSWER} | \bon\ second\ thoughts?\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# What leads to an answer that is not the judge's.
+_LEADS_AWAY = re.compile(
+    r"(?:(?:never|not|n't) (?:\w+ )?(?:answer|say|give|write|choose|my)\b|\b(?:placeholder|dummy|hypothetical)\b)[^.!?\n]{0,60}$"
+    r"|\b(?:reads?|says?|text)[\s:*\"']*$",
+    re.IGNORECASE,
+)
 
 
 def refuses(answer: str) -> bool:
@@ -63,13 +78,17 @@ def declines(text: str) -> bool:
 
 
 def withdrawn(outside: Sequence[str]) -> bool:
-    """Return whether the texts before, between and behind objects decline to give scores or, behind one, take them
-    back.
+    """Return whether the texts before, between and behind answers decline to give any, lead to one that is not the
+    judge's or, behind one, take it back.
 
     >>> withdrawn(["Corrected, ignore the above:", "."]), withdrawn(["", "Ignore the above."])
     (False, True)
     """
-    return declines("\n".join(outside)) or bool(_TAKES_BACK.search(_plain("\n".join(outside[1:]))))
+    return (
+        declines("\n".join(outside))
+        or any(_LEADS_AWAY.search(_plain(text).rstrip("` \n")) for text in outside[:-1])
+        or bool(_TAKES_BACK.search(_plain("\n".join(outside[1:]))))
+    )
 
 
 def _plain(text: str) -> str:

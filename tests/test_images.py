@@ -232,3 +232,10 @@ def test_a_damaged_file_gives_pixels_or_one_line(data: st.DataObject, format: st
         picture = decode(Image(bytes(broken)))
         assert picture.mode == "RGB"
         assert picture.width * picture.height <= images.MAX_PIXELS
+
+
+def test_a_file_that_says_it_is_empty_is_not_opened(tmp_path, monkeypatch):
+    (tmp_path / "empty.png").touch()
+    monkeypatch.setattr(Path, "open", lambda *_: pytest.fail("it was opened"))
+    with pytest.raises(VievalError, match="is empty"):
+        images.read_bytes(Image(tmp_path / "empty.png"))

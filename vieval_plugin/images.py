@@ -279,8 +279,10 @@ def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[_Stream, 
 def _read_file(path: Path) -> bytes:
     name = name_of(Image(path))
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe or a device might never end
-            raise VievalError(f"{name} is not a file")
+        status = path.stat()
+        # reading a pipe, a device or a file of /proc, which says that it is empty, might never end
+        if not stat.S_ISREG(status.st_mode) or not status.st_size:
+            raise VievalError(f"{name} is {'empty' if stat.S_ISREG(status.st_mode) else 'not a file'}")
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except FileNotFoundError:

@@ -77,6 +77,7 @@ def _of_numbers(reply: Probabilities) -> tuple[list[float], list[float]]:
 
 SCALE = 10.0
 _NUMBER = r"([0-9]{1,2}(?:\.[0-9]{1,6})?)"
+_OUT_OF = rf"\**\s*(?:/|out of)\s*\**{SCALE:g}"
 _OTHER_WORDS = "not in the words asked for"
 
 
@@ -101,14 +102,14 @@ def read_number(text: str, expected: str, sentences: Sequence[str], place: str) 
     answer = without_thinking(text).strip()
     stated: set[float] = set()
     for sentence in (expected, *sentences):
-        pattern = re.escape(sentence).replace(re.escape(place), _NUMBER)
+        pattern = re.escape(sentence).replace(re.escape(place), rf"\**{_NUMBER}")
         if sentence != place:
             stated |= {float(number) for number in re.findall(rf"{pattern}(?![0-9])", answer, re.IGNORECASE)}
-        if (match := re.fullmatch(rf"[\"']?{pattern}[\"'.]*", answer, re.IGNORECASE)) is not None:
+        if (match := re.fullmatch(rf"[\"'*]*{pattern}({_OUT_OF})?[\"'.*]*", answer, re.IGNORECASE)) is not None:
             number = float(match[1])
             if number > SCALE:
                 return Read(Status.PARSE_FAILURE, reason=f"the score is not a number from 0 to {SCALE:g}")
-            if sentence == expected:
+            if sentence == expected and not match[2] and "*" not in answer:
                 return Read(Status.OK, (number,), (number,))
             return Read(Status.REPAIRED, (number,), (number,), _OTHER_WORDS)
     parsed = parse_scores(text, count=1, high=SCALE, names=("edit",))

@@ -124,7 +124,7 @@ def read_plan(text: str) -> Read[tuple[Entry, ...]]:
         return Read(status, reason="no list of entries under plan")
     try:
         entries = tuple(_entry(document_entry) for document_entry in listed)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         return Read(Status.PARSE_FAILURE, reason="an entry of the plan lacks its task_id, or is no object")
     if len({entry.task_id for entry in entries}) < len(
         {(entry.task_id, entry.tool, entry.entities) for entry in entries}

@@ -13,7 +13,14 @@ from typing import Any
 from vieval_plugin.judges.cigeval.plan import texts_of, tool_name
 from vieval_plugin.judges.cigeval.questions import SCALE, Ratings, Setup, SubQuestion, barred, program
 from vieval_plugin.judges.gather import gather
-from vieval_plugin.judges.parsing import ONE_ANSWER, answer_objects, json_value, parse_scores, without_thinking
+from vieval_plugin.judges.parsing import (
+    ONE_ANSWER,
+    answer_objects,
+    has_object,
+    json_value,
+    parse_scores,
+    without_thinking,
+)
 from vieval_plugin.judges.protocol import (
     Ask,
     Chat,
@@ -133,7 +140,8 @@ def _act(
 
 def _reader(may_use_tools: bool) -> Callable[[str], Read[Action]]:
     def read(text: str) -> Read[Action]:
-        if len(answer_objects(without_thinking(text), "tool", "score")[0]) > 1:
+        objects, outside = answer_objects(without_thinking(text), "tool", "score")
+        if len(objects) > 1 or (objects and has_object(outside)):
             return Read(Status.PARSE_FAILURE, reason=ONE_ANSWER)
         document = json_value(text)
         fields: Mapping[str, Any] = document if isinstance(document, dict) else {}

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, FIRST, SECOND
-from vieval_plugin.judges.json_repairs import QUOTES
+from vieval_plugin.judges.json_repairs import QUOTES, fold
 from vieval_plugin.judges.pairwise.question import LETTERS, Form
 from vieval_plugin.judges.parsing import (
     ONE_ANSWER,
     REFUSAL_INSIDE,
     ObjectText,
     answer_objects,
+    has_object,
     owner,
     strict_object,
     values_of,
@@ -33,6 +34,15 @@ BETTER, PLACES, REASONING = "better", "places", "reasoning"
 _LONGEST_REASON = 600
 _WITHDRAWN = "an answer beside words that decline to give any, or take it back"
 _LABEL = re.compile(r"\[\[\s*(A\s*>>?\s*B|B\s*>>?\s*A|A\s*=\s*B(?:\s*=\s*(?:good|bad))?)\s*\]\]", re.IGNORECASE)
+
+_VOTE = re.compile(r"(?:(?:candidate|image)\W)?[a-z]|both\W\w+|tie", re.IGNORECASE)
+# a verdict in any form but the label's: a relation, a bracket, a sentence that ends with it
+_VERDICT = re.compile(
+    r"\b([AB])\s*(>{1,2}|<{1,2}|={1,2})\s*([AB])\b|\[\s*(A|B|C|tie[sd]?|both \w+)\s*\]"
+    r"|\b([AB])\s+(?:is (?:the )?(?:clear(?:ly)? )?(?:better|best|winner|preferred)|wins)(?=[\s*]*(?:[.!]|$))"
+    r"|\b(?:answer|verdict|choice|choose|winner|vote)[\s:*\"']+(?:is[\s:*\"']+)?([AB])\b(?!\s*[<>=]|[\s*]*[a-z])",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -123,6 +133,10 @@ def _key_value(text: str, key: str) -> _KeyValue | Read[str]:
         return _unreadable(ONE_ANSWER)
     if first is None:
         return _unreadable("not one JSON object with one answer, or cut off")
+    plain = str(first.value).strip().upper()
+    stated = set() if isinstance(first.value, dict) else _verdicts("\n".join(outside))
+    if has_object(outside) or stated - {"=" if plain.startswith("BOTH") else plain[-1:]}:
+        return _unreadable(ONE_ANSWER)
     return _unreadable(_WITHDRAWN) if withdrawn(outside) else first
 
 
@@ -133,12 +147,37 @@ def _under_key(source: ObjectText, key: str) -> _KeyValue | None:
     if document is not None:
         values, [reason] = values_of(holder, key), values_of(holder, REASONING)[:1] or [""]
         exact = key in document
-        return _KeyValue(values[0], reason if isinstance(reason, str) else "", exact) if len(values) == 1 else None
+        further = [item for name, item in holder.items() if fold(name) not in (key, fold(REASONING))]
+        if len(values) != 1 or any(item != values[0] for item in further if _may_be_answer(item)):
+            return None
+        return _KeyValue(values[0], reason if isinstance(reason, str) else "", exact)
     # not strict JSON, often for quotes within the reasoning: what stands behind the one key is still an answer
     named = rf"[{QUOTES}]{key}[{QUOTES}]\s*:"
     values = re.findall(rf"{named}\s*[{QUOTES}]([^{QUOTES}\n]+)[{QUOTES}]", source.text, re.IGNORECASE)
     once = len(re.findall(named, source.text, re.IGNORECASE)) == len(values) == 1
     return _KeyValue(values[0], "", False) if once else None
+
+
+def _may_be_answer(item: object) -> bool:
+    """Return whether a value is like a vote, or holds further values."""
+    return isinstance(item, dict) or (isinstance(item, str) and bool(_VOTE.fullmatch(item.strip())))
+
+
+def _verdicts(text: str) -> set[str]:
+    """The verdicts that a text has in any form: A, B or a tie (`=`).
+
+    >>> sorted(_verdicts("[[A<B]] [Tie] A is better. I choose A"))
+    ['=', 'A', 'B']
+    """
+    verdicts = set()
+    for match in _VERDICT.finditer(text):
+        left, relation, right, *letters = match.groups()
+        if relation:
+            verdicts.add("=" if "=" in relation else (left if ">" in relation else right).upper())
+        else:
+            [word] = filter(None, letters)
+            verdicts.add(word.upper() if len(word) == 1 else "=")
+    return verdicts
 
 
 def _vote(answer: _KeyValue, votes: Mapping[str, str]) -> Read[str]:
@@ -177,9 +216,9 @@ def _read_label(text: str, numbers: Sequence[int]) -> Read[str]:
     if not labels:
         refused = refuses(text)
         return Read(Status.REFUSAL, reason="the model declined to choose") if refused else _unreadable("no label found")
-    if len(labels) > 1:
+    [label, *further], outside = labels, _LABEL.split(text)[::2]
+    if further or _verdicts("\n".join(outside)) - {"=" if "=" in label else label[0]}:
         return _unreadable(ONE_ANSWER)
-    [label], outside = labels, _LABEL.split(text)[::2]
     votes = _votes("four_way", numbers)
     plain = {"A>B": votes["A"], "B>A": votes["B"], "A=B=Good": BOTH_GOOD, "A=B=Bad": BOTH_BAD}
     if label not in plain:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
-from vieval_plugin.judges.parsing import ONE_ANSWER, without_thinking
+from vieval_plugin.judges.free_text_scores import contradicts
+from vieval_plugin.judges.parsing import ONE_ANSWER, answer_objects, without_thinking
 from vieval_plugin.judges.protocol import Ask, Chat, Reply, Status
+from vieval_plugin.judges.refusals import withdrawn
 from vieval_plugin.judges.structured_chat import Asked, Read, ask_all
 from vieval_plugin.judges.t2i_eval import schemas
 from vieval_plugin.judges.t2i_eval.asker import UNANSWERED, Asker, Notes
-from vieval_plugin.judges.t2i_eval.reading import MISSING, REPEATED, as_json, fields, items, repeats
+from vieval_plugin.judges.t2i_eval.reading import MISSING, REPEATED, WITHDRAWN, as_json, fields, items, repeats
 from vieval_plugin.judges.t2i_eval.structure import (
     KINDS,
     Extraction,
@@ -33,6 +35,7 @@ PartTexts = Mapping[str, Mapping[str, str]]
 """What a reply says, by part (`question_1`, `intrinsic`, `overall`) and name (`answer`, `explanation`, `score`)."""
 
 _MAX_TOKENS = 4096
+_NAMES = ("answer", "explanation", "score")
 
 
 def judge_questions(
@@ -128,9 +131,15 @@ def read_parts(text: str, questions: Sequence[Question]) -> PartTexts:
     overall score; questions count in their order unless their words tell otherwise.
 
     Raises:
-        ValueError: something was said twice, and not the same.
+        ValueError: something was said twice and not the same, or taken back.
     """
     document = as_json(text)
+    objects, outside = answer_objects(text, *_NAMES)
+    further = [item.value for item in items("\n".join(outside)) if item.key not in _NAMES]
+    if withdrawn(outside if objects else ["", "\n".join(further)]):
+        raise ValueError(WITHDRAWN)
+    if objects and (len(objects) > 1 or document is None or contradicts("\n".join(outside), (), 10)):
+        raise ValueError(ONE_ANSWER)
     if document is not None:
         return {name: _texts(part) for name, part in document.items() if isinstance(part, dict)}
     by_words = {folded(question.text): name for name, question in schemas.numbered(questions)}
@@ -147,7 +156,7 @@ def read_parts(text: str, questions: Sequence[Question]) -> PartTexts:
         if item.key == "question":
             number += 1
             part = by_words.get(folded(item.value), f"question_{number}")
-        known = parts.setdefault(part, {}) if part and item.key in ("answer", "explanation", "score") else {}
+        known = parts.setdefault(part, {}) if part and item.key in _NAMES else {}
         if known.setdefault(item.key, item.value) != item.value:
             raise ValueError(ONE_ANSWER)
     return parts

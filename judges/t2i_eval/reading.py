@@ -14,9 +14,10 @@ from typing import Any
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from vieval_plugin.judges.parsing import ONE_ANSWER, json_value, parse_scores, without_thinking
+from vieval_plugin.judges.free_text_scores import contradicts
+from vieval_plugin.judges.parsing import ONE_ANSWER, answer_objects, json_value, parse_scores, without_thinking
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.judges.refusals import refuses
+from vieval_plugin.judges.refusals import refuses, withdrawn
 from vieval_plugin.judges.structured_chat import Read
 from vieval_plugin.judges.t2i_eval.structure import (
     KINDS,
@@ -31,6 +32,7 @@ from vieval_plugin.judges.t2i_eval.structure import (
 
 REFUSED, MISSING, REPEATED = "refused to extract", "missing parts", "endless repetition"
 
+WITHDRAWN = "a score beside words that decline to give any, or take it back"
 _REPEATS, _SPAN, _LONGEST_PERIOD = 5, 120, 400
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
@@ -136,16 +138,27 @@ def read_fields(text: str, names: Sequence[str]) -> Read[Fields]:
     if repeats(text):
         return _unreadable(REPEATED)
     body = without_thinking(text).strip()
-    document = as_json(body)
-    if document is None and body.startswith("{"):
+    objects, outside = answer_objects(body, *names)
+    document = as_json(objects[0].text) if objects else as_json(body)
+    if document is None and (objects or body.startswith("{")):
         return _unreadable(f"{MISSING}: not one JSON object, or cut off")
+    lines = items("\n".join(outside) if objects else body)
+    keyed = _keyed(lines, names)
+    further = [item.value for item in lines if item.key not in names]
     if document is not None:
-        return fields({name: str(document[name]) for name in names if document.get(name) not in (None, "")}, names)
-    keyed = _keyed(items(body), names)
-    if any(len(values) > 1 for values in keyed.values()):
+        further.append(json.dumps({name: value for name, value in document.items() if name not in names}))
+        for name in (name for name in names if document.get(name) not in (None, "")):
+            keyed.setdefault(name, set()).add(str(document[name]))
+    if len(objects) > 1 or any(len(values) > 1 for values in keyed.values()):
         return _unreadable(ONE_ANSWER)
     texts = {name: value for name, [value] in keyed.items()}
-    return fields({names[0]: body} if len(names) == 1 and body and not texts else texts, names)
+    if len(names) == 1 and body and not texts and not objects:
+        return fields({names[0]: body}, names)
+    read = fields(texts, names)
+    if read.scores and contradicts("\n".join(further), read.scores, 10):
+        return _unreadable(ONE_ANSWER)
+    taken_back = read.scores and withdrawn(outside if objects else ["", "\n".join(further)])
+    return _unreadable(WITHDRAWN) if taken_back else read
 
 
 def fields(texts: Mapping[str, str], names: Sequence[str]) -> Read[Fields]:

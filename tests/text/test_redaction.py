@@ -285,3 +285,19 @@ def test_a_batch_keeps_no_key_of_the_environment(tmp_path, monkeypatch):
     )
     assert replies == [Failure(Status.API_ERROR, "Error: [key] is no key"), Text("I was told [key]")]
     assert KEY not in repr(usage)
+
+
+def test_a_key_among_the_fields_of_one_text_is_hidden():
+    shown = safe(
+        {
+            "model_args": "pretrained=x, api_key=0123456789abcdef, b=1",
+            "headers": {"Cookie": "sid=0123456789abcdef; b=2; c=3", "X-Key": "one two 0123456789abcdef"},
+        }
+    )
+    assert "0123456789abcdef" not in str(shown)
+    assert shown["model_args"] == "pretrained=x, api_key=[removed], b=1"
+    assert shown["headers"]["Cookie"].endswith("; b=2; c=3")
+
+
+def test_an_address_whose_signs_are_escaped_loses_its_password():
+    assert redacted("redirect=http%3A%2F%2Fme%3Asecretpw%40host%2F") == "redirect=http://host/"

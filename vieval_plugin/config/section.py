@@ -119,6 +119,7 @@ _REMOVED = "[removed]"
 _FURTHER = re.compile(r"(^|_)(extra|headers|extra_body|model_args)$", re.IGNORECASE)
 """The options whose fields are a server's or a host's, so that nobody here knows which of them are secrets."""
 _SHORTEST_KEY = 16
+_HAS_DIGIT = re.compile("[0-9]")  # as a key among words has
 _HARMLESS = re.compile(
     "adapter|background|backend|chat_template|content|description|dtype|effort|enum|format|grammar|ignore|lora|modalities|"
     "guided_(choice|decoding_backend|grammar|regex)|mode|model|moderation|name|(negative_)?prompt|only|order|"
@@ -157,15 +158,26 @@ def _names_secret(value: Any) -> bool:
     return isinstance(value, str) and bool(SECRET_NAME.search(value))
 
 
+def _safe_field(field: str, key: str) -> str:
+    """A field `name=value` of a text of several, its value hidden as if it stood alone."""
+    name, sign, value = field.partition("=")
+    if not sign:
+        return _safe_text(field, key, True)
+    return f"{name}={_REMOVED if SECRET_NAME.search(name.strip()) else _safe_text(value, name.strip(), True)}"
+
+
 def _safe_text(text: str, key: str, further: bool) -> str:
     words = text.split()
+    if (
+        further and not _HARMLESS.fullmatch(key) and len(fields := re.split(r"([,;]\s*)", text)) > 1 and "=" in text
+    ):  # model_args, cookies
+        return "".join(_safe_field(field, key) if number % 2 == 0 else field for number, field in enumerate(fields))
     if further and len(words) > 1 and SECRET_NAME.search(words[0].rstrip(":=")):  # Authorization: Bearer ...
         return f"{words[0]} {_REMOVED}"
     if (
         further
         and not _HARMLESS.fullmatch(key)
-        and len(words) < 3
-        and any(len(item) >= _SHORTEST_KEY for item in words)
+        and any(len(item) >= _SHORTEST_KEY and (len(words) < 3 or _HAS_DIGIT.search(item)) for item in words)
     ):
         return f"{_REMOVED[:-1]} {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:8]}]"
     return redacted(text) if further or "//" in text or key == "base_url" else text

@@ -42,7 +42,7 @@ def redacted(text: str) -> str:
     >>> redacted("http://me:pass@host/v1?key=1 refused, and so did me:a/b?c@host")
     'http://host/v1?key=[removed] refused, and so did host'
     """
-    return _RUN.sub(lambda run: _bare(run[0]), without(text))
+    return _RUN.sub(_shown, without(text))
 
 
 def without(value: Any) -> Any:
@@ -73,6 +73,12 @@ def _sign(escape: re.Match[str]) -> str:
     """A sign that JSON, Python, addresses or HTML may have escaped."""
     number = escape[1] or escape[2] or escape[3]
     return chr(int(number, 16)) if number else escape[5] or chr(int(escape[4]))
+
+
+def _shown(run: re.Match[str]) -> str:
+    """A word as `_bare` has it, its signs decoded where an address would hide behind them."""
+    plain = "".join(sign for sign in unquote(run[0]) if sign.isprintable())
+    return less if "//" in plain and (less := _bare(plain)) != plain else _bare(run[0])
 
 
 def _bare(run: str) -> str:
