@@ -163,8 +163,8 @@ def read_free_text_scores(text: str, names: Sequence[str], high: float) -> tuple
 
     Args:
         text: a reply without its thinking.
-        names: what the sub-scores are called, in order; `score 1`, `score 2`, ... and, of one alone, `score` do as
-        well. high: the end of the scale from 0, and the only denominator accepted.
+        names: what the sub-scores are called, in order; `score 1`, `score 2`, ... and, of one alone, `score` do too.
+        high: the end of the scale from 0, and the only denominator accepted.
 
     >>> read_free_text_scores("A score of 7 for naturalness and 6 for cleanness.", ["naturalness", "cleanness"], 10)
     ((7.0, 6.0), '')
