@@ -268,7 +268,7 @@ def test_image_models_with_few_common_samples_are_left_out_and_said() -> None:
 
     found = compared(run("one", noisy(0.3, 1)), run("other", but_few_of_c))["SC"]
     assert found.pairs[0].n == 120
-    assert found.pairs[0].notes == ("one and other: left out, because 3 samples, 10 are needed: tig/C",)
+    assert found.pairs[0].notes == ("left out for one and other: 3 samples, 10 are needed: tig/C",)
 
 
 def test_judges_without_anything_in_common_are_told_in_one_line() -> None:

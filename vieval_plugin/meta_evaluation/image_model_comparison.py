@@ -199,7 +199,7 @@ def _pair(first: int, second: int, tables: ScoreTables, systems: Sequence[System
         [group for group, has in zip(tables.groups, np.atleast_1d(rows), strict=True) if has],
         [tables.columns[column][0] for column in columns],
     )
-    note = f"{systems[first].label} and {systems[second].label}: left out, because {because(missing_models)}"
+    note = f"left out for {systems[first].label} and {systems[second].label}: {because(missing_models)}"
     return CommonSamples(int(common.sum()), statistic, notes=(note,) if missing_models and first != second else ())
 
 

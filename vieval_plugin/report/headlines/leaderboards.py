@@ -61,11 +61,8 @@ class Leaderboard:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Lines to be read beside the ranks."""
-        if self.comparison is None:
-            return ()
-        of_pairs = (note for pair in self.comparison.all_pairs for note in pair.notes)
-        return tuple(dict.fromkeys((*self.comparison.warnings(), *self.comparison.compared.notes, *of_pairs)))
+        """Lines to be read beside the ranks; those of single pairs stand in `vieval compare`."""
+        return (*self.comparison.warnings(), *self.comparison.compared.notes) if self.comparison else ()
 
     def kinds_of(self, label: str) -> list[str]:
         """Task types, or parts, of which a system has a number, where the headline is broken down by them."""
