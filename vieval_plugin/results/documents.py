@@ -62,7 +62,8 @@ def read_record(response: str, target: str) -> Record:
 def plain(record: Record) -> Record:
     """The record; VievalError for one with a name that no table can show, or a step deeper than any judge asks."""
     verdict, source = record.verdict, record.provenance
-    labels = record.kind, record.group, record.category, *record.tags, *verdict.findings, *verdict.scores
+    # a group may be a prompt of any length: it is compared and never shown
+    labels = record.kind, record.category, *record.tags, *verdict.findings, *verdict.scores
     by = source.judge, source.backbone, source.label, source.pack, *source.settings, *source.aspects
     names = (
         name for sample in (record.id, *record.candidates) for name in (sample.part, sample.image_model, sample.uid)
