@@ -74,13 +74,17 @@ class Recording:
     def verdict(self, judged: SampleId | Judged, repeat: int = 0) -> Recorded:
         """The recorded verdict, or one with status `missing`.
 
-        VievalError when the recording holds nothing at all for the sample's part: it is of another task.
+        VievalError when the recording holds nothing at all of the sample's benchmark: it is of another task.
         """
         recorded = self.of(judged)
         identity = _id(judged)
-        if not recorded and (why := self.lacks(identity.benchmark, identity.part)) and not self.has_candidates(judged):
-            raise VievalError(why)
+        if not (recorded or self.covers(identity.benchmark) or self.has_candidates(judged)):
+            raise VievalError(self.lacks(identity.benchmark, identity.part))
         return recorded[repeat] if repeat < len(recorded) else (_MISSING, None)
+
+    def covers(self, benchmark: str) -> bool:
+        """Tell whether it has verdicts of any part of a benchmark, so that a part it lacks is `missing` and no mistake."""
+        return any(part.startswith(f"{benchmark}/") for part in self.covered)
 
     def has_candidates(self, judged: SampleId | Judged) -> bool:
         """Tell whether it has verdicts of a part that a candidate of a contest is of, perhaps another benchmark's."""
@@ -98,7 +102,7 @@ class Recording:
         )
 
     def uncovered(self, judged: Iterable[SampleId | Judged]) -> list[str]:
-        """A phrase a part on the samples or contests that it lacks; VievalError where that is all of a part."""
+        """A phrase a part on the samples or contests that it lacks; VievalError where the ids of a part fit none."""
         by_part: dict[str, dict[SampleId, SampleId | Judged]] = {}
         for sample in judged:
             identity = _id(sample)
@@ -109,7 +113,8 @@ class Recording:
             missing_count = sum(not recorded for recorded in recordings)
             partly = sum(any(verdict.status is Status.MISSING for verdict, _ in recorded) for recorded in recordings)
             what = "contests" if any(isinstance(sample, Contest) for sample in of_part.values()) else "samples"
-            if missing_count == len(recordings):
+            other_part = part not in self.covered and self.covers(part.partition("/")[0])
+            if missing_count == len(recordings) and not other_part:
                 recorded_ids = [known for known in self.verdicts if f"{known.benchmark}/{known.part}" == part]
                 raise VievalError(
                     f"{self.source}: none of the {missing_count} {what} of {part} is recorded there for {self.judge}: of "

@@ -41,10 +41,14 @@ _GENERATES_ONLY = (
 
 @dataclass(frozen=True)
 class Why:
-    """The reason that a task cannot be answered: `all` of several such tasks, `line` in a line of its own."""
+    """The reason that a task cannot be answered: `all` of several such tasks, `line` in a line of its own.
+
+    `as_missing` says that it can be run where it is named: a replay of other parts, in which all its samples are `missing`.
+    """
 
     all: str
     line: str
+    as_missing: bool = False
 
 
 def answering(model: Any, why_not: WhyNot) -> None:
@@ -137,6 +141,16 @@ class PartOfGroup:
         """
         ends = ", ".join(member.removeprefix(f"{self.group}_") for member in self.members)
         return f"{len(self.members)} of {self.of} tasks: {ends}"
+
+
+def where_named(check: WhyNot) -> WhyNot:
+    """A check of tasks that are named, and not matched by a wildcard."""
+
+    def why_named(task: Task) -> Why | None:
+        why = check(task)
+        return why if why and not why.as_missing else None
+
+    return why_named
 
 
 def either(*checks: WhyNot) -> WhyNot:

@@ -96,7 +96,7 @@ class VievalReplay(_JudgingOnly):
         missing = recording.lacks(task.benchmark, task.part)
         if not missing or self._has_candidates(recording, task):
             return None
-        return Why(f"{self.logs} holds nothing of them", missing)
+        return Why(f"{self.logs} holds nothing of them", missing, recording.covers(task.benchmark))
 
     @staticmethod
     def _has_candidates(recording: replay.Recording, task: Task) -> bool:
