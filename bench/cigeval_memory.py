@@ -26,7 +26,7 @@ from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question
-from vieval_plugin.run.runner import judge_in_waves
+from vieval_plugin.run.runner import judge_in_batches
 
 TINY_MODEL = Path(__file__).parents[1] / "tests" / "tiny_model.py"
 ASKED = 4
@@ -58,7 +58,7 @@ def judged(model: str, samples: list[Sample], bound: int) -> Cost:
         return [Text(PLAN if isinstance(ask, Chat) and ask.path == ("plan",) else RATING) for _, ask in asked]
 
     with costs() as cost:
-        outcomes = judge_in_waves([Job(sample, judge) for sample in samples], answer, Progress(), tools=options.tools)
+        outcomes = judge_in_batches([Job(sample, judge) for sample in samples], answer, Progress(), tools=options.tools)
     assert {outcome.verdict.status for outcome in outcomes} == {Status.OK}
     return cost
 

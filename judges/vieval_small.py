@@ -75,7 +75,7 @@ SPEC = JudgeSpec(
     needs=_NEEDS,
     options=NoOptions,
     build=lambda options, pack, setting: judge(),
-    told=lambda options, setting: (TRAINED_ON,),
+    setting_labels=lambda options, setting: (TRAINED_ON,),
     scored=True,
     training_benchmarks="vieval_demo",
 )

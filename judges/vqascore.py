@@ -106,6 +106,6 @@ SPEC = JudgeSpec(
     build=build,
     pack=lambda options, setting: options.pack,
     calls=lambda options, setting: "1",
-    told=lambda options, setting: (options.definition,),
+    setting_labels=lambda options, setting: (options.definition,),
     intervals=True,
 )

@@ -37,7 +37,7 @@ from vieval_plugin.judges.protocol import (
     Verdict,
 )
 from vieval_plugin.judges.spec import JudgeSpec, Needs, option, require_wording
-from vieval_plugin.judges.structured_chat import Asked, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.tools import failed
 from vieval_plugin.judges.wording import Wording
 
@@ -122,7 +122,7 @@ def _answered_in_words(
     sentence = answer_text(form.answer, DOTS, wording)
     chat = Chat((question(sample, images, form, wording, "sentence"),), _PATH)
     [answer] = yield from ask_all(
-        [Asked(chat, lambda text: read_number(text, sentence, sentences, DOTS))], wording, options.reminders
+        [ChatRequest(chat, lambda text: read_number(text, sentence, sentences, DOTS))], wording, options.reminders
     )
     scores = {ASPECT: answer.value[0] / SCALE} if answer.value and answer.final.status.usable else {}
     return Verdict(scores, answer.final.status, trace=answer.steps, findings=answer.findings)
@@ -197,7 +197,7 @@ SPEC = JudgeSpec(
     build=build,
     pack=lambda options, setting: options.pack,
     calls=lambda options, setting: "1",
-    told=lambda options, setting: (options.mode,),
+    setting_labels=lambda options, setting: (options.mode,),
     intervals=True,
     by_scorer=headed,
 )

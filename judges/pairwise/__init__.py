@@ -34,7 +34,7 @@ from vieval_plugin.judges.protocol import (
     worst,
 )
 from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, option, require_wording
-from vieval_plugin.judges.structured_chat import Asked, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.wording import Wording
 
 Answers: TypeAlias = Literal["four_way", "two_way"]
@@ -97,7 +97,7 @@ def _voted(contest: Contest, orders: Sequence[str], options: PairwiseOptions, wo
     form: Form = options.answers if number == 2 else "ranking"
     labels = wording.replies == "labels"
     questions = [
-        Asked(
+        ChatRequest(
             Chat((message(contest, order, form, wording),), (order,), None if labels else schema(form, number)),
             reader("labels" if labels else form, candidate_numbers(order, number)),
         )
@@ -251,7 +251,7 @@ SPEC = JudgeSpec(
     build=build,
     pack=lambda options, setting: options.pack,
     calls=lambda options, setting: "2" if options.orders == "both" else "1",
-    told=_labels,
+    setting_labels=_labels,
     rates="contest",
     titles=titles,
     export=Export(units),

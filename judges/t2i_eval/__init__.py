@@ -30,7 +30,7 @@ from vieval_plugin.judges.protocol import (
     worst,
 )
 from vieval_plugin.judges.spec import EVERY_KIND, Export, JudgeSpec, Needs, require_wording
-from vieval_plugin.judges.structured_chat import Asked, ScoreAsk, ask_all, ask_scores
+from vieval_plugin.judges.structured_chat import ChatRequest, ScoreAsk, ask_all, ask_scores
 from vieval_plugin.judges.t2i_eval import framework, individual, schemas
 from vieval_plugin.judges.t2i_eval.asker import UNANSWERED, Ablation, Asker, Notes, T2IEvalOptions
 from vieval_plugin.judges.t2i_eval.reading import given_extraction, read_extraction
@@ -152,7 +152,7 @@ def extract(
     if asker.options.extraction == "given":
         return _from_benchmark(asker, notes)
     chat = asker.chat(key, "extraction", PATH, schemas.extraction(captions), asker.sample.texts, 3072)
-    [answer] = yield from ask_all([Asked(chat, read_extraction)], asker.wording, asker.options.reminders)
+    [answer] = yield from ask_all([ChatRequest(chat, read_extraction)], asker.wording, asker.options.reminders)
     notes.trace += answer.steps
     if answer.value is None:
         return notes.unread(answer.final)
@@ -262,7 +262,7 @@ SPEC = JudgeSpec(
     settings=ABLATIONS,
     pack=lambda options, setting: options.pack,
     calls=lambda options, setting: "3" if options.mode == "framework" else "about 33",
-    told=lambda options, setting: (options.mode, *((setting,) if setting != PLAIN else ())),
+    setting_labels=lambda options, setting: (options.mode, *((setting,) if setting != PLAIN else ())),
     dimensions=KINDS,
     grades=lambda options: (OVERALL, QUESTIONS) if options.explanation_quality else (),
     stepwise=True,

@@ -26,7 +26,7 @@ from vieval_plugin.judges.tools.highlight import highlight
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.runner import judge_in_waves
+from vieval_plugin.run.runner import judge_in_batches
 
 pytestmark = needs("cv2")
 
@@ -149,7 +149,7 @@ def test_a_run_in_waves_holds_no_more_images_in_memory_than_it_may(tmp_path, mon
         return [Text(SCORE) for _ in asked]
 
     memory = Config.model_validate({"tools": {"memory": 1}}).tools
-    outcomes = judge_in_waves([Job(one, judge) for one in edits(20)], answer, Progress(), tools=memory)
+    outcomes = judge_in_batches([Job(one, judge) for one in edits(20)], answer, Progress(), tools=memory)
     assert {outcome.verdict.status for outcome in outcomes} == {Status.OK}
     assert 2**18 < held["memory"] <= 2**19, "half of 1 MiB"
     assert held["files"] == held["on disk"] > 10

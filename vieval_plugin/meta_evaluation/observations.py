@@ -190,7 +190,7 @@ def observe(records: Sequence[Record]) -> Observation:
         first.id.draw,
         first.kind,
         first.category,
-        tuple(first.made.cost.items()) if first.made else (),
+        tuple(first.generation.cost.items()) if first.generation else (),
     )
 
 

@@ -18,7 +18,7 @@ from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.judges.contests import Contest, Judged, together
+from vieval_plugin.judges.contests import Contest, Judged, contest_verdict
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Step, Verdict
 from vieval_plugin.records import Provenance, lines_of
 from vieval_plugin.results import logs
@@ -68,7 +68,7 @@ class Recording:
         columns = [self.of(candidate) for candidate in contest.candidates]
         rows = zip_longest(*columns, fillvalue=(_MISSING, None))
         return tuple(
-            (together([verdict for verdict, _ in row]), next((by for _, by in row if by), None)) for row in rows
+            (contest_verdict([verdict for verdict, _ in row]), next((by for _, by in row if by), None)) for row in rows
         )
 
     def verdict(self, judged: SampleId | Judged, repeat: int = 0) -> Recorded:
@@ -146,7 +146,7 @@ def replayed(
     verdict, recorded = recording.verdict(judged, repeat)
     if recorded is None:
         spec = judge_registry.judge(judge)
-        settings = tuple(spec.told(options.judges.of(spec), setting))
+        settings = tuple(spec.setting_labels(options.judges.of(spec), setting))
         recorded = Provenance(
             judge, settings, spec.aspects, pack="as recorded" if spec.pack else "", options=options.resolved(spec)
         )

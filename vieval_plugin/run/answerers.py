@@ -22,7 +22,7 @@ from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, without_models
-from vieval_plugin.run.runner import judge_each, judge_in_waves
+from vieval_plugin.run.runner import judge_each, judge_in_batches
 from vieval_plugin.run.scheduler import Outcome
 
 OnOutcome: TypeAlias = Callable[[int, Outcome], None]
@@ -90,7 +90,7 @@ class MetricAnswerer:
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
         """Judge by measuring alone; see `Answerer.judge`."""
         with opened_store(options) as store:
-            outcomes = judge_in_waves(jobs, without_models, progress, store, bar, self._scorers)
+            outcomes = judge_in_batches(jobs, without_models, progress, store, bar, self._scorers)
         _hand_on(outcomes, on_outcome)
 
 
@@ -111,7 +111,7 @@ class BatchAnswerer:
             options = options.model_copy(update={"store": options.store.model_copy(update={"use": False})})
         with opened_store(options) as store:
             answer = self.bind(jobs, store, progress.usage)
-            outcomes = judge_in_waves(jobs, answer, progress, store, tools=options.tools)
+            outcomes = judge_in_batches(jobs, answer, progress, store, tools=options.tools)
         _hand_on(outcomes, on_outcome)
 
 

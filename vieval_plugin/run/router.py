@@ -110,7 +110,7 @@ def without_models(_questions: list[tuple[int, Question]]) -> list[Reply]:
     raise VievalError(ASKS_A_MODEL)
 
 
-def shown_with(ask: Ask) -> tuple[str, tuple[Image, ...]]:
+def question_display(ask: Ask) -> tuple[str, tuple[Image, ...]]:
     """The words and images of an ask as a person would look at them: of a conversation, those of its last turn."""
     if isinstance(ask, (Chat, Likelihood)):
         parts = ask.messages[-1].parts

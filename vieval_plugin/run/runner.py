@@ -17,13 +17,13 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.images import is_there, name_of
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Ask, Reply
-from vieval_plugin.run.jobs import Apart, Job, warn_of_unlike_images
+from vieval_plugin.run.jobs import Job, SplitContests, warn_of_unlike_images
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
 from vieval_plugin.run.scheduler import Outcome, run_concurrently, run_in_batches
 
 
-def judge_in_waves(
+def judge_in_batches(
     jobs: Sequence[Job],
     answer: AnswerBatch,
     progress: Progress,
@@ -39,7 +39,7 @@ def judge_in_waves(
     VievalError when the run cannot go on.
     """
     warn_of_unlike_images(jobs)
-    split_jobs = Apart(jobs)
+    split_jobs = SplitContests(jobs)
 
     def ask(asks: list[tuple[int, Ask]]) -> list[Reply]:
         return router.answer_batch([(split_jobs.owners[number], question) for number, question in asks], answer)
@@ -85,7 +85,7 @@ async def judge_with(
     bar: bool = True,
 ) -> None:
     """`judge_each` by a router that is open already."""
-    split_jobs = Apart(all_jobs := tuple(jobs))
+    split_jobs = SplitContests(all_jobs := tuple(jobs))
     warn_of_unlike_images(all_jobs)
     programs = (job.judge.program(job.judged) for job in split_jobs.jobs)
 

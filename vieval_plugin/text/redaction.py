@@ -42,10 +42,10 @@ def redacted(text: str) -> str:
     >>> redacted("http://me:pass@host/v1?key=1 refused, and so did me:a/b?c@host")
     'http://host/v1?key=[removed] refused, and so did host'
     """
-    return _RUN.sub(_shown, without(text))
+    return _RUN.sub(_shown, without_secrets(text))
 
 
-def without(value: Any) -> Any:
+def without_secrets(value: Any) -> Any:
     """A text, or JSON values, less the secrets of this process, escaped or not: models may quote addresses of their own."""
     return _less(value, _secrets())
 

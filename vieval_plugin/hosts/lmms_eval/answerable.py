@@ -19,7 +19,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.task_data import samples_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.spec import lacking
+from vieval_plugin.judges.spec import missing_inputs
 from vieval_plugin.prompts.descriptions import is_one
 from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.run.runner import require_images
@@ -132,7 +132,7 @@ class PartOfGroup:
     def coverage(self) -> str:
         """Share of the group in words.
 
-        >>> PartOfGroup("imagenhub_viescore", ("imagenhub_viescore_tig",), 7).told()
+        >>> PartOfGroup("imagenhub_viescore", ("imagenhub_viescore_tig",), 7).coverage()
         '1 of 7 tasks: tig'
         """
         ends = ", ".join(member.removeprefix(f"{self.group}_") for member in self.members)
@@ -243,5 +243,5 @@ def _unaskable(task: Task, samples: Sequence[Judged]) -> str:
     if benchmark_registry.benchmark(task.benchmark).generates:
         return ""
     spec = judge_registry.judge(task.judge)
-    reasons = [lacking(spec, samples[0])] if samples else ["no samples"]
-    return reasons[0] if all(lacking(spec, sample) for sample in samples) else ""
+    reasons = [missing_inputs(spec, samples[0])] if samples else ["no samples"]
+    return reasons[0] if all(missing_inputs(spec, sample) for sample in samples) else ""

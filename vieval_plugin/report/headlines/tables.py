@@ -5,7 +5,7 @@ from __future__ import annotations
 from vieval_plugin.meta_evaluation.headline import HeadlineNumber
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
-from vieval_plugin.report.headlines.words import shown
+from vieval_plugin.report.headlines.words import format_number
 
 
 def headline_table(board: Leaderboard, name: str) -> Table:
@@ -27,9 +27,9 @@ def _row(board: Leaderboard, row: LeaderboardRow) -> tuple[str, ...]:
     failures += " (!)" if cost.warning else ""
     tokens = "not known" if cost.tokens is None else str(cost.tokens)
     seconds = "replay" if cost.recorded else row.seconds or "not known"
-    number = (shown(row.number), str(row.number.n))
+    number = (format_number(row.number), str(row.number.n))
     return (row.rank, row.number.label, *kinds, *number, failures, str(cost.calls), tokens, seconds)
 
 
 def _reference(reference: HeadlineNumber, kinds: int) -> tuple[str, ...]:
-    return ("", reference.label, *[""] * kinds, shown(reference), str(reference.n or ""), "", "", "", "")
+    return ("", reference.label, *[""] * kinds, format_number(reference), str(reference.n or ""), "", "", "", "")

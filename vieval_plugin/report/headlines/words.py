@@ -47,24 +47,24 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     if not equal:
         pair = board.comparison.pair_of(first.label, labels[0])
         nearest = f" ({labels[0]} by {_difference(pair)})" if pair else ""
-        return f"{first.label} is best: {shown(first)}, significantly better than {_named_or_counted(worse)}{nearest}; {family}."
+        return f"{first.label} is best: {format_number(first)}, significantly better than {_named_or_counted(worse)}{nearest}; {family}."
     if not any(pair.significant for pair in board.comparison.pairs):
         last = ranked[-1].number
         return (
             f"No {board.headline.entrant} of these {len(ranked)} is significantly better than another: numbers from "
-            f"{last.value:.3f} ({last.label}) to {shown(first)} ({first.label}); {family}."
+            f"{last.value:.3f} ({last.label}) to {format_number(first)} ({first.label}); {family}."
         )
     better = f"; it is better than {_named_or_counted(worse)}" if worse else ""
     return (
-        f"{first.label} has the highest number, {shown(first)}, but is not significantly better than {_named_or_counted(equal)}{better}; "
+        f"{first.label} has the highest number, {format_number(first)}, but is not significantly better than {_named_or_counted(equal)}{better}; "
         f"{family}."
     )
 
 
 def _number_sentence(rows: Sequence[LeaderboardRow]) -> str:
     if len(rows) == 1:
-        return f"{rows[0].number.label} has {shown(rows[0].number)}."
-    return f"The numbers are from {rows[-1].number.value:.3f} ({rows[-1].number.label}) to {shown(rows[0].number)} ({rows[0].number.label})."
+        return f"{rows[0].number.label} has {format_number(rows[0].number)}."
+    return f"The numbers are from {rows[-1].number.value:.3f} ({rows[-1].number.label}) to {format_number(rows[0].number)} ({rows[0].number.label})."
 
 
 def _pairwise_answer(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> str:
@@ -148,7 +148,7 @@ def _extremes(board: Leaderboard, first: LeaderboardRow) -> list[str]:
     return text
 
 
-def shown(number: HeadlineNumber) -> str:
+def format_number(number: HeadlineNumber) -> str:
     """Return a number with its interval in text."""
     if math.isnan(number.value):
         return f"undefined ({number.reason})" if number.reason else "undefined"
