@@ -85,10 +85,9 @@ class ScoreAsk:
 
 
 def ask_all(
-    questions: Sequence[ChatRequest[T]], wording: Wording, reminders: int = 1
+    questions: Sequence[ChatRequest[T]], wording: Wording
 ) -> Generator[list[Ask], list[Reply], list[ChatResult[T]]]:
-    """Ask all questions at once; those whose reply cannot be parsed again, up to `reminders` times, with the error
-    told.
+    """Ask all questions at once; those whose reply cannot be parsed again, up to `wording.reminders` times, with the error.
 
     A question that a reminder saved has the final status `repaired`. For use with `yield from` in a judge program.
     """
@@ -103,6 +102,8 @@ def ask_all(
         steps.append([step])
         values.append(read.value)
         findings.append([read.finding])
+    # a published protocol of labels has no second question
+    reminders = 0 if wording.replies == "labels" else wording.reminders
     for turn in range(1, reminders + 1):
         failed = [i for i, so_far in enumerate(steps) if so_far[-1].status is Status.PARSE_FAILURE]
         if not failed:
@@ -120,10 +121,10 @@ def ask_all(
 
 
 def ask_scores(
-    score_asks: Sequence[ScoreAsk], wording: Wording, reminders: int = 1
+    score_asks: Sequence[ScoreAsk], wording: Wording
 ) -> Generator[list[Ask], list[Reply], list[ChatResult[tuple[float, ...]]]]:
     """`ask_all` for scores, which are the values and the steps' scores."""
-    return (yield from ask_all([ChatRequest(ask.chat, _scores_of(ask)) for ask in score_asks], wording, reminders))
+    return (yield from ask_all([ChatRequest(ask.chat, _scores_of(ask)) for ask in score_asks], wording))
 
 
 def _scores_of(ask: ScoreAsk) -> Callable[[str], Read[tuple[float, ...]]]:

@@ -83,7 +83,7 @@ def plan(
     )
     message = Message("user", (*(images[role] for role in question.images), text))
     chat = Chat((message,), ("plan",), setup.enforced(schema(len(items), setup.tools, entities)))
-    [answer] = yield from ask_all([ChatRequest(chat, read_plan)], setup.wording, setup.options.reminders)
+    [answer] = yield from ask_all([ChatRequest(chat, read_plan)], setup.wording)
     entries = {entry.task_id: _by_our_name(entry, setup) for entry in answer.value or ()}
     choices = {}
     for sub_question in sub_questions:
@@ -230,6 +230,6 @@ def _rate(
     message = Message("user", (*images.values(), text))
     chat = Chat((message,), (sub_question.name, "rating"), setup.enforced(reply_schema(1)))
     ask = ScoreAsk(chat, 1, SCALE, quoted=setup.wording.replies == "free_json")
-    [answer] = yield from ask_scores([ask], setup.wording, setup.options.reminders)
+    [answer] = yield from ask_scores([ask], setup.wording)
     planned = (choice.step,) if choice.step else ()
     return answer, (*planned, *outcome.steps, *answer.steps), (*findings, *answer.findings)

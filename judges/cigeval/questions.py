@@ -47,15 +47,9 @@ class CIGEvalOptions:
     revision: str | None = option(
         None, "the detector's commit, tag or branch on the hub (default: the latest; results say which was loaded)"
     )
-    highlights: Literal["source", "jpeg", "png"] = option(
-        "source",
-        "what highlighted images are sent as: source (JPEG, 4:4:4 and quality 95, where the image is one, else PNG), "
-        "jpeg or png",
-    )
     subset: pathlib.Path | None = option(
         None, "samples of variant_imagenhub_cigeval_subset: one uid a line, or the published JSON split"
     )
-    reminders: int = option(1, "how often a reply that cannot be read is asked again, with the error", ge=0)
 
 
 @dataclass(frozen=True)
@@ -105,7 +99,6 @@ class SubQuestion:
             options.improvements,
             options.detector,
             options.revision,
-            options.highlights,
         )
 
     @property

@@ -92,7 +92,7 @@ def _converse(
         left = turns + 1 - turn
         path = (sub_question.name, f"turn {turn}")
         chat = Chat(tuple(talk.messages), path, schema(tools if left else ()))
-        [answer] = yield from ask_all([ChatRequest(chat, _reader(bool(left)))], setup.wording, setup.options.reminders)
+        [answer] = yield from ask_all([ChatRequest(chat, _reader(bool(left)))], setup.wording)
         talk.steps += answer.steps
         talk.findings += answer.findings
         did = answer.value

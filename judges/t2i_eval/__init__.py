@@ -120,7 +120,7 @@ def grade(asker: Asker, result: Result, notes: Notes) -> Generator[list[Ask], li
         variables = {**asker.sample.texts, "question": question, "explanation": explanation, "reference": reference}
         chat = asker.chat("quality", "quality", (*path, "quality"), schemas.QUALITY, variables, 512)
         asks.append(ScoreAsk(chat, 1, HIGHEST))
-    answers = yield from ask_scores(asks, asker.wording, asker.options.reminders)
+    answers = yield from ask_scores(asks, asker.wording)
     notes.trace += [step for answer in answers for step in answer.steps]
     grades = {
         path: answer.value[0] / HIGHEST for (path, *_), answer in zip(graded, answers, strict=True) if answer.value
@@ -152,7 +152,7 @@ def extract(
     if asker.options.extraction == "given":
         return _from_benchmark(asker, notes)
     chat = asker.chat(key, "extraction", PATH, schemas.extraction(captions), asker.sample.texts, 3072)
-    [answer] = yield from ask_all([ChatRequest(chat, read_extraction)], asker.wording, asker.options.reminders)
+    [answer] = yield from ask_all([ChatRequest(chat, read_extraction)], asker.wording)
     notes.trace += answer.steps
     if answer.value is None:
         return notes.unread(answer.final)

@@ -38,7 +38,6 @@ class T2IEvalOptions:
         False, "grade explanations against the annotators', by the backbone that backbones.quality names"
     )
     backbones: Mapping[Stage, str] = option({}, "a step's own backbone, by its name under backbones ({quality: gpt})")
-    reminders: int = option(1, "how often a reply that cannot be read is asked again, with the error", ge=0)
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ def converse(asker: Asker, threads: Sequence[Thread], notes: Notes) -> Generator
         for i in going:
             chats[i] = _turn(asker, threads[i], threads[i].turns[place], chats[i], last_answers[i], fields_by_thread[i])
         questions = [ChatRequest(chat, _reader(threads[i].turns[place])) for i in going if (chat := chats[i])]
-        answers = yield from ask_all(questions, asker.wording, asker.options.reminders)
+        answers = yield from ask_all(questions, asker.wording)
         for i, answer in zip(going, answers, strict=True):
             notes.trace += answer.steps
             last_answers[i] = answer.steps[-1].answer

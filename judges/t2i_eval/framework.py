@@ -102,7 +102,7 @@ def _ask(
         missing = complete(parts)
         return Read(Status.PARSE_FAILURE, reason=f"{MISSING}: {missing}") if missing else Read(Status.OK, parts)
 
-    [answer] = yield from ask_all([ChatRequest(chat, read)], asker.wording, asker.options.reminders)
+    [answer] = yield from ask_all([ChatRequest(chat, read)], asker.wording)
     notes.trace += answer.steps
     if answer.value is None:
         return notes.unread(answer.final)

@@ -65,4 +65,4 @@ def test_a_distance_is_turned_round_and_two_that_differ_stay_apart() -> None:
 
 @pytest.mark.parametrize("name", ["clip_score", "clip_i", "dino"])
 def test_a_similarity_keeps_its_value(name: str) -> None:
-    assert [rated(METRIC[name], value).scores["SC"] for value in (-0.1, 0.25, 1.0)] == [0.0, 0.25, 1.0]
+    assert [rated(METRIC[name], value).scores["SC"] for value in (-0.1, 0.25, 1.0, 1.0001)] == [-0.1, 0.25, 1.0, 1.0]

@@ -55,7 +55,7 @@ class Pack:
     """A loaded pack. `hash` covers the manifest and every template, so that a changed word shows in results.
 
     `replies` says what its answers look like: servers are asked to enforce JSON only where they are `json`. `tools`
-    maps the names by which it calls tools to theirs.
+    maps the names by which it calls tools to theirs. `reminders` is the user's option of that name.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Pack:
     environment: PackEnvironment
     replies: Replies = "json"
     tools: Mapping[str, str] = field(default_factory=dict)
+    reminders: int = 1
 
     def wording(self, template: str) -> str:
         """A template as its author wrote it."""

@@ -78,7 +78,7 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
         pack = _description(name, options)
         spec = replace(spec, aspects=(pack.aspect,), needs=spec.described(pack))
     elif spec.pack:
-        pack = _pack(spec.pack(judge_options, setting))
+        pack = replace(_pack(spec.pack(judge_options, setting)), reminders=options.judges.reminders)
         if pack.judge != name:
             raise VievalError(
                 f"prompt pack {pack.name} is for {pack.judge}, not for {name} (option judges.{name}.pack)"
