@@ -24,7 +24,7 @@ REFUSAL_INSIDE = "a refusal in the reasoning beside scores"
 _SCORE, _REASONING = "score", "reasoning"
 _BARE = re.compile(rf"\[[^\[\]{{}}]*\]|[{QUOTES}]?{SCORE.pattern}[{QUOTES}]?")
 _WRAPPING = re.compile(r"\|\|V\^=\^V\|\||```[A-Za-z]*")
-_LEADING_OBJECT = re.compile(rf"(?:\s|{_WRAPPING.pattern})*(?=\{{)")
+_DEPTH = {"{": 1, "[": 1, "}": -1, "]": -1}
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\],]', re.DOTALL)
 # The one key of an object around the answer. An example, a template or a form is around none.
 _WRAPPER = re.compile(
@@ -156,19 +156,19 @@ def without_thinking(text: str) -> str:
         return text
     answer_parts: list[str] = []
     place, family = 0, -1  # of which family the thinking is that is under way
-    if lead := _LEADING_OBJECT.match(text):
-        end, complete = _extent(text, lead.end())
-        end = end if complete else len(text)
+    before, leading = next(_outermost(text))
+    is_answer_first = bool(leading.text) and not _unwrapped(before)
+    if is_answer_first:
         # In a string of the reply's own JSON a tag is prose; where that JSON is broken, nobody can tell which it is.
-        if strict_object(text[lead.end() : end]) is not None:
-            place, answer_parts = end, [text[:end]]
-        elif _THINK_TAG.search(text, lead.end(), end):
+        if strict_object(leading.text) is not None:
+            answer_parts, place = [before, leading.text], len(before + leading.text)
+        elif _THINK_TAG.search(leading.text):
             return ""
     for tag in _THINK_TAG.finditer(text, place):
         tag_family, ends = divmod((tag.lastindex or 1) - 1, 2)
         if family < 0 and ends:
             # all before was thought, unless an answer is quoted behind an answer
-            if lead:
+            if is_answer_first:
                 return ""
             answer_parts, place = [], tag.end()
         elif family < 0:
@@ -186,12 +186,13 @@ def uncut_answers(text: str) -> list[str]:
     That is the object which it begins with, and a whole one which it ends with: anything else may be thinking in a form
     that is not known, or go on to say otherwise.
     """
-    pieces = list(_outermost(without_thinking(text)))
-    if len(pieces) < 2:
-        return []
-    (leading, first), (_, last), (trailing, _) = pieces[0], pieces[-2], pieces[-1]
-    ends = [(first, leading)] + ([(last, trailing)] if last.closed else [])
-    return [candidate.text for candidate, around in ends if not _WRAPPING.sub("", around).strip()]
+    body = _unwrapped(without_thinking(text))
+    objects = [candidate for _, candidate in _outermost(body) if candidate.text]
+    return [
+        candidate.text
+        for candidate in objects
+        if body.startswith(candidate.text) or (candidate.closed and body.endswith(candidate.text))
+    ]
 
 
 def answer_objects(text: str, *keys: str) -> tuple[list[ObjectText], list[str]]:
@@ -224,32 +225,30 @@ def _outermost(text: str) -> Iterator[tuple[str, ObjectText]]:
     """The outermost objects, each with the text before it, and at last an empty one with the text behind them."""
     last, start = 0, text.find("{")
     while start >= 0:
-        end, is_closed = _extent(text, start)
-        complete = text[start:end] if is_closed else text[start:end].rstrip(", \t\r\n") + "}"
-        end = end if is_closed else len(text)
-        yield text[last:start], ObjectText(text[start:end], complete, is_closed)
-        last, start = end, text.find("{", end)
+        candidate = _object_at(text, start)
+        yield text[last:start], candidate
+        last = start + len(candidate.text)
+        start = text.find("{", last)
     yield text[last:], ObjectText("", "", True)
 
 
-def _extent(text: str, start: int = 0) -> tuple[int, bool]:
-    """End up to which the object that opens at `start` is complete beyond doubt, and whether it is closed there."""
+def _object_at(text: str, start: int) -> ObjectText:
     depth, complete = 0, start
     for token in _TOKEN.finditer(text, start):
-        mark = token[0]
-        if mark in ("{", "["):
-            depth += 1
-        elif mark in ("}", "]"):
-            depth -= 1
+        depth += _DEPTH.get(token[0], 0)
         if depth == 0:
-            return token.end(), True
-        if depth == 1 and mark in ("}", "]", ","):
+            return ObjectText(text[start : token.end()], text[start : token.end()], True)
+        if depth == 1 and token[0] in ("}", "]", ","):
             complete = token.end()
-    return complete, False
+    return ObjectText(text[start:], text[start:complete].rstrip(", \t\r\n") + "}", False)
+
+
+def _unwrapped(text: str) -> str:
+    return _WRAPPING.sub(" ", text).strip()
 
 
 def _bare(text: str) -> list[ObjectText]:
-    body = _WRAPPING.sub(" ", text).strip()
+    body = _unwrapped(text)
     # Single quotes keep it from passing as the strict JSON it was not.
     source = f"{{'{_SCORE}': {body}}}"
     return [ObjectText(source, source, True)] if _BARE.fullmatch(body) else []
