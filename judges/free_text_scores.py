@@ -25,23 +25,20 @@ TURNED_ROUND = re.compile(
     rf"|\b(?:lack|absence|loss|shortage|deficit|opposite|inverse|reverse)\s+(?:of|in)\s+(?:the\s+)?{_ANY_NAME}"
     rf"|\b(?:un|non|im|dis|anti)[\s-]*{_ANY_NAME}|{_ANY_NAME}[\s-]*(?:loss|deficit|error|problem|issue|violation|penalt)"
 )
-NUMBER_OF_FAULTS = re.compile(rf"[0-9](?:\s*/\s*[0-9]+)?(?:\s+\w+){{0,2}}\s+{_FAULT}")
 FAULTLESS = re.compile(rf"\b(?:no|without|free\s+of|zero|none|not\s+any)\b(?:\s+\w+){{0,2}}\s*{_FAULT}")
 
 # what says of the numbers, wherever they stand, that they are uncertain or are not the answer
 _DOUBT = re.compile(
-    r"""\b(?:maybe|perhaps|possibly|probably|approx(?:imately)?|roughly|circa|somewhere|about\s+(?=[0-9])|depends?|tb[cd]
+    r"""\b(?:maybe|perhaps|possibly|probably|approx(?:imately)?|roughly|circa|somewhere|depends?|tb[cd]
     |undecided|unsure|not\s+(?:sure|certain|confident|final)|(?:kind|sort)\s+of|to\s+be\s+(?:confirmed|determined|checked)
     |(?:barely|hardly|scarcely|easily|like|mostly|no)\s+(?:an?\s+)?(?=[0-9])|(?:hard|difficult|impossible)\s+to\s+(?:say|tell|judge|rate|score)
-    |i\s+(?:think|believe|feel)|if\s+i\s+had\s+to|give\s+or\s+take|plus\s+or\s+minus|more\s+or\s+less|or\s+so|ish
-    |between|range|for\s+instance|e\.g|such\s+as|format|template|second\s+thoughts?|wait|actually|correction|fake|made[\s-]up
+    |i\s+(?:think|believe|feel)|between|range|for\s+instance|e\.g|such\s+as|format|template|second\s+thoughts?|wait|actually|correction|fake|made[\s-]up
     |tak(?:e|ing)\s+(?:\w+\s+){0,3}back|(?:is|are|was|were)\s+(?:\w+\s+)?(?:wrong|incorrect|invalid|false)|scratch
     |ideal(?:ly)?|best\s+possible|would\s+(?:have|be|get|receive|score|deserve)|perfect\s+(?:image|picture|photo)
     |earlier|originally|formerly|other\s+(?:raters?|judges?|models?)|etwa|vielleicht|environ|peut|quiza?s?|tal\s+vez|forse
     |(?:arbitrar|assum|discard|disregard|draft|dumm|estimat|example|fabricat|guess|hypothe|ignor|imagin|initial|invent|joking|kidding
     |pending|placeholder|preliminar|presum|pretend|previous|provisional|random|retract|revis|suppos|swap|tentativ|uncertain
-    |withdraw)\w*)\b
-    |[~\u2248\u00b1<>\u2264\u2265]|\+/-""",
+    |withdraw)\w*)\b""",
     re.VERBOSE,
 )
 # the same, where they stand in a sentence with a number
@@ -121,9 +118,8 @@ _ALONE = re.compile(
 )
 _CLOSE_BY = re.compile(rf"{_ANY_NAME}[^\w\n.;]*(?:\w+[^\w\n.;]+){{0,2}}?[0-9]")
 
-_TAG = re.compile(r"</?[a-z|][^<>0-9]{0,30}>")
 _LIST_MARK = re.compile(r"^[ \t]*[0-9]{1,2}[.)][ \t]+(?=\D)", re.MULTILINE)
-_DECORATION = re.compile(r"[*`\"\u201c\u201d\ue000-\uefff]|(?<!\w)'|'(?!\w)")
+_MARKUP = re.compile(r"</?[a-z|][^<>0-9]{0,30}>|[*`\"\u201c\u201d\ue000-\uefff]|(?<!\w)'|'(?!\w)")
 
 
 # A number beside an answer that may be a score. None is a count ("6 fingers"), image 1, a price, a time or a share, the
@@ -178,7 +174,7 @@ def read_free_text_scores(text: str, names: Sequence[str], high: float) -> tuple
     turned = TURNED_ROUND.search(nameless)
     if not turned and not any(attempted for _, _, attempted in ways):
         return (), ""
-    if turned or NUMBER_OF_FAULTS.search(nameless) or any(map(is_fault, names)):
+    if turned or any(map(is_fault, names)):
         return (), EITHER_WAY
     if is_hedged(nameless):
         return (), HEDGED
@@ -196,8 +192,7 @@ def read_free_text_scores(text: str, names: Sequence[str], high: float) -> tuple
 
 def _plain(text: str) -> str:
     """Lower case, less tags, Markdown, quotes and the numbers of a list."""
-    lowered = _TAG.sub(" ", text.lower().replace("\u2019", "'"))
-    return _LIST_MARK.sub("", _DECORATION.sub(" ", lowered))
+    return _LIST_MARK.sub("", _MARKUP.sub(" ", text.lower().replace("\u2019", "'")))
 
 
 def _label(name: str) -> str:

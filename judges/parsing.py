@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,10 +44,12 @@ _THINKING = (
     (r"<\|(?:begin_of_thought|start_thinking)\|>", r"<\|end_(?:of_thought|thinking)\|>"),
     (r"<\|channel\|>\s*(?:analysis|commentary)", r"<\|channel\|>\s*final\s*(?:<\|message\|>)?|assistantfinal"),
 )
-# what each of them begins with comes first, because nearly no reply has any of it
-_THINK_TAG = re.compile(
-    r"(?=[<&\\\u25c1\[a])(?:" + "|".join(f"({begin})|({end})" for begin, end in _THINKING) + ")", re.IGNORECASE
+# what a mark begins with comes first, because nearly no reply has any of it
+_MARK = r"(?=[<&\\\u25c1\[a])"
+_THOUGHTS = re.compile(
+    _MARK + "(?:" + "|".join(rf"{begin}.*?(?:{end}|\Z)" for begin, end in _THINKING) + ")", re.IGNORECASE | re.DOTALL
 )
+_THINKING_END = re.compile(_MARK + "(?:" + "|".join(end for _, end in _THINKING) + ")", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -129,12 +132,9 @@ def json_value(text: str) -> Any:
     body = without_thinking(text)
     for start in sorted({body.find("{"), body.find("[")} - {-1}):
         end = body.rfind("}" if body[start] == "{" else "]")
-        if start < end:
-            try:
-                # a control character in a text is no reason to lose it
-                return json.loads(body[start : end + 1], strict=False, object_pairs_hook=_once)
-            except (ValueError, RecursionError):
-                continue
+        with suppress(ValueError, RecursionError):
+            # a control character in a text is no reason to lose it
+            return json.loads(body[start : end + 1], strict=False, object_pairs_hook=_once)
     return None
 
 
@@ -152,32 +152,19 @@ def without_thinking(text: str) -> str:
     >>> [without_thinking(text).strip() for text in ("<think>7?</think>8", "[THINK]7?[/THINK]8", "7? </think>8")]
     ['8', '8', '8']
     """
-    if _THINK_TAG.search(text) is None:
-        return text
-    answer_parts: list[str] = []
-    place, family = 0, -1  # of which family the thinking is that is under way
     before, leading = next(_outermost(text))
-    is_answer_first = bool(leading.text) and not _unwrapped(before)
-    if is_answer_first:
-        # In a string of the reply's own JSON a tag is prose; where that JSON is broken, nobody can tell which it is.
-        if strict_object(leading.text) is not None:
-            answer_parts, place = [before, leading.text], len(before + leading.text)
-        elif _THINK_TAG.search(leading.text):
-            return ""
-    for tag in _THINK_TAG.finditer(text, place):
-        tag_family, ends = divmod((tag.lastindex or 1) - 1, 2)
-        if family < 0 and ends:
-            # all before was thought, unless an answer is quoted behind an answer
-            if is_answer_first:
-                return ""
-            answer_parts, place = [], tag.end()
-        elif family < 0:
-            answer_parts.append(text[place : tag.start()])
-            family = tag_family
-        elif ends and family == tag_family:
-            place, family = tag.end(), -1
+    is_answer_first, place = bool(leading.text) and not _unwrapped(before), 0
+    # In a string of the reply's own JSON a mark is prose; where that JSON is broken, nobody can tell which it is.
+    if is_answer_first and strict_object(leading.text) is not None:
+        place = len(before + leading.text)
+    elif is_answer_first and (_THOUGHTS.search(leading.text) or _THINKING_END.search(leading.text)):
+        return ""
     # Two halves of a number must not meet where a block was taken out.
-    return "\n".join(answer_parts if family >= 0 else [*answer_parts, text[place:]])
+    rest = _THOUGHTS.sub("\n", text[place:])
+    if ends := list(_THINKING_END.finditer(rest)):
+        # all before was thought, unless an answer is quoted behind an answer
+        return "" if is_answer_first else rest[ends[-1].end() :]
+    return text[:place] + rest
 
 
 def uncut_answers(text: str) -> list[str]:
@@ -187,11 +174,10 @@ def uncut_answers(text: str) -> list[str]:
     that is not known, or go on to say otherwise.
     """
     body = _unwrapped(without_thinking(text))
-    objects = [candidate for _, candidate in _outermost(body) if candidate.text]
     return [
         candidate.text
-        for candidate in objects
-        if body.startswith(candidate.text) or (candidate.closed and body.endswith(candidate.text))
+        for _, candidate in _outermost(body)
+        if candidate.text and (body.startswith(candidate.text) or (candidate.closed and body.endswith(candidate.text)))
     ]
 
 
@@ -317,11 +303,10 @@ def values_of(holder: Mapping[str, Any], key: str) -> list[Any]:
 
 def strict_object(source: str) -> dict[str, Any] | None:
     """The object of strict JSON; None for anything else."""
-    try:
+    with suppress(ValueError, RecursionError):
         reply = json.loads(source, object_pairs_hook=_once)
-    except (ValueError, RecursionError):
-        return None
-    return reply if isinstance(reply, dict) else None
+        return reply if isinstance(reply, dict) else None
+    return None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

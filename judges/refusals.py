@@ -17,7 +17,7 @@ _FULL = r"(?:full|perfect|high\w*|top|max\w*)\ "  # a score that is lower is one
 # beside many honest scores.
 _DECLINES = re.compile(
     rf"""\b(?:(?:can't|cannot|won't|will\ not|unable\ to)\ (?:assist|help|comply)
-    | (?:don't|do\ not)\ have\ (?:the\ |any\ )?(?:ability|capability|capacity|means)
+    | (?:(?:don't|do\ not|doesn't)\ have|lack)\ (?:the\ |any\ )?(?:ability|capability|capacity|means)
     | against\ (?:my|our)\ (?:guidelines|polic)
     | (?:evaluation|assessment|rating|scores?)\ (?:is\ |are\ )?not\ (?:possible|available)
     | (?:evaluation|assessment|rating|scoring)\ cannot\ be\ (?:conducted|completed|performed|given|provided|made|done)
@@ -36,7 +36,6 @@ _REFUSES = re.compile(
     rf"""^\W*sorry\b | \b(?:(?:i'?m|i\ am|we'?re|we\ are)\ (?:\w+\ )?(?:sorry|afraid)\b | apologi(?:[sz]e|es)\b
     | {_CANNOT}\ (?:\w+\ ){{0,3}}?(?:assess(?:ed)?|(?:rate|score|judge|evaluate|provide|complete)d?|(?:conduct|perform)(?:ed)?)\b
     | as\ an?\ (?:ai|artificial\ intelligence|(?:\w+\ )?language\ model|assistant)\b(?!-)
-    | (?:doesn't|lack)\ (?:have\ )?(?:the\ |any\ )?(?:ability|capability|capacity|means)\b
     | (?:decline|refuse)\ to\b)""",
     re.IGNORECASE | re.VERBOSE,
 )
