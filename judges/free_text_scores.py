@@ -25,6 +25,7 @@ TURNED_ROUND = re.compile(
     rf"|\b(?:lack|absence|loss|shortage|deficit|opposite|inverse|reverse)\s+(?:of|in)\s+(?:the\s+)?{_ANY_NAME}"
     rf"|\b(?:un|non|im|dis|anti)[\s-]*{_ANY_NAME}|{_ANY_NAME}[\s-]*(?:loss|deficit|error|problem|issue|violation|penalt)"
 )
+NUMBER_OF_FAULTS = re.compile(rf"[0-9](?:\s*/\s*[0-9]+)?(?:\s+\w+){{0,2}}\s+{_FAULT}")
 FAULTLESS = re.compile(rf"\b(?:no|without|free\s+of|zero|none|not\s+any)\b(?:\s+\w+){{0,2}}\s*{_FAULT}")
 
 # what says of the numbers, wherever they stand, that they are uncertain or are not the answer
@@ -174,7 +175,7 @@ def read_free_text_scores(text: str, names: Sequence[str], high: float) -> tuple
     turned = TURNED_ROUND.search(nameless)
     if not turned and not any(attempted for _, _, attempted in ways):
         return (), ""
-    if turned or any(map(is_fault, names)):
+    if turned or NUMBER_OF_FAULTS.search(nameless) or any(map(is_fault, names)):
         return (), EITHER_WAY
     if is_hedged(nameless):
         return (), HEDGED
