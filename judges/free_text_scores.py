@@ -39,7 +39,8 @@ _DOUBT = re.compile(
     |earlier|originally|formerly|other\s+(?:raters?|judges?|models?)|etwa|vielleicht|environ|peut|quiza?s?|tal\s+vez|forse
     |(?:arbitrar|assum|discard|disregard|draft|dumm|estimat|example|fabricat|guess|hypothe|ignor|imagin|initial|invent|joking|kidding
     |pending|placeholder|preliminar|presum|pretend|previous|provisional|random|retract|revis|suppos|swap|tentativ|uncertain
-    |withdraw)\w*)\b""",
+    |withdraw)\w*)\b
+    |[^\W\d_a-z]  # a letter of another language, in which doubt cannot be told""",
     re.VERBOSE,
 )
 # the same, where they stand in a sentence with a number
@@ -47,12 +48,11 @@ _DOUBT_BESIDE = re.compile(
     r"""\b(?:or|either|if|unless|when|whether|could|might|may|should|must|around|nearly|almost|close\s+to|near
     |at\s+(?:least|most)|up\s+to|under|over|above|below|higher|lower|better|worse|than|min(?:imum)?|max(?:imum)?|means?|scale|from
     |says?|said|asks?|asked|wants?|wanted|claims?|claimed|told|users?|instructions?
-    |zero|two|three|four|five|six|seven|eight|nine|ten)\b|\?""",
+    |zero|two|three|four|five|six|seven|eight|nine|ten)\b|\?
+    # turning a number round, or giving it to something else, stands before it
+    |(?:\b(?:original|source|reference|ground\s+truth|input|foreground|background|before|after|not|never|neither|nor|cannot)
+    |n't)\b(?=.*[0-9])""",
     re.VERBOSE,
-)
-# what turns a number round, or gives it to something else, before it
-_OF_ANOTHER = re.compile(
-    r"\b(?:original|source|reference|ground\s+truth|input|foreground|background|before|after|not|never|neither|nor|cannot)\b|n't\b"
 )
 SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 
@@ -63,11 +63,8 @@ def is_hedged(text: str) -> bool:
     >>> is_hedged("around 7 for naturalness"), is_hedged("7 for naturalness")
     (True, False)
     """
-    # in another language doubt cannot be told
-    if _DOUBT.search(text) or any(letter.isalpha() and not letter.isascii() for letter in text):
-        return True
-    sentences = [(line, [match.end() for match in re.finditer("[0-9]", line)]) for line in SENTENCE_END.split(text)]
-    return any(_DOUBT_BESIDE.search(line) or _OF_ANOTHER.search(line[: ends[-1]]) for line, ends in sentences if ends)
+    numbered = (sentence for sentence in SENTENCE_END.split(text) if re.search("[0-9]", sentence))
+    return bool(_DOUBT.search(text)) or any(map(_DOUBT_BESIDE.search, numbered))
 
 
 def is_fault(name: str) -> bool:
@@ -118,10 +115,8 @@ _ALONE = re.compile(
     rf"(?:^|\n|[.!?]\s)\s*(?:(?:my|the|an?|final|overall)\s+){{0,3}}{_NAME}{_TO_NUMBER}{_NUMBER}(?=[\s.!)]*(?:$|\n))"
 )
 _CLOSE_BY = re.compile(rf"{_ANY_NAME}[^\w\n.;]*(?:\w+[^\w\n.;]+){{0,2}}?[0-9]")
-
 _LIST_MARK = re.compile(r"^[ \t]*[0-9]{1,2}[.)][ \t]+(?=\D)", re.MULTILINE)
 _MARKUP = re.compile(r"</?[a-z|][^<>0-9]{0,30}>|[*`\"\u201c\u201d\ue000-\uefff]|(?<!\w)'|'(?!\w)")
-
 
 # A number beside an answer that may be a score. None is a count ("6 fingers"), image 1, a price, a time or a share, the
 # full mark that was missed, or what a quotation has.
@@ -185,9 +180,9 @@ def read_free_text_scores(text: str, names: Sequence[str], high: float) -> tuple
     if len(clear) != 1 or mixed:
         return (), UNMATCHED
     [(labels, scores)] = clear
-    low = [name for name, score in zip(labels, scores, strict=True) if score < _LOW * high]
-    faultless = [sentence for sentence in SENTENCE_END.split(plain) if FAULTLESS.search(sentence)]
-    contradicted = any(re.search(_label(name), sentence) for sentence in faultless for name in low)
+    low = [_label(name) for name, score in zip(labels, scores, strict=True) if score < _LOW * high]
+    faultless = filter(FAULTLESS.search, SENTENCE_END.split(plain))
+    contradicted = any(re.search(name, sentence) for sentence in faultless for name in low)
     return ((), EITHER_WAY) if contradicted else (scores, "")
 
 
@@ -220,9 +215,7 @@ def _paired(plain: str, labels: Sequence[str], high: float) -> tuple[tuple[float
     preceding = [] if len(labels) == 1 else list(_PAIRS_TURNED.finditer(text))
     attempted = bool(following or preceding or _CLOSE_BY.search(text))
     pairs = {match["name"]: match for match in following or preceding}
-    named_once = (
-        sorted(re.findall(_ANY_NAME, text)) == sorted(match["name"] for match in following + preceding) == signs
-    )
+    named_once = sorted(re.findall(_ANY_NAME, text)) == sorted(pairs) == signs
     # any other digit, of whatever script, may be another score
     alone = sum(map(str.isnumeric, text)) == sum(map(str.isnumeric, "".join(match[0] for match in pairs.values())))
     if not named_once or not alone or (following and preceding):

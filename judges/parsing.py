@@ -21,6 +21,7 @@ from vieval_plugin.judges.refusals import declines, refuses, withdrawn
 
 ONE_ANSWER = "answers that differ, where one answer is wanted"
 REFUSAL_INSIDE = "a refusal in the reasoning beside scores"
+_OTHER_SHAPE = "not strict JSON in the asked shape"
 
 _SCORE, _REASONING = "score", "reasoning"
 _BARE = re.compile(rf"\[[^\[\]{{}}]*\]|[{QUOTES}]?{SCORE.pattern}[{QUOTES}]?")
@@ -103,11 +104,9 @@ def parse_scores(
     >>> parse_scores("{'score': ['7/10', 8", count=2).reason
     'cut off before its scores were complete'
     """
-    if not text.strip():
-        return _failure("empty reply")
     answer = without_thinking(text)
     if not answer.strip():
-        return _failure("nothing to read outside thinking")
+        return _failure("nothing to read outside thinking" if text.strip() else "empty reply")
     objects, outside = answer_objects(answer, _SCORE)
     readings = [_read(source, count, high, names, quoted) for source in objects[:_MOST_ANSWERS] or _bare(answer)]
     if len(objects) > _MOST_ANSWERS or len({reading.scores for reading in readings}) > 1:
@@ -123,7 +122,7 @@ def parse_scores(
         return Parsed(Status.REFUSAL, reason="the model declined to score")
     scores, finding = read_free_text_scores(answer, names, high)
     if scores:
-        return _repaired(scores, answer.strip())
+        return Parsed(Status.REPAIRED, scores, answer.strip(), _OTHER_SHAPE)
     return Parsed(Status.PARSE_FAILURE, reason=finding, finding=finding) if finding else _NO_SCORE
 
 
@@ -140,10 +139,6 @@ def json_value(text: str) -> Any:
 
 def _failure(reason: str) -> Parsed:
     return Parsed(Status.PARSE_FAILURE, reason=reason)
-
-
-def _repaired(scores: tuple[float, ...], reasoning: str) -> Parsed:
-    return Parsed(Status.REPAIRED, scores, reasoning, "not strict JSON in the asked shape")
 
 
 def without_thinking(text: str) -> str:
@@ -259,8 +254,9 @@ def _read(source: ObjectText, count: int, high: float, names: Sequence[str], quo
     otherwise = so_far is not None and values_of(owner(so_far, _SCORE), _SCORE) != values
     literal = exact or all(stands(part, scores, _SCORE, high) for part in {source.complete, source.text})
     if no_number or otherwise or not literal:
-        unclear = "which scores it gives is unclear"
-        return _failure(unclear if source.closed else "cut off before its scores were complete")
+        return _failure(
+            "which scores it gives is unclear" if source.closed else "cut off before its scores were complete"
+        )
     if isinstance(value, dict):
         by_name = dict(zip(map(_words, value), scores, strict=True))
         if sorted(map(_words, value)) != sorted(map(_words, names)):
@@ -280,7 +276,7 @@ def _read(source: ObjectText, count: int, high: float, names: Sequence[str], quo
     reasoning = "\n".join(line for line in lines if isinstance(line, str))
     if exact and holder is reply and not isinstance(value, dict) and _SCORE in holder:
         return Parsed(Status.OK, valid, reasoning)
-    return _repaired(valid, reasoning)
+    return Parsed(Status.REPAIRED, valid, reasoning, _OTHER_SHAPE)
 
 
 def _words(name: object) -> str:
