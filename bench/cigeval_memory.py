@@ -18,6 +18,7 @@ from common import Cost, conditions, costs, in_own_process, photographs, table
 
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.backends.image_tools import tools as image_tools
 from vieval_plugin.backends.local.huggingface import TransformersBackend
 from vieval_plugin.config import Config
 from vieval_plugin.judges import tools
@@ -26,7 +27,7 @@ from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question
-from vieval_plugin.run.runner import judge_in_waves
+from vieval_plugin.run.runner import judge_in_batches
 
 TINY_MODEL = Path(__file__).parents[1] / "tests" / "tiny_model.py"
 ASKED = 4
@@ -47,9 +48,10 @@ def copies(first: Sample, folder: Path, count: int) -> list[Sample]:
 
 
 def judged(model: str, samples: list[Sample], bound: int) -> Cost:
-    """What a run costs whose tools may hold so many MiB of images."""
+    """Cost of a run whose tools may hold so many MiB of images."""
+    image_tools.MEMORY = bound << 20
     removed = [tool.name for tool in tools.planned() if tool.name != "difference"]
-    options = Config.model_validate({"tools": {"memory": bound}, "judges": {"cigeval": {"removed": removed}}})
+    options = Config.model_validate({"judges": {"cigeval": {"removed": removed}}})
     judge = prepare("cigeval", "paper", options)
     backend = TransformersBackend(model, usage=Usage(), sampling=Sampling(max_tokens=4), batch_size=2)
 
@@ -58,7 +60,7 @@ def judged(model: str, samples: list[Sample], bound: int) -> Cost:
         return [Text(PLAN if isinstance(ask, Chat) and ask.path == ("plan",) else RATING) for _, ask in asked]
 
     with costs() as cost:
-        outcomes = judge_in_waves([Job(sample, judge) for sample in samples], answer, Progress(), tools=options.tools)
+        outcomes = judge_in_batches([Job(sample, judge) for sample in samples], answer, Progress())
     assert {outcome.verdict.status for outcome in outcomes} == {Status.OK}
     return cost
 

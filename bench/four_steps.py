@@ -37,7 +37,7 @@ from vieval_plugin.records import Provenance
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.runner import judge_in_waves
+from vieval_plugin.run.runner import judge_in_batches
 
 HOSTS = ("async_openai", "openai")
 QUESTIONS = (
@@ -105,7 +105,7 @@ def in_waves(host: str, url: str, files: Sequence[Path], concurrent: int) -> Cos
     progress = Progress()
     with costs() as cost:
         backend = _HostBackend(model, requests, [job.repeat for job in jobs], None, progress.usage)
-        judge_in_waves(jobs, backend.answer, progress)
+        judge_in_batches(jobs, backend.answer, progress)
     assert set(progress.statuses) == {Status.OK}, progress.lines()
     return cost
 

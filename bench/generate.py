@@ -20,8 +20,8 @@ from common import conditions, fake_server, photographs, served, table
 
 from vieval_plugin.config import Backbone, Config, StoreOptions
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
-from vieval_plugin.records import Made
-from vieval_plugin.run.generated import MadeImage, judge_made
+from vieval_plugin.records import Generation
+from vieval_plugin.run.generated import GeneratedImage, judge_generated
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 
@@ -33,15 +33,15 @@ def together(url: str, files: Sequence[str], concurrent: int) -> float:
     backbone = Backbone(model="fake", base_url=(url,), num_concurrent=concurrent)
     options = Config(backbones={"judge": backbone}, store=StoreOptions(use=False))
     made = [
-        MadeImage(
+        GeneratedImage(
             Sample(SampleId("b", "tig", "m", str(n)), {"output": Image(Path(file))}, {"prompt": f"a cat, {n}"}),
-            Made(file),
+            Generation(file),
         )
         for n, file in enumerate(files)
     ]
     prepared, progress = prepare("viescore", None, options), Progress()
     begun = time.monotonic()
-    asyncio.run(judge_made(made, prepared, options, progress, bar=False))
+    asyncio.run(judge_generated(made, prepared, options, progress, bar=False))
     wall = time.monotonic() - begun
     assert {str(status): n for status, n in progress.statuses.items()} == {"ok": len(files)}, progress.lines()
     return wall

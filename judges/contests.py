@@ -138,7 +138,7 @@ def ranks(ranking: str, number: int) -> tuple[int, ...]:
     return tuple(placed[candidate] for candidate in range(1, number + 1))
 
 
-def together(verdicts: Sequence[Verdict]) -> Verdict:
+def contest_verdict(verdicts: Sequence[Verdict]) -> Verdict:
     """The verdict on a contest of a judge that judged its candidates, in their order.
 
     The steps of the candidate numbered n from 1 stand below `n`. The contest's status is that of its worst candidate.
@@ -159,7 +159,7 @@ def together(verdicts: Sequence[Verdict]) -> Verdict:
 def by_candidate(judge: Judge, contest: Contest) -> Program:
     """The program of a judge of samples for a contest: all candidates side by side."""
     programs = [_with_path_prefix(str(n), judge(candidate)) for n, candidate in enumerate(contest.candidates, start=1)]
-    return together((yield from gather(programs)))
+    return contest_verdict((yield from gather(programs)))
 
 
 def _with_path_prefix(name: str, program: Program) -> Generator[list[Ask], list[Reply], Verdict]:

@@ -14,8 +14,8 @@ from vieval_plugin.judges.spec import JudgeSpec
 
 
 def _similarity(value: float) -> float:
-    """A cosine as it is; below 0 means as little as 0."""
-    return min(max(value, 0.0), 1.0)
+    """A cosine as it is, below 0 too, since the published correlations are of raw cosines."""
+    return min(max(value, -1.0), 1.0)
 
 
 def _nearness(value: float) -> float:

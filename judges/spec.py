@@ -33,13 +33,13 @@ class Needs:
 class Export:
     """Export of a judge's conversations as training examples.
 
-    `units` turns the conversation behind a verdict into examples, those together that belong together. With `near` the
-    verdicts kept are those whose score on that aspect is near the mean of the human ratings; `repetitions` says how
+    `units` turns the conversation behind a verdict into examples, those together that belong together. With `human_aspect`
+    the verdicts kept are those whose score on that aspect is near the mean of the human ratings; `repetitions` says how
     often each kind of unit is repeated when sub-tasks are evened out, empty for judges whose examples are not.
     """
 
     units: Callable[[SampleId, Sequence[Exchange]], Sequence[TrainingUnit]]
-    near: str = ""
+    human_aspect: str = ""
     repetitions: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -51,6 +51,7 @@ class JudgeSpec:
     """A judge: what it rates, what it needs, what can be set, and how it is built.
 
     - `name` is what commands and options call it, `title` what papers do;
+    - `method` says in a few words what it asks the backbone, or measures with;
     - `aspects` are the aspects it rates; `dimensions` further scores that people may have rated as well;
     - `needs` says by kind of sample (`EVERY_KIND` for all) what a sample must have; a kind that is not there is one
       that the judge does not know;
@@ -59,11 +60,11 @@ class JudgeSpec:
       VievalError says what is missing for it;
     - `settings` are the variants that tasks and `--setting` name, the plain one first; empty where there is one only;
     - `pack(options, setting)` is the name or folder of the prompt pack; None for judges that ask nothing in words;
-    - `told(options, setting)` are the words that tell verdicts of different settings apart in tables;
+    - `setting_labels(options, setting)` are the words that tell verdicts of different settings apart in tables;
     - `grades(options)` are scores beside the aspects whose means are reported;
     - `rates` says whether it is given samples or contests; a judge of samples judges contests candidate by candidate;
-      `intervals` whether its scores may be known to an interval
-      only, `stepwise` whether a verdict is the end of many steps, worth a page;
+      `intervals` whether its scores may be known to an interval only, `stepwise` whether a verdict is the end of many
+      steps, worth a page;
     - `against_all` says that it gives one value, of one aspect, which is compared with every aspect that people rated;
       `table` is the table whose name its correlations by image model have, that of the paper which prints them;
     - `scored` says that it measures with a network, by the scorer of its own name;
@@ -85,7 +86,8 @@ class JudgeSpec:
     build: Build
     settings: tuple[str, ...] = ()
     pack: Callable[[Any, str], str] | None = None
-    told: Callable[[Any, str], tuple[str, ...]] = lambda options, setting: (setting,) if setting else ()
+    method: str = ""
+    setting_labels: Callable[[Any, str], tuple[str, ...]] = lambda options, setting: (setting,) if setting else ()
     dimensions: tuple[str, ...] = ()
     grades: Callable[[Any], tuple[str, ...]] = lambda options: ()
     rates: Literal["sample", "contest"] = "sample"
@@ -140,25 +142,25 @@ def require_wording(spec: JudgeSpec, wording: Wording, setting: str) -> None:
         )
 
 
-def lacking(spec: JudgeSpec, judged: Judged) -> str:
+def missing_inputs(spec: JudgeSpec, judged: Judged) -> str:
     """Reason that a judge cannot be asked about a sample or a contest, in words; empty if it can.
 
     >>> from vieval_plugin.judges.viescore import SPEC
-    >>> lacking(SPEC, Sample(SampleId("own", "tie", "mine", "1"), {}))
+    >>> missing_inputs(SPEC, Sample(SampleId("own", "tie", "mine", "1"), {}))
     'the sample has no image source'
     """
     if isinstance(judged, Contest):
         if reason := fault(judged):
             return reason
-        reasons = [lacking_of_sample(spec, candidate) for candidate in judged.candidates]
+        reasons = [missing_inputs_of_sample(spec, candidate) for candidate in judged.candidates]
         faults = [f"candidate {number}: {reason}" for number, reason in enumerate(reasons, start=1) if reason]
         return next(iter(faults), "")
     if spec.rates == "contest":
         return f"{spec.name} judges contests, and this is a sample"
-    return lacking_of_sample(spec, judged)
+    return missing_inputs_of_sample(spec, judged)
 
 
-def lacking_of_sample(spec: JudgeSpec, sample: Sample) -> str:
+def missing_inputs_of_sample(spec: JudgeSpec, sample: Sample) -> str:
     """Reason that a judge cannot be asked about a sample, or about a contest that it is a candidate of; empty if it
     can.
     """

@@ -36,7 +36,7 @@ class Read(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Asked(Generic[T]):
+class ChatRequest(Generic[T]):
     """A chat, and how its answer is read."""
 
     chat: Chat
@@ -44,7 +44,7 @@ class Asked(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Answered(Generic[T]):
+class ChatResult(Generic[T]):
     """Outcome of a question: its value if there is one, its final step, and every step on the way for the trace.
 
     `findings` are those of its replies.
@@ -85,10 +85,9 @@ class ScoreAsk:
 
 
 def ask_all(
-    questions: Sequence[Asked[T]], wording: Wording, reminders: int = 1
-) -> Generator[list[Ask], list[Reply], list[Answered[T]]]:
-    """Ask all questions at once; those whose reply cannot be parsed again, up to `reminders` times, with the error
-    told.
+    questions: Sequence[ChatRequest[T]], wording: Wording
+) -> Generator[list[Ask], list[Reply], list[ChatResult[T]]]:
+    """Ask all questions at once; those whose reply cannot be parsed again, up to `wording.reminders` times, with the error.
 
     A question that a reminder saved has the final status `repaired`. For use with `yield from` in a judge program.
     """
@@ -103,6 +102,8 @@ def ask_all(
         steps.append([step])
         values.append(read.value)
         findings.append([read.finding])
+    # a published protocol of labels has no second question
+    reminders = 0 if wording.replies == "labels" else wording.reminders
     for turn in range(1, reminders + 1):
         failed = [i for i, so_far in enumerate(steps) if so_far[-1].status is Status.PARSE_FAILURE]
         if not failed:
@@ -114,16 +115,16 @@ def ask_all(
             values[i] = read.value if step.status.usable else values[i]
             findings[i].append(read.finding)
     return [
-        Answered(value, _final(so_far), tuple(so_far), tuple(filter(None, notes)))
+        ChatResult(value, _final(so_far), tuple(so_far), tuple(filter(None, notes)))
         for value, so_far, notes in zip(values, steps, findings, strict=True)
     ]
 
 
 def ask_scores(
-    score_asks: Sequence[ScoreAsk], wording: Wording, reminders: int = 1
-) -> Generator[list[Ask], list[Reply], list[Answered[tuple[float, ...]]]]:
+    score_asks: Sequence[ScoreAsk], wording: Wording
+) -> Generator[list[Ask], list[Reply], list[ChatResult[tuple[float, ...]]]]:
     """`ask_all` for scores, which are the values and the steps' scores."""
-    return (yield from ask_all([Asked(ask.chat, _scores_of(ask)) for ask in score_asks], wording, reminders))
+    return (yield from ask_all([ChatRequest(ask.chat, _scores_of(ask)) for ask in score_asks], wording))
 
 
 def _scores_of(ask: ScoreAsk) -> Callable[[str], Read[tuple[float, ...]]]:
@@ -148,7 +149,7 @@ def kept(text: str) -> str:
     )
 
 
-def _read(reply: Reply, question: Asked[T], attempt: int = 0) -> tuple[Step, Read[T]]:
+def _read(reply: Reply, question: ChatRequest[T], attempt: int = 0) -> tuple[Step, Read[T]]:
     """The step of a reply, and what was read of it: of all that was said, however much of it is kept."""
     path = question.chat.path
     if isinstance(reply, Failure):

@@ -41,13 +41,12 @@ class VIEScoreOptions:
     examples: Mapping[str, OneShotExample] = option(
         {}, "one-shot examples by question: PQ, SC_tig, SC_tie, ... (images, scores, reasoning)"
     )
-    reminders: int = option(1, "how often a reply that cannot be read is asked again, with the error", ge=0)
 
 
 def build(options: VIEScoreOptions, wording: Wording, setting: str = PLAIN) -> Judge:
     """VIEScore with a prompt pack, in the setting `0shot` or `1shot`.
 
-    The program asks SC and PQ at once, and a question whose reply cannot be read up to `options.reminders` times more.
+    The program asks SC and PQ at once, and a question whose reply cannot be read up to `wording.reminders` times more.
     It scores SC, PQ and O in [0, 1]; an aspect whose replies could not be read is absent.
 
     Raises:
@@ -64,7 +63,7 @@ def build(options: VIEScoreOptions, wording: Wording, setting: str = PLAIN) -> J
     def program(sample: Sample) -> Program:
         keys = {"SC": f"SC_{sample.kind}", "PQ": "PQ"}
         asks = [_ask(wording, key, aspect, sample, examples.get(key)) for aspect, key in keys.items()]
-        answers = yield from ask_scores(asks, wording, options.reminders)
+        answers = yield from ask_scores(asks, wording)
         final = dict(zip(keys, (answer.final for answer in answers), strict=True))
         scores = combine_aspects({aspect: step.scores for aspect, step in final.items() if step.status.usable})
         read = [(aspect, step.reason) for aspect, step in final.items() if step.status.usable and step.reason]
@@ -102,6 +101,7 @@ SPEC = JudgeSpec(
     name="viescore",
     title="VIEScore",
     aspects=("SC", "PQ", "O"),
+    method="sub-scores from 0 to 10 by a rubric",
     needs={
         "tig": Needs(("output",), ("prompt",)),
         "mie": Needs(("source", "output"), ("instruction",)),

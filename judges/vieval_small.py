@@ -72,10 +72,11 @@ SPEC = JudgeSpec(
     name=NAME,
     title="vieval_small (trained on drawings only)",
     aspects=("SC", "PQ", "O"),
+    method="a small network, [trained on drawings only](docs/vieval_small.md)",
     needs=_NEEDS,
     options=NoOptions,
     build=lambda options, pack, setting: judge(),
-    told=lambda options, setting: (TRAINED_ON,),
+    setting_labels=lambda options, setting: (TRAINED_ON,),
     scored=True,
     training_benchmarks="vieval_demo",
 )

@@ -101,11 +101,12 @@ SPEC = JudgeSpec(
     name="vqascore",
     title="VQAScore",
     aspects=("SC",),
+    method='whether the image shows the prompt, read as the probability of "Yes"',
     needs={EVERY_KIND: Needs((OUTPUTS,), ("prompt",))},
     options=VQAScoreOptions,
     build=build,
     pack=lambda options, setting: options.pack,
     calls=lambda options, setting: "1",
-    told=lambda options, setting: (options.definition,),
+    setting_labels=lambda options, setting: (options.definition,),
     intervals=True,
 )

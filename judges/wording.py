@@ -22,6 +22,7 @@ class PackQuestion:
 class Wording(Protocol):
     """Prompt pack, as far as a judge needs it; `replies` says what its answers look like, `settings` what it words.
 
+    `reminders` says how often a reply that cannot be read is asked again, with the error.
     `tools` are the names by which the pack itself calls tools, where it does, and whose they are.
     """
 
@@ -33,6 +34,9 @@ class Wording(Protocol):
 
     @property
     def replies(self) -> Replies: ...
+
+    @property
+    def reminders(self) -> int: ...
 
     @property
     def tools(self) -> Mapping[str, str]: ...

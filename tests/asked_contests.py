@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 from tests.playing import images_of, play, prepared
 from vieval_plugin.judges import pairwise
@@ -43,8 +44,8 @@ def contest(number=2, kind="tie", frames=0, texts=TEXTS):
     return Contest(SampleId("b", "part", "", "1"), tuple(map(candidate, range(1, number + 1))), votes)
 
 
-def build(**options):
-    return pairwise.build(pairwise.PairwiseOptions(**options), packs.load(PACK))
+def build(reminders=1, **options):
+    return pairwise.build(pairwise.PairwiseOptions(**options), replace(packs.load(PACK), reminders=reminders))
 
 
 def numbers(ask):

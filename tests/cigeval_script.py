@@ -1,6 +1,7 @@
 """Drives CIGEval with scripted replies by label and writes down what each call was shown."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from tests import playing
@@ -60,11 +61,11 @@ def sample(task, without=()):
     return Sample(SampleId("imagenhub", task, "m", "1"), images, TEXTS[task])
 
 
-def built(*improvements, form=planned, only=None, **more):
+def built(*improvements, form=planned, only=None, reminders=1, **more):
     """The judge with these departures from the released code, with all tools or `only` some, installed or not."""
     offered = tuple(tool for tool in tools.planned() if only is None or tool.name in only)
     options = CIGEvalOptions(improvements=improvements, detector="a detector", **more)
-    return form.judge(Setup(PACK, options, offered))
+    return form.judge(Setup(replace(PACK, reminders=reminders), options, offered))
 
 
 def plan(*entries):

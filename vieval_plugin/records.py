@@ -16,7 +16,7 @@ from typing import Any
 
 from vieval_plugin.judges.contests import Contest, Judged, Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
-from vieval_plugin.text.redaction import without
+from vieval_plugin.text.redaction import without_secrets
 from vieval_plugin.text.untrusted import isfile
 
 SCHEMA = 2
@@ -50,7 +50,7 @@ class Provenance:
 
 
 @dataclass(frozen=True)
-class Made:
+class Generation:
     """The making of an image by a generator: the file, and what it cost, by name (`generation_seconds`, ...)."""
 
     image: str = ""
@@ -62,8 +62,8 @@ class Record:
     """A sample or contest after a run, with its verdict and human ratings.
 
     `ratings` maps an aspect to one value a rater, NaN where a rater gave none; `tags`, `kind`, `group`, `place` and
-    `category` are the sample's. `made` is there for images that a generator made in the run, and then `sample` is what
-    was judged. `fingerprint` is that of the sample as it was judged. `tokens` is what the host says that the verdict
+    `category` are the sample's. `generation` is there for images that a generator made in the run, and then `sample` is
+    what was judged. `fingerprint` is that of the sample as it was judged. `tokens` is what the host says that the verdict
     took, in and out, None where it says nothing; `summary` the file in which it says how long the run took. A contest
     has `votes` and `candidates`, and no ratings of its own; `rated` are those of each candidate, and empty where people
     rated none.
@@ -81,7 +81,7 @@ class Record:
     votes: Votes | None = None
     candidates: tuple[SampleId, ...] = ()
     category: str = ""
-    made: Made | None = None
+    generation: Generation | None = None
     sample: Sample | None = None
     tokens: int | None = None
     summary: Path | None = None
@@ -131,11 +131,11 @@ def _size(image: Image) -> int:
 
 
 def response_json(
-    identity: SampleId, verdict: Verdict, provenance: Provenance, judged: str = "", made: Made | None = None
+    identity: SampleId, verdict: Verdict, provenance: Provenance, judged: str = "", generation: Generation | None = None
 ) -> str:
     """The response a host stores for a sample: one line, no `<` (hosts strip what looks like a reasoning tag).
 
-    `judged` is the fingerprint of the sample, `made` how a generator made it.
+    `judged` is the fingerprint of the sample, `generation` how a generator made it.
     """
     document = {
         "vieval": SCHEMA,
@@ -143,7 +143,7 @@ def response_json(
         "sample": judged,
         "provenance": asdict(provenance),
         "verdict": verdict_document(verdict),
-        **({"made": asdict(made)} if made else {}),
+        **({"made": asdict(generation)} if generation else {}),
     }
     return one_line(document)
 
@@ -153,7 +153,7 @@ class Unjudged:
     """An image that a run made for a judge and left to be judged later: the sample, or why there is no image."""
 
     sample: Sample
-    made: Made
+    generation: Generation
     judge: str
     setting: str = ""
     reason: str = ""
@@ -161,12 +161,17 @@ class Unjudged:
     status: Status = Status.NO_IMAGE
 
 
-def made_json(unjudged: Unjudged) -> str:
+def unjudged_json(unjudged: Unjudged) -> str:
     """The response a host stores for an image that is not judged yet; its conditions stand in the target."""
     fields = {"judge": unjudged.judge, "setting": unjudged.setting, "findings": unjudged.findings}
     fields |= {"reason": unjudged.reason, "status": str(unjudged.status)} if unjudged.reason else {"reason": ""}
     return one_line(
-        {"vieval": SCHEMA, "id": asdict(unjudged.sample.id), "made": asdict(unjudged.made), **without(fields)}
+        {
+            "vieval": SCHEMA,
+            "id": asdict(unjudged.sample.id),
+            "made": asdict(unjudged.generation),
+            **without_secrets(fields),
+        }
     )
 
 
@@ -177,7 +182,7 @@ def one_line(document: Mapping[str, Any]) -> str:
 
 def verdict_document(verdict: Verdict) -> dict[str, Any]:
     """A verdict as JSON values, less secrets of this process; only one on a contest has a choice."""
-    document: dict[str, Any] = without(asdict(verdict))
+    document: dict[str, Any] = without_secrets(asdict(verdict))
     if verdict.choice is None:
         del document["choice"]
     return document

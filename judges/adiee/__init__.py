@@ -37,7 +37,7 @@ from vieval_plugin.judges.protocol import (
     Verdict,
 )
 from vieval_plugin.judges.spec import JudgeSpec, Needs, option, require_wording
-from vieval_plugin.judges.structured_chat import Asked, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.tools import failed
 from vieval_plugin.judges.wording import Wording
 
@@ -61,7 +61,6 @@ class AdieeOptions:
     question: int = option(0, "number of the question asked; 0 draws one for each instruction", ge=0)
     answer: int = option(0, "number of the sentence to answer with; 0 draws one for each instruction", ge=0)
     seed: int = option(0, "seed of what is drawn", ge=0)
-    reminders: int = option(1, "how often a reply that cannot be read is asked again, with the error", ge=0)
 
 
 def headed(options: AdieeOptions, described: DescribedHead | None) -> AdieeOptions:
@@ -86,7 +85,7 @@ def build(options: AdieeOptions, wording: Wording, setting: str = "") -> Judge:
     """ADIEE with a prompt pack, in the mode that the options have.
 
     The program asks once about source and edit and scores O in [0, 1]. In `prompt` a reply that cannot be read is asked
-    again up to `options.reminders` times. In `expected`, where a server lists only its likeliest tokens, the score is
+    again up to `wording.reminders` times. In `expected`, where a server lists only its likeliest tokens, the score is
     the middle of what is possible, and `bounds` has the interval.
 
     Raises:
@@ -122,7 +121,7 @@ def _answered_in_words(
     sentence = answer_text(form.answer, DOTS, wording)
     chat = Chat((question(sample, images, form, wording, "sentence"),), _PATH)
     [answer] = yield from ask_all(
-        [Asked(chat, lambda text: read_number(text, sentence, sentences, DOTS))], wording, options.reminders
+        [ChatRequest(chat, lambda text: read_number(text, sentence, sentences, DOTS))], wording
     )
     scores = {ASPECT: answer.value[0] / SCALE} if answer.value and answer.final.status.usable else {}
     return Verdict(scores, answer.final.status, trace=answer.steps, findings=answer.findings)
@@ -192,12 +191,13 @@ SPEC = JudgeSpec(
     name="adiee",
     title="ADIEE",
     aspects=(ASPECT,),
+    method="how well an edit was carried out: a number in words, the mean over its probabilities, or a trained scorer's",
     needs={"mie": _EDIT, "tie": _EDIT},
     options=AdieeOptions,
     build=build,
     pack=lambda options, setting: options.pack,
     calls=lambda options, setting: "1",
-    told=lambda options, setting: (options.mode,),
+    setting_labels=lambda options, setting: (options.mode,),
     intervals=True,
     by_scorer=headed,
 )

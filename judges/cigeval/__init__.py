@@ -92,6 +92,7 @@ SPEC = JudgeSpec(
     name="cigeval",
     title="CIGEval",
     aspects=("SC",),
+    method="a plan of image tools, then ratings of what the tools show",
     needs={
         "tig": Needs(("output",), ("prompt",)),
         "mie": Needs(("source", "output"), ("instruction",)),
@@ -107,7 +108,7 @@ SPEC = JudgeSpec(
     pack=lambda options, setting: options.pack,
     uses_tools=lambda options, setting: bool(_offered(options, setting)),
     calls=lambda options, setting: "2 to 4" if setting != REACT else "2 or more",
-    told=lambda options, setting: (setting, *sorted(options.improvements)),
+    setting_labels=lambda options, setting: (setting, *sorted(options.improvements)),
     stepwise=True,
-    export=Export(units, near="SC"),
+    export=Export(units, human_aspect="SC"),
 )

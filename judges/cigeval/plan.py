@@ -11,7 +11,15 @@ from vieval_plugin.judges.gather import gather
 from vieval_plugin.judges.parsing import ONE_ANSWER, json_value
 from vieval_plugin.judges.protocol import Ask, Chat, Image, Judge, Message, Program, Reply, Sample, Status, Step
 from vieval_plugin.judges.refusals import refuses
-from vieval_plugin.judges.structured_chat import Answered, Asked, Read, ScoreAsk, ask_all, ask_scores, reply_schema
+from vieval_plugin.judges.structured_chat import (
+    ChatRequest,
+    ChatResult,
+    Read,
+    ScoreAsk,
+    ask_all,
+    ask_scores,
+    reply_schema,
+)
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 
 _NONE = frozenset({"", "none", "null", "no", "no_tool", "n/a"})
@@ -75,7 +83,7 @@ def plan(
     )
     message = Message("user", (*(images[role] for role in question.images), text))
     chat = Chat((message,), ("plan",), setup.enforced(schema(len(items), setup.tools, entities)))
-    [answer] = yield from ask_all([Asked(chat, read_plan)], setup.wording, setup.options.reminders)
+    [answer] = yield from ask_all([ChatRequest(chat, read_plan)], setup.wording)
     entries = {entry.task_id: _by_our_name(entry, setup) for entry in answer.value or ()}
     choices = {}
     for sub_question in sub_questions:
@@ -206,7 +214,7 @@ def judge(setup: Setup) -> Judge:
 
 def _rate(
     sub_question: SubQuestion, choice: ToolChoice, sample: Sample, setup: Setup
-) -> Generator[list[Ask], list[Reply], tuple[Answered[tuple[float, ...]], tuple[Step, ...], tuple[str, ...]]]:
+) -> Generator[list[Ask], list[Reply], tuple[ChatResult[tuple[float, ...]], tuple[Step, ...], tuple[str, ...]]]:
     """The tool and then the rating of a sub-question: the answer, all steps, and what is to be counted."""
     outcome, used, note, findings = ToolOutcome(), "", "", [choice.finding] if choice.finding else []
     if choice.tool is not None and choice.tool.use is not None:
@@ -222,6 +230,6 @@ def _rate(
     message = Message("user", (*images.values(), text))
     chat = Chat((message,), (sub_question.name, "rating"), setup.enforced(reply_schema(1)))
     ask = ScoreAsk(chat, 1, SCALE, quoted=setup.wording.replies == "free_json")
-    [answer] = yield from ask_scores([ask], setup.wording, setup.options.reminders)
+    [answer] = yield from ask_scores([ask], setup.wording)
     planned = (choice.step,) if choice.step else ()
     return answer, (*planned, *outcome.steps, *answer.steps), (*findings, *answer.findings)

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from vieval_plugin.judges.protocol import Ask, Image, Path, Reply, Sample, Status, Step, UseTool, Verdict, worst
 from vieval_plugin.judges.spec import option
-from vieval_plugin.judges.structured_chat import Answered
+from vieval_plugin.judges.structured_chat import ChatResult
 from vieval_plugin.judges.tools import Request, Tool, failed, use_tools
 from vieval_plugin.judges.wording import PackQuestion, Wording
 
@@ -47,15 +47,9 @@ class CIGEvalOptions:
     revision: str | None = option(
         None, "the detector's commit, tag or branch on the hub (default: the latest; results say which was loaded)"
     )
-    highlights: Literal["source", "jpeg", "png"] = option(
-        "source",
-        "what highlighted images are sent as: source (JPEG, 4:4:4 and quality 95, where the image is one, else PNG), "
-        "jpeg or png",
-    )
     subset: pathlib.Path | None = option(
         None, "samples of variant_imagenhub_cigeval_subset: one uid a line, or the published JSON split"
     )
-    reminders: int = option(1, "how often a reply that cannot be read is asked again, with the error", ge=0)
 
 
 @dataclass(frozen=True)
@@ -105,7 +99,6 @@ class SubQuestion:
             options.improvements,
             options.detector,
             options.revision,
-            options.highlights,
         )
 
     @property
@@ -172,7 +165,7 @@ Judging: TypeAlias = Callable[[list[SubQuestion], Mapping[str, Image]], Generato
 class Ratings:
     """The rating of each sub-question by its name, all steps on the way to them, and what is to be counted."""
 
-    ratings: Mapping[str, Answered[tuple[float, ...]]]
+    ratings: Mapping[str, ChatResult[tuple[float, ...]]]
     steps: tuple[Step, ...]
     findings: tuple[str, ...]
 

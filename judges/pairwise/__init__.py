@@ -34,7 +34,7 @@ from vieval_plugin.judges.protocol import (
     worst,
 )
 from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, option, require_wording
-from vieval_plugin.judges.structured_chat import Asked, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.wording import Wording
 
 Answers: TypeAlias = Literal["four_way", "two_way"]
@@ -59,13 +59,12 @@ class PairwiseOptions:
     )
     orders: Orders = option("both", "ask with the candidates in both orders, or in one")
     mode: Mode = option("answer", "ask for an answer, or for the probabilities of two letters (expected)")
-    reminders: int = option(1, "how often a reply that cannot be read is asked again, with the error", ge=0)
 
 
 def build(options: PairwiseOptions, wording: Wording, setting: str = "") -> JudgeOfContests:
     """The judge with a prompt pack.
 
-    The program asks once an order, all at once, and an order whose reply cannot be read up to `options.reminders` times
+    The program asks once an order, all at once, and an order whose reply cannot be read up to `wording.reminders` times
     more; a pack that is answered with labels only once, as its authors do. Its verdict has no scores. `choice.votes`
     has the vote of each order that could be read, about the candidates in the contest's order: a word of the scheme
     `options.answers` for two candidates, a ranking for more. In the mode `expected`, `choice.preferences` has P(first)
@@ -97,13 +96,13 @@ def _voted(contest: Contest, orders: Sequence[str], options: PairwiseOptions, wo
     form: Form = options.answers if number == 2 else "ranking"
     labels = wording.replies == "labels"
     questions = [
-        Asked(
+        ChatRequest(
             Chat((message(contest, order, form, wording),), (order,), None if labels else schema(form, number)),
             reader("labels" if labels else form, candidate_numbers(order, number)),
         )
         for order in orders
     ]
-    answers = yield from ask_all(questions, wording, 0 if labels else options.reminders)
+    answers = yield from ask_all(questions, wording)
     final = dict(zip(orders, (answer.final for answer in answers), strict=True))
     votes = {order: outcome.value for order, outcome in zip(orders, answers, strict=True) if outcome.value is not None}
     findings = [finding for answer in answers for finding in answer.findings]
@@ -238,6 +237,7 @@ SPEC = JudgeSpec(
     title="Pairwise",
     # of a contest it says who wins, which is no score of any aspect
     aspects=(),
+    method="which of two or more candidates is better, in both orders",
     needs={
         "tig": Needs((OUTPUTS,), ("prompt",)),
         "mie": Needs(("source", OUTPUTS), ("instruction",)),
@@ -251,7 +251,7 @@ SPEC = JudgeSpec(
     build=build,
     pack=lambda options, setting: options.pack,
     calls=lambda options, setting: "2" if options.orders == "both" else "1",
-    told=_labels,
+    setting_labels=_labels,
     rates="contest",
     titles=titles,
     export=Export(units),

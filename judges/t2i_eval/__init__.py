@@ -30,7 +30,7 @@ from vieval_plugin.judges.protocol import (
     worst,
 )
 from vieval_plugin.judges.spec import EVERY_KIND, Export, JudgeSpec, Needs, require_wording
-from vieval_plugin.judges.structured_chat import Asked, ScoreAsk, ask_all, ask_scores
+from vieval_plugin.judges.structured_chat import ChatRequest, ScoreAsk, ask_all, ask_scores
 from vieval_plugin.judges.t2i_eval import framework, individual, schemas
 from vieval_plugin.judges.t2i_eval.asker import UNANSWERED, Ablation, Asker, Notes, T2IEvalOptions
 from vieval_plugin.judges.t2i_eval.reading import given_extraction, read_extraction
@@ -120,7 +120,7 @@ def grade(asker: Asker, result: Result, notes: Notes) -> Generator[list[Ask], li
         variables = {**asker.sample.texts, "question": question, "explanation": explanation, "reference": reference}
         chat = asker.chat("quality", "quality", (*path, "quality"), schemas.QUALITY, variables, 512)
         asks.append(ScoreAsk(chat, 1, HIGHEST))
-    answers = yield from ask_scores(asks, asker.wording, asker.options.reminders)
+    answers = yield from ask_scores(asks, asker.wording)
     notes.trace += [step for answer in answers for step in answer.steps]
     grades = {
         path: answer.value[0] / HIGHEST for (path, *_), answer in zip(graded, answers, strict=True) if answer.value
@@ -152,7 +152,7 @@ def extract(
     if asker.options.extraction == "given":
         return _from_benchmark(asker, notes)
     chat = asker.chat(key, "extraction", PATH, schemas.extraction(captions), asker.sample.texts, 3072)
-    [answer] = yield from ask_all([Asked(chat, read_extraction)], asker.wording, asker.options.reminders)
+    [answer] = yield from ask_all([ChatRequest(chat, read_extraction)], asker.wording)
     notes.trace += answer.steps
     if answer.value is None:
         return notes.unread(answer.final)
@@ -256,13 +256,14 @@ SPEC = JudgeSpec(
     name="t2i_eval",
     title="T2I-Eval",
     aspects=("O",),
+    method="entities, questions about them, answers, explanations and scores",
     needs={EVERY_KIND: Needs(("output",), ("prompt",))},
     options=T2IEvalOptions,
     build=build,
     settings=ABLATIONS,
     pack=lambda options, setting: options.pack,
     calls=lambda options, setting: "3" if options.mode == "framework" else "about 33",
-    told=lambda options, setting: (options.mode, *((setting,) if setting != PLAIN else ())),
+    setting_labels=lambda options, setting: (options.mode, *((setting,) if setting != PLAIN else ())),
     dimensions=KINDS,
     grades=lambda options: (OVERALL, QUESTIONS) if options.explanation_quality else (),
     stepwise=True,

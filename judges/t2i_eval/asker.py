@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.judges.protocol import Ask, Chat, Image, Message, Path, Reply, Sample, Status, Step
 from vieval_plugin.judges.spec import option
-from vieval_plugin.judges.structured_chat import Asked, Read, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
 from vieval_plugin.judges.t2i_eval.reading import MISSING, REFUSED, REPEATED, read_fields
 from vieval_plugin.judges.t2i_eval.structure import Fields
 from vieval_plugin.judges.wording import Wording
@@ -38,7 +38,6 @@ class T2IEvalOptions:
         False, "grade explanations against the annotators', by the backbone that backbones.quality names"
     )
     backbones: Mapping[Stage, str] = option({}, "a step's own backbone, by its name under backbones ({quality: gpt})")
-    reminders: int = option(1, "how often a reply that cannot be read is asked again, with the error", ge=0)
 
 
 @dataclass(frozen=True)
@@ -157,8 +156,8 @@ def converse(asker: Asker, threads: Sequence[Thread], notes: Notes) -> Generator
         going = [i for i in going if place < len(threads[i].turns)]
         for i in going:
             chats[i] = _turn(asker, threads[i], threads[i].turns[place], chats[i], last_answers[i], fields_by_thread[i])
-        questions = [Asked(chat, _reader(threads[i].turns[place])) for i in going if (chat := chats[i])]
-        answers = yield from ask_all(questions, asker.wording, asker.options.reminders)
+        questions = [ChatRequest(chat, _reader(threads[i].turns[place])) for i in going if (chat := chats[i])]
+        answers = yield from ask_all(questions, asker.wording)
         for i, answer in zip(going, answers, strict=True):
             notes.trace += answer.steps
             last_answers[i] = answer.steps[-1].answer

@@ -13,7 +13,7 @@ from vieval_plugin.judges.free_text_scores import contradicts
 from vieval_plugin.judges.parsing import ONE_ANSWER, answer_objects, without_thinking
 from vieval_plugin.judges.protocol import Ask, Chat, Reply, Status
 from vieval_plugin.judges.refusals import withdrawn
-from vieval_plugin.judges.structured_chat import Asked, Read, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
 from vieval_plugin.judges.t2i_eval import schemas
 from vieval_plugin.judges.t2i_eval.asker import UNANSWERED, Asker, Notes
 from vieval_plugin.judges.t2i_eval.reading import MISSING, REPEATED, WITHDRAWN, as_json, fields, items, repeats
@@ -102,7 +102,7 @@ def _ask(
         missing = complete(parts)
         return Read(Status.PARSE_FAILURE, reason=f"{MISSING}: {missing}") if missing else Read(Status.OK, parts)
 
-    [answer] = yield from ask_all([Asked(chat, read)], asker.wording, asker.options.reminders)
+    [answer] = yield from ask_all([ChatRequest(chat, read)], asker.wording)
     notes.trace += answer.steps
     if answer.value is None:
         return notes.unread(answer.final)

@@ -33,7 +33,7 @@ class Request:
     `images` are its own images by role, in its order; `phrases` what is to be looked for; `mask` the area the task was
     to change, for tools that use one. `path` begins the paths of the tool's asks. `improvements` are the judge's
     departures from the published choices, by name; `detector` names the model of the grounding tool, `revision` which
-    of its versions, None for the latest; `highlights` is what highlighted images are encoded as.
+    of its versions, None for the latest.
     """
 
     path: Path
@@ -45,7 +45,6 @@ class Request:
     improvements: Collection[str] = ()
     detector: str = ""
     revision: str | None = None
-    highlights: str = "source"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ Pixels: TypeAlias = NDArray[np.uint8]
 
 def as_png(pixels: Pixels) -> Image:
     """An array (height, width, 3) of RGB as a PNG file in memory."""
-    return Image(png.written(pixels))
+    return Image(png.encode(pixels))
 
 
 def resized(pixels: Pixels, like: Pixels) -> Pixels:

@@ -45,7 +45,7 @@ def highlighted(
     asks = [
         UseTool(
             NAME,
-            {"image": request.images[role], "boxes": tuple(boxes[role]), "form": request.highlights, **resize},
+            {"image": request.images[role], "boxes": tuple(boxes[role]), **resize},
             (*request.path, f"{NAME} {role}"),
         )
         for role in roles

@@ -12,7 +12,7 @@ from typing import Any
 
 from vieval_plugin.judges.parsing import json_value
 from vieval_plugin.judges.protocol import Ask, Chat, Message, Reply, Status
-from vieval_plugin.judges.structured_chat import Asked, Read, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
 from vieval_plugin.judges.tools import Request, Tool, ToolOutcome, failed
 
 NAME = "scene_graph"
@@ -25,7 +25,7 @@ def use(request: Request) -> Generator[list[Ask], list[Reply], ToolOutcome]:
     template = request.wording.questions[NAME].template
     as_asked = request.wording.replies == "json"
     questions = [
-        Asked(
+        ChatRequest(
             Chat(
                 (Message("user", (image, request.wording.render(template, {}))),),
                 (*request.path, f"{NAME} {role}"),

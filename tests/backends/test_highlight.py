@@ -11,7 +11,7 @@ from tests.tool_pictures import file, photograph
 from vieval_plugin import images
 from vieval_plugin.backends.image_tools.tools import run
 from vieval_plugin.images import pixels
-from vieval_plugin.judges.protocol import Box, Failure, Image, Status, ToolResult, UseTool
+from vieval_plugin.judges.protocol import Box, Image, Status, ToolResult, UseTool
 from vieval_plugin.judges.tools.highlight import highlight
 
 BOXES = (Box(40, 60, 200, 180),)
@@ -19,8 +19,8 @@ MOST = 40
 """How far a value of a photograph may be off: the edge of a box against the dark is the hardest for a JPEG."""
 
 
-def highlighted(image, form="source", boxes=BOXES, **more):
-    reply = run(UseTool("highlight", {"image": image, "boxes": boxes, "form": form, **more}, ("t",)))
+def highlighted(image, boxes=BOXES, **more):
+    reply = run(UseTool("highlight", {"image": image, "boxes": boxes, **more}, ("t",)))
     assert isinstance(reply, ToolResult), reply
     return reply.image
 
@@ -64,21 +64,11 @@ def test_a_jpeg_stays_one_with_all_its_colours_at_quality_95(photo):
     assert off.mean() < apart(released, photo).mean() / 2
 
 
-@pytest.mark.parametrize("source", ["JPEG", "PNG"])
-@pytest.mark.parametrize("form", ["jpeg", "png"])
-def test_an_option_forces_either(source, form):
-    image = file(photograph(64), source)
-    found = highlighted(image, form, (Box(8, 8, 40, 40),))
-    assert kind(found) == form.upper()
-    assert (apart(found, image, (Box(8, 8, 40, 40),)).max() == 0) == (form == "png")
-
-
 @pytest.mark.parametrize("source", ["JPEG", "PNG", "WEBP"])
 def test_an_image_that_is_not_changed_is_sent_as_it_is(source):
     image = file(photograph(64), source)
     assert highlighted(image, boxes=(Box(0, 0, 64, 64),)) is image
     assert highlighted(image, boxes=(Box(0, 0, 64, 63),)) is not image
-    assert kind(highlighted(image, "png", (Box(0, 0, 64, 64),))) == "PNG"
 
 
 def test_an_image_that_was_made_smaller_is_not_taken_for_an_unchanged_one(photo):
@@ -97,24 +87,20 @@ def test_a_turned_photograph_is_highlighted_upright():
 
 
 def test_what_was_encoded_here_is_not_decoded_to_be_sent(photo, monkeypatch):
-    for form in ("jpeg", "png"):
-        found = highlighted(photo, form)
+    for image in (photo, file(photograph(64), "PNG")):
+        found = highlighted(image)
         with monkeypatch.context() as patch:
             patch.setattr(images, "_load", lambda *_: pytest.fail("decoded"))
             assert not images.examine(found).turned
 
 
-def test_a_side_too_long_for_a_jpeg_is_one_line():
+def test_a_jpeg_resized_to_a_side_that_no_jpeg_has_goes_out_as_png(photo):
     long = file(np.zeros((2, 65_501, 3), np.uint8))
-    reply = run(UseTool("highlight", {"image": long, "boxes": (Box(0, 0, 2, 2),), "form": "jpeg"}, ("t",)))
-    assert reply == Failure(
-        Status.TOOL_ERROR,
-        "no JPEG file has a side of 65501 pixels, at most 65500; have highlights sent as png",
-    )
+    assert kind(highlighted(photo, (Box(0, 0, 2, 2),), like=long)) == "PNG"
 
 
 def test_half_a_file_is_one_line(photo):
     half = Image(photo.source[: len(photo.source) // 2])
-    reply = run(UseTool("highlight", {"image": half, "boxes": BOXES, "form": "source"}, ("t",)))
+    reply = run(UseTool("highlight", {"image": half, "boxes": BOXES}, ("t",)))
     assert reply.status is Status.TOOL_ERROR
     assert "\n" not in reply.reason

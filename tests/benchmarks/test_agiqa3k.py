@@ -13,7 +13,7 @@ from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import viescore, vqascore
 from vieval_plugin.judges.protocol import Status, Verdict
-from vieval_plugin.judges.spec import lacking
+from vieval_plugin.judges.spec import missing_inputs
 from vieval_plugin.meta_evaluation.comparison import compare_systems
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
@@ -156,7 +156,9 @@ def test_judges_are_compared_by_aspect_those_of_one_score_in_all(tmp_path):
         ("PQ", "Spearman", 20),
         ("PQ", "Pearson", 20),
     ]
-    differences = [compare_systems(c, "agiqa3k", OPTIONS).pairs[0].better_first().result.difference.value for c in compared]
+    differences = [
+        compare_systems(c, "agiqa3k", OPTIONS).pairs[0].better_first().result.difference.value for c in compared
+    ]
     assert differences[0] == pytest.approx(0)
     assert differences[2] == pytest.approx(0.5, abs=0.01)
 
@@ -174,7 +176,7 @@ def test_a_scripted_server_through_the_host(evaluate, tmp_path):
     for number, one in enumerate(rows):
         Image.new("RGB", (8, 8), (20 * number, 40, 90)).save(folder / "images" / one["name"])
     samples = BENCHMARK.load(tmp_path, "all")
-    assert lacking(viescore.SPEC, samples[0]) == lacking(vqascore.SPEC, samples[0]) == ""
+    assert missing_inputs(viescore.SPEC, samples[0]) == missing_inputs(vqascore.SPEC, samples[0]) == ""
     known = {pixels(sample.images["output"]): number for number, sample in enumerate(samples)}
     said = rng.integers(0, 11, (12, 2))
 

@@ -13,7 +13,7 @@ from tests.fake_image_server import picture
 from tests.tiny_pipeline import build_pipeline
 from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.diffusion import Diffusion, load, make
-from vieval_plugin.generation.requests import Wanted
+from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 
 
@@ -31,7 +31,7 @@ def painter(request, tmp_path_factory):
 
 
 def wanted(roles, uid, images=1):
-    return Wanted(Sample(SampleId("b", "tie", "", uid), roles, {}), f"photo of a red toy {uid}", images)
+    return ImageRequest(Sample(SampleId("b", "tie", "", uid), roles, {}), f"photo of a red toy {uid}", images)
 
 
 def made(diffusion, *asked):

@@ -9,14 +9,14 @@ from tests.fake_image_server import FakeImageServer, picture
 from vieval_plugin.backends.http.server import ServerOptions, Usage
 from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.image_api import ImageApi, make
-from vieval_plugin.generation.requests import Wanted
+from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 
 PNG = Image(picture(b"given"))
 
 
 def wanted(uid="1", prompt="a red cube", images=1, turn=0, **roles):
-    return Wanted(Sample(SampleId("b", "tig", "", uid), roles, {"prompt": prompt}), prompt, images, turn)
+    return ImageRequest(Sample(SampleId("b", "tig", "", uid), roles, {"prompt": prompt}), prompt, images, turn)
 
 
 def answers(server, folder, *asked, **extra):

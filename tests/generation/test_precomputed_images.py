@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.generation.precomputed_images import MadeElsewhere
-from vieval_plugin.generation.requests import Wanted
+from vieval_plugin.generation.precomputed_images import PrecomputedImages
+from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.judges.protocol import Sample, SampleId
 
 
 def wanted(uid, prompt="x", part="tig", images=1, turn=0):
-    return Wanted(Sample(SampleId("b", part, "", uid), {}, {"prompt": prompt}), prompt, images, turn)
+    return ImageRequest(Sample(SampleId("b", part, "", uid), {}, {"prompt": prompt}), prompt, images, turn)
 
 
 def found(made, *asked):
@@ -23,7 +23,7 @@ def test_a_folder_is_read_by_uid_by_the_number_of_the_image_and_by_part(tmp_path
     for name in ("1.png", "1_1.jpg", "sample_2.jpg", "notes.txt", "tie/1.webp"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"")
-    made = MadeElsewhere(tmp_path)
+    made = PrecomputedImages(tmp_path)
     assert found(made, wanted("1"), wanted("1", turn=1), wanted("1", images=2)) == [
         ["1.png"],
         ["1_1.jpg"],
@@ -46,7 +46,7 @@ def test_a_file_is_read_in_either_form_by_uid_or_prompt(tmp_path):
     ]
     file = tmp_path / "made.jsonl"
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    made = MadeElsewhere(file)
+    made = PrecomputedImages(file)
     asked = wanted("1"), wanted("9", "a red cube"), wanted("2", turn=1), wanted("2"), wanted("8", "y", turn=1)
     assert found(made, *asked) == [["a.png"], ["b.png"], ["c.png"], [], ["c.png"]]
 
@@ -63,4 +63,4 @@ def test_what_will_not_do_is_one_line(tmp_path, rows, line):
     file = tmp_path / "made.jsonl"
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     with pytest.raises(VievalError, match=line):
-        MadeElsewhere(file)
+        PrecomputedImages(file)

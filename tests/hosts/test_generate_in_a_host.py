@@ -68,7 +68,7 @@ def by_vieval_score(found, judge, tmp_path):
             "kind": one.sample.kind,
             "images": {
                 **{role: str(image.source) for role, image in one.sample.images.items() if role != "output"},
-                "output": one.made.image,
+                "output": one.generation.image,
             },
             "texts": dict(one.sample.texts),
         }
@@ -216,7 +216,9 @@ def test_a_generator_of_the_hosts_own_is_judged_whatever_form_it_answers_in(host
     assert {record.id.image_model for record in found} == {"fake_generator"}
     for record in found:
         shown = np.asarray(decode(record.sample.images["source"])).astype(int)
-        assert (np.asarray(decode(Image(tmp_path / "saved" / record.made.image.rsplit("/", 1)[1]))) >= shown).all()
+        assert (
+            np.asarray(decode(Image(tmp_path / "saved" / record.generation.image.rsplit("/", 1)[1]))) >= shown
+        ).all()
 
 
 @pytest.mark.parametrize(

@@ -136,13 +136,8 @@ def test_an_undefined_correlation_is_null_with_its_reason(results_of, ratings_fo
             "no task 'imagenhub_viescore_ci'; did you mean imagenhub_viescore_cig?",
         ),
         (lambda d, logs: _only_tie(logs), "imagenhub_viescore_tie", "Text-Guided_IE_rater1.tsv: no such ratings file"),
-        (
-            lambda d, logs: _only_tie(logs),
-            "imagenhub_viescore_cig",
-            "no recorded verdicts for imagenhub/cig (it holds imagenhub/tie)",
-        ),
     ],
-    ids=["unknown task", "no ratings", "logs of another task"],
+    ids=["unknown task", "no ratings"],
 )
 def test_a_users_mistake_is_one_line(ratings_folder, cig_logs, tmp_path, capsys, spoil, tasks, message):
     spoil(ratings_folder, cig_logs)
@@ -232,8 +227,16 @@ def test_a_group_that_is_only_run_together_is_a_wildcard_too(results_of, ratings
 def test_a_replay_refuses_a_named_task_of_which_its_logs_hold_nothing(ratings_folder, cig_logs, tmp_path):
     line = refused(*replay(cig_logs, tmp_path / "out", "imagenhub_vqascore_cig"), data=ratings_folder)
     assert "no recorded verdicts for imagenhub/cig (it holds nothing of vqascore that can be read)" in line
-    line = refused(*replay(cig_logs, tmp_path / "out", "imagenhub_viescore"), data=ratings_folder)
-    assert "no recorded verdicts for imagenhub/tig (it holds imagenhub/cig)" in line
+
+
+def test_a_named_part_that_the_logs_lack_is_missing_and_no_error(
+    results_of, ratings_folder, cig_logs, tmp_path, capsys
+):
+    _only_tie(cig_logs)
+    in_process.run(*replay(cig_logs, tmp_path / "out", "imagenhub_viescore_cig"), data=ratings_folder)
+    found = results_of(tmp_path / "out")[0]["results"]["imagenhub_viescore_cig"]
+    assert (found["status_missing_share,none"], found["SC_count,none"]) == (1, 0)
+    assert "so missing: 4 of 4 samples of imagenhub/cig (viescore)" in capsys.readouterr().err
 
 
 def test_logs_that_cover_no_sample_of_a_task_end_with_one_line(ratings_folder, cig_logs, tmp_path):

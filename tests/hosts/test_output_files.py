@@ -69,7 +69,9 @@ def statuses(found):
 def test_a_generator_that_says_where_it_saves_is_judged(run, tmp_path, says):
     found = run(out=tmp_path / "anywhere", says=says)
     assert statuses(found) == {"ok": 2}
-    assert {record.made.image for record in found} == {str(tmp_path / "anywhere" / f"000{n}_s0.png") for n in range(2)}
+    assert {record.generation.image for record in found} == {
+        str(tmp_path / "anywhere" / f"000{n}_s0.png") for n in range(2)
+    }
 
 
 @pytest.mark.parametrize("form", ["json", "folder", "path"])
@@ -157,7 +159,7 @@ def test_an_answer_names_no_file_that_its_generator_has_not_made(run, tmp_path, 
     reasons = dict(zip(tried, found, strict=True))
     assert {what: str(record.verdict.status) for what, record in reasons.items()} == dict.fromkeys(tried, "no_image")
     assert [what for what, (_, word) in tried.items() if word not in reasons[what].verdict.reason] == []
-    assert {record.made.image for record in found} == {""}
+    assert {record.generation.image for record in found} == {""}
     assert max(len(record.verdict.reason) for record in found) < 500
 
 

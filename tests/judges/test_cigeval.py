@@ -125,7 +125,7 @@ def test_grounding_looks_for_what_the_released_code_looks_for_and_shows_it_highl
             "detector": "a detector",
         }
         highlight = game.asked(f"{name}/highlight {role}")
-        assert highlight.arguments == {"image": picture(role), "boxes": (BOX,), "form": "source"}
+        assert highlight.arguments == {"image": picture(role), "boxes": (BOX,)}
     assert shown(game, f"{name}/rating") == [f"{name}/highlight {role}" for role in roles]
     assert tools.registry()["grounding"].note in game.text(f"{name}/rating")
 
@@ -156,7 +156,6 @@ def test_difference_shows_its_largest_box_in_both_images_at_the_size_of_the_firs
             "image": picture(role),
             "boxes": boxes[:1],
             "like": picture("source"),
-            "form": "source",
         }
     assert shown(game, "edit/rating") == ["edit/highlight source", "edit/highlight output"]
     assert shown(game, "restraint/rating") == ["source", "output"]

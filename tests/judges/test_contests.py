@@ -14,12 +14,12 @@ from vieval_plugin.judges.contests import (
     Votes,
     by_candidate,
     candidates_of,
+    contest_verdict,
     fault,
     ranks,
-    together,
 )
 from vieval_plugin.judges.protocol import Chat, Image, Message, Sample, SampleId, Status, Step, Text, Verdict
-from vieval_plugin.judges.spec import lacking
+from vieval_plugin.judges.spec import missing_inputs
 from vieval_plugin.judges.viescore import SPEC
 
 SOURCE = Image(b"source")
@@ -117,14 +117,14 @@ def test_candidates_are_asked_about_side_by_side_below_their_numbers():
 
 def test_a_candidate_without_a_verdict_leaves_the_contest_with_its_status():
     good, bad = Verdict({"SC": 1.0}, Status.OK), Verdict({}, Status.REFUSAL)
-    assert together([good, bad]).status is Status.REFUSAL
-    assert together([good, bad]).choice.scores == ({"SC": 1.0}, {})
+    assert contest_verdict([good, bad]).status is Status.REFUSAL
+    assert contest_verdict([good, bad]).choice.scores == ({"SC": 1.0}, {})
 
 
 def test_what_a_candidate_lacks_is_said_with_its_number():
     whole, half = candidate("m0"), candidate("m1")
     half = Sample(half.id, {"source": SOURCE}, half.texts, kind="tie")
     judged = Contest(SampleId("b", "edit", "", "1"), (whole, half))
-    assert lacking(SPEC, judged) == "candidate 2: the sample has no image output"
-    assert lacking(SPEC, contest()) == ""
-    assert lacking(SPEC, contest(1)).startswith("it has 1 candidate")
+    assert missing_inputs(SPEC, judged) == "candidate 2: the sample has no image output"
+    assert missing_inputs(SPEC, contest()) == ""
+    assert missing_inputs(SPEC, contest(1)).startswith("it has 1 candidate")

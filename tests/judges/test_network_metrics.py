@@ -6,7 +6,7 @@ from tests.playing import play, prepared
 from vieval_plugin.judges.auto_metrics import rated
 from vieval_plugin.judges.network_metrics import METRICS, SPECS
 from vieval_plugin.judges.protocol import Image, Measure, Measurement, Sample, SampleId, Status
-from vieval_plugin.judges.spec import JudgeSpec, lacking
+from vieval_plugin.judges.spec import JudgeSpec, missing_inputs
 
 METRIC = {metric.name: metric for metric in METRICS}
 IMAGES = {role: Image(role.encode()) for role in ("output", "source", "mask", "subject", "control", "concepts")}
@@ -51,7 +51,7 @@ def test_each_is_asked_on_the_kinds_of_the_paper(judge: str, kinds: list[str], r
 
 def test_a_sample_without_a_prompt_is_not_applicable() -> None:
     bare = Sample(SampleId("b", "tig", "m", "u"), IMAGES, {"prompt": " "})
-    assert lacking(prepared("clip_score").spec, bare) == "the sample has no text prompt"
+    assert missing_inputs(prepared("clip_score").spec, bare) == "the sample has no text prompt"
     assert play(prepared("clip_score").program(bare)).verdict.status is Status.NOT_APPLICABLE
 
 
@@ -65,4 +65,4 @@ def test_a_distance_is_turned_round_and_two_that_differ_stay_apart() -> None:
 
 @pytest.mark.parametrize("name", ["clip_score", "clip_i", "dino"])
 def test_a_similarity_keeps_its_value(name: str) -> None:
-    assert [rated(METRIC[name], value).scores["SC"] for value in (-0.1, 0.25, 1.0)] == [0.0, 0.25, 1.0]
+    assert [rated(METRIC[name], value).scores["SC"] for value in (-0.1, 0.25, 1.0, 1.0001)] == [-0.1, 0.25, 1.0, 1.0]

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -31,7 +32,7 @@ def read(text):
 def answered(*replies):
     """What a judge makes of replies to one question and its reminders."""
     ask = ScoreAsk(Chat((Message("user", ("Rate it.",)),), ("PQ",)), 2, names=NAMES)
-    game = play(ask_scores([ask], WORDING, len(replies) - 1), *([reply] for reply in replies))
+    game = play(ask_scores([ask], replace(WORDING, reminders=len(replies) - 1)), *([reply] for reply in replies))
     return game.rounds, game.result[0]
 
 

@@ -128,9 +128,7 @@ UNREAD = [
 @pytest.mark.parametrize(("bad", "status"), UNREAD)
 @pytest.mark.parametrize("unread", ["forward", "reverse"])
 def test_an_order_that_is_not_read_has_its_status_and_no_vote(bad, status, unread):
-    verdict = play(
-        build(reminders=0)(contest()), answer=lambda ask: bad if ask.path == (unread,) else reply("B")
-    ).verdict
+    verdict = play(build(0)(contest()), answer=lambda ask: bad if ask.path == (unread,) else reply("B")).verdict
     assert verdict.status is status
     other = {"forward": "reverse", "reverse": "forward"}[unread]
     assert dict(verdict.choice.votes) == {other: SECOND if other == "forward" else FIRST}

@@ -8,7 +8,7 @@ from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.runner import judge_in_waves
+from vieval_plugin.run.runner import judge_in_batches
 
 
 def test_a_candidate_without_its_image_is_not_applicable():
@@ -53,7 +53,7 @@ def test_what_one_question_cannot_hold_is_not_applicable():
 )
 def test_a_pack_that_does_not_show_everything_once_is_named(tmp_path, text):
     judge = prepared("pairwise", pack=own_pack(tmp_path / "pack", text))
-    [outcome] = judge_in_waves([Job(contest(), judge)], lambda asks: [], Progress())
+    [outcome] = judge_in_batches([Job(contest(), judge)], lambda asks: [], Progress())
     assert outcome.verdict.status is Status.TOOL_ERROR
     assert "prompt pack mine, template q.jinja: it has places for" in outcome.verdict.trace[0].reason
 

@@ -17,7 +17,10 @@ BAD = Text("Lovely picture, well done.")
 class Wording:
     """The reminder is the reason alone."""
 
-    questions = None
+    questions, replies = None, "json"
+
+    def __init__(self, reminders=1):
+        self.reminders = reminders
 
     def render(self, template, variables):
         assert template == REMINDER
@@ -33,7 +36,7 @@ def asks(*labels, count=2):
 
 def played(asked, *rounds, reminders=1):
     """The chats of each round, and what the program returns."""
-    game = play(ask_scores(asked, Wording(), reminders), *rounds)
+    game = play(ask_scores(asked, Wording(reminders)), *rounds)
     return game.rounds, game.result
 
 

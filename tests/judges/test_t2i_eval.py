@@ -24,6 +24,7 @@ from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.packs import Pack
 
 PACK = packs.load("t2i_eval/v1")
+ONCE = replace(PACK, reminders=0)
 PLAIN = Options()
 
 
@@ -59,10 +60,12 @@ def played(
     return found
 
 
-def run(scene: Scene, options: Options = PLAIN, ablation: str = "full", **faults: str) -> Played[Verdict]:
+def run(
+    scene: Scene, options: Options = PLAIN, ablation: str = "full", pack: Pack = PACK, **faults: str
+) -> Played[Verdict]:
     """T2I-Eval of a scene by a model that knows it; `faults` are replies by label, `__` for `/`."""
     return played(
-        scene.sample, Script((scene,), {k.replace("__", "/"): v for k, v in faults.items()}), options, ablation
+        scene.sample, Script((scene,), {k.replace("__", "/"): v for k, v in faults.items()}), options, ablation, pack
     )
 
 
@@ -175,7 +178,7 @@ def test_a_summary_reads_its_own_dimension_and_the_overall_one_reads_all_three()
 def test_a_sample_without_an_extraction_is_a_parse_failure_with_its_reason(
     mode: str, reply: str, reason: str, finding: str
 ) -> None:
-    found = run(CAT, Options(mode=mode, reminders=1), extraction=reply)  # type: ignore[arg-type]
+    found = run(CAT, Options(mode=mode), extraction=reply)  # type: ignore[arg-type]
     verdict, waves = found.verdict, found.rounds
     assert verdict.status is Status.PARSE_FAILURE
     assert verdict.scores == {}
@@ -206,7 +209,7 @@ def test_a_call_that_failed_is_the_samples_status_though_the_rest_was_scored(mod
 
 def test_one_unanswered_question_is_not_the_end_of_a_sample() -> None:
     loop = "the mat is the mat is " * 50
-    found = run(CAT, Options(reminders=0), intrinsic__2__answer=loop)
+    found = run(CAT, pack=ONCE, intrinsic__2__answer=loop)
     verdict, waves = found.verdict, found.rounds
     assert verdict.status is Status.REPAIRED
     assert verdict.scores["O"] == 0.7
@@ -255,7 +258,7 @@ def test_an_overall_score_of_framework_mode_that_is_none_is_asked_again() -> Non
 
 
 def test_without_an_overall_score_the_sample_failed_and_keeps_its_dimensions() -> None:
-    verdict = run(CAT, Options(reminders=0), overall__score="as good as it gets").verdict
+    verdict = run(CAT, pack=ONCE, overall__score="as good as it gets").verdict
     assert verdict.status is Status.PARSE_FAILURE
     assert set(verdict.scores) == {"appearance", "intrinsic", "relationship"}
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.playing import play
 from vieval_plugin.judges.protocol import Failure, Image, Measurement, Sample, SampleId, Status
-from vieval_plugin.judges.spec import NoOptions, lacking
+from vieval_plugin.judges.spec import NoOptions, missing_inputs
 from vieval_plugin.judges.vieval_small import SPEC, TRAINED_ON
 
 
@@ -39,7 +39,7 @@ def test_every_verdict_says_what_the_judge_was_trained_on() -> None:
     verdict = play(judge()(EDIT), answer=measured(sc=0.5, pq=0.5)).verdict
     assert TRAINED_ON in verdict.rationale
     assert all(TRAINED_ON in step.reason for step in verdict.trace)
-    assert SPEC.told(NoOptions(), "") == (TRAINED_ON,)
+    assert SPEC.setting_labels(NoOptions(), "") == (TRAINED_ON,)
     assert SPEC.training_benchmarks
 
 
@@ -60,4 +60,4 @@ def test_what_could_not_be_measured_has_no_score_and_no_overall_one(reply) -> No
     ],
 )
 def test_a_sample_that_lacks_something_is_not_judged(kind: str, roles: list[str], why: str) -> None:
-    assert why in lacking(SPEC, sample(kind, *roles, instruction="x", prompt="x"))
+    assert why in missing_inputs(SPEC, sample(kind, *roles, instruction="x", prompt="x"))

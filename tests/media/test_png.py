@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from vieval_plugin.media.png import written
+from vieval_plugin.media.png import encode
 
 
 @given(
@@ -16,7 +16,7 @@ from vieval_plugin.media.png import written
     )
 )
 def test_pillow_reads_the_same_pixels(pixels):
-    picture = PIL.Image.open(io.BytesIO(written(pixels)))
+    picture = PIL.Image.open(io.BytesIO(encode(pixels)))
     picture.load()
     assert np.array_equal(np.asarray(picture).reshape(pixels.shape), pixels)
 
@@ -24,5 +24,5 @@ def test_pillow_reads_the_same_pixels(pixels):
 @pytest.mark.parametrize("shape", [(300, 1, 3), (1, 3000, 3), (640, 480, 3)])
 def test_any_shape(shape):
     pixels = np.random.RandomState(0).randint(0, 256, shape).astype(np.uint8)
-    assert np.array_equal(np.asarray(PIL.Image.open(io.BytesIO(written(pixels)))), pixels)
-    assert np.array_equal(np.asarray(PIL.Image.open(io.BytesIO(written(pixels[:, ::-1])))), pixels[:, ::-1])
+    assert np.array_equal(np.asarray(PIL.Image.open(io.BytesIO(encode(pixels)))), pixels)
+    assert np.array_equal(np.asarray(PIL.Image.open(io.BytesIO(encode(pixels[:, ::-1])))), pixels[:, ::-1])

@@ -138,6 +138,41 @@ def test_its_contests_are_judged_reported_and_compared(installed, server, tmp_pa
     assert "square_pairs" in out
 
 
+TINY_HOST = """
+import json, sys
+from vieval_example.tiny_host import run_task
+from vieval_plugin.config import Backbone, Config
+from vieval_plugin.run.answerers import ServerAnswerer
+from vieval_plugin.tasks import tasks
+task = next(task for task in tasks() if task.name == "vieval_demo_viescore_tig")
+answerer = ServerAnswerer(Backbone(model="fake", base_url=sys.argv[1]))
+print(json.dumps(run_task(task, answerer, Config.model_validate({"store": {"use": False}}), limit=12)))
+"""
+
+
+@pytest.mark.slow
+def test_a_host_of_its_own_gives_the_digits_of_lmms_eval(installed, server, tmp_path):
+    pytest.importorskip("skimage", reason="the drawn benchmark needs scikit-image")
+    arguments = ["--model", "vieval_openai", "--model_args", f"model=fake,base_url={server.base_url}", "--limit", "12"]
+    task = "vieval_demo_viescore_tig"
+    code, _, error = run(installed, tmp_path, "lmms_eval", *arguments, "--tasks", task, "--output_path", "out")
+    assert code == 0, error[-3000:]
+    [results] = (tmp_path / "out").rglob("*_results.json")
+    by_host = json.loads(results.read_text())["results"][task]
+    done = subprocess.run(
+        [sys.executable, "-c", TINY_HOST, server.base_url], env=installed, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["SC_count"] == 12
+    assert {name: value for name, value in found.items() if by_host[f"{name},none"] != value} == {}
+
+
+def test_the_page_on_hosts_shows_the_host_of_the_package():
+    page = (EXAMPLE.parents[1] / "docs" / "extending" / "host.md").read_text()
+    assert (EXAMPLE / "vieval_example" / "tiny_host.py").read_text() in page
+
+
 def test_without_the_package_its_results_are_named_in_one_line(installed, server, tmp_path):
     code, _, error = run(installed, tmp_path, "vieval_plugin", "score", "none.jsonl", "--judge", "prais", "--out", "x")
     assert code == 1

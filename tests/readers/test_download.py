@@ -58,14 +58,14 @@ class TestFetchAll:
         async def noting(seconds: float) -> None:
             waits.append(seconds)
 
-        soon = datetime.now(UTC) + timedelta(seconds=download.LONGEST_ASKED_WAIT)
+        soon = datetime.now(UTC) + timedelta(seconds=download.LONGEST_RETRY_AFTER)
         site.faults = {"/0": ["status 429 1"], "/1": [f"status 503 {format_datetime(soon, usegmt=True)}"]}
         monkeypatch.setattr(asyncio, "sleep", noting)
         for job in jobs(2):
             assert await fetch_all([job], progress=False) == []
         in_seconds, as_a_date = waits
         assert in_seconds == 1
-        assert download.LONGEST_ASKED_WAIT / 2 < as_a_date <= download.LONGEST_ASKED_WAIT
+        assert download.LONGEST_RETRY_AFTER / 2 < as_a_date <= download.LONGEST_RETRY_AFTER
 
     async def test_does_not_wait_for_hours(self, site: Site, jobs: Any) -> None:
         site.faults = {"/0": ["status 429 3600"]}

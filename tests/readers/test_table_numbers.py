@@ -11,7 +11,7 @@ from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings as read_imag
 from vieval_plugin.benchmarks.imagenhub.tasks import ratings_folder
 from vieval_plugin.benchmarks.loading.ratings import COLUMNS, read_ratings
 from vieval_plugin.errors import VievalError
-from vieval_plugin.generation.precomputed_images import MadeElsewhere
+from vieval_plugin.generation.precomputed_images import PrecomputedImages
 from vieval_plugin.readers.rows import Row, decimal, rating, read_table
 from vieval_plugin.report.expect import compare
 from vieval_plugin.results.documents import read_record
@@ -137,7 +137,7 @@ def test_a_draw_is_a_whole_number(tmp_path, draw):
     path = tmp_path / "made.jsonl"
     path.write_text(f'{{"image": "a.png", "uid": "u", "draw": {draw}}}\n')
     with pytest.raises(VievalError, match=r"made.jsonl: line 1: draw must be a whole number from 0"):
-        MadeElsewhere(path)
+        PrecomputedImages(path)
 
 
 @pytest.mark.parametrize("draw", ["1_0", "٣", "²", "-1", "1.0"])

@@ -147,9 +147,11 @@ def test_a_name_as_it_stands_goes_before_one_in_another_case(logs):
     assert verdict(replay.load(logs, "viescore"), "sample_1_1.jpg").status is Status.MISSING
 
 
-def test_logs_of_another_task_are_an_error_that_says_which(logs):
-    with pytest.raises(VievalError, match="no recorded verdicts for imagenhub/cig .it holds imagenhub/tie."):
-        replay.load(logs, "viescore").verdict(SampleId("imagenhub", "cig", "ControlNet", "u"))
+def test_another_part_is_missing_and_another_benchmark_an_error_that_says_which(logs):
+    recording = replay.load(logs, "viescore")
+    assert recording.verdict(SampleId("imagenhub", "cig", "ControlNet", "u"))[0].status is Status.MISSING
+    with pytest.raises(VievalError, match="no recorded verdicts for agiqa3k/all .it holds imagenhub/tie."):
+        recording.verdict(SampleId("agiqa3k", "all", "ControlNet", "u"))
 
 
 @pytest.mark.parametrize(

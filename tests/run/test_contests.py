@@ -14,9 +14,9 @@ from vieval_plugin.judges.protocol import Chat, Message, Step, Text, Verdict
 from vieval_plugin.records import fingerprint, response_json, target_json
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.results.lookup import conversation
-from vieval_plugin.run.jobs import Apart, Job
+from vieval_plugin.run.jobs import Job, SplitContests
 from vieval_plugin.run.prepare import prepare
-from vieval_plugin.run.runner import judge_each, judge_in_waves
+from vieval_plugin.run.runner import judge_each, judge_in_batches
 from vieval_plugin.run.scheduler import Outcome
 
 
@@ -54,7 +54,7 @@ def test_a_candidate_is_asked_about_once_in_waves():
     asked, progress = [], Progress()
     given = contests(200, among=30)
     jobs = [Job(contest, JUDGE) for contest in given]
-    outcomes = judge_in_waves(jobs, lambda wave: asked.extend(wave) or answers(wave), progress)
+    outcomes = judge_in_batches(jobs, lambda wave: asked.extend(wave) or answers(wave), progress)
     assert Counter(ask.messages[0].parts[0] for _, ask in asked).most_common(1)[0][1] == 1
     assert len(asked) == 30
     assert [outcome.verdict.choice.scores for outcome in outcomes] == list(map(right, given))
@@ -88,20 +88,20 @@ def test_what_differs_in_anything_is_another_candidate():
         Sample(same.id, {}, {"prompt": "other"}),
     ]
     pairs = [Contest(SampleId("b", "tig", "", str(n)), (same, other)) for n, other in enumerate(others)]
-    assert len(Apart([Job(pair, JUDGE) for pair in pairs]).jobs) == 1 + len(others)
-    assert len(Apart([Job(pairs[0], JUDGE), Job(pairs[0], JUDGE, repeat=1)]).jobs) == 4
-    assert len(Apart([Job(pairs[0], JUDGE), Job(pairs[0], scripted(asks_once))]).jobs) == 4
+    assert len(SplitContests([Job(pair, JUDGE) for pair in pairs]).jobs) == 1 + len(others)
+    assert len(SplitContests([Job(pairs[0], JUDGE), Job(pairs[0], JUDGE, repeat=1)]).jobs) == 4
+    assert len(SplitContests([Job(pairs[0], JUDGE), Job(pairs[0], scripted(asks_once))]).jobs) == 4
 
 
 def test_samples_and_contests_may_come_together_and_samples_are_judged_as_often_as_given():
     jobs = [Job(candidate(0), JUDGE), Job(contests(1, 4)[0], JUDGE), Job(candidate(0), JUDGE)]
-    outcomes = judge_in_waves(jobs, answers, Progress())
+    outcomes = judge_in_batches(jobs, answers, Progress())
     assert [outcome.verdict.choice is None for outcome in outcomes] == [True, False, True]
 
 
 def test_outcomes_are_let_go_of_when_no_contest_waits_for_them():
     given = contests(100, among=20)
-    apart = Apart([Job(contest, JUDGE) for contest in given])
+    apart = SplitContests([Job(contest, JUDGE) for contest in given])
     done = []
     for part in range(len(apart.jobs)):
         done += [number for number, _ in apart.assemble(part, Outcome(Verdict({"SC": 0.5}, Status.OK)))]
@@ -112,7 +112,7 @@ def test_outcomes_are_let_go_of_when_no_contest_waits_for_them():
 
 def test_the_same_candidate_twice_in_a_contest_is_asked_about_once():
     twice = Contest(SampleId("b", "tig", "", "1"), (candidate(3), candidate(3)))
-    [outcome] = judge_in_waves([Job(twice, JUDGE)], answers, Progress())
+    [outcome] = judge_in_batches([Job(twice, JUDGE)], answers, Progress())
     assert outcome.verdict.choice.scores == ({"SC": 0.04}, {"SC": 0.04})
 
 

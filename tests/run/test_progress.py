@@ -10,7 +10,7 @@ from tests.playing import prepared
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Step, Text, Verdict
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.runner import judge_each, judge_in_waves
+from vieval_plugin.run.runner import judge_each, judge_in_batches
 from vieval_plugin.run.scheduler import Outcome
 
 ECHO = "Naturalness : 10,\n artifacts: 0"
@@ -91,7 +91,7 @@ def samples() -> list[Sample]:
 def test_both_ways_of_running_count_the_judges_unread_replies() -> None:
     jobs = [Job(sample, prepared("viescore")) for sample in samples()]
     waves, paced = Progress(), Progress()
-    judge_in_waves(jobs, lambda asked: [Text(ECHO) for _ in asked], waves)
+    judge_in_batches(jobs, lambda asked: [Text(ECHO) for _ in asked], waves)
 
     async def answer(question: object, repeat: int) -> Text:
         return Text(ECHO)

@@ -9,7 +9,7 @@ import pytest
 
 from vieval_plugin.config.section import safe
 from vieval_plugin.text import redaction
-from vieval_plugin.text.redaction import redacted, remember, without
+from vieval_plugin.text.redaction import redacted, remember, without_secrets
 
 KEY = "sk-never-to-be-shown-Zq81"
 PASSWORD = "hunter2-and-more"
@@ -74,7 +74,7 @@ def test_of_two_secrets_the_longer_goes_first():
 
 def test_addresses_in_what_a_model_says_stay():
     remember(KEY, [])
-    assert without(f"http://me:pass@host {KEY}") == "http://me:pass@host [key]"
+    assert without_secrets(f"http://me:pass@host {KEY}") == "http://me:pass@host [key]"
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_addresses_in_what_a_model_says_stay():
 )
 def test_a_secret_is_known_however_it_is_escaped(escaped):
     remember("sk-never-to-be/shown-Zq81", [])
-    assert without(f'{{"note": "{escaped}"}}') == '{"note": "[key]"}'
+    assert without_secrets(f'{{"note": "{escaped}"}}') == '{"note": "[key]"}'
 
 
 def test_other_escapes_stay_as_they_are():
     remember(KEY, [])
-    assert without(r'{"note": "a \"b\" \u00e9 %20"}') == r'{"note": "a \"b\" \u00e9 %20"}'
+    assert without_secrets(r'{"note": "a \"b\" \u00e9 %20"}') == r'{"note": "a \"b\" \u00e9 %20"}'
 
 
 @pytest.mark.parametrize("scheme", ["http://", "//", ""])

@@ -11,7 +11,7 @@ from tests.fake_image_server import FakeImageServer, picture
 from vieval_plugin.backends.http.server import ServerOptions, Usage
 from vieval_plugin.cli import main
 from vieval_plugin.generation.image_api import ImageApi, make
-from vieval_plugin.generation.requests import Wanted
+from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.readers.sample_rows import BadLine, samples_of_line
 from vieval_plugin.text.untrusted import address_of, exists, is_below, isdir, isfile, overlong, path_of, real
@@ -222,7 +222,7 @@ def test_an_address_that_is_none_is_the_failure_of_its_image_alone(address, tmp_
         conditions = {
             prompt: Sample(SampleId("b", "tig", "", prompt), {}, {"prompt": prompt}) for prompt in ("strange", "fine")
         }
-        asked = [Wanted(sample, prompt, 1, 0) for prompt, sample in conditions.items()]
+        asked = [ImageRequest(sample, prompt, 1, 0) for prompt, sample in conditions.items()]
         strange, fine = map(json.loads, make(api, asked, Usage(), bar=False))
     assert (strange["images"], strange["status"], len(fine["images"])) == ([], "api_error", 1)
     assert "another host" in strange["text"]

@@ -111,7 +111,7 @@ def _of_picture(picture: PIL.Image.Image, form: Format) -> Image:
     except Exception as error:  # a picture of a file is only read now
         raise VievalError(f"an image of PIL cannot be read: {' '.join(str(error).split())[:200]}") from None
     pixels = np.asarray(rgb)
-    return images.vouch(as_jpeg(pixels) if form == "jpeg" else Image(png.written(pixels)))
+    return images.vouch(as_jpeg(pixels) if form == "jpeg" else Image(png.encode(pixels)))
 
 
 def _pixels(value: Any) -> NDArray[np.uint8]:

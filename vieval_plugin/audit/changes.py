@@ -21,7 +21,7 @@ import PIL.ImageOps
 
 from vieval_plugin.images import decode, vouch
 from vieval_plugin.judges.protocol import Image, Sample, outputs
-from vieval_plugin.media.png import written
+from vieval_plugin.media.png import encode
 
 Expected: TypeAlias = Literal["same", "not higher", "lower"]
 """What scores of an aspect ought to be after a change."""
@@ -142,4 +142,4 @@ def _font(size: float) -> PIL.ImageFont.FreeTypeFont | PIL.ImageFont.ImageFont:
 
 
 def _png(picture: Picture) -> Image:
-    return vouch(Image(written(np.asarray(picture))))
+    return vouch(Image(encode(np.asarray(picture))))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias, TypeGuard
 
 from vieval_plugin.judges.protocol import Failure, Measurement, Probabilities, Reply, Status, Text
-from vieval_plugin.text.redaction import redacted, without
+from vieval_plugin.text.redaction import redacted, without_secrets
 
 Answer: TypeAlias = Text | Probabilities | Measurement
 """What is kept, and asked for no more."""
@@ -24,7 +24,7 @@ def checked(reply: Reply) -> Reply:
         return replace(reply, reason=redacted(reply.reason))
     if problem := fault(reply):
         return Failure(Status.API_ERROR, problem)
-    return replace(reply, text=without(reply.text)) if isinstance(reply, Text) else reply
+    return replace(reply, text=without_secrets(reply.text)) if isinstance(reply, Text) else reply
 
 
 def fault(reply: Reply) -> str | None:

@@ -54,7 +54,6 @@ def _lines(holder: Any, depth: int) -> list[str]:
     from pydantic import BaseModel
 
     from vieval_plugin.config import section
-    from vieval_plugin.config.judges import REMINDERS
 
     indent, lines = "  " * depth, []
     for name, description in section.described(type(holder)).items():
@@ -63,8 +62,7 @@ def _lines(holder: Any, depth: int) -> list[str]:
         if isinstance(value, BaseModel) or is_dataclass(value):
             section_lines = _lines(value, depth + 1)
             lines += [comment, f"{indent}{name}:", *section_lines] if section_lines else []
-        # what is said for all judges at once is printed once
-        elif name != REMINDERS or isinstance(holder, BaseModel):
+        else:
             lines += [comment, f"{indent}{name}: {json.dumps(value, default=str)}"]
             lines += _lines_of_named(type(holder), name, indent)
     return lines

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
     from vieval_plugin.run.prepare import PreparedJudge
-    from vieval_plugin.run.samples_file import Given
+    from vieval_plugin.run.samples_file import SampleFile
 
 
 GROUP = "judge images"
@@ -25,7 +25,7 @@ _OF_BACKBONE = ("num_concurrent", "temperature", "max_tokens", "timeout", "patie
 class _Request:
     """Samples, and who judges them by what: a backbone that flags name, or those of the options."""
 
-    samples_file: Given
+    samples_file: SampleFile
     prepared: Sequence[PreparedJudge]
     current: Config
     backbone: Backbone | None
@@ -167,7 +167,7 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
         raise VievalError(f"--{str(first['loc'][0]).replace('_', '-')}: {first['msg']}") from None
 
 
-def _samples_of(options: argparse.Namespace, current: Config) -> tuple[Given, str, str | None]:
+def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleFile, str, str | None]:
     """The samples, and the judge and setting that they are for where no other is named."""
     from vieval_plugin.errors import VievalError
     from vieval_plugin.run.image_folder import holds_images, read_folders

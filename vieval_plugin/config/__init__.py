@@ -25,7 +25,7 @@ from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import isfile, path_of
 from vieval_plugin.text.yaml_json import read_yaml
 
-__all__ = ["Backbone", "Config", "Judges", "Scorer", "Statistics", "StoreOptions", "ToolOptions"]
+__all__ = ["Backbone", "Config", "Judges", "Scorer", "Statistics", "StoreOptions"]
 FILE_VARIABLE = "VIEVAL_CONFIG"
 DATA_VARIABLE = "VIEVAL_DATA"
 
@@ -53,15 +53,6 @@ class StoreOptions(Section):
         None,
         gt=0,
         description="seconds after which a stored reply is asked anew, for a model that changes (default: never)",
-    )
-
-
-class ToolOptions(Section):
-    memory: int = Field(
-        512,
-        ge=0,
-        description="MiB of images in memory: half for pixels that tools look at, half for what they draw, of which more "
-        "goes into temporary files",
     )
 
 
@@ -101,7 +92,6 @@ class Config(Section):
         "(NAME: {model: FOLDER, FILE or a name on the hub, revision: ..., device: cuda:0, batch_size: 16})",
     )
     store: StoreOptions = Field(default_factory=StoreOptions, description="replies kept on disk")
-    tools: ToolOptions = Field(default_factory=ToolOptions, description="image tools of judges")
     generate: GenerateOptions = Field(default_factory=GenerateOptions, description="generators judged inside a host")
     statistics: Statistics = Field(default_factory=Statistics, description="failure policy and intervals")
 
@@ -112,7 +102,7 @@ class Config(Section):
         transport |= {"price_input", "price_output"}
         options = self.model_dump(
             exclude={
-                **{"data": True, "store": True, "scorers": True, "tools": True, "generate": True},
+                **{"data": True, "store": True, "scorers": True, "generate": True},
                 "backbones": {"__all__": transport},
             }
         )

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, create_model, model_validator
+from pydantic import Field, create_model
 
 from vieval_plugin.config.section import Section, forbid_unknown
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import JudgeSpec, option
-
-REMINDERS = "reminders"
-"""The option of judges that is also said for all of them at once."""
 
 
 @dataclass(frozen=True)
@@ -34,20 +31,8 @@ class JudgesBase(Section):
     reminders: int = Field(
         1,
         ge=0,
-        description="how often a reply that cannot be read is asked again, with the error; judges may have their own",
+        description="how often a reply that cannot be read is asked again, with the error",
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _shared(cls, options: Any) -> Any:
-        """Hand the option that is set for all judges to each that has it, unless it says otherwise itself."""
-        if not isinstance(options, dict) or "reminders" not in options:
-            return options
-        completed = dict(options)
-        for name, spec in judge_registry.judges().items():
-            if REMINDERS in spec.options.__dataclass_fields__ and isinstance(completed.get(name, {}), dict):
-                completed[name] = {REMINDERS: options[REMINDERS], **completed.get(name, {})}
-        return completed
 
     def of(self, spec: JudgeSpec) -> Any:
         """A judge's options, an instance of its own options type."""

@@ -14,7 +14,7 @@ import PIL.Image
 from tqdm import tqdm
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.generation.requests import Wanted, answer_json, as_png, file_for
+from vieval_plugin.generation.requests import ImageRequest, answer_json, as_png, file_for
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Sample, Status
 from vieval_plugin.media.files import write_whole
@@ -49,7 +49,7 @@ class Diffusion:
 class _Image:
     """An image to be made: its request, its number and its file."""
 
-    request: Wanted
+    request: ImageRequest
     draw: int
     file: Path
 
@@ -87,7 +87,7 @@ def load(model: str, pipeline: str, device: str, dtype: str, arguments: Mapping[
     return loaded
 
 
-def make(diffusion: Diffusion, requests: Sequence[Wanted], bar: bool = True) -> list[str]:
+def make(diffusion: Diffusion, requests: Sequence[ImageRequest], bar: bool = True) -> list[str]:
     """Answers in the form of a host, in order; an image whose file is there already is not made again.
 
     Args:
@@ -134,7 +134,7 @@ def _answer(images: Sequence[_Image], reason: str, failed: Mapping[Path, str], s
     return answer_json([image.file for image in images], seconds=sum(spent) if len(spent) == len(images) else None)
 
 
-def _file(diffusion: Diffusion, request: Wanted, draw: int) -> Path:
+def _file(diffusion: Diffusion, request: ImageRequest, draw: int) -> Path:
     how = {
         "diffusers": diffusion.name,
         "pipeline": type(diffusion.pipeline).__name__,

@@ -18,7 +18,7 @@ from vieval_plugin.backends.http.image_encoding import File, FormBody
 from vieval_plugin.backends.http.responses import Refused
 from vieval_plugin.backends.http.server import Server, ServerOptions, Usage
 from vieval_plugin.errors import VievalError
-from vieval_plugin.generation.requests import Wanted, answer_json, file_for, transparent_where_white
+from vieval_plugin.generation.requests import ImageRequest, answer_json, file_for, transparent_where_white
 from vieval_plugin.images import examine, read_bytes
 from vieval_plugin.judges.protocol import CONDITION_ROLES, Image, Sample, Status
 from vieval_plugin.media.files import write_whole
@@ -37,7 +37,7 @@ class ImageApi:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def make(api: ImageApi, requests: Sequence[Wanted], usage: Usage, seed: int = 0, bar: bool = True) -> list[str]:
+def make(api: ImageApi, requests: Sequence[ImageRequest], usage: Usage, seed: int = 0, bar: bool = True) -> list[str]:
     """Answers in the form of a host, in order; an image that is in the folder already is not asked for again.
 
     Args:
@@ -53,11 +53,11 @@ def make(api: ImageApi, requests: Sequence[Wanted], usage: Usage, seed: int = 0,
     return asyncio.run(_make(api, requests, usage, seed, bar))
 
 
-async def _make(api: ImageApi, requests: Sequence[Wanted], usage: Usage, seed: int, bar: bool) -> list[str]:
+async def _make(api: ImageApi, requests: Sequence[ImageRequest], usage: Usage, seed: int, bar: bool) -> list[str]:
     progress_bar = tqdm(total=len(requests), desc="Generating", unit="prompt", disable=not bar)
     async with Server(api.server, usage, seed, chats=False) as server:
 
-        async def answer_and_count(request: Wanted) -> str:
+        async def answer_and_count(request: ImageRequest) -> str:
             try:
                 return await _answer(api, server, request, usage)
             finally:
@@ -67,7 +67,7 @@ async def _make(api: ImageApi, requests: Sequence[Wanted], usage: Usage, seed: i
             return await gather_or_cancel(answer_and_count(request) for request in requests)
 
 
-async def _answer(api: ImageApi, server: Server, request: Wanted, usage: Usage) -> str:
+async def _answer(api: ImageApi, server: Server, request: ImageRequest, usage: Usage) -> str:
     how = {"api": api.model, "extra": dict(api.extra)}
     files = [file_for(api.folder, request.conditions, request.prompt, draw, how) for draw in request.draws]
     if all(path.is_file() for path in files):
@@ -98,7 +98,7 @@ async def _store_image(server: Server, item: Any, file: Path) -> list[Refused]:
     return []
 
 
-def _request(api: ImageApi, generation: Wanted) -> tuple[str, dict[str, Any]]:
+def _request(api: ImageApi, generation: ImageRequest) -> tuple[str, dict[str, Any]]:
     fields = {"model": api.model, "prompt": generation.prompt, "n": generation.images, **api.extra}
     roles = [role for role in CONDITION_ROLES if role in generation.conditions.images and role != "mask"]
     if not roles:

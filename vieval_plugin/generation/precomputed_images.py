@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.generation.requests import Wanted, answer_json
+from vieval_plugin.generation.requests import ImageRequest, answer_json
 from vieval_plugin.readers.sample_rows import BadLine, draw_of, lines_of_file, samples_of_line
 from vieval_plugin.text.untrusted import isdir, path_of
 from vieval_plugin.text.yaml_json import read_json
@@ -19,7 +19,7 @@ _IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 _ANY = ""
 
 
-class MadeElsewhere:
+class PrecomputedImages:
     """Image files by what they were made of, each with its number.
 
     Args:
@@ -43,14 +43,14 @@ class MadeElsewhere:
         if not self._files and not self._prompts:
             raise VievalError(f"{place}: no images in it; `vieval_images` takes a folder, a JSONL or a samples file")
 
-    def answer(self, request: Wanted) -> str:
+    def answer(self, request: ImageRequest) -> str:
         """The images wanted that there are, in the form of a host; a text says which there are not."""
         files = self._files_for(request)
         images = [files[draw] for draw in request.draws if draw in files]
         reason = "" if images else f"{self.place} has no image of uid {request.conditions.id.uid!r} or of its prompt"
         return answer_json(images, reason)
 
-    def _files_for(self, request: Wanted) -> Mapping[int, Path]:
+    def _files_for(self, request: ImageRequest) -> Mapping[int, Path]:
         identity = request.conditions.id
         for part in (identity.part, request.conditions.kind, _ANY):
             for uid in (identity.uid, Path(identity.uid).stem):

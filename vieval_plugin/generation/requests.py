@@ -18,7 +18,7 @@ from vieval_plugin.judges.protocol import Image, Sample, Status
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ImageRequest:
     """`images` images under these conditions, `prompt` being the words for it.
 
     `turn` numbers the times that the same was asked before, so that the first image is number `turn * images`.

@@ -17,7 +17,7 @@ _LEFT = 1  # filter type 1 of the PNG specification: each sample less the one of
 _EIGHT_BITS, _COLOURS = 8, {1: 0, 3: 2}
 
 
-def written(pixels: NDArray[np.uint8]) -> bytes:
+def encode(pixels: NDArray[np.uint8]) -> bytes:
     """A PNG file with exactly these pixels.
 
     Args:
@@ -25,7 +25,7 @@ def written(pixels: NDArray[np.uint8]) -> bytes:
 
     >>> import io, PIL.Image
     >>> pixels = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
-    >>> np.array_equal(PIL.Image.open(io.BytesIO(written(pixels))), pixels)
+    >>> np.array_equal(PIL.Image.open(io.BytesIO(encode(pixels))), pixels)
     True
     """
     height, width, channels = pixels.shape

@@ -117,7 +117,7 @@ def observe(records: Sequence[Record]) -> Observation:
         first.id.draw,
         first.kind,
         first.category,
-        first.made.cost if first.made else {},
+        first.generation.cost if first.generation else {},
     )
 
 

@@ -22,13 +22,13 @@ from tqdm import tqdm
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import remove_unfinished, write_whole
-from vieval_plugin.text.untrusted import PORTS, address_of, asked_wait
+from vieval_plugin.text.untrusted import PORTS, address_of, retry_after
 
 if TYPE_CHECKING:
     import aiohttp
 
 MAX_BODY = 64 * 2**20  # bytes
-FIRST_WAIT, LONGEST_WAIT, LONGEST_ASKED_WAIT = 0.5, 30.0, 300.0  # seconds
+FIRST_WAIT, LONGEST_WAIT, LONGEST_RETRY_AFTER = 0.5, 30.0, 300.0  # seconds
 SILENT_JOBS = 8
 REDIRECTS = 5
 DEADLINE = 20  # times the timeout, for a file as a whole
@@ -246,12 +246,12 @@ def _host(url: str) -> str:
     return address.server if address else ""
 
 
-def _refusal(status: int, retry_after: str | None) -> _Failure:
+def _refusal(status: int, header: str | None) -> _Failure:
     reason = f"{status} {PHRASES.get(status, 'unknown status').lower()}"
     if status != HTTPStatus.TOO_MANY_REQUESTS and status < HTTPStatus.INTERNAL_SERVER_ERROR:
         return _Failure(reason)
-    wait = asked_wait(retry_after)
-    if wait is not None and wait > LONGEST_ASKED_WAIT:
+    wait = retry_after(header)
+    if wait is not None and wait > LONGEST_RETRY_AFTER:
         return _Failure(f"{reason}, not before {wait:.0f} s have passed")
     return _Failure(reason, again=True, wait=wait)
 

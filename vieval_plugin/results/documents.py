@@ -15,12 +15,12 @@ from vieval_plugin.config.section import safe
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
-from vieval_plugin.records import SCHEMA, Made, Provenance, Record, Unjudged
+from vieval_plugin.records import SCHEMA, Generation, Provenance, Record, Unjudged
 from vieval_plugin.text.untrusted import overlong, path_of
 from vieval_plugin.text.yaml_json import read_json
 
 _ID, _VERDICT, _PROVENANCE = TypeAdapter(SampleId), TypeAdapter(Verdict), TypeAdapter(Provenance)
-_VOTES, _GENERATION = TypeAdapter(Votes), TypeAdapter(Made)
+_VOTES, _GENERATION = TypeAdapter(Votes), TypeAdapter(Generation)
 _DEEPEST = 60  # as of JSON
 
 
@@ -154,12 +154,12 @@ def _conditions(
     return Sample(identity, images, texts, tags=tags, kind=kind, group=group, category=category)
 
 
-def _generation_of(document: Mapping[str, Any]) -> Made | None:
+def _generation_of(document: Mapping[str, Any]) -> Generation | None:
     """Origin of a generated image, where a response has it."""
     return _GENERATION.validate_python(document["made"]) if "made" in document else None
 
 
-def _generated_sample(conditions: Sample, identity: SampleId, generation: Made) -> Sample:
+def _generated_sample(conditions: Sample, identity: SampleId, generation: Generation) -> Sample:
     """The sample that a generator made of conditions; without an output where it made no image."""
     output = {"output": Image(path_of(generation.image))} if generation.image else {}
     return replace(conditions, id=identity, images={**conditions.images, **output})

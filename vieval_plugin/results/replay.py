@@ -18,7 +18,7 @@ from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.judges.contests import Contest, Judged, together
+from vieval_plugin.judges.contests import Contest, Judged, contest_verdict
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Step, Verdict
 from vieval_plugin.records import Provenance, lines_of
 from vieval_plugin.results import logs
@@ -68,19 +68,23 @@ class Recording:
         columns = [self.of(candidate) for candidate in contest.candidates]
         rows = zip_longest(*columns, fillvalue=(_MISSING, None))
         return tuple(
-            (together([verdict for verdict, _ in row]), next((by for _, by in row if by), None)) for row in rows
+            (contest_verdict([verdict for verdict, _ in row]), next((by for _, by in row if by), None)) for row in rows
         )
 
     def verdict(self, judged: SampleId | Judged, repeat: int = 0) -> Recorded:
         """The recorded verdict, or one with status `missing`.
 
-        VievalError when the recording holds nothing at all for the sample's part: it is of another task.
+        VievalError when the recording holds nothing at all of the sample's benchmark: it is of another task.
         """
         recorded = self.of(judged)
         identity = _id(judged)
-        if not recorded and (why := self.lacks(identity.benchmark, identity.part)) and not self.has_candidates(judged):
-            raise VievalError(why)
+        if not (recorded or self.covers(identity.benchmark) or self.has_candidates(judged)):
+            raise VievalError(self.lacks(identity.benchmark, identity.part))
         return recorded[repeat] if repeat < len(recorded) else (_MISSING, None)
+
+    def covers(self, benchmark: str) -> bool:
+        """Tell whether it has verdicts of any part of a benchmark, so that a part it lacks is `missing` and no mistake."""
+        return any(part.startswith(f"{benchmark}/") for part in self.covered)
 
     def has_candidates(self, judged: SampleId | Judged) -> bool:
         """Tell whether it has verdicts of a part that a candidate of a contest is of, perhaps another benchmark's."""
@@ -98,7 +102,7 @@ class Recording:
         )
 
     def uncovered(self, judged: Iterable[SampleId | Judged]) -> list[str]:
-        """A phrase a part on the samples or contests that it lacks; VievalError where that is all of a part."""
+        """A phrase a part on the samples or contests that it lacks; VievalError where the ids of a part fit none."""
         by_part: dict[str, dict[SampleId, SampleId | Judged]] = {}
         for sample in judged:
             identity = _id(sample)
@@ -109,7 +113,8 @@ class Recording:
             missing_count = sum(not recorded for recorded in recordings)
             partly = sum(any(verdict.status is Status.MISSING for verdict, _ in recorded) for recorded in recordings)
             what = "contests" if any(isinstance(sample, Contest) for sample in of_part.values()) else "samples"
-            if missing_count == len(recordings):
+            other_part = part not in self.covered and self.covers(part.partition("/")[0])
+            if missing_count == len(recordings) and not other_part:
                 recorded_ids = [known for known in self.verdicts if f"{known.benchmark}/{known.part}" == part]
                 raise VievalError(
                     f"{self.source}: none of the {missing_count} {what} of {part} is recorded there for {self.judge}: of "
@@ -146,7 +151,7 @@ def replayed(
     verdict, recorded = recording.verdict(judged, repeat)
     if recorded is None:
         spec = judge_registry.judge(judge)
-        settings = tuple(spec.told(options.judges.of(spec), setting))
+        settings = tuple(spec.setting_labels(options.judges.of(spec), setting))
         recorded = Provenance(
             judge, settings, spec.aspects, pack="as recorded" if spec.pack else "", options=options.resolved(spec)
         )

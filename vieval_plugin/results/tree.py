@@ -12,21 +12,21 @@ from vieval_plugin.judges.conversation import Exchange
 from vieval_plugin.judges.protocol import Choice, Image, Path, Status, Step, ToolResult
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.records import Record
-from vieval_plugin.run.router import shown_with
+from vieval_plugin.run.router import question_display
 from vieval_plugin.text.yaml_json import read_json
 
 
 @dataclass
 class Node:
-    """A step, or what several steps have in common; `shown` are the images of its question, `found` that of its answer."""
+    """A step, or what several steps have in common; `question_images` are its question's, `answer_image` is a tool's."""
 
     title: str
     status: Status | None = None
     scores: tuple[float, ...] = ()
     lines: tuple[str, ...] = ()
-    asked: str = ""
-    shown: tuple[Image, ...] = ()
-    found: Image | None = None
+    question: str = ""
+    question_images: tuple[Image, ...] = ()
+    answer_image: Image | None = None
     children: list[Node] = field(default_factory=list)
 
 
@@ -99,9 +99,9 @@ def _leaf(step: Step, name: str, exchange: Exchange | None) -> Node:
     node = Node(name, step.status, step.scores or step.bounds or (), tuple(lines))
     if exchange is None:
         return node
-    node.asked, node.shown = shown_with(exchange.ask)
+    node.question, node.question_images = question_display(exchange.ask)
     if isinstance(exchange.reply, ToolResult):
-        node.found = exchange.reply.image
+        node.answer_image = exchange.reply.image
     return node
 
 

@@ -18,9 +18,15 @@ from vieval_plugin.records import lines_of
 from vieval_plugin.results.documents import read_record, read_unjudged
 from vieval_plugin.results.host_samples import responses_of, samples_files
 from vieval_plugin.run.evaluate import OWN
-from vieval_plugin.run.generated import MadeImage, made_images, read_answer, trusted_folders, undrawn
+from vieval_plugin.run.generated import (
+    GeneratedImage,
+    generated_images,
+    missing_image_verdict,
+    read_answer,
+    trusted_folders,
+)
 from vieval_plugin.run.prepare import unjudged
-from vieval_plugin.run.samples_file import Given
+from vieval_plugin.run.samples_file import SampleFile
 from vieval_plugin.text.untrusted import isdir, isfile, path_of, real
 from vieval_plugin.text.yaml_json import read_json
 
@@ -35,7 +41,7 @@ class UnjudgedRun:
     Both are empty for tasks that name none.
     """
 
-    samples_file: Given
+    samples_file: SampleFile
     judge: str
     setting: str
 
@@ -78,7 +84,7 @@ def load_unjudged(path: Path, options: Config, kind: str | None = None) -> Unjud
     Raises:
         VievalError: the run made none, or is of tasks with different judges.
     """
-    samples_file, judges = Given(), dict[tuple[str, str], None]()
+    samples_file, judges = SampleFile(), dict[tuple[str, str], None]()
     trusted = trusted_folders(options, path if path.is_dir() else path.parent)
     for file in samples_files(path):
         for number, line in enumerate(_lines(file), start=1):
@@ -117,7 +123,7 @@ def _images_of_row(
 ) -> Iterator[_RunImage]:
     if is_foreign(row):
         for generated in made_of_row(row, file, kind, trusted):
-            yield _RunImage(generated.sample, undrawn(generated), generated.findings)
+            yield _RunImage(generated.sample, missing_image_verdict(generated), generated.findings)
         return
     for response in responses_of(row):
         document = read_json(response)
@@ -151,7 +157,9 @@ def is_foreign(row: Mapping[str, Any]) -> bool:
     return not (isinstance(target, dict) and "vieval" in target)
 
 
-def made_of_row(row: Mapping[str, Any], file: Path, kind: str | None, trusted: Sequence[Path]) -> Iterator[MadeImage]:
+def made_of_row(
+    row: Mapping[str, Any], file: Path, kind: str | None, trusted: Sequence[Path]
+) -> Iterator[GeneratedImage]:
     """The images that the answers of a row name, made of its prompt and of the image that it shows.
 
     Args:
@@ -178,7 +186,7 @@ def made_of_row(row: Mapping[str, Any], file: Path, kind: str | None, trusted: S
     conditions = Sample(SampleId(OWN, kind, "", f"{task}-{number}"), _source_images(row), {text: prompt})
     answers = [read_answer(answer, number) for answer in responses_of(row)]
     image_count = max((len(answer.images) for answer in answers), default=0)
-    yield from made_images(conditions, real(file).parent.name, answers, max(image_count, 1), trusted)
+    yield from generated_images(conditions, real(file).parent.name, answers, max(image_count, 1), trusted)
 
 
 def _source_images(row: Mapping[str, Any]) -> dict[str, Image]:

@@ -17,7 +17,7 @@ from vieval_plugin.judges.protocol import Image, Status
 from vieval_plugin.readers.download import Download, fetch_all
 from vieval_plugin.run.prepare import unjudged
 from vieval_plugin.run.runner import absent_image
-from vieval_plugin.run.samples_file import Given
+from vieval_plugin.run.samples_file import SampleFile
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import PORTS, address_of
 
@@ -25,7 +25,7 @@ _HOST = re.compile(r"[^\s/?#@]+")
 _MOST_CHARACTERS = 200
 
 
-def fetch_images(loaded: Given, hosts: Sequence[str], anew: bool = False) -> None:
+def fetch_images(loaded: SampleFile, hosts: Sequence[str], anew: bool = False) -> None:
     """Fetch the images of samples that are decided because they are addresses, and have these samples judged.
 
     A sample whose image cannot be had keeps a verdict, with the reason. Files are kept in the user's cache, by address.

@@ -22,7 +22,7 @@ from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, without_models
-from vieval_plugin.run.runner import judge_each, judge_in_waves
+from vieval_plugin.run.runner import judge_each, judge_in_batches
 from vieval_plugin.run.scheduler import Outcome
 
 OnOutcome: TypeAlias = Callable[[int, Outcome], None]
@@ -76,9 +76,7 @@ class ServerAnswerer:
         with opened_store(options) as store:
             async with Backbones(named, store, progress.usage, options.statistics.seed) as backbones:
                 live = self._backbone.num_concurrent
-                await judge_each(
-                    jobs, backbones.answer, progress, on_outcome, live=live, store=store, bar=bar, tools=options.tools
-                )
+                await judge_each(jobs, backbones.answer, progress, on_outcome, live=live, store=store, bar=bar)
 
 
 class MetricAnswerer:
@@ -90,7 +88,7 @@ class MetricAnswerer:
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
         """Judge by measuring alone; see `Answerer.judge`."""
         with opened_store(options) as store:
-            outcomes = judge_in_waves(jobs, without_models, progress, store, bar, self._scorers)
+            outcomes = judge_in_batches(jobs, without_models, progress, store, bar, self._scorers)
         _hand_on(outcomes, on_outcome)
 
 
@@ -111,7 +109,7 @@ class BatchAnswerer:
             options = options.model_copy(update={"store": options.store.model_copy(update={"use": False})})
         with opened_store(options) as store:
             answer = self.bind(jobs, store, progress.usage)
-            outcomes = judge_in_waves(jobs, answer, progress, store, tools=options.tools)
+            outcomes = judge_in_batches(jobs, answer, progress, store)
         _hand_on(outcomes, on_outcome)
 
 
@@ -188,7 +186,7 @@ class CallAnswerer:
                     return call(question, repeat)
                 return await asyncio.get_running_loop().run_in_executor(pool, call, question, repeat)
 
-            await judge_each(jobs, answer, progress, on_outcome, live=live, store=store, bar=bar, tools=options.tools)
+            await judge_each(jobs, answer, progress, on_outcome, live=live, store=store, bar=bar)
 
 
 def _hand_on(outcomes: Sequence[Outcome], on_outcome: OnOutcome) -> None:

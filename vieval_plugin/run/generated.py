@@ -16,7 +16,7 @@ from pathlib import Path
 from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import CONDITION_ROLES, Image, Sample, Status, Verdict
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.records import Made, Provenance, Unjudged, fingerprint, made_json, response_json
+from vieval_plugin.records import Generation, Provenance, Unjudged, fingerprint, response_json, unjudged_json
 from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.prepare import PreparedJudge, unjudged
 from vieval_plugin.run.progress import Progress
@@ -85,14 +85,14 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class MadeImage:
+class GeneratedImage:
     """An image to judge, or the lack of one: the sample, how it was made, what was found.
 
     `reason` says why there is no image, and `status` in which way.
     """
 
     sample: Sample
-    made: Made
+    generation: Generation
     reason: str = ""
     findings: tuple[str, ...] = ()
     status: Status = Status.NO_IMAGE
@@ -154,14 +154,14 @@ def _of_folder(folder: Path, number: int) -> Iterator[Path]:
     yield from (path for _, path in sorted(images))
 
 
-def made_images(
+def generated_images(
     conditions: Sample,
     image_model: str,
     answers: Sequence[Answer],
     expected: int,
     trusted: Sequence[Path],
     tokens: Sequence[int | None] = (),
-) -> list[MadeImage]:
+) -> list[GeneratedImage]:
     """The images that a generator made under the same conditions, numbered; one that is lacking is there with the reason.
 
     Args:
@@ -184,8 +184,8 @@ def made_images(
             cost_of_image = {name: value / expected for name, value in cost.items()}
             sample = replace(conditions, id=identity, images=images)
             status = Status.NO_IMAGE if place < len(answer.images) else answer.status
-            origin = Made(str(path) if path else "", cost_of_image)
-            generated.append(MadeImage(sample, origin, reason, (MORE_IMAGES,) if more else (), status))
+            origin = Generation(str(path) if path else "", cost_of_image)
+            generated.append(GeneratedImage(sample, origin, reason, (MORE_IMAGES,) if more else (), status))
     return generated
 
 
@@ -201,39 +201,41 @@ def _output(answer: Answer, place: int, conditions: Sample, trusted: Sequence[Pa
     return None, f"the generator answered with text only: {text!r}" if text else "the generator answered with nothing"
 
 
-async def judge_made(
-    images: Sequence[MadeImage], prepared: PreparedJudge, options: Config, progress: Progress, bar: bool
+async def judge_generated(
+    images: Sequence[GeneratedImage], prepared: PreparedJudge, options: Config, progress: Progress, bar: bool
 ) -> list[Outcome]:
     """Judge all images in one go, by the backbone of the options or by what measures; outcomes in order."""
-    decided = {number: verdict for number, image in enumerate(images) if (verdict := undrawn(image))}
+    decided = {number: verdict for number, image in enumerate(images) if (verdict := missing_image_verdict(image))}
     outcomes = await outcomes_of([image.sample for image in images], prepared, options, None, progress, bar, decided)
     for image in images:
         progress.findings.update(image.findings)
     return [with_findings(image, outcome) for image, outcome in zip(images, outcomes, strict=True)]
 
 
-def undrawn(image: MadeImage) -> Verdict | None:
+def missing_image_verdict(image: GeneratedImage) -> Verdict | None:
     """The verdict on an image that was never made; None for one that can be judged."""
     return unjudged(image.status, image.reason) if image.reason else None
 
 
-def with_findings(image: MadeImage, outcome: Outcome) -> Outcome:
+def with_findings(image: GeneratedImage, outcome: Outcome) -> Outcome:
     """An outcome with what was found when the image was made."""
     verdict = outcome.verdict
     return replace(outcome, verdict=replace(verdict, findings=(*verdict.findings, *image.findings)))
 
 
-def judged_json(image: MadeImage, outcome: Outcome, source: Provenance) -> str:
+def judged_response(image: GeneratedImage, outcome: Outcome, source: Provenance) -> str:
     """The response that a host stores for a judged image."""
     spent = outcome.input_tokens + outcome.output_tokens
-    cost = {**image.made.cost, **({_JUDGING: float(spent)} if spent else {})}
+    cost = {**image.generation.cost, **({_JUDGING: float(spent)} if spent else {})}
     judged = fingerprint(image.sample)
-    return response_json(image.sample.id, outcome.verdict, source, judged, replace(image.made, cost=cost))
+    return response_json(image.sample.id, outcome.verdict, source, judged, replace(image.generation, cost=cost))
 
 
-def unjudged_json(image: MadeImage, judge: str, setting: str) -> str:
+def unjudged_response(image: GeneratedImage, judge: str, setting: str) -> str:
     """The response that a host stores for an image that this judge is to judge later."""
-    return made_json(Unjudged(image.sample, image.made, judge, setting, image.reason, image.findings, image.status))
+    return unjudged_json(
+        Unjudged(image.sample, image.generation, judge, setting, image.reason, image.findings, image.status)
+    )
 
 
 def prompt_of(conditions: Sample) -> str:
@@ -251,7 +253,7 @@ def prompt_of(conditions: Sample) -> str:
     return next((texts[name] for name in ("instruction", "prompt") if texts.get(name, "").strip()), sentence)
 
 
-def given_images(conditions: Sample) -> list[Image]:
+def condition_images(conditions: Sample) -> list[Image]:
     """The images that a generator is shown, in order."""
     return [conditions.images[role] for role in CONDITION_ROLES if role in conditions.images]
 

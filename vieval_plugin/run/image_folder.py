@@ -12,13 +12,13 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.prompt_rows import PromptRow, prompts_of
 from vieval_plugin.readers.sample_table import kind_of
-from vieval_plugin.run.samples_file import Given, add_row
+from vieval_plugin.run.samples_file import SampleFile, add_row
 from vieval_plugin.text.untrusted import isdir, real
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 
 
-def read_folders(folders: Sequence[Path], prompts: Path, kind: str | None = None) -> Given:
+def read_folders(folders: Sequence[Path], prompts: Path, kind: str | None = None) -> SampleFile:
     """Samples from folders of images, each folder being an image model, and the prompts that all were given.
 
     An image belongs to the prompt whose uid it is called by (`UID.png`, `UID_1.png` for the second of a prompt). Where
@@ -33,7 +33,7 @@ def read_folders(folders: Sequence[Path], prompts: Path, kind: str | None = None
         VievalError: the prompts cannot be read, a folder has no images or as many as there are not prompts, or none
             that is called by a uid.
     """
-    prompt_rows, loaded = prompts_of(prompts), Given()
+    prompt_rows, loaded = prompts_of(prompts), SampleFile()
     paired = [
         (prompt.number, model, prompt, draw, file)
         for model, files in _image_models(folders).items()
@@ -85,7 +85,7 @@ def _images(folder: Path) -> list[Path]:
 
 
 def _paired(
-    files: Sequence[Path], prompt_rows: Sequence[PromptRow], prompts: Path, loaded: Given
+    files: Sequence[Path], prompt_rows: Sequence[PromptRow], prompts: Path, loaded: SampleFile
 ) -> Iterator[tuple[PromptRow, int, Path]]:
     """Each prompt with the number and file of each of its images; one without an image is there with the file it lacks."""
     folder = files[0].parent

@@ -9,9 +9,9 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from vieval_plugin import config
-from vieval_plugin.judges.contests import Judged, candidates_of, together
+from vieval_plugin.judges.contests import Judged, candidates_of, contest_verdict
 from vieval_plugin.judges.protocol import Sample
-from vieval_plugin.judges.spec import lacking
+from vieval_plugin.judges.spec import missing_inputs
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.escaping import say
@@ -26,7 +26,7 @@ class Job:
     repeat: int = 0
 
 
-class Apart:
+class SplitContests:
     """Jobs with each contest of a judge of samples taken apart into its candidates, and the way back.
 
     `original` are the jobs as given, `jobs` those to run, `owners` the number of the first that each of these belongs
@@ -82,7 +82,7 @@ class Apart:
             return self._outcomes[parts[0]]
         counted_outcomes = [self._outcomes[part] for part in dict.fromkeys(parts) if self.owners[part] == number]
         return Outcome(
-            together([self._outcomes[part].verdict for part in parts]),
+            contest_verdict([self._outcomes[part].verdict for part in parts]),
             sum(outcome.input_tokens for outcome in counted_outcomes),
             sum(outcome.output_tokens for outcome in counted_outcomes),
         )
@@ -121,12 +121,12 @@ def announced(jobs: Sequence[Job]) -> str:
     counts: Counter[tuple[str, str]] = Counter()
     applicable: Counter[tuple[str, str]] = Counter()
     calls: dict[tuple[str, str], str] = {}
-    for job in Apart(jobs).jobs:
+    for job in SplitContests(jobs).jobs:
         spec, setting = job.judge.spec, job.judge.setting
         key = spec.name, "" if setting == spec.plain else setting
         calls.setdefault(key, job.judge.calls)
         counts[key] += 1
-        applicable[key] += not lacking(spec, job.judged)
+        applicable[key] += not missing_inputs(spec, job.judged)
     lines = [_of_judge(*key, number, applicable[key], calls[key]) for key, number in counts.items()]
     stored = ", less what the store holds" if set(calls.values()) - {"0"} and config.current().store_path() else ""
     return f"to judge: {'; '.join(lines)}{stored}"

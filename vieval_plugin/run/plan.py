@@ -20,7 +20,7 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.judges.spec import lacking
+from vieval_plugin.judges.spec import missing_inputs
 from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
@@ -82,7 +82,7 @@ def to_ask(judged: Sequence[Judged], prepared: PreparedJudge) -> list[Judged]:
     return [
         sample
         for sample in judged
-        if (prepared.takes_apart(sample) or not lacking(prepared.spec, sample)) and not absent_image(sample)
+        if (prepared.takes_apart(sample) or not missing_inputs(prepared.spec, sample)) and not absent_image(sample)
     ]
 
 

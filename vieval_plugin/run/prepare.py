@@ -11,7 +11,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, by_candidate, fault
 from vieval_plugin.judges.protocol import Judge, Program, Status, Step, Verdict
-from vieval_plugin.judges.spec import JudgeSpec, lacking
+from vieval_plugin.judges.spec import JudgeSpec, missing_inputs
 from vieval_plugin.prompts import descriptions, packs
 from vieval_plugin.prompts.descriptions import Description
 from vieval_plugin.prompts.packs import Pack
@@ -57,7 +57,7 @@ class PreparedJudge:
         """The judge's program; one that ends at once, `not_applicable`, where what is judged lacks what it needs."""
         if self.takes_apart(judged):
             return (yield from by_candidate(self.program, cast(Contest, judged)))
-        if reason := lacking(self.spec, judged):
+        if reason := missing_inputs(self.spec, judged):
             return unjudged(Status.NOT_APPLICABLE, reason)
         return (yield from self.judge(judged))  # type: ignore[arg-type]  # `lacking` has seen that it is what is judged
 
@@ -78,7 +78,7 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
         pack = _description(name, options)
         spec = replace(spec, aspects=(pack.aspect,), needs=spec.described(pack))
     elif spec.pack:
-        pack = _pack(spec.pack(judge_options, setting))
+        pack = replace(_pack(spec.pack(judge_options, setting)), reminders=options.judges.reminders)
         if pack.judge != name:
             raise VievalError(
                 f"prompt pack {pack.name} is for {pack.judge}, not for {name} (option judges.{name}.pack)"
@@ -90,7 +90,13 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
     named = (pack.name, pack.hash) if pack else ("", "")
     resolved = options.resolved(spec, backbone)
     provenance = Provenance(
-        name, tuple(spec.told(judge_options, setting)), spec.aspects, "", *named, options.hash, options=resolved
+        name,
+        tuple(spec.setting_labels(judge_options, setting)),
+        spec.aspects,
+        "",
+        *named,
+        options.hash,
+        options=resolved,
     )
     calls = "0" if spec.scored else spec.calls(judge_options, setting)
     return PreparedJudge(

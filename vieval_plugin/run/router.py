@@ -12,7 +12,6 @@ from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.image_tools.tools import Threads, run
 from vieval_plugin.backends.metrics.batcher import Batcher
 from vieval_plugin.backends.metrics.network_metrics import Scorers
-from vieval_plugin.config import ToolOptions
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import probabilities, tools
 from vieval_plugin.judges.protocol import (
@@ -44,7 +43,7 @@ class Router:
     """Hands each ask to whoever answers its kind; use as `with`.
 
     Measurements go to this machine's processors, or to the `scorers` that they name, in batches, and tools to threads
-    beside them, in the memory of their options; both ways of running share that.
+    beside them; both ways of running share that.
     """
 
     def __init__(
@@ -53,10 +52,9 @@ class Router:
         store: Store | None = None,
         bar: bool = False,
         scorers: Scorers | None = None,
-        tools: ToolOptions | None = None,
     ) -> None:
         self._batcher = Batcher(usage, store, bar, scorers.find if scorers else None)
-        self._threads = Threads((tools or ToolOptions()).memory << 20)
+        self._threads = Threads()
 
     def __enter__(self) -> Router:
         return self
@@ -110,7 +108,7 @@ def without_models(_questions: list[tuple[int, Question]]) -> list[Reply]:
     raise VievalError(ASKS_A_MODEL)
 
 
-def shown_with(ask: Ask) -> tuple[str, tuple[Image, ...]]:
+def question_display(ask: Ask) -> tuple[str, tuple[Image, ...]]:
     """The words and images of an ask as a person would look at them: of a conversation, those of its last turn."""
     if isinstance(ask, (Chat, Likelihood)):
         parts = ask.messages[-1].parts

@@ -12,39 +12,37 @@ from tqdm.auto import tqdm
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
-from vieval_plugin.config import ToolOptions
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import is_there, name_of
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Ask, Reply
-from vieval_plugin.run.jobs import Apart, Job, warn_of_unlike_images
+from vieval_plugin.run.jobs import Job, SplitContests, warn_of_unlike_images
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
 from vieval_plugin.run.scheduler import Outcome, run_concurrently, run_in_batches
 
 
-def judge_in_waves(
+def judge_in_batches(
     jobs: Sequence[Job],
     answer: AnswerBatch,
     progress: Progress,
     store: Store | None = None,
     bar: bool = False,
     scorers: Scorers | None = None,
-    tools: ToolOptions | None = None,
 ) -> list[Outcome]:
     """Judge all jobs together, the questions of all in one call of `answer` a batch step; outcomes in the jobs' order.
 
-    `scorers` measure for judges that measure with a network, `tools` bound the memory of image tools.
+    `scorers` measure for judges that measure with a network.
 
     VievalError when the run cannot go on.
     """
     warn_of_unlike_images(jobs)
-    split_jobs = Apart(jobs)
+    split_jobs = SplitContests(jobs)
 
     def ask(asks: list[tuple[int, Ask]]) -> list[Reply]:
         return router.answer_batch([(split_jobs.owners[number], question) for number, question in asks], answer)
 
-    with Router(progress.usage, store, bar, scorers, tools) as router:
+    with Router(progress.usage, store, bar, scorers) as router:
         outcomes = run_in_batches([job.judge.program(job.judged) for job in split_jobs.jobs], ask)
     assembled = [pair for number, outcome in enumerate(outcomes) for pair in split_jobs.assemble(number, outcome)]
     for number, outcome in assembled:
@@ -62,15 +60,14 @@ async def judge_each(
     store: Store | None = None,
     bar: bool = True,
     scorers: Scorers | None = None,
-    tools: ToolOptions | None = None,
 ) -> None:
     """Judge every job, `live` at a time; outcomes are handed on as they come, by the jobs' number.
 
-    `answer` is given a question and the job's repeat; `scorers` measure for judges that measure with a network,
-    `tools` bound the memory of image tools. VievalError when the run cannot go on, such as when a server is
+    `answer` is given a question and the job's repeat; `scorers` measure for judges that measure with a network.
+    VievalError when the run cannot go on, such as when a server is
     down for good.
     """
-    with Router(progress.usage, store, scorers=scorers, tools=tools) as router:
+    with Router(progress.usage, store, scorers=scorers) as router:
         await judge_with(router, jobs, answer, progress, on_outcome, live=live, bar=bar)
 
 
@@ -85,7 +82,7 @@ async def judge_with(
     bar: bool = True,
 ) -> None:
     """`judge_each` by a router that is open already."""
-    split_jobs = Apart(all_jobs := tuple(jobs))
+    split_jobs = SplitContests(all_jobs := tuple(jobs))
     warn_of_unlike_images(all_jobs)
     programs = (job.judge.program(job.judged) for job in split_jobs.jobs)
 

@@ -12,7 +12,7 @@ from typing import Any
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
-from vieval_plugin.judges.spec import JudgeSpec, lacking
+from vieval_plugin.judges.spec import JudgeSpec, missing_inputs
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.sample_rows import (
     BadLine,
@@ -32,7 +32,7 @@ from vieval_plugin.text.untrusted import overlong
 
 
 @dataclass
-class Given:
+class SampleFile:
     """The samples of a file in order, the line of each, and by their number the verdicts on
     those whose line is bad or that were never made, and what was found when they were.
 
@@ -48,7 +48,7 @@ class Given:
     notes: list[str] = field(default_factory=list)
 
 
-def read_samples(path: Path, kind: str | None = None) -> Given:
+def read_samples(path: Path, kind: str | None = None) -> SampleFile:
     """Samples from a JSONL file, one object a line, or a CSV file (see `rows_of_table`).
 
     `images` maps roles to paths (relative ones start at the file's folder); `texts` has the conditions, a list of
@@ -61,7 +61,7 @@ def read_samples(path: Path, kind: str | None = None) -> Given:
     Raises:
         VievalError: the file cannot be read, holds no samples, or holds two of one uid, image model, draw and kind.
     """
-    loaded = Given()
+    loaded = SampleFile()
     for number, row in _rows(path):
         inferred = kind_of(row) if is_table(path) and not isinstance(row, BadLine) else None
         add_row(loaded, path.parent, number, row, kind or inferred)
@@ -71,14 +71,14 @@ def read_samples(path: Path, kind: str | None = None) -> Given:
     return loaded
 
 
-def require_good(path: Path, loaded: Given, spec: JudgeSpec) -> None:
+def require_good(path: Path, loaded: SampleFile, spec: JudgeSpec) -> None:
     """VievalError with the number of the first line that is bad, lacks what the judge needs, or has a broken image."""
 
     def problem(number: int) -> str:
         sample = loaded.samples[number]
         if number in loaded.decided:
             return loaded.decided[number].trace[0].reason
-        if reason := lacking(spec, sample):
+        if reason := missing_inputs(spec, sample):
             return reason
         try:
             for image in sample.images.values():
@@ -94,7 +94,7 @@ def require_good(path: Path, loaded: Given, spec: JudgeSpec) -> None:
                 raise VievalError(f"{path}: line {loaded.lines[number]}: {reason}")
 
 
-def _require_distinct(path: Path, loaded: Given) -> None:
+def _require_distinct(path: Path, loaded: SampleFile) -> None:
     first: dict[SampleId, int] = {}
     for sample, line in zip(loaded.samples, loaded.lines, strict=True):
         earlier = first.setdefault(sample.id, line)
@@ -107,7 +107,7 @@ def _require_distinct(path: Path, loaded: Given) -> None:
             )
 
 
-def limited(loaded: Given, most: int | None) -> Given:
+def limited(loaded: SampleFile, most: int | None) -> SampleFile:
     """The first so many samples, and what is known of them; all where there is no limit."""
     if most is None or most >= len(loaded.samples):
         return loaded
@@ -115,7 +115,7 @@ def limited(loaded: Given, most: int | None) -> Given:
     def first(known: Mapping[int, Any]) -> dict[int, Any]:
         return {number: value for number, value in known.items() if number < most}
 
-    return Given(
+    return SampleFile(
         loaded.samples[:most],
         loaded.lines[:most],
         first(loaded.decided),
@@ -125,7 +125,7 @@ def limited(loaded: Given, most: int | None) -> Given:
     )
 
 
-def add_row(loaded: Given, folder: Path, number: int, row: Mapping[str, Any] | BadLine, kind: str | None) -> None:
+def add_row(loaded: SampleFile, folder: Path, number: int, row: Mapping[str, Any] | BadLine, kind: str | None) -> None:
     """Add the samples of a row, whose relative paths start at `folder`; a bad one is a sample whose verdict is decided."""
     try:
         if isinstance(row, BadLine):

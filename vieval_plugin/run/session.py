@@ -79,7 +79,7 @@ class Session:
             usage, seed = self._progress.usage, self._options.statistics.seed
             self._backbones = await stack.enter_async_context(Backbones(self._named, self._store, usage, seed))
             scorers = Scorers(self._options.scorers)
-            self._router = stack.enter_context(Router(usage, self._store, scorers=scorers, tools=self._options.tools))
+            self._router = stack.enter_context(Router(usage, self._store, scorers=scorers))
             self._stack = stack.pop_all()
         return self
 

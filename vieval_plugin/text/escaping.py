@@ -30,7 +30,7 @@ _ONE_LINE = _Steering(dict.fromkeys(_BREAKS, " "))
 _LINES = _Steering({ord("\n"): "\n", ord("\t"): "\t", 0x2028: "\n", 0x2029: "\n"})
 
 # in Markdown: what begins code, ends a cell, closes a link or begins an image, and what becomes a link by itself
-_MARKS = re.compile(r"[\\`|]|\](?=[(\[:])|(?<=!)\[|^\s*#")
+_MARKS = re.compile(r"[\\`|]|\](?=[(\[:])|(?<=!)\[|^\s*[#~]")
 _ADDRESS = re.compile(r":(?=//)|(?<=\bwww)\.", re.IGNORECASE)
 
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")  # the wide forms count in East Asian settings

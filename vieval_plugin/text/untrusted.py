@@ -81,16 +81,16 @@ def overlong(*names: str) -> str:
     return f"{name[:20]!r}... is a name of {len(name)} characters, and {LONGEST_NAME} are allowed" if name else ""
 
 
-def asked_wait(header: str | None) -> float | None:
+def retry_after(header: str | None) -> float | None:
     """The seconds that a Retry-After header asks for, 0 or more; None where it says nothing readable.
 
     It holds a number (RFC 9110 has whole ones, servers send fractions too) or an HTTP date.
 
-    >>> asked_wait("1.5")
+    >>> retry_after("1.5")
     1.5
-    >>> asked_wait("Wed, 21 Oct 2015 07:28:00 GMT")
+    >>> retry_after("Wed, 21 Oct 2015 07:28:00 GMT")
     0.0
-    >>> asked_wait("soon")
+    >>> retry_after("soon")
     """
     text = (header or "").strip()
     try:

@@ -60,15 +60,19 @@ def export(judge: str, lookup: Lookup, file: Path, choices: ExportChoices) -> It
     if not judged:
         raise VievalError(f"no verdicts of {judge} in these results")
     _require_trainable(judged)
-    if how.near and not any(record.ratings.get(how.near) for record in judged):
+    if how.human_aspect and not any(record.ratings.get(how.human_aspect) for record in judged):
         raise VievalError(
-            f"these verdicts have no human ratings of {how.near} to be near to; export a run on a benchmark that has"
+            f"these verdicts have no human ratings of {how.human_aspect} to be near to; export a run on a benchmark that has"
         )
-    exported = [record for record in judged if near_human(record, how.near, choices.margin)] if how.near else judged
+    exported = (
+        [record for record in judged if near_human(record, how.human_aspect, choices.margin)]
+        if how.human_aspect
+        else judged
+    )
     units = list(_units(lookup, exported, how))
     written = rebalanced(units, choices.seed, how.repetitions) if choices.rebalance else units
     write(file, [example for unit in written for example in unit.examples], choices.trainer)
-    yield from (_by_part(judged, exported, choices.margin) if how.near else _by_sub_task(units, written))
+    yield from (_by_part(judged, exported, choices.margin) if how.human_aspect else _by_sub_task(units, written))
     if how.repetitions:
         yield f"seed {choices.seed}" if choices.rebalance else "not rebalanced (--rebalance)"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
 from vieval_plugin.judges.protocol import Chat, Judge, Message, Program, Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, option, require_wording
-from vieval_plugin.judges.structured_chat import Asked, Read, ScoreAsk, ask_all, ask_scores, reply_schema
+from vieval_plugin.judges.structured_chat import ChatRequest, Read, ScoreAsk, ask_all, ask_scores, reply_schema
 from vieval_plugin.judges.wording import Wording
 
 KIND, STRICT = "kind", "strict"
@@ -22,7 +22,6 @@ class PraiseOptions:
 
     pack: str = option(str(Path(__file__).parent / "prompts" / "praise_v1"), "prompt pack", folder=True)
     points: int = option(2, "how many things the critic names", ge=1, le=5)
-    reminders: int = option(1, "how often a reply that cannot be read is asked again, with the error", ge=0)
 
 
 def build(options: PraiseOptions, wording: Wording, setting: str = KIND) -> Judge:
@@ -34,13 +33,13 @@ def build(options: PraiseOptions, wording: Wording, setting: str = KIND) -> Judg
         text = wording.render(question.template, {**sample.texts, "points": options.points})
         first = Message("user", (*(sample.images[role] for role in question.images), text))
         chat = Chat((first,), ("praise", "likes"), _list_schema(options.points))
-        [liked] = yield from ask_all([Asked(chat, _read_list)], wording, options.reminders)
+        [liked] = yield from ask_all([ChatRequest(chat, _read_list)], wording)
         if liked.value is None:
             return Verdict({}, liked.final.status, trace=liked.steps)
         said = Message("assistant", (liked.steps[-1].answer,))
         then = Message("user", (wording.render(wording.questions["score"].template, {}),))
         chat = Chat((first, said, then), ("praise", "score"), reply_schema(1))
-        [scored] = yield from ask_scores([ScoreAsk(chat, 1)], wording, options.reminders)
+        [scored] = yield from ask_scores([ScoreAsk(chat, 1)], wording)
         trace = (*liked.steps, *scored.steps)
         if scored.value is None:
             return Verdict({}, scored.final.status, trace=trace)

@@ -65,7 +65,7 @@ class Attempts:
         longest = min(BACKOFF * 2.0 ** min(max(self.tries - 1, 0), 30), LONGEST_BACKOFF)
         return float(longest * (0.5 + jitter.random()))
 
-    def asked_wait(self, seconds: float, jitter: random.Random) -> float:
+    def retry_after_wait(self, seconds: float, jitter: random.Random) -> float:
         """Seconds to wait where the server named some and yet answers most others.
 
         It is believed more with each try, and never so much less that it would be hammered.

@@ -11,7 +11,7 @@ import numpy as np
 from vieval_plugin.backends.reply_checks import log_probability
 from vieval_plugin.judges.protocol import Failure, Reply, Status, Text
 from vieval_plugin.text.redaction import redacted
-from vieval_plugin.text.untrusted import address_of, asked_wait
+from vieval_plugin.text.untrusted import address_of, retry_after
 
 _FILTERED = ("content_filter", "content_policy", "content management policy", "responsible_ai", "safety system")
 _TOO_LONG = ("context length", "maximum context", "too long")
@@ -74,7 +74,7 @@ def failure_of(code: int, body: bytes | bytearray, headers: Mapping[str, str], u
             message or "no credit",
             f"{server}: the account of this key has no credit left (HTTP {code}: {message})",
         )
-    wait = asked_wait(headers.get("Retry-After"))
+    wait = retry_after(headers.get("Retry-After"))
     if code == 429:
         return Again("rate limit", "too many requests (HTTP 429)", wait, limited=True)
     if code >= 500 or code == 408:

@@ -237,7 +237,7 @@ class Server:
         if rests:
             return 0.1 * self._jitter.random()
         if problem.wait is not None:
-            return request.asked_wait(problem.wait, self._jitter)
+            return request.retry_after_wait(problem.wait, self._jitter)
         backoff = request.backoff(self._jitter)
         return backoff if problem.limited else min(backoff, max(left, 0.05))
 

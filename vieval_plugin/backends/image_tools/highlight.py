@@ -23,15 +23,15 @@ _LONGEST_SIDE = 65_500  # libjpeg's own
 def run(arguments: Mapping[str, Any], pixels: Decode) -> ToolResult:
     """`image` with `boxes` highlighted; where `like` is given, resized to that image's size before.
 
-    `form` is what the result is encoded as: `jpeg`, `png`, or `source`, which is JPEG where the image is one and PNG
-    otherwise, and the image's own file where nothing of it changes.
+    The result is a JPEG where the image is one and no side is too long for it, PNG otherwise, and the image's own file
+    where nothing of it changes.
     """
-    image, boxes, form = arguments["image"], tuple(arguments["boxes"]), arguments["form"]
+    image, boxes = arguments["image"], tuple(arguments["boxes"])
     source = pixels(image)
     highlighted = highlight(resized(source, pixels(arguments["like"])) if "like" in arguments else source, boxes)
-    if form == "source" and highlighted is source:
+    if highlighted is source:
         return ToolResult(boxes, image=image)
-    as_file = as_jpeg if form == "jpeg" or (form == "source" and is_jpeg(image)) else as_png
+    as_file = as_jpeg if is_jpeg(image) and max(highlighted.shape) <= _LONGEST_SIDE else as_png
     return ToolResult(boxes, image=vouch(as_file(highlighted)))
 
 
@@ -39,7 +39,7 @@ def as_jpeg(pixels: Pixels) -> Image:
     """An array (height, width, 3) of RGB as a JPEG file in memory; VievalError where a side is too long for one."""
     if max(pixels.shape) > _LONGEST_SIDE:
         raise VievalError(
-            f"no JPEG file has a side of {max(pixels.shape)} pixels, at most {_LONGEST_SIDE}; have highlights sent as png"
+            f"no JPEG file has a side of {max(pixels.shape)} pixels, at most {_LONGEST_SIDE}; pass it as png"
         )
     file = io.BytesIO()
     PIL.Image.fromarray(pixels).save(file, "JPEG", quality=QUALITY, subsampling="4:4:4")

@@ -24,16 +24,19 @@ THREADS = 8
 RunHere: TypeAlias = Callable[[Mapping[str, Any], Decode], ToolResult]
 """The run of a tool that has it in this package: it is given images as they are, and who decodes them."""
 
+MEMORY = 512 << 20
+"""Bytes of images that tools may hold in memory."""
+
 
 class Threads:
     """Threads for tools, which start when first needed. One run that is asked for twice at once is done once.
 
-    Of `memory` bytes half are for pixels that several runs may look at, and half for what tools draw, which goes into
+    Of `MEMORY` bytes half are for pixels that several runs may look at, and half for what tools draw, which goes into
     temporary files beyond that.
     """
 
-    def __init__(self, memory: int) -> None:
-        self._decoded, self._spill = Decoded(memory // 2), Spill(memory // 2)
+    def __init__(self) -> None:
+        self._decoded, self._spill = Decoded(MEMORY // 2), Spill(MEMORY // 2)
         self._pool = DaemonPool(THREADS, "tool")
         self._running: dict[object, Future[Reply]] = {}
 

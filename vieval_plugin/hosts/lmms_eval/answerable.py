@@ -19,7 +19,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.task_data import samples_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.spec import lacking
+from vieval_plugin.judges.spec import missing_inputs
 from vieval_plugin.prompts.descriptions import is_one
 from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.run.runner import require_images
@@ -41,10 +41,14 @@ _GENERATES_ONLY = (
 
 @dataclass(frozen=True)
 class Why:
-    """The reason that a task cannot be answered: `all` of several such tasks, `line` in a line of its own."""
+    """The reason that a task cannot be answered: `all` of several such tasks, `line` in a line of its own.
+
+    `as_missing` says that it can be run where it is named: a replay of other parts, in which all its samples are `missing`.
+    """
 
     all: str
     line: str
+    as_missing: bool = False
 
 
 def answering(model: Any, why_not: WhyNot) -> None:
@@ -132,11 +136,21 @@ class PartOfGroup:
     def coverage(self) -> str:
         """Share of the group in words.
 
-        >>> PartOfGroup("imagenhub_viescore", ("imagenhub_viescore_tig",), 7).told()
+        >>> PartOfGroup("imagenhub_viescore", ("imagenhub_viescore_tig",), 7).coverage()
         '1 of 7 tasks: tig'
         """
         ends = ", ".join(member.removeprefix(f"{self.group}_") for member in self.members)
         return f"{len(self.members)} of {self.of} tasks: {ends}"
+
+
+def where_named(check: WhyNot) -> WhyNot:
+    """A check of tasks that are named, and not matched by a wildcard."""
+
+    def why_named(task: Task) -> Why | None:
+        why = check(task)
+        return why if why and not why.as_missing else None
+
+    return why_named
 
 
 def either(*checks: WhyNot) -> WhyNot:
@@ -243,5 +257,5 @@ def _unaskable(task: Task, samples: Sequence[Judged]) -> str:
     if benchmark_registry.benchmark(task.benchmark).generates:
         return ""
     spec = judge_registry.judge(task.judge)
-    reasons = [lacking(spec, samples[0])] if samples else ["no samples"]
-    return reasons[0] if all(lacking(spec, sample) for sample in samples) else ""
+    reasons = [missing_inputs(spec, samples[0])] if samples else ["no samples"]
+    return reasons[0] if all(missing_inputs(spec, sample) for sample in samples) else ""

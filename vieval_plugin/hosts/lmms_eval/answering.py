@@ -29,7 +29,7 @@ from vieval_plugin.judges.protocol import Status
 from vieval_plugin.records import fingerprint, response_json
 from vieval_plugin.results.documents import read_response
 from vieval_plugin.run.answerers import Answerer
-from vieval_plugin.run.jobs import Apart, Job, announced
+from vieval_plugin.run.jobs import Job, SplitContests, announced
 from vieval_plugin.run.plan import VARIABLE, Pilot, Spent, drawn, is_planned, pilot, plan, require_answered, to_ask
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
@@ -73,7 +73,7 @@ def jobs(instances: Sequence[Instance], options: Config, backbone: Backbone | No
 
 
 @dataclass(frozen=True)
-class Generation:
+class GenerationArguments:
     """Generation arguments of the user (--gen_kwargs); None where nothing was."""
 
     temperature: float | None
@@ -81,13 +81,13 @@ class Generation:
     extra: dict[str, Any]
 
 
-def generation_of(requests: Sequence[JudgeRequest]) -> Generation:
+def generation_arguments(requests: Sequence[JudgeRequest]) -> GenerationArguments:
     """The --gen_kwargs of a run; VievalError where tasks in it have different ones."""
     arguments = dict(requests[0].generation) if requests else {}
     if any(dict(r.generation) != arguments for r in requests):
         raise VievalError("tasks with different generation arguments in one run; run them one after another")
     passed = ("top_p", "top_k", "seed", "repetition_penalty", "presence_penalty")
-    return Generation(
+    return GenerationArguments(
         float(arguments["temperature"]) if arguments.get("temperature") else None,
         int(arguments["max_new_tokens"]) if arguments.get("max_new_tokens") else None,
         {name: arguments[name] for name in passed if name in arguments},
@@ -96,7 +96,7 @@ def generation_of(requests: Sequence[JudgeRequest]) -> Generation:
 
 def with_generation(backbone: Backbone, requests: Sequence[JudgeRequest]) -> Backbone:
     """The backbone with what the user gave as --gen_kwargs; the tasks themselves only ask for temperature 0."""
-    generation = generation_of(requests)
+    generation = generation_arguments(requests)
     update: dict[str, Any] = {"extra": {**generation.extra, **backbone.extra}}
     if generation.temperature is not None:
         update["temperature"] = generation.temperature
@@ -155,7 +155,7 @@ def _result(job: Job, outcome: Outcome, backbone: str | None) -> GenerationResul
 def plan_by_server(jobs: Sequence[Job], options: Config, backbone: Backbone) -> NoReturn:
     """Tell what a run by a server costs, for each of its judges, and end the process well."""
     by_judge: dict[int, tuple[PreparedJudge, list[Judged]]] = {}
-    for job in Apart(jobs).jobs:
+    for job in SplitContests(jobs).jobs:
         by_judge.setdefault(id(job.judge), (job.judge, []))[1].append(job.judged)
     for judge, judged in by_judge.values():
         cost = asyncio.run(pilot(to_ask(judged, judge), judge, options, backbone))

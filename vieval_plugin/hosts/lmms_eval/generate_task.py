@@ -30,17 +30,17 @@ from vieval_plugin.results.published import published_scores
 from vieval_plugin.run.backbones import JUDGE
 from vieval_plugin.run.evaluate import provenance_of
 from vieval_plugin.run.generated import (
-    MadeImage,
-    given_images,
-    judge_made,
-    judged_json,
-    made_images,
+    GeneratedImage,
+    condition_images,
+    generated_images,
+    judge_generated,
+    judged_response,
+    missing_image_verdict,
     on_disk,
     prompt_of,
     read_answer,
     trusted_folders,
-    undrawn,
-    unjudged_json,
+    unjudged_response,
     with_findings,
 )
 from vieval_plugin.run.prepare import PreparedJudge, prepare
@@ -84,7 +84,7 @@ class GenerateTask(JudgeTask):
         return conditions_json(self.conditions[doc["sample"]])
 
     def doc_to_visual(self, doc: dict[str, Any]) -> list[Any]:
-        return [decode(image) for image in given_images(self.conditions[doc["sample"]])]
+        return [decode(image) for image in condition_images(self.conditions[doc["sample"]])]
 
     def doc_to_messages(self, doc: dict[str, Any], **_rounds: Any) -> list[dict[str, Any]]:
         """The conditions in the form of the host's chat models."""
@@ -113,9 +113,9 @@ class GenerateTask(JudgeTask):
 
     def _images_of(
         self, request: GenerateRequest, answers: Sequence[str], tokens: Sequence[int | None] = ()
-    ) -> list[MadeImage]:
+    ) -> list[GeneratedImage]:
         read = [read_answer(answer, request.number) for answer in answers]
-        return made_images(request.conditions, self._model()[0], read, request.images, self._trusted, tokens)
+        return generated_images(request.conditions, self._model()[0], read, request.images, self._trusted, tokens)
 
     @property
     def _trusted(self) -> tuple[Path, ...]:
@@ -137,7 +137,9 @@ class GenerateTask(JudgeTask):
             answers.setdefault(request.number, (request, []))[1].append(answer)
         images_by_prompt = {number: self._images_of(request, texts) for number, (request, texts) in answers.items()}
         name, model_hash = self._model()
-        to_judge = [image for several in images_by_prompt.values() for image in several if undrawn(image) is None]
+        to_judge = [
+            image for several in images_by_prompt.values() for image in several if missing_image_verdict(image) is None
+        ]
         requests = [
             JudgeRequest(image.sample, self.judge.name, self.setting, {"temperature": 0, "until": []}, name, model_hash)
             for image in to_judge
@@ -148,9 +150,9 @@ class GenerateTask(JudgeTask):
         verdicts = {image.sample.id: read_response(reply)[1] for image, reply in zip(to_judge, replies, strict=True)}
         source = self._prepared.by(name)
         for number, several in images_by_prompt.items():
-            outcomes = [Outcome(undrawn(image) or verdicts[image.sample.id]) for image in several]
+            outcomes = [Outcome(missing_image_verdict(image) or verdicts[image.sample.id]) for image in several]
             self.judged_by_itself[number] = [
-                judged_json(image, with_findings(image, outcome), source)
+                judged_response(image, with_findings(image, outcome), source)
                 for image, outcome in zip(several, outcomes, strict=True)
             ]
 
@@ -172,23 +174,24 @@ class GenerateTask(JudgeTask):
         for instance, response in zip(real, responses, strict=True):
             instance.filtered_resps["none"] = response
 
-    def _to_judge_later(self, images_by_prompt: Sequence[Sequence[MadeImage]]) -> list[list[str]]:
+    def _to_judge_later(self, images_by_prompt: Sequence[Sequence[GeneratedImage]]) -> list[list[str]]:
         return [
-            [unjudged_json(image, self.judge.name, self.setting) for image in several] for several in images_by_prompt
+            [unjudged_response(image, self.judge.name, self.setting) for image in several]
+            for several in images_by_prompt
         ]
 
-    def _judged(self, images_by_prompt: Sequence[Sequence[MadeImage]]) -> list[list[str]]:
+    def _judged(self, images_by_prompt: Sequence[Sequence[GeneratedImage]]) -> list[list[str]]:
         options, progress = config.current(), Progress()
         flat = [image for several in images_by_prompt for image in several]
         bar = os.environ.get("RANK", "0") == "0"
         try:
-            outcomes = asyncio.run(judge_made(flat, self._prepared, options, progress, bar))
+            outcomes = asyncio.run(judge_generated(flat, self._prepared, options, progress, bar))
         finally:
             tell(progress)
         verdicts = [outcome.verdict for outcome in outcomes]
         say(*(f"vieval: {line}" for line in failures([image.sample for image in flat], verdicts)), file=sys.stderr)
         source = provenance_of(self._prepared, options, None)
-        texts = iter([judged_json(image, outcome, source) for image, outcome in zip(flat, outcomes, strict=True)])
+        texts = iter([judged_response(image, outcome, source) for image, outcome in zip(flat, outcomes, strict=True)])
         return [[next(texts) for _ in several] for several in images_by_prompt]
 
     @vieval_errors

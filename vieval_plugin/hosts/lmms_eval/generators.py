@@ -19,8 +19,8 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.generation import diffusion, image_api
 from vieval_plugin.generation.diffusion import Diffusion
 from vieval_plugin.generation.image_api import ImageApi
-from vieval_plugin.generation.precomputed_images import MadeElsewhere
-from vieval_plugin.generation.requests import Wanted
+from vieval_plugin.generation.precomputed_images import PrecomputedImages
+from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.hosts.host_models import given_backbone
 from vieval_plugin.hosts.lmms_eval.answering import is_padding
 from vieval_plugin.hosts.lmms_eval.generate_task import finish
@@ -42,7 +42,7 @@ class _Generating(lmms):  # type: ignore[misc]
         return PartialState().device
 
     @abc.abstractmethod
-    def answers(self, requests: Sequence[Wanted]) -> list[str]:
+    def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
         """Answers in the form of the host, in order."""
 
     @vieval_errors
@@ -51,7 +51,7 @@ class _Generating(lmms):  # type: ignore[misc]
         requests = []
         for instance in instances:
             request = instance.args[2]
-            requests.append(Wanted(request.conditions, request.prompt, request.images, turns[id(request)]))
+            requests.append(ImageRequest(request.conditions, request.prompt, request.images, turns[id(request)]))
             turns[id(request)] += 1
         real = [
             generation_request
@@ -83,9 +83,9 @@ class VievalImages(_Generating):
             raise VievalError("vieval_images needs --model_args folder=<images called by uid> or file=<JSONL>")
         if not exists(path_of(place)):
             raise VievalError(f"{place}: no such folder or file of images")
-        self.images = MadeElsewhere(path_of(place), str(name))
+        self.images = PrecomputedImages(path_of(place), str(name))
 
-    def answers(self, requests: Sequence[Wanted]) -> list[str]:
+    def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
         return [self.images.answer(generation_request) for generation_request in requests]
 
 
@@ -112,7 +112,7 @@ class VievalImageApi(_Generating):
         folder = self.options.generated_folder() / "images"
         self.api = ImageApi(backbone.model, server_options("judge", backbone), folder, {**backbone.extra, **further})
 
-    def answers(self, requests: Sequence[Wanted]) -> list[str]:
+    def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
         usage = Usage()
         try:
             return image_api.make(self.api, requests, usage, self.options.statistics.seed, bar=self.rank == 0)
@@ -152,5 +152,5 @@ class VievalDiffusers(_Generating):
             loaded, f"{model} {dtype} {variant}", folder, call, max(images_at_once, 1), int(seed)
         )
 
-    def answers(self, requests: Sequence[Wanted]) -> list[str]:
+    def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
         return diffusion.make(self.diffusion, requests, bar=self.rank == 0)

@@ -25,7 +25,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.host_models import ForeignHost, given_backbone
 from vieval_plugin.hosts.lmms_eval.answerable import Why, answering, by_scorers
 from vieval_plugin.hosts.lmms_eval.answering import (
-    generation_of,
+    generation_arguments,
     is_padding,
     jobs,
     judged,
@@ -96,7 +96,7 @@ class VievalReplay(_JudgingOnly):
         missing = recording.lacks(task.benchmark, task.part)
         if not missing or self._has_candidates(recording, task):
             return None
-        return Why(f"{self.logs} holds nothing of them", missing)
+        return Why(f"{self.logs} holds nothing of them", missing, recording.covers(task.benchmark))
 
     @staticmethod
     def _has_candidates(recording: replay.Recording, task: Task) -> bool:
@@ -267,7 +267,7 @@ class _InProcess(_Judging):
         self.engine.load(self.options)
 
     def answerer_of(self, requests: Sequence[JudgeRequest]) -> Answerer:
-        generation = generation_of(requests)
+        generation = generation_arguments(requests)
         self.engine.sampling = Sampling(generation.temperature or 0.0, generation.max_tokens, generation.extra)
         return self.engine
 

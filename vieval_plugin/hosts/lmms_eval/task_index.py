@@ -82,9 +82,10 @@ def install() -> None:
             return load(self, names, *arguments, **options)
         loose: set[str] = getattr(self, "vieval_loose", set())
         by_model = answerable.why_not(self.model_name, loaded=True)
-        answerable.require([name for name in names if name not in loose], by_model)
+        by_name = answerable.where_named(by_model)
+        answerable.require([name for name in names if name not in loose], by_name)
         left_out = answerable.either(by_model, _unprepared(self.model_name))
-        runnable = answerable.answerable(names, lambda name: left_out if name in loose else by_model)
+        runnable = answerable.answerable(names, lambda name: left_out if name in loose else by_name)
         configurations = [
             entry if isinstance(entry, str) else tables.group_config(self._get_config(entry.group), entry)
             for entry in runnable

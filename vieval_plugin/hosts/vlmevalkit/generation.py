@@ -25,7 +25,7 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import lines_of
 from vieval_plugin.run.backbones import JUDGE
 from vieval_plugin.run.evaluate import OWN, evaluate, provenance_of
-from vieval_plugin.run.generated import MadeImage, made_images, read_answer, trusted_folders
+from vieval_plugin.run.generated import GeneratedImage, generated_images, read_answer, trusted_folders
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.samples_file import write_verdicts
@@ -110,12 +110,12 @@ class GeneratedImages(ImageBaseDataset):  # type: ignore[misc]
         write_whole(sheet.with_name(f"{sheet.stem}_acc.csv"), [numbers.to_csv(index=False)], "--work-dir")
         return numbers
 
-    def _image_of_row(self, row: Mapping[str, Any], number: int, model: str, trusted: Sequence[Path]) -> MadeImage:
+    def _image_of_row(self, row: Mapping[str, Any], number: int, model: str, trusted: Sequence[Path]) -> GeneratedImage:
         source = row.get("source")
         images = {"source": Image(Path(source))} if isinstance(source, str) and source else {}
         identity = SampleId(OWN, self.kind, "", str(row["uid"]))
         conditions = Sample(identity, images, {self.text: str(row["question"])})
-        [image] = made_images(conditions, model, [read_answer(str(row["prediction"]), number)], 1, trusted)
+        [image] = generated_images(conditions, model, [read_answer(str(row["prediction"]), number)], 1, trusted)
         return image
 
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
-from vieval_plugin.report.headlines.words import estimate_text
+from vieval_plugin.report.headlines.words import format_estimate
 from vieval_plugin.stats.estimate import Estimate
 
 
@@ -27,9 +27,9 @@ def _row(board: Leaderboard, row: LeaderboardRow) -> tuple[str, ...]:
     failures += " (!)" if cost.warning else ""
     tokens = "not known" if cost.tokens is None else str(cost.tokens)
     seconds = "replay" if cost.recorded else row.seconds or "not known"
-    number = (estimate_text(row.estimate), str(row.estimate.n))
+    number = (format_estimate(row.estimate), str(row.estimate.n))
     return (row.rank, row.label, *kinds, *number, failures, str(cost.calls), tokens, seconds)
 
 
 def _reference(label: str, reference: Estimate, kinds: int) -> tuple[str, ...]:
-    return ("", label, *[""] * kinds, estimate_text(reference), str(reference.n or ""), "", "", "", "")
+    return ("", label, *[""] * kinds, format_estimate(reference), str(reference.n or ""), "", "", "", "")

@@ -47,24 +47,24 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     if not equal:
         pair = board.comparison.pair_of(first.label, labels[0])
         nearest = f" ({labels[0]} by {_difference(pair)})" if pair else ""
-        return f"{first.label} is best: {estimate_text(first.estimate)}, significantly better than {_named_or_counted(worse)}{nearest}; {family}."
+        return f"{first.label} is best: {format_estimate(first.estimate)}, significantly better than {_named_or_counted(worse)}{nearest}; {family}."
     if not any(pair.significant for pair in board.comparison.pairs):
         last = ranked[-1]
         return (
             f"No {board.headline.entrant} of these {len(ranked)} is significantly better than another: numbers from "
-            f"{last.estimate.value:.3f} ({last.label}) to {estimate_text(first.estimate)} ({first.label}); {family}."
+            f"{last.estimate.value:.3f} ({last.label}) to {format_estimate(first.estimate)} ({first.label}); {family}."
         )
     better = f"; it is better than {_named_or_counted(worse)}" if worse else ""
     return (
-        f"{first.label} has the highest number, {estimate_text(first.estimate)}, but is not significantly better than {_named_or_counted(equal)}{better}; "
+        f"{first.label} has the highest number, {format_estimate(first.estimate)}, but is not significantly better than {_named_or_counted(equal)}{better}; "
         f"{family}."
     )
 
 
 def _number_sentence(rows: Sequence[LeaderboardRow]) -> str:
     if len(rows) == 1:
-        return f"{rows[0].label} has {estimate_text(rows[0].estimate)}."
-    return f"The numbers are from {rows[-1].estimate.value:.3f} ({rows[-1].label}) to {estimate_text(rows[0].estimate)} ({rows[0].label})."
+        return f"{rows[0].label} has {format_estimate(rows[0].estimate)}."
+    return f"The numbers are from {rows[-1].estimate.value:.3f} ({rows[-1].label}) to {format_estimate(rows[0].estimate)} ({rows[0].label})."
 
 
 def _pairwise_answer(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> str:
@@ -89,7 +89,7 @@ def _unranked(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
 
 def _difference(pair: SystemPair) -> str:
     p = p_text(pair.adjusted)
-    return f"{estimate_text(pair.result.difference)}, p {p if p.startswith('<') else f'= {p}'}"
+    return f"{format_estimate(pair.result.difference)}, p {p if p.startswith('<') else f'= {p}'}"
 
 
 def _beside_references(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
@@ -115,7 +115,7 @@ def _beside_ceiling(board: Leaderboard, first: LeaderboardRow, name: str, refere
     return (
         f"{first.label} is {ceiling.position} the {name}: with the mean of the other annotators it correlates by "
         f"{ceiling.judge:.3f}, an annotator by {ceiling.annotators:.3f} (difference "
-        f"{estimate_text(ceiling.difference)})."
+        f"{format_estimate(ceiling.difference)})."
     )
 
 
@@ -143,7 +143,7 @@ def _extremes(board: Leaderboard, first: LeaderboardRow) -> list[str]:
     return text
 
 
-def estimate_text(estimate: Estimate) -> str:
+def format_estimate(estimate: Estimate) -> str:
     """Return an estimate with its interval in text."""
     if not estimate.defined:
         return f"undefined ({estimate.reason})" if estimate.reason else "undefined"

@@ -1,0 +1,52 @@
+"""Leaderboards of simulated judges, 20 runs of three judges; bench/leaderboard_simulation.py has 200 runs of twelve."""
+
+import numpy as np
+import pytest
+
+LEVELS = (0.35, 0.35, 0.45)
+RUNS = 20
+
+
+@pytest.fixture(scope="module")
+def simulation():
+    pytest.importorskip("aiohttp", reason='the benchmarks need the extra "http"')
+    from bench import leaderboard_simulation
+
+    return leaderboard_simulation
+
+
+@pytest.fixture(scope="module")
+def runs(simulation):
+    return [simulation.leaderboards(seed, LEVELS) for seed in range(RUNS)]
+
+
+@pytest.mark.slow
+def test_equal_judges_are_seldom_called_different_and_levels_a_tenth_apart_nearly_always(simulation, runs):
+    boards = [run[simulation.COMPLETE] for run in runs]
+    [equal] = simulation.detections(boards, 0.0, simulation.by_own_p)
+    assert equal <= 4  # 16 of 200 and what chance may add in 20
+    [adjusted] = simulation.detections(boards, 0.0, simulation.by_adjusted_p)
+    assert adjusted <= equal
+    assert all(count >= 16 for count in simulation.detections(boards, 0.1, simulation.by_adjusted_p))
+
+
+@pytest.mark.slow
+def test_missing_samples_move_a_judges_own_number_and_not_its_tests(simulation, runs):
+    """Failing on hard samples raises the number of a judge; on what both scored it gains nothing."""
+    judge = simulation.incomplete_judge(LEVELS)
+    shifts = {
+        scenario: np.mean([run[scenario].value - run[simulation.COMPLETE].value for run in runs])
+        for scenario in (simulation.AT_RANDOM, simulation.HARDEST)
+    }
+    assert abs(shifts[simulation.AT_RANDOM]) < 0.01
+    assert 0.005 < shifts[simulation.HARDEST] < 0.05
+    for scenario in shifts:
+        boards = [run[scenario] for run in runs]
+        assert all(count <= 4 for count in simulation.detections(boards, 0.0, simulation.by_own_p, judge))
+
+
+@pytest.mark.slow
+def test_pairs_of_other_judges_are_the_same_whatever_a_third_lacks(simulation, runs):
+    others = (0, 2)
+    for run in runs:
+        assert len({run[scenario].pairs[others].p for scenario in run}) == 1
