@@ -19,7 +19,7 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.results import replay
 from vieval_plugin.stats.agreement import rater_mean
 from vieval_plugin.stats.correlation import Floats
-from vieval_plugin.stats.prediction_powered import corrected_mean
+from vieval_plugin.stats.prediction_powered import prediction_powered_mean
 
 ASPECTS = ("SC", "PQ", "O")
 WAYS = ("labels alone", "judge alone", "corrected")
@@ -48,9 +48,9 @@ def intervals(
     rated = np.isin(np.arange(len(drawn)), rng.choice(len(drawn), labels, replace=False))
     given = np.where(rated, people[drawn], np.nan)
     return {
-        "labels alone": corrected_mean(given[rated], np.zeros(labels))[:3],
-        "judge alone": corrected_mean(judge[drawn], np.zeros(len(drawn)))[:3],
-        "corrected": corrected_mean(given, judge[drawn])[:3],
+        "labels alone": prediction_powered_mean(given[rated], np.zeros(labels))[:3],
+        "judge alone": prediction_powered_mean(judge[drawn], np.zeros(len(drawn)))[:3],
+        "corrected": prediction_powered_mean(given, judge[drawn])[:3],
     }
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation import statistics
-from vieval_plugin.meta_evaluation.observations import Contested, Observation
+from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation
 from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.records import Provenance, Record, Run
@@ -22,7 +22,7 @@ def contest(
 ):
     """`forward`, `reverse` and `paper` are the judge's votes, `preferences` and `scores` what it gives in their place."""
     preferences, scores = said.pop("preferences", {}), said.pop("scores", ())
-    contested = Contested(
+    contested = ContestObservation(
         models,
         Votes(scheme, vote, annotators),
         {order: word for order, word in said.items() if word},

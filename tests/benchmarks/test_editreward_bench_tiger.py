@@ -15,7 +15,7 @@ from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges.contests import RANKING, Votes, ranks
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
 from vieval_plugin.judges.spec import missing_inputs
-from vieval_plugin.meta_evaluation.observations import Contested, Observation
+from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation
 from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.meta_evaluation.tables import printed_tables
 from vieval_plugin.records import Provenance, Record, Run
@@ -44,7 +44,7 @@ def test_all_rankings_of_four_against_all_are_right_where_every_pair_is():
     observations, whole, decided, pairs = [], [], [], []
     for number, (people, judge) in enumerate(product(every, every)):
         votes, own = Votes(RANKING, written(people)), dict.fromkeys(("forward", "reverse"), written(judge))
-        contested = Contested(tuple("wxyz"), votes, own)
+        contested = ContestObservation(tuple("wxyz"), votes, own)
         observations.append(Observation("", f"{number:04}", {}, {}, Status.OK, contest=contested))
         signs = [
             tuple((one[i] > one[j]) - (one[i] < one[j]) for one in (people, judge))

@@ -13,7 +13,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.spec import missing_inputs
-from vieval_plugin.meta_evaluation.observations import Contested, Observation
+from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation
 from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -85,7 +85,7 @@ def test_a_tie_is_wrong():
 
         scores = ({"O": first}, {"O": second})
         return Observation(
-            "", uid, {}, {}, Status.OK, contest=Contested(("x", "y"), Votes("two_way", vote), scores=scores)
+            "", uid, {}, {}, Status.OK, contest=ContestObservation(("x", "y"), Votes("two_way", vote), scores=scores)
         )
 
     rows = (contest("a", "first", 0.9, 0.1), contest("b", "second", 0.5, 0.5), contest("c", "second", 0.2, 0.4))

@@ -7,7 +7,7 @@ from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation import metrics
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTest
 from vieval_plugin.meta_evaluation.comparison import compare_systems
-from vieval_plugin.meta_evaluation.estimates import averaged
+from vieval_plugin.meta_evaluation.estimates import computed_mean
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, combine, summary_of
@@ -31,7 +31,7 @@ def _items(rows):
 
 SIDE = Statistic(
     "right_side",
-    lambda rows: averaged(_right(rows), rows.clusters, "no sample has a score"),
+    lambda rows: computed_mean(_right(rows), rows.clusters, "no sample has a score"),
     constant=0.5,
     paired=PairedTest(_items),
 )

@@ -9,7 +9,7 @@ from scipy import stats
 from vieval_plugin.stats.comparison import MeanDifference, permutation_p
 from vieval_plugin.stats.correlation import fisher_mean
 from vieval_plugin.stats.paired_correlations import CorrelationDifference
-from vieval_plugin.stats.prediction_powered import corrected_mean
+from vieval_plugin.stats.prediction_powered import prediction_powered_mean
 
 ALL = 10**9
 SWAPS = 40_000
@@ -115,16 +115,16 @@ def test_items_by_themselves_have_glides_estimate(estimators, shrink):
     """The weight is tuned by both; where it would be above 1, ours is 1 as in plain prediction-powered inference."""
     ratings, judge, _, _ = partly_rated(0, shrink, size=1, groups=900, rated_groups=360)
     expected = estimators.PPIMeanEstimator().estimate(ratings, judge, power_tuning=shrink > 0.5)
-    require_equal(corrected_mean(ratings, judge), expected.confidence_interval, 360)
+    require_equal(prediction_powered_mean(ratings, judge), expected.confidence_interval, 360)
 
 
 @pytest.mark.parametrize("shrink", [0.7, 0.2], ids=["good", "clipped"])
 def test_groups_have_glides_estimate_of_clusters(estimators, shrink):
     ratings, judge, group, _ = partly_rated(1, shrink)
     expected = estimators.ClusteredPPIMeanEstimator().estimate(ratings, judge, group, power_tuning=shrink > 0.5)
-    found = corrected_mean(ratings, judge, group.tolist())
+    found = prediction_powered_mean(ratings, judge, group.tolist())
     require_equal(found, expected.confidence_interval, 120)
-    alone = corrected_mean(ratings, judge)
+    alone = prediction_powered_mean(ratings, judge)
     assert found.high - found.low > 1.2 * (alone.high - alone.low)
 
 
@@ -132,6 +132,6 @@ def test_strata_have_glides_estimate(estimators):
     """With a weight of 1, as glide tunes one for each stratum and this project one for all."""
     ratings, judge, _, stratum = partly_rated(2, 0.2, strata=3, size=1, groups=900, rated_groups=360)
     expected = estimators.StratifiedPPIMeanEstimator().estimate(ratings, judge, stratum, power_tuning=False)
-    found = corrected_mean(ratings, judge, strata=stratum.tolist())
+    found = prediction_powered_mean(ratings, judge, strata=stratum.tolist())
     assert found.weight == 1
     require_equal(found, expected.confidence_interval, 120)

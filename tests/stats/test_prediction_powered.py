@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vieval_plugin.stats.prediction_powered import corrected_mean
+from vieval_plugin.stats.prediction_powered import prediction_powered_mean
 
 ITEMS = np.arange(30)
 TRUTH = 0.5 + 0.4 * np.sin(ITEMS * 1.7)
@@ -28,41 +28,41 @@ RATINGS = np.where(ITEMS % 3 == 0, TRUTH, np.nan)
 def test_each_item_by_itself_equals_the_authors_package(
     scores: np.ndarray, expected: tuple[float, float, float]
 ) -> None:
-    mean = corrected_mean(RATINGS, scores).mean
+    mean = prediction_powered_mean(RATINGS, scores).mean
     assert (mean.value, mean.low, mean.high) == pytest.approx(expected, abs=1e-14)
 
 
 def test_a_judge_that_says_nothing_or_the_opposite_is_left_out() -> None:
-    plain = corrected_mean(RATINGS, np.full(30, 0.5))
+    plain = prediction_powered_mean(RATINGS, np.full(30, 0.5))
     assert plain.weight == 0.0
     assert plain.mean.value == pytest.approx(RATINGS[::3].mean())
-    assert corrected_mean(RATINGS, -TRUTH).mean == plain.mean
+    assert prediction_powered_mean(RATINGS, -TRUTH).mean == plain.mean
 
 
 def test_all_rated_is_the_mean_of_ratings() -> None:
-    found = corrected_mean(TRUTH, TRUTH)
+    found = prediction_powered_mean(TRUTH, TRUTH)
     assert (found.mean.value, found.weight) == (pytest.approx(TRUTH.mean()), 0.0)
 
 
 def test_items_of_a_group_count_as_one() -> None:
     """Each item four times over in one group is no more known than once."""
     scores = 0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3)
-    once = corrected_mean(RATINGS, scores)
-    often = corrected_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4), [str(n) for n in np.repeat(ITEMS, 4)])
+    once = prediction_powered_mean(RATINGS, scores)
+    often = prediction_powered_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4), [str(n) for n in np.repeat(ITEMS, 4)])
     assert often.weight == pytest.approx(once.weight, abs=1e-12)
     assert often.mean.value == pytest.approx(once.mean.value, abs=1e-12)
     assert often.mean.high == pytest.approx(once.mean.high, abs=1e-12)
-    assert corrected_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4)).mean.high < once.mean.high
+    assert prediction_powered_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4)).mean.high < once.mean.high
 
 
 def test_a_single_rated_group_has_no_interval_and_so_no_estimate() -> None:
-    assert np.isnan(corrected_mean([0.5, 0.7, np.nan], [0.5, 0.6, 0.7], ["a", "a", "b"]).mean.value)
+    assert np.isnan(prediction_powered_mean([0.5, 0.7, np.nan], [0.5, 0.6, 0.7], ["a", "a", "b"]).mean.value)
 
 
 @pytest.mark.parametrize("scores", [[0.1, 0.2], [0.1, float("nan"), 0.3], [0.1, float("inf"), 0.3]])
 def test_scores_that_do_not_fit_are_an_error(scores: list[float]) -> None:
     with pytest.raises(ValueError, match="a finite score"):
-        corrected_mean([0.1, 0.2, 0.3], scores)
+        prediction_powered_mean([0.1, 0.2, 0.3], scores)
 
 
 def _covered(rated: int, runs: int, rng: np.random.Generator, *, biased: float = 0.2) -> float:
@@ -74,7 +74,7 @@ def _covered(rated: int, runs: int, rng: np.random.Generator, *, biased: float =
         people = 0.5 + np.repeat(rng.normal(0, 0.15, groups), 2) + rng.normal(0, 0.1, 2 * groups)
         judge = 0.6 * people + biased + rng.normal(0, 0.1, 2 * groups)
         chosen = np.isin(np.repeat(np.arange(groups), 2), rng.choice(groups, rated // 2, replace=False))
-        found = corrected_mean(np.where(chosen, people, np.nan), judge, names)
+        found = prediction_powered_mean(np.where(chosen, people, np.nan), judge, names)
         held += found.mean.low <= 0.5 <= found.mean.high
     return held / runs
 
@@ -97,10 +97,10 @@ def _two_kinds(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.nda
 
 def test_kinds_of_which_other_shares_were_rated_count_by_their_size() -> None:
     ratings, judge, kinds = _two_kinds(np.random.default_rng(0))
-    found = corrected_mean(ratings, judge, strata=kinds)
+    found = prediction_powered_mean(ratings, judge, strata=kinds)
     assert found.mean.value == pytest.approx(0.5, abs=0.03)
-    assert corrected_mean(ratings, judge).mean.value > 0.52
-    without_judge = corrected_mean(ratings, np.zeros(400), strata=kinds)
+    assert prediction_powered_mean(ratings, judge).mean.value > 0.52
+    without_judge = prediction_powered_mean(ratings, np.zeros(400), strata=kinds)
     by_kind = [np.nanmean(ratings[kinds == kind]) for kind in ("plain", "good")]
     assert without_judge.mean.value == pytest.approx(0.75 * by_kind[0] + 0.25 * by_kind[1])
     assert found.mean.high - found.mean.low < without_judge.mean.high - without_judge.mean.low
@@ -108,15 +108,15 @@ def test_kinds_of_which_other_shares_were_rated_count_by_their_size() -> None:
 
 def test_one_stratum_and_strata_with_too_few_ratings_are_as_without() -> None:
     scores = 0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3)
-    plain = corrected_mean(RATINGS, scores)
-    assert corrected_mean(RATINGS, scores, strata=["one"] * 30) == plain
-    assert corrected_mean(RATINGS, scores, strata=["small"] + ["large"] * 29) == pytest.approx(plain)
+    plain = prediction_powered_mean(RATINGS, scores)
+    assert prediction_powered_mean(RATINGS, scores, strata=["one"] * 30) == plain
+    assert prediction_powered_mean(RATINGS, scores, strata=["small"] + ["large"] * 29) == pytest.approx(plain)
 
 
 def test_intervals_over_strata_hold_the_truth() -> None:
     held = 0
     for number in range(200):
         ratings, judge, kinds = _two_kinds(np.random.default_rng([7, number]))
-        found = corrected_mean(ratings, judge, strata=kinds)
+        found = prediction_powered_mean(ratings, judge, strata=kinds)
         held += found.mean.low <= 0.5 <= found.mean.high
     assert 180 <= held <= 199

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTest
-from vieval_plugin.meta_evaluation.estimates import Computed, averaged, correlated
+from vieval_plugin.meta_evaluation.estimates import Computed, computed_correlation, computed_mean
 from vieval_plugin.meta_evaluation.label_statistics import ASPECT
 from vieval_plugin.meta_evaluation.observations import Observation, fill
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
@@ -130,7 +130,7 @@ def mean_grade(score: str) -> Statistic:
 
     def compute(rows: AnnotatedRows) -> Computed:
         graded = [o for o in rows.judged if score in o.scores]
-        return averaged([o.scores[score] for o in graded], [o.group for o in graded], "no explanation was graded")
+        return computed_mean([o.scores[score] for o in graded], [o.group for o in graded], "no explanation was graded")
 
     return Statistic(f"{score}_mean", compute)
 
@@ -158,7 +158,7 @@ def _with_annotator(dimension: str, annotator: str, coefficient: RankCoefficient
     table = rows.ratings(scored, dimension)
     rated = mean_of_known(table) if annotator == MEAN else table[int(annotator) - 1]
     judged = np.array([o.scores[aspect] for o in scored], dtype=float)
-    return _correlated(scored, judged, rated, coefficient)
+    return _known_correlation(scored, judged, rated, coefficient)
 
 
 def _among(
@@ -166,14 +166,16 @@ def _among(
 ) -> Computed:
     table, rater = rows.ratings(rows.judged, dimension), int(annotator) - 1
     mean = mean_of_known(np.delete(table, rater, axis=0) if leave_one_out else table)
-    return _correlated(rows.judged, table[rater], mean, coefficient)
+    return _known_correlation(rows.judged, table[rater], mean, coefficient)
 
 
-def _correlated(observations: Sequence[Observation], x: Floats, y: Floats, coefficient: RankCoefficient) -> Computed:
+def _known_correlation(
+    observations: Sequence[Observation], x: Floats, y: Floats, coefficient: RankCoefficient
+) -> Computed:
     """Correlation over the samples for which both are known."""
     known = ~np.isnan(x) & ~np.isnan(y)
     clusters = [o.group for o, is_known in zip(observations, known, strict=True) if is_known]
-    return correlated(x[known], y[known], clusters, coefficient)
+    return computed_correlation(x[known], y[known], clusters, coefficient)
 
 
 def _overall_items(rows: AnnotatedRows) -> dict[str, JudgedItem]:

@@ -13,7 +13,7 @@ from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judged_pairs, orders_of, subjects_of
 from vieval_plugin.records import Run
-from vieval_plugin.stats.bootstrap import Ints, cluster_counts, interval, numbered, sign_p
+from vieval_plugin.stats.bootstrap import Ints, cluster_counts, factorize, interval, sign_p
 from vieval_plugin.stats.bradley_terry import Strengths, resampled_strengths, strengths, win_shares
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
@@ -162,7 +162,7 @@ def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
     named = pairs.image_models
     models = sorted({model for model_pair in named for model in model_pair})
     place = {model: number for number, model in enumerate(models)}
-    groups, group = numbered(pairs.groups)
+    groups, group = factorize(pairs.groups)
     won, tied = (np.zeros((len(groups), len(models), len(models))) for _ in range(2))
     for of_group, (first, second), code in zip(group, named, codes, strict=True):
         first_number, second_number = place[first], place[second]

@@ -70,7 +70,7 @@ class Bootstrap:
         return share(points, clusters, self.resamples, self.seed, reason)
 
 
-def correlated(judged: Floats, rated: Floats, clusters: Sequence[str], coefficient: Coefficient) -> Computed:
+def computed_correlation(judged: Floats, rated: Floats, clusters: Sequence[str], coefficient: Coefficient) -> Computed:
     """The correlation of a judge's scores with ratings.
 
     Args:
@@ -85,7 +85,7 @@ def correlated(judged: Floats, rated: Floats, clusters: Sequence[str], coefficie
     Raises:
         ValueError: where `judged` and `rated` have different lengths.
 
-    >>> correlated(np.array([0.1, 0.2, 0.4]), np.array([1.0, 2.0, 5.0]), ["a", "b", "c"], "kendall").value
+    >>> computed_correlation(np.array([0.1, 0.2, 0.4]), np.array([1.0, 2.0, 5.0]), ["a", "b", "c"], "kendall").value
     1.0
     """
     return Computed(
@@ -96,7 +96,7 @@ def correlated(judged: Floats, rated: Floats, clusters: Sequence[str], coefficie
     )
 
 
-def averaged(values: Sequence[float], clusters: Sequence[str], reason: str) -> Computed:
+def computed_mean(values: Sequence[float], clusters: Sequence[str], reason: str) -> Computed:
     """The mean of some values.
 
     Args:
@@ -104,7 +104,7 @@ def averaged(values: Sequence[float], clusters: Sequence[str], reason: str) -> C
         clusters: what each row is resampled together with, one name a row.
         reason: why there is no mean, where there are no values.
 
-    >>> averaged([0.5, 1.0], ["a", "b"], "").value
+    >>> computed_mean([0.5, 1.0], ["a", "b"], "").value
     0.75
     """
     array = np.asarray(values, dtype=float)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
-from vieval_plugin.meta_evaluation.estimates import Computed, averaged
+from vieval_plugin.meta_evaluation.estimates import Computed, computed_mean
 from vieval_plugin.meta_evaluation.observations import Observation, fill, observe
 from vieval_plugin.meta_evaluation.statistics import SCORED, Statistic, Summary
 from vieval_plugin.records import Run
@@ -166,7 +166,7 @@ def _of_prompts(score: str, of_images: OfImages, rows: GeneratorRows) -> Compute
 
 def _cost(cost: str, rows: GeneratorRows) -> Computed:
     known = [(image.group, image.cost[cost]) for image in rows.judged if cost in image.cost]
-    return averaged([value for _, value in known], [group for group, _ in known], "")
+    return computed_mean([value for _, value in known], [group for group, _ in known], "")
 
 
 def with_place(
@@ -262,4 +262,4 @@ def mean_over_prompts(scores: Mapping[str, float]) -> Computed:
     >>> mean_over_prompts({"1": 0.5, "2": 1.0}).value
     0.75
     """
-    return averaged(list(scores.values()), list(scores), "no image has a score")
+    return computed_mean(list(scores.values()), list(scores), "no image has a score")

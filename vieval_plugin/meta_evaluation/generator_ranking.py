@@ -36,7 +36,7 @@ from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.stats.prediction_powered import CorrectedMean, corrected_mean
+from vieval_plugin.stats.prediction_powered import PredictionPoweredMean, prediction_powered_mean
 
 ALL = "all"
 MEAN = "mean over prompts"
@@ -174,7 +174,7 @@ def _by_prompt(images: Sequence[Observation], aspect: str, of_images: OfImages) 
 
 
 @dataclass(frozen=True)
-class CorrectedGenerator:
+class GeneratorEstimates:
     """A generator's mean by one aspect: the judge's own, people's alone, and the judge's corrected by people's.
 
     `rated` is how many of its `images` with a score people rated; `unrated_kinds` are kinds of which they rated none.
@@ -185,14 +185,14 @@ class CorrectedGenerator:
     generator: str
     aspect: str
     raw: Estimate
-    people: CorrectedMean
-    corrected: CorrectedMean
+    people: PredictionPoweredMean
+    corrected: PredictionPoweredMean
     rated: int
     images: int
     unrated_kinds: tuple[str, ...] = ()
 
 
-def corrected_generators(run: Run, options: StatisticsOptions) -> list[CorrectedGenerator]:
+def prediction_powered_means(run: Run, options: StatisticsOptions) -> list[GeneratorEstimates]:
     """The means of all generators of a run that people rated some images of, by aspect.
 
     An image's rating is the mean over its raters. Only images that the judge scored count. Kinds are strata: of each
@@ -215,21 +215,21 @@ def corrected_generators(run: Run, options: StatisticsOptions) -> list[Corrected
     return [estimate for estimate in estimates if estimate.rated]
 
 
-def _corrected(run: Run, generator: GeneratorImages, aspect: str, options: StatisticsOptions) -> CorrectedGenerator:
+def _corrected(run: Run, generator: GeneratorImages, aspect: str, options: StatisticsOptions) -> GeneratorEstimates:
     images = [image for image in generator.all if aspect in image.scores]
     bootstrap = Bootstrap.of(f"{run.benchmark}/{ALL}", options)
     people = np.array([_rating(image, aspect) for image in images], dtype=float)
     scores = np.array([image.scores[aspect] for image in images], dtype=float)
     prompts, kinds = [image.group for image in images], [image.kind for image in images]
     rated = ~np.isnan(people)
-    return CorrectedGenerator(
+    return GeneratorEstimates(
         run.benchmark,
         run.label,
         generator.image_model,
         aspect,
         bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect))),
         _without_judge(people, prompts, kinds),
-        corrected_mean(people, scores, prompts, strata=kinds),
+        prediction_powered_mean(people, scores, prompts, strata=kinds),
         int(rated.sum()),
         len(images),
         tuple(kind for kind in dict.fromkeys(kinds) if not any(rated[np.array(kinds) == kind])),
@@ -247,6 +247,6 @@ def _rating(image: Observation, aspect: str) -> float:
     return float(mean_of_known([[value] for value in ratings])[0]) if ratings else float("nan")
 
 
-def _without_judge(people: Floats, prompts: Sequence[str], kinds: Sequence[str]) -> CorrectedMean:
+def _without_judge(people: Floats, prompts: Sequence[str], kinds: Sequence[str]) -> PredictionPoweredMean:
     """People's ratings alone: a judge that always says the same adds nothing."""
-    return corrected_mean(people, np.zeros(len(people)), prompts, strata=kinds)
+    return prediction_powered_mean(people, np.zeros(len(people)), prompts, strata=kinds)

@@ -19,7 +19,7 @@ from vieval_plugin.meta_evaluation.image_model_agreement import compare, why_no_
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import rater_mean
-from vieval_plugin.stats.bootstrap import Ints, cluster_counts, interval, numbered
+from vieval_plugin.stats.bootstrap import Ints, cluster_counts, factorize, interval
 from vieval_plugin.stats.correlation import Floats, correlation, fisher_mean, fisher_mean_over, resampled_correlations
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
@@ -81,7 +81,7 @@ def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bo
 
 def _of_part(observations: Sequence[Observation], aspect: str, draws: int, seed: tuple[int, int]) -> _Correlations:
     ordered = sorted(observations, key=lambda observation: (observation.image_model, observation.uid))
-    names, place = numbered(sorted({observation.group for observation in ordered}))
+    names, place = factorize(sorted({observation.group for observation in ordered}))
     group_counts = cluster_counts([str(name) for name in names], draws, seed)
     number = {name: int(at) for name, at in zip(names, place, strict=True)}
     correlations = _Correlations([], [], [], [])

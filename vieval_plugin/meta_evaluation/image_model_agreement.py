@@ -320,9 +320,9 @@ def why_no_value(human: Floats) -> str:
     return "the human mean is constant" if (human == human[0]).all() else ""
 
 
-def why_undefined(correlated: Columns) -> str:
+def why_undefined(scored: Columns) -> str:
     """Reason why a judge's correlation with human means is undefined; empty where it is defined."""
-    why = undefined(correlated.human, correlated.judge)
+    why = undefined(scored.human, scored.judge)
     return why.replace("first variable", "human mean").replace("second variable", "judge")
 
 

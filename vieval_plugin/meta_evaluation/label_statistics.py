@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTest
-from vieval_plugin.meta_evaluation.estimates import Computed, correlated
+from vieval_plugin.meta_evaluation.estimates import Computed, computed_correlation
 from vieval_plugin.meta_evaluation.observations import Observation, fill
 from vieval_plugin.meta_evaluation.statistics import Statistic
 from vieval_plugin.stats import binary, compositional, pairwise
@@ -89,7 +89,7 @@ class LabelRows:
 
 
 def _correlation(coefficient: Coefficient, rows: LabelRows) -> Computed:
-    return correlated(rows.scores, rows.ratings, rows.clusters, coefficient)
+    return computed_correlation(rows.scores, rows.ratings, rows.clusters, coefficient)
 
 
 def _rated_items(rows: LabelRows) -> dict[str, JudgedItem]:

@@ -22,7 +22,7 @@ _NOT_GUESSED = (*_NEVER_FILLED, Status.NO_IMAGE)
 
 
 @dataclass(frozen=True)
-class Contested:
+class ContestObservation:
     """A contest as the statistics see it, beyond an `Observation`: people's votes and the judge's, each as it has them.
 
     `image_models` are those of the candidates in order. `judge_votes` maps an order (`forward`, `reverse`) to the
@@ -65,7 +65,7 @@ class Observation:
     group: str = ""
     place: tuple[int, ...] = ()
     recorded: Mapping[str, float] = field(default_factory=dict)
-    contest: Contested | None = None
+    contest: ContestObservation | None = None
     draw: int = 0
     kind: str = ""
     category: str = ""
@@ -121,12 +121,12 @@ def observe(records: Sequence[Record]) -> Observation:
     )
 
 
-def _contested(record: Record) -> Contested | None:
+def _contested(record: Record) -> ContestObservation | None:
     """The contest of a record; of several verdicts on it the first counts."""
     if record.votes is None:
         return None
     choice = record.verdict.choice or Choice()
-    return Contested(
+    return ContestObservation(
         tuple(candidate.image_model for candidate in record.candidates),
         record.votes,
         choice.votes,

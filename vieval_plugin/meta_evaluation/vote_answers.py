@@ -16,7 +16,7 @@ import numpy as np
 from vieval_plugin.judges import contests
 from vieval_plugin.judges.contests import FORWARD, REVERSE
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.observations import Contested, Observation
+from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation
 from vieval_plugin.stats import thresholds, votes
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.correlation import Floats
@@ -122,7 +122,7 @@ def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
         ValueError: for a contest whose votes are in another scheme.
 
     >>> from vieval_plugin.judges.contests import Votes
-    >>> ranked = Contested(("x", "y", "z"), Votes("ranking", "2>1=3"))
+    >>> ranked = ContestObservation(("x", "y", "z"), Votes("ranking", "2>1=3"))
     >>> pairs_of([Observation("", "1", {}, {}, Status.OK, contest=ranked)], "ranking").human.tolist()
     [1, 4, 0]
     """
@@ -142,7 +142,7 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
         observations: of one part and judge, in any order; what is no contest is left out.
 
     >>> from vieval_plugin.judges.contests import Votes
-    >>> unvoted = Contested(("x", "y"), Votes(), {"forward": "first"})
+    >>> unvoted = ContestObservation(("x", "y"), Votes(), {"forward": "first"})
     >>> judged_pairs([Observation("", "1", {}, {}, Status.OK, contest=unvoted)]).codes_in_order("forward").tolist()
     [0]
     """
@@ -151,13 +151,13 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
 
 
 def _paired(contested: Sequence[Observation]) -> Pairs:
-    numbered = [
+    contest_pairs = [
         (number, pair_places)
         for number, o in enumerate(contested)
         for pair_places in combinations(range(len(_contest(o).image_models)), 2)
     ]
-    contest = np.array([number for number, _ in numbered], dtype=np.int64)
-    places = np.array([pair_places for _, pair_places in numbered], dtype=np.int64).reshape(-1, 2)
+    contest = np.array([number for number, _ in contest_pairs], dtype=np.int64)
+    places = np.array([pair_places for _, pair_places in contest_pairs], dtype=np.int64).reshape(-1, 2)
     bare = Pairs(tuple(contested), contest, places, contest, tuple(contested[number].group for number in contest))
     human = bare.codes_of([_contest(o).votes.vote for o in contested])
     return Pairs(bare.observations, contest, places, human, bare.groups)
@@ -176,7 +176,7 @@ def left_out(observation: Observation) -> str:
     return "" if observation.contest.votes.vote else "no vote of people"
 
 
-def _contest(observation: Observation) -> Contested:
+def _contest(observation: Observation) -> ContestObservation:
     assert observation.contest is not None
     return observation.contest
 
@@ -261,9 +261,9 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
 
     >>> from vieval_plugin.judges.contests import Votes
     >>> from vieval_plugin.judges.protocol import Status
-    >>> from vieval_plugin.meta_evaluation.observations import Contested
+    >>> from vieval_plugin.meta_evaluation.observations import ContestObservation
     >>> from vieval_plugin.meta_evaluation.vote_answers import pairs_of
-    >>> both = Contested(("x", "y"), Votes("two_way", "first"), {"forward": "first", "reverse": "first"})
+    >>> both = ContestObservation(("x", "y"), Votes("two_way", "first"), {"forward": "first", "reverse": "first"})
     >>> found = pairs_of([Observation("", "1", {}, {}, Status.OK, contest=both)], "two_way")
     >>> answers_of(found, "votes", "two_way", [0]).points("decisive").tolist()
     [1.0]

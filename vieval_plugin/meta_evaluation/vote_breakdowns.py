@@ -75,9 +75,9 @@ def _annotators(judged: Sequence[JudgedPart], scheme: str) -> Table:
         all_of_them = of_part.bootstrap.share(right, pairs.groups, why)
         named = (of_part.part, entrant.label, entrant.subject)
         rows.append((*named, *(cell for share in shares for cell in _cells(share)), *blank, *_cells(all_of_them)))
-    numbered = [cell for number in range(1, most + 1) for cell in ("n", f"annotator {number}")]
+    annotator_columns = [cell for number in range(1, most + 1) for cell in ("n", f"annotator {number}")]
     title = f"Agreement with each annotator and all of them, {ties.replace('_', '-')}, {_INTERVAL}"
-    return Table("annotators", title, ("task", "judge", "votes from", *numbered, "n", "all"), tuple(rows))
+    return Table("annotators", title, ("task", "judge", "votes from", *annotator_columns, "n", "all"), tuple(rows))
 
 
 def _sizes(judged: Sequence[JudgedPart], scheme: str) -> Table:

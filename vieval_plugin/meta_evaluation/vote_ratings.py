@@ -14,7 +14,7 @@ import numpy as np
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, RankedModel, ranked
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.headline import preferred
-from vieval_plugin.meta_evaluation.observations import Contested
+from vieval_plugin.meta_evaluation.observations import ContestObservation
 from vieval_plugin.meta_evaluation.tables import Key, Table, in_percent, number, with_interval
 from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs
 from vieval_plugin.meta_evaluation.vote_statistics import Entrant, JudgedPart
@@ -209,5 +209,5 @@ def _by_ratings(pairs: Pairs, aspect: str) -> Ints:
     return vote_of_scores(np.array(first, dtype=float), np.array(second, dtype=float))
 
 
-def _contests(pairs: Pairs) -> list[Contested]:
+def _contests(pairs: Pairs) -> list[ContestObservation]:
     return [o.contest for o in pairs.observations if o.contest is not None]

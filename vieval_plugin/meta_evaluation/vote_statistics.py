@@ -29,7 +29,7 @@ from vieval_plugin.judges.contests import (
 )
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
-from vieval_plugin.meta_evaluation.observations import Contested, Observation, observe
+from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation, observe
 from vieval_plugin.meta_evaluation.statistics import Statistic
 from vieval_plugin.meta_evaluation.vote_answers import (
     CODES,
@@ -313,14 +313,14 @@ def _require_one_vote(part: str, observed: Mapping[str, Sequence[Observation]]) 
                 )
 
 
-def _fault_of_votes(contest: Contested, scheme: str) -> str:
+def _fault_of_votes(contest: ContestObservation, scheme: str) -> str:
     """The fault in people's votes, in words; empty where there is none."""
     if contest.votes.scheme != scheme:
         return f"its votes are {contest.votes.scheme}, and this benchmark reports on {scheme} votes"
     return fault_of_votes(contest.votes, len(contest.image_models))
 
 
-def _fault_of_answer(contest: Contested) -> str:
+def _fault_of_answer(contest: ContestObservation) -> str:
     """The fault in a judge's answer, in words; empty where there is none."""
     number = len(contest.image_models)
     for order, word in contest.judge_votes.items():

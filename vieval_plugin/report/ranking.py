@@ -12,9 +12,9 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, rank_contests
 from vieval_plugin.meta_evaluation.generator_ranking import (
-    CorrectedGenerator,
+    GeneratorEstimates,
     GeneratorRanking,
-    corrected_generators,
+    prediction_powered_means,
     rank_generators,
 )
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
@@ -52,7 +52,7 @@ class RankReport:
     """
 
     generators: tuple[GeneratorRanking, ...]
-    corrected: tuple[CorrectedGenerator, ...]
+    corrected: tuple[GeneratorEstimates, ...]
     contests: tuple[ContestRanking, ...]
     raters: Table | None = None
     notes: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ def rank_results(results: Results, ratings: HumanRatings | None, options: Statis
     benchmarks = dict.fromkeys(run.benchmark for run in runs)
     return RankReport(
         tuple(ranking for run in runs for ranking in rank_generators(run, options)),
-        tuple(ranking for run in runs for ranking in corrected_generators(run, options)),
+        tuple(ranking for run in runs for ranking in prediction_powered_means(run, options)),
         tuple(
             ranking
             for name in benchmarks

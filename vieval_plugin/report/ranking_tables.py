@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
-from vieval_plugin.meta_evaluation.generator_ranking import ALL, CorrectedGenerator, GeneratorRanking, RankedGenerator
+from vieval_plugin.meta_evaluation.generator_ranking import ALL, GeneratorEstimates, GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
 from vieval_plugin.stats.estimate import Estimate
 
@@ -65,7 +65,7 @@ def ranking_tables(rankings: Sequence[GeneratorRanking]) -> list[Table]:
     return tables
 
 
-def corrected_tables(corrected: Sequence[CorrectedGenerator]) -> list[Table]:
+def corrected_tables(corrected: Sequence[GeneratorEstimates]) -> list[Table]:
     """For each judge and aspect: the judge's mean, that of people's ratings alone, and the corrected one."""
     tables = []
     for (benchmark, judge, aspect), means in _grouped(corrected, "benchmark", "judge", "aspect").items():
@@ -112,7 +112,7 @@ def contest_tables(rankings: Sequence[ContestRanking]) -> list[Table]:
 
 
 def long_tables(
-    rankings: Sequence[GeneratorRanking], corrected: Sequence[CorrectedGenerator], contests: Sequence[ContestRanking]
+    rankings: Sequence[GeneratorRanking], corrected: Sequence[GeneratorEstimates], contests: Sequence[ContestRanking]
 ) -> list[Table]:
     """Tables in long form: of generators, of their pairs, of corrected means, of contests, of their pairs."""
     rows = {

@@ -38,7 +38,7 @@ def cluster_counts(clusters: Sequence[str], draws: int = DRAWS, seed: Seed | np.
     >>> cluster_counts(["a", "a", "b"], draws=3, seed=0).sum(axis=1).tolist()
     [3, 3, 2]
     """
-    names, cluster_index = numbered(clusters)
+    names, cluster_index = factorize(clusters)
     n = len(names)
     if n == 0:
         return np.zeros((draws, 0), dtype=np.int64)
@@ -89,7 +89,7 @@ def sign_p(draws: ArrayLike) -> float:
     return float(min(1.0, 2 * (1 + hits) / (1 + len(values))))
 
 
-def numbered(groups: Sequence[Hashable]) -> tuple[list[Hashable], Ints]:
+def factorize(groups: Sequence[Hashable]) -> tuple[list[Hashable], Ints]:
     """Groups in the order in which they first appear, and the number of each item's own.
 
     Args:
@@ -98,7 +98,7 @@ def numbered(groups: Sequence[Hashable]) -> tuple[list[Hashable], Ints]:
     Returns:
         The groups, and whole numbers from 0 of shape (items,).
 
-    >>> numbered(["b", "a", "b"])
+    >>> factorize(["b", "a", "b"])
     (['b', 'a'], array([0, 1, 0]))
     """
     first_seen = {group: number for number, group in enumerate(dict.fromkeys(groups))}
@@ -121,7 +121,7 @@ def group_sums(values: ArrayLike, groups: Sequence[Hashable]) -> tuple[Floats, F
     >>> group_sums([1.0, 2.0, float("nan")], ["a", "b", "a"])
     (array([1., 2.]), array([1., 1.]))
     """
-    names, place = numbered(groups)
+    names, place = factorize(groups)
     table = np.asarray(values, dtype=float)
     if table.shape[-1:] != place.shape:
         raise ValueError(f"a group for each of the items is needed, not {len(place)} for shape {table.shape}")

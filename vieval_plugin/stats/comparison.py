@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vieval_plugin.stats.bootstrap import DRAWS, Ints, Seed, cluster_counts, group_sums, interval, numbered
+from vieval_plugin.stats.bootstrap import DRAWS, Ints, Seed, cluster_counts, factorize, group_sums, interval
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 
@@ -222,7 +222,7 @@ class AveragedDifference:
         self.scale = math.fsum(
             weight * statistic.scale for weight, statistic in zip(self._weights, statistics, strict=True)
         )
-        self.strata = numbered(
+        self.strata = factorize(
             [(number, stratum) for number, statistic in enumerate(statistics) for stratum in statistic.strata.tolist()]
         )[1]
         self._groups = [len(statistic.strata) for statistic in statistics]

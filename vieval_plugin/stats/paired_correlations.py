@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from vieval_plugin.stats.bootstrap import Ints, numbered
+from vieval_plugin.stats.bootstrap import Ints, factorize
 from vieval_plugin.stats.comparison import Bools, require_same_items
 from vieval_plugin.stats.correlation import Coefficient, Floats, correlation, fisher_mean_over, resampled_correlations
 
@@ -71,8 +71,8 @@ class CorrelationDifference:
         require_same_items(a, b)
         require_same_items(a, h)
         rows, models = a.shape
-        _, group_index = numbered(range(rows) if groups is None else groups)
-        named, part = numbered(["one part"] * models if parts is None else parts)
+        _, group_index = factorize(range(rows) if groups is None else groups)
+        named, part = factorize(["one part"] * models if parts is None else parts)
         if len(group_index) != rows or len(part) != models:
             raise ValueError(f"{rows} groups and {models} parts are needed, not {len(group_index)} and {len(part)}")
         self._coefficient: Coefficient = coefficient
@@ -175,4 +175,4 @@ def _strata(is_rated: Bools, group_index: Ints, part: Ints) -> Ints:
     spanned: list[set[int]] = [set() for _ in range(int(group_index.max(initial=-1)) + 1)]
     for group, rated_models in zip(group_index, is_rated, strict=True):
         spanned[group].update(part[rated_models].tolist())
-    return numbered([frozenset(parts) for parts in spanned])[1]
+    return factorize([frozenset(parts) for parts in spanned])[1]

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from vieval_plugin.stats.bootstrap import Ints, numbered
+from vieval_plugin.stats.bootstrap import Ints, factorize
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 
 
-class CorrectedMean(NamedTuple):
+class PredictionPoweredMean(NamedTuple):
     """The estimated mean of people's ratings, in their unit.
 
     `weight` is how much of the judge went in, in [0, 1]: 0 where its scores say nothing of people's.
@@ -27,13 +27,13 @@ class CorrectedMean(NamedTuple):
     weight: float
 
 
-def corrected_mean(
+def prediction_powered_mean(
     ratings: ArrayLike,
     scores: ArrayLike,
     groups: Sequence[Hashable] | None = None,
     level: float = 0.95,
     strata: Sequence[Hashable] | None = None,
-) -> CorrectedMean:
+) -> PredictionPoweredMean:
     """The mean that people's ratings would have over all items, of which people rated some and a judge scored all.
 
     The judge's mean over the unrated items, times a weight, plus what it misses on the rated ones. So the estimate is
@@ -60,20 +60,21 @@ def corrected_mean(
     items, as in any linearised variance of clusters (Liang and Zeger 1986); strata as in the combined regression
     estimator of Cochran 1977, Sampling Techniques, section 7.10.
 
-    >>> round(corrected_mean([0.9, 0.4, 0.6, np.nan, np.nan, np.nan], [1.0, 0.5, 0.7, 0.9, 0.3, 0.6]).mean.value, 3)
+    >>> ratings, scores = [0.9, 0.4, 0.6, np.nan, np.nan, np.nan], [1.0, 0.5, 0.7, 0.9, 0.3, 0.6]
+    >>> round(prediction_powered_mean(ratings, scores).mean.value, 3)
     0.591
     """
     y, f = np.asarray(ratings, dtype=float), np.asarray(scores, dtype=float)
     if y.ndim != 1 or f.shape != y.shape or not np.isfinite(f).all():
         raise ValueError("a finite score and a rating or NaN are needed for each item")
-    members = numbered(range(len(y)) if groups is None else groups)[1]
-    stratum = _joined(numbered([0] * len(y) if strata is None else strata)[1], members, ~np.isnan(y))
+    members = factorize(range(len(y)) if groups is None else groups)[1]
+    stratum = _joined(factorize([0] * len(y) if strata is None else strata)[1], members, ~np.isnan(y))
     parts = [
         _Stratum.of(y[in_stratum], f[in_stratum], members[in_stratum])
         for in_stratum in (stratum == number for number in np.unique(stratum))
     ]
     if any(part.rated_groups < 2 for part in parts) or not parts:
-        return CorrectedMean(Estimate(math.nan, reasons=("fewer than two prompts rated",)), math.nan)
+        return PredictionPoweredMean(Estimate(math.nan, reasons=("fewer than two prompts rated",)), math.nan)
     shares = np.array([part.items for part in parts]) / len(y)
     gained = math.fsum(share**2 * part.shared for share, part in zip(shares, parts, strict=True))
     needed = math.fsum(share**2 * part.spread for share, part in zip(shares, parts, strict=True))
@@ -85,7 +86,7 @@ def corrected_mean(
         for share, part in zip(shares, parts, strict=True)
     )
     reach = stats.norm.ppf(0.5 + level / 2) * math.sqrt(variance)
-    return CorrectedMean(Estimate(mean, float(mean - reach), float(mean + reach)), weight)
+    return PredictionPoweredMean(Estimate(mean, float(mean - reach), float(mean + reach)), weight)
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class _Stratum:
 
     @classmethod
     def of(cls, y: Floats, f: Floats, members: Ints) -> _Stratum:
-        members = numbered(members.tolist())[1]
+        members = factorize(members.tolist())[1]
         rated = ~np.isnan(y)
         n, unrated = int(rated.sum()), int((~rated).sum())
         if not n or not unrated:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vieval_plugin.stats.bootstrap import Ints, Seed, numbered
+from vieval_plugin.stats.bootstrap import Ints, Seed, factorize
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats, paired_vectors
 from vieval_plugin.stats.votes import BOTH_BAD, BOTH_GOOD, FIRST, NONE, SECOND, TIE, VoteScheme, accuracy
@@ -171,7 +171,7 @@ def fold_of(groups: Sequence[Hashable], folds: int = 5, seed: Seed = 0) -> Ints:
     >>> np.bincount(fold_of(["a", "b", "c", "d", "e"], folds=2)).tolist()
     [3, 2]
     """
-    names, place = numbered(groups)
+    names, place = factorize(groups)
     if folds < 2 or len(names) == 1:
         raise ValueError(f"two folds and two groups or more are needed, not {folds} and {len(names)}")
     of_group = np.random.default_rng(seed).permutation(len(names)) % folds

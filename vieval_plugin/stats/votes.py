@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vieval_plugin.stats.bootstrap import DRAWS, Ints, Seed, cluster_counts, group_sums, interval, numbered
+from vieval_plugin.stats.bootstrap import DRAWS, Ints, Seed, cluster_counts, factorize, group_sums, interval
 from vieval_plugin.stats.comparison import Bools, require_same_items
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
@@ -167,7 +167,7 @@ def group_points(points: ArrayLike, groups: Sequence[Hashable]) -> tuple[list[Ha
     (['a', 'b'], array([1., 0.]))
     """
     sums, counts = group_sums(points, groups)
-    return numbered(groups)[0], np.where(counts > 0, (sums == counts).astype(float), np.nan)
+    return factorize(groups)[0], np.where(counts > 0, (sums == counts).astype(float), np.nan)
 
 
 def accuracy_by_size(
