@@ -7,7 +7,7 @@ import pytest
 
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.generator_means import with_place
-from vieval_plugin.meta_evaluation.observations import Summary
+from vieval_plugin.meta_evaluation.statistics import Summary
 from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.results.published import published_scores
 from vieval_plugin.stats.options import StatisticsOptions
@@ -39,15 +39,15 @@ def recorded(tmp_path):
 
 def test_only_the_same_judge_counts_and_the_place_is_by_the_common_prompts(recorded):
     found = published_scores(recorded, "imagenhub", "tig", SOURCE, "O")
-    assert found == (("SD", (("u0", 0.2), ("u1", 0.4))), ("SDXL", (("u0", 0.6), ("u1", 0.8))))
-    placed = with_place(Summary({}, {}, StatisticsOptions()), {"u0": 0.5, "u1": 0.5, "new": 0.0}, found).estimates
-    assert (placed["place"].value, placed["place_among"].value) == (2, 3)
+    assert found == {"SD": {"u0": 0.2, "u1": 0.4}, "SDXL": {"u0": 0.6, "u1": 0.8}}
+    placed = with_place(Summary((), {}, {}, StatisticsOptions()), {"u0": 0.5, "u1": 0.5, "new": 0.0}, found).estimates
+    assert (placed["place_value"].value, placed["place_among_value"].value) == (2, 3)
 
 
 @pytest.mark.parametrize("change", [{"pack_hash": "other"}, {"backbone": "nobody"}])
 def test_without_verdicts_of_the_same_judge_there_is_no_place(recorded, change):
     found = published_scores(recorded, "imagenhub", "tig", replace(SOURCE, **change), "O")
-    assert found == ()
-    placed = with_place(Summary({}, {}, StatisticsOptions()), {"u0": 0.5}, found).estimates["place"]
+    assert found == {}
+    placed = with_place(Summary((), {}, {}, StatisticsOptions()), {"u0": 0.5}, found).estimates["place_value"]
     assert placed.value != placed.value
     assert placed.reason == "no recorded verdicts of the same judge"

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from vieval_plugin.meta_evaluation.generator_means import Published
 from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.results.runs import load_runs
 
 
-def published_scores(results: Sequence[Path], benchmark: str, part: str, source: Provenance, aspect: str) -> Published:
-    """The scores of a part's image models that the same judge gave.
+def published_scores(
+    results: Sequence[Path], benchmark: str, part: str, source: Provenance, aspect: str
+) -> dict[str, dict[str, float]]:
+    """The scores of a part's image models that the same judge gave, by image model and uid.
 
     Args:
         results: what runs left behind.
@@ -30,7 +31,7 @@ def published_scores(results: Sequence[Path], benchmark: str, part: str, source:
         for record in (repeats[0] for repeats in run.records.get(part, ()) if repeats):
             if _is_of_source(record, source) and aspect in record.verdict.scores:
                 scores_by_model.setdefault(record.id.image_model, {})[record.id.uid] = record.verdict.scores[aspect]
-    return tuple((model, tuple(scores.items())) for model, scores in sorted(scores_by_model.items()))
+    return dict(sorted(scores_by_model.items()))
 
 
 def _is_of_source(record: Record, source: Provenance) -> bool:
