@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.refusals import refusal
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image
@@ -147,6 +148,13 @@ def run(*arguments, data=None, options=None):
 
             logger.remove()  # the host's own goes to the test's output, which is closed after it
             index.model_name = None
+
+
+def refused(*arguments, data=None):
+    """The one line with which the host ends."""
+    line = refusal(run, *arguments, data=data)
+    assert line.startswith("vieval: ")
+    return line
 
 
 def read(folder):

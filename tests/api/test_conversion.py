@@ -2,12 +2,14 @@
 
 import io
 import itertools
+import re
 from pathlib import Path
 
 import numpy as np
 import PIL.Image
 import pytest
 
+from tests.refusals import refusal
 from vieval_plugin import Image, VievalError, images
 from vieval_plugin.api import conversion
 from vieval_plugin.judges.contests import Contest
@@ -106,9 +108,7 @@ def test_jpeg_keeps_all_colours():
     ],
 )
 def test_what_is_no_image_is_told_in_one_line(value, told):
-    with pytest.raises(VievalError, match=told) as raised:
-        conversion.image(value)
-    assert "\n" not in str(raised.value)
+    assert re.search(told, refusal(conversion.image, value))
 
 
 def test_half_a_file_opened_by_pillow_is_told(tmp_path, monkeypatch):
