@@ -76,6 +76,12 @@ def demo():
     return {sample.id.image_model + sample.id.uid: sample for sample in vieval_demo.load(Path(), "tie")}
 
 
+@functools.cache
+def rated():
+    """The ratings of each drawn edit, by its pixels."""
+    return {pixels(sample.images["output"]): sample.ratings for sample in demo().values()}
+
+
 def served(model, server, **further):
     """A model's arguments for a fake server."""
     named = {"model" if model == "vieval_openai" else "model_version": "fake", "base_url": server.base_url, **further}

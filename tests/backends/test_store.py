@@ -154,14 +154,6 @@ def test_a_store_of_another_version_is_left_alone(path):
     assert path.read_bytes() == before
 
 
-def test_a_file_that_is_no_store_is_left_alone(path):
-    path.parent.mkdir()
-    path.write_text("my thesis, chapter one\n" * 99)
-    with pytest.raises(VievalError, match="replies.sqlite: cannot be used as a store .* set store.path"):
-        Store(path)
-    assert path.read_text().startswith("my thesis")
-
-
 def test_a_folder_that_cannot_be_is_an_error_of_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(VievalError, match="cannot be used as a store"):
