@@ -515,6 +515,11 @@ class FakeServer:
         return response
 
 
+def named(server: FakeServer) -> list[str]:
+    """The arguments of a command that asks a server."""
+    return ["--model", "fake", "--base-url", server.base_url]
+
+
 def main() -> None:
     """Serve until killed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])

@@ -19,17 +19,9 @@ def draw(path, seed=0):
 
 
 @pytest.fixture
-def score(store, tmp_path, capsys):
-    """Runs `vieval score` with a judge that needs no model; the exit code, the verdicts, stdout and stderr."""
-
-    def scored(*arguments, judge="sharpness"):
-        out = tmp_path / "verdicts.jsonl"
-        code = main(["score", *map(str, arguments), "--judge", judge, "--out", str(out)])
-        rows = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-        said = capsys.readouterr()
-        return code, rows, said.out, said.err
-
-    return scored
+def score(score):
+    """Scores with a judge that needs no model."""
+    return lambda *arguments, judge="sharpness": score(*arguments, "--judge", judge)
 
 
 def names(rows):

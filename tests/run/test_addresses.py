@@ -9,7 +9,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import PIL.Image
 import pytest
 
-from vieval_plugin.cli import main
 from vieval_plugin.readers import download
 from vieval_plugin.readers.download import is_public
 
@@ -51,18 +50,18 @@ def site(**pages):
 
 
 @pytest.fixture
-def score(store, tmp_path, capsys):
+def score(score, tmp_path):
+    """Scores the image at each address: the exit code, statuses, reasons by uid, and what was said on stderr."""
+
     def scored(addresses, *arguments):
         rows = [
             {"uid": name, "kind": "tig", "images": {"output": url}, "texts": {"prompt": "x"}}
             for name, url in addresses.items()
         ]
         (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        out = tmp_path / "v.jsonl"
-        code = main(["score", str(tmp_path / "s.jsonl"), "--judge", "sharpness", "--out", str(out), *arguments])
-        written = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+        code, written, _, said = score(tmp_path / "s.jsonl", "--judge", "sharpness", *arguments)
         told = {row["uid"]: row["trace"][0]["reason"] for row in written if row["status"] != "ok"}
-        return code, [row["status"] for row in written], told, capsys.readouterr().err
+        return code, [row["status"] for row in written], told, said
 
     return scored
 
