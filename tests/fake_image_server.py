@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import io
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,12 +9,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import PIL.Image
 
+from tests.pictures import encoded
+
 
 def picture(seed: bytes) -> bytes:
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(seed).digest()[:4], "big"))
-    file = io.BytesIO()
-    PIL.Image.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)).save(file, "PNG")
-    return file.getvalue()
+    return encoded(PIL.Image.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)))
 
 
 class FakeImageServer:

@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import io
 import struct
 import zlib
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.pictures import encoded
 from vieval_plugin import images
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import MAX_BYTES, decode, digest, read_bytes
@@ -23,9 +23,7 @@ RED, WHITE = (255, 0, 0), (255, 255, 255)
 
 
 def file(picture, format="PNG", **options):
-    stream = io.BytesIO()
-    picture.save(stream, format, **options)
-    return Image(stream.getvalue())
+    return Image(encoded(picture, format, **options))
 
 
 def photo(size=(64, 48)):

@@ -9,6 +9,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
+from tests.pictures import encoded
 from tests.refusals import refusal
 from vieval_plugin import Image, VievalError, images
 from vieval_plugin.api import conversion
@@ -18,21 +19,15 @@ from vieval_plugin.judges.protocol import Sample, SampleId
 PIXELS = np.random.RandomState(0).randint(0, 256, (5, 7, 3)).astype(np.uint8)
 
 
-def png(picture):
-    file = io.BytesIO()
-    picture.save(file, "PNG")
-    return file.getvalue()
-
-
 PICTURE = PIL.Image.fromarray(PIXELS)
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        Image(png(PICTURE)),
-        png(PICTURE),
-        bytearray(png(PICTURE)),
+        Image(encoded(PICTURE)),
+        encoded(PICTURE),
+        bytearray(encoded(PICTURE)),
         PICTURE,
         PIXELS,
         PIXELS / 255,
@@ -58,7 +53,7 @@ def test_a_tensor_is_an_array():
 
 def test_paths(tmp_path):
     file = tmp_path / "a:b.png"
-    file.write_bytes(png(PICTURE))
+    file.write_bytes(encoded(PICTURE))
     assert conversion.image(str(file)) == conversion.image(file) == Image(file)
 
 
@@ -114,7 +109,7 @@ def test_what_is_no_image_is_told_in_one_line(value, told):
 def test_half_a_file_opened_by_pillow_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("PIL.ImageFile.LOAD_TRUNCATED_IMAGES", False)  # which harnesses switch on
     file = tmp_path / "half.png"
-    whole = png(PIL.Image.fromarray(np.random.RandomState(0).randint(0, 256, (64, 64, 3)).astype(np.uint8)))
+    whole = encoded(PIL.Image.fromarray(np.random.RandomState(0).randint(0, 256, (64, 64, 3)).astype(np.uint8)))
     file.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(VievalError, match="an image of PIL cannot be read"):
         conversion.image(PIL.Image.open(file))

@@ -1,6 +1,5 @@
 """The metrics of networks beside the libraries' own computations, on real architectures with random weights."""
 
-import io
 import pickle
 import random
 import signal
@@ -14,6 +13,7 @@ import pytest
 
 from tests import tiny_scorers
 from tests.extras import needs
+from tests.pictures import encoded
 from tests.refusals import refusal
 from vieval_plugin.backends import weights
 from vieval_plugin.backends.cache.store import Store
@@ -66,9 +66,7 @@ def picture(seed, size=(80, 72)):
 
 
 def file_of(image, kind="PNG", **options):
-    file = io.BytesIO()
-    image.save(file, kind, **options)
-    return Image(file.getvalue())
+    return Image(encoded(image, kind, **options))
 
 
 def ask(metric, number, image=None):

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from tests.fake_server import FakeServer, Fault, first_token, read_request
 from tests.one_server import KEY, SCHEMA, asking, chat, error, faked, first, saying, serving, wait_shortly
+from tests.pictures import plain
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.reply_checks import probabilities
@@ -95,7 +96,7 @@ async def test_an_image_is_told_by_its_content(tmp_path):
     store = Store(tmp_path / "s.sqlite")
     files = {name: tmp_path / name for name in ("a.png", "copy.png", "b.png")}
     for name, path in files.items():
-        path.write_bytes(png(7 if name == "b.png" else 0))
+        path.write_bytes(plain((7 if name == "b.png" else 0, 2, 3)))
 
     async with faked(FakeServer(), store=store) as (server, backend):
         for path in files.values():
@@ -103,19 +104,11 @@ async def test_an_image_is_told_by_its_content(tmp_path):
     assert server.stats()["requests"] == 2
 
 
-def png(seed):
-    import io
-
-    import PIL.Image
-
-    file = io.BytesIO()
-    PIL.Image.new("RGB", (8, 8), (seed, 2, 3)).save(file, "PNG")
-    return file.getvalue()
-
-
 async def test_images_and_texts_stay_in_order_and_a_text_alone_is_plain():
     async with serving(lambda body: saying({"content": "y"})) as (url, bodies), asking(url) as backend:
-        await backend.answer(Chat((Message("user", (Image(png(1)), "one", Image(png(2)), "two")),), ("q",)))
+        await backend.answer(
+            Chat((Message("user", (Image(plain((1, 2, 3))), "one", Image(plain((2, 2, 3))), "two")),), ("q",))
+        )
         await backend.answer(Chat((Message("system", ("be", "brief")), Message("user", ("x",))), ("q",)))
     kinds = [part.get("text") or part["image_url"]["url"][:22] for part in bodies[0]["messages"][0]["content"]]
     assert kinds == ["data:image/png;base64,", "one", "data:image/png;base64,", "two"]
@@ -124,7 +117,9 @@ async def test_images_and_texts_stay_in_order_and_a_text_alone_is_plain():
 
 async def test_an_image_that_cannot_be_read_fails_its_own_question_only(tmp_path):
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
-    asked = [Chat((Message("user", (Image(path), "x")),), ("q",)) for path in (tmp_path / "broken.png", png(1))]
+    asked = [
+        Chat((Message("user", (Image(path), "x")),), ("q",)) for path in (tmp_path / "broken.png", plain((1, 2, 3)))
+    ]
     async with faked(FakeServer()) as (_, backend):
         broken, fine = [await backend.answer(ask) for ask in asked]
     assert broken.status is Status.TOOL_ERROR

@@ -1,6 +1,5 @@
 """Value heads on image-text models, beside direct computations with transformers and torch on the same weights."""
 
-import io
 import json
 import random
 import textwrap
@@ -12,6 +11,7 @@ import yaml
 
 from tests import tiny_heads, tiny_model, tiny_more_models
 from tests.extras import needs
+from tests.pictures import encoded
 from tests.refusals import refusal
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
@@ -70,9 +70,7 @@ def size_of(base):
 def picture(seed, size=(96, 80)):
     rng = np.random.default_rng(seed)
     image = PIL.Image.fromarray(rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)).resize(size)
-    file = io.BytesIO()
-    image.save(file, "PNG")
-    return Image(file.getvalue())
+    return Image(encoded(image))
 
 
 def asks(count=6, images=2, sizes=((96, 80), (120, 60))):

@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from tests.extras import needs
+from tests.pictures import encoded
 from vieval_plugin.backends.weights import Origin
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
@@ -91,9 +92,7 @@ def test_a_mirrored_sample_has_the_same_scores():
 
 def picture(mode, size):
     rng = np.random.RandomState(0)
-    file = io.BytesIO()
-    PIL.Image.fromarray(rng.randint(0, 256, (*size[::-1], 3), dtype=np.uint8)).convert(mode).save(file, "PNG")
-    return Image(file.getvalue())
+    return Image(encoded(PIL.Image.fromarray(rng.randint(0, 256, (*size[::-1], 3), dtype=np.uint8)).convert(mode)))
 
 
 @pytest.mark.parametrize(

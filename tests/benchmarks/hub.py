@@ -1,22 +1,16 @@
 """The hub as tests of benchmarks would have it: rows in memory, with the bytes of images where theirs are."""
 
-import io
 import re
 from collections import defaultdict
 
 import datasets
-from PIL import Image
 
-
-def picture(colour, form="PNG"):
-    body = io.BytesIO()
-    Image.new("RGB", (8, 8), colour).save(body, form)
-    return body.getvalue()
+from tests.pictures import plain
 
 
 def stored(colour, form="PNG"):
     """An image as a cell of a row."""
-    return {"bytes": picture(colour, form), "path": None}
+    return {"bytes": plain(colour, form=form), "path": None}
 
 
 def hub_with(monkeypatch, *published):

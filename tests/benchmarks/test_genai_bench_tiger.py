@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import extras
-from tests.benchmarks.hub import hub_with, picture, stored
+from tests.benchmarks.hub import hub_with, stored
 from tests.refusals import refusal
 from vieval_plugin.benchmarks import genai_bench_tiger
 from vieval_plugin.benchmarks import registry as benchmark_registry
@@ -283,8 +283,8 @@ def test_preparing_writes_rows_and_images_as_they_are_stored(tmp_path, hub):
     # three outputs and a source, each once, byte for byte
     files = list((tmp_path / "genai_bench_tiger" / "edit" / "images").iterdir())
     assert sorted(file.suffix for file in files) == [".jpeg", ".png", ".png", ".png"]
-    assert contests[0].candidates[0].images["output"].source.read_bytes() == picture("red")
-    assert contests[0].candidates[0].images["source"].source.read_bytes() == picture("grey", "JPEG")
+    assert contests[0].candidates[0].images["output"].source.read_bytes() == stored("red")["bytes"]
+    assert contests[0].candidates[0].images["source"].source.read_bytes() == stored("grey", "JPEG")["bytes"]
     assert contests[0].candidates[1] is contests[1].candidates[0]
     assert contests[0].candidates[0] is contests[2].candidates[0]
     assert {contest.group for contest in contests} == {"a cat | add a hat"}

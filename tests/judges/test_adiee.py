@@ -1,6 +1,5 @@
 """ADIEE driven by a for loop and canned replies: what it asks, what it reads, what it refuses to make up."""
 
-import io
 import itertools
 import json
 import re
@@ -8,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-import PIL.Image
 import pytest
 
+from tests.pictures import plain
 from tests.playing import first_asks, images_of, play, prepared, text_of
 from tests.refusals import refusal
 from vieval_plugin.backends.image_tools.tools import run
@@ -43,9 +42,7 @@ ANSWERS = [answer_text(key, "...", PACK) for key in PACK.questions if key.starts
 
 
 def png(colour, size=(8, 6)):
-    file = io.BytesIO()
-    PIL.Image.new("RGB", size, colour).save(file, "PNG")
-    return Image(file.getvalue())
+    return Image(plain(colour, size))
 
 
 def sample(uid="1", kind="tie", image_model="mine", without=()):

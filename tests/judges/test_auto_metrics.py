@@ -1,6 +1,5 @@
 """Metrics as judges: the programs with canned replies, then the numbers themselves."""
 
-import io
 import sys
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ import PIL.ImageDraw
 import PIL.ImageFilter
 import pytest
 
+from tests.pictures import encoded
 from tests.playing import play, prepared
 from vieval_plugin.backends.metrics import pixel_metrics as backend
 from vieval_plugin.backends.metrics.pixel_metrics import WORKING_SIDE, measure
@@ -105,9 +105,7 @@ def test_every_judge_has_its_measurement():
 
 def png(pixels):
     picture = pixels if isinstance(pixels, PIL.Image.Image) else PIL.Image.fromarray(pixels)
-    file = io.BytesIO()
-    picture.save(file, "PNG")
-    return Image(file.getvalue())
+    return Image(encoded(picture))
 
 
 def scene(side=128):

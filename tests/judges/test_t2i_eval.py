@@ -1,13 +1,12 @@
 """T2I-Eval driven by canned replies: what is asked at each step, of whom, and what the verdict says."""
 
-import io
 import json
 from dataclasses import replace
 
-import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, Rejected
+from tests.pictures import plain
 from tests.playing import label_of, play
 from tests.scripted_t2i_eval import Scene, Script, entity, over_http
 from vieval_plugin import Backbone, evaluate
@@ -23,13 +22,7 @@ ONCE = replace(PACK, reminders=0)
 PLAIN = Options()
 
 
-def drawn():
-    written = io.BytesIO()
-    PIL.Image.new("RGB", (32, 32), "green").save(written, "PNG")
-    return written.getvalue()
-
-
-PICTURE = drawn()
+PICTURE = plain("green", (32, 32))
 
 CAT = Scene(
     "a red cat on a blue mat beside a dog",

@@ -1,6 +1,5 @@
 """Images that a samples file names by their addresses."""
 
-import io
 import json
 import threading
 from contextlib import contextmanager
@@ -9,14 +8,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import PIL.Image
 import pytest
 
+from tests.pictures import encoded
 from vieval_plugin.readers import download
 from vieval_plugin.readers.download import is_public
 
 
 def picture():
-    file = io.BytesIO()
-    PIL.Image.linear_gradient("L").convert("RGB").save(file, "PNG")
-    return file.getvalue()
+    return encoded(PIL.Image.linear_gradient("L").convert("RGB"))
 
 
 @contextmanager
