@@ -213,5 +213,4 @@ def test_an_entry_point_that_is_no_use_is_one_line_and_all_else_works(tmp_path, 
 
 
 def square():
-
     return plain("red", (32, 32))

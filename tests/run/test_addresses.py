@@ -1,13 +1,12 @@
 """Images that a samples file names by their addresses."""
 
 import json
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import PIL.Image
 import pytest
 
+from tests.local_site import answering
 from tests.pictures import encoded
 from vieval_plugin.readers import download
 from vieval_plugin.readers.download import is_public
@@ -22,29 +21,16 @@ def site(**pages):
     """A host with pages by path: a body, or the address that it redirects to; what was asked of it."""
     asked = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            name = self.path.strip("/").partition("?")[0]
-            asked.append(name)
-            page = pages.get(name)
-            self.send_response(404 if page is None else 302 if isinstance(page, str) else 200)
-            if isinstance(page, str):
-                self.send_header("Location", page)
-            body = page if isinstance(page, bytes) else b""
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(path, *_):
+        name = path.strip("/").partition("?")[0]
+        asked.append(name)
+        page = pages.get(name)
+        if isinstance(page, str):
+            return 302, {"Location": page}, b""
+        return (404, {}, b"") if page is None else (200, {}, page)
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
+    with answering(answer) as host:
+        yield host, asked
 
 
 @pytest.fixture
