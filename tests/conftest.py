@@ -177,6 +177,17 @@ def server():
 
 
 @pytest.fixture
+def vieval(capsys):
+    """Runs the command `vieval`, which is to end with `code`; what it printed since, as `out` and `err`."""
+
+    def run(*arguments, code=0):
+        assert main([*map(str, arguments)]) == code
+        return capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
 def score(store, tmp_path, capsys):
     """Runs `vieval score` into verdicts.jsonl: the exit code, the verdicts, and what it printed on stdout and stderr."""
 

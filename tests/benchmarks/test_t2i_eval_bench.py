@@ -217,11 +217,9 @@ def test_a_malformed_row_is_one_line_that_names_it(folder, name, change, message
     assert name in line
 
 
-def test_preparing_unpacks_the_images_once_and_says_what_there_is(folder, capsys):
-    from vieval_plugin.cli import main
+def test_preparing_unpacks_the_images_once_and_says_what_there_is(folder, vieval):
 
-    assert main(["prepare", "t2i_eval_bench", "--root", str(folder.parent)]) == 0
-    told = capsys.readouterr().out.splitlines()
+    told = vieval("prepare", "t2i_eval_bench", "--root", folder.parent).out.splitlines()
     assert told[-1] == "t2i_eval_bench/tig: ready, 3 samples (the published set has 301)"
     assert {images.decode(s.images["output"]).size for s in samples(folder)} == {(16, 12)}
     assert sorted(p.name for p in folder.iterdir()) == [

@@ -181,10 +181,10 @@ def test_no_more_draws_than_memory_holds(capsys):
     assert "--draws: a whole number from 1 to 100000 is needed, not '9999999999'" in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_anything_is_computed(tmp_path, capsys):
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_computed(tmp_path, vieval):
     (tmp_path / "file").write_text("")
-    assert main(["compare", str(tmp_path / "nowhere"), "--out", str(tmp_path / "file" / "out")]) == 1
-    assert "choose another --out" in capsys.readouterr().err
+    printed = vieval("compare", tmp_path / "nowhere", "--out", tmp_path / "file" / "out", code=1).err
+    assert "choose another --out" in printed
 
 
 @pytest.fixture(scope="module")

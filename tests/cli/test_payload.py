@@ -231,10 +231,9 @@ def test_errors_and_lists_say_nothing_that_steers(ran, capsys, address):
 @pytest.mark.parametrize(
     "wrong", [f"{{{json.dumps(PAYLOAD)}: 1}}", f"judges: {json.dumps(PAYLOAD)}", PAYLOAD, "\x1b[31m"]
 )
-def test_options_that_are_wrong_are_quoted_harmlessly(folder, capsys, wrong):
+def test_options_that_are_wrong_are_quoted_harmlessly(folder, vieval, wrong):
     (folder / "vieval.yaml").write_text(wrong)
-    assert main(["tasks"]) == 1
-    harmless_console(capsys.readouterr().err)
+    harmless_console(vieval("tasks", code=1).err)
 
 
 # Results of a host: what models, tags, findings and logs say.
@@ -310,7 +309,7 @@ def test_options_and_traces_of_results_are_shown_harmlessly(results, folder, cap
         assert "unforeseen" not in said.err, (command, said.err)
 
 
-def test_a_row_that_is_no_result_is_quoted_harmlessly(results, folder, capsys):
+def test_a_row_that_is_no_result_is_quoted_harmlessly(results, folder, vieval):
     for text in (
         json.dumps({"filtered_resps": PAYLOAD, "target": PAYLOAD}),
         PAYLOAD,
@@ -318,8 +317,7 @@ def test_a_row_that_is_no_result_is_quoted_harmlessly(results, folder, capsys):
         '{"\\ud800": "\\ud800"}',
     ):
         (results / "1_samples_task.jsonl").write_text(text)
-        assert main(["report", str(results), "--out", str(folder / "r")]) == 1
-        said = capsys.readouterr()
+        said = vieval("report", results, "--out", folder / "r", code=1)
         harmless_console(said.err)
         assert said.err.count("\n") == 1
         assert "unforeseen" not in said.err

@@ -249,13 +249,12 @@ def test_contests_rank_image_models_by_strength(tmp_path, capsys):
     assert "no ranking: the contests fall into two sets" in shown  # by people, to whom the first is always better
 
 
-def test_two_rows_about_one_image_are_refused_with_their_numbers(tmp_path, capsys):
+def test_two_rows_about_one_image_are_refused_with_their_numbers(tmp_path, vieval):
     path = verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]}, 4, draws=2)
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines, lines[3]]) + "\n")
     for command in (["rank", path], ["show", path, "u1"], ["report", path, "--out", tmp_path / "out"]):
-        assert main([*map(str, command)]) == 1
-        [line] = capsys.readouterr().err.splitlines()
+        [line] = vieval(*command, code=1).err.splitlines()
         assert f"{path}: lines 4 and 9 are both verdicts of viescore on own/tig/good/u1/draw 1; remove one" in line
 
 
@@ -274,14 +273,13 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_ranked(tmp_path,
 
 @pytest.mark.parametrize("score", [7, -3, "0.5", True, float("nan"), float("inf")])
 @pytest.mark.parametrize("command", ["rank", "report"])
-def test_a_score_that_is_none_is_named_with_its_line(tmp_path, capsys, command, score):
+def test_a_score_that_is_none_is_named_with_its_line(tmp_path, vieval, command, score):
     path = verdicts(tmp_path / "v.jsonl", GENERATORS)
     lines = path.read_text().splitlines()
     row = json.loads(lines[1])
     row["scores"]["SC"] = score
     path.write_text("\n".join([lines[0], json.dumps(row), *lines[2:]]))
-    assert main([command, str(path), "--out", str(tmp_path / "out")]) == 1
-    [said] = capsys.readouterr().err.splitlines()
+    [said] = vieval(command, path, "--out", tmp_path / "out", code=1).err.splitlines()
     assert re.search(r"v\.jsonl: line 2 is no verdict of vieval score \(", said)
     assert not (tmp_path / "out").exists()
 
@@ -291,18 +289,16 @@ def test_a_score_that_is_none_is_named_with_its_line(tmp_path, capsys, command, 
     ("changed", "told"),
     [(lambda text: "", "no verdicts in it"), (lambda text: text.replace('"u0"', '"\\ud800"'), "line 1 is no verdict")],
 )
-def test_a_file_without_verdicts_or_with_half_a_character_is_one_line(tmp_path, capsys, command, changed, told):
+def test_a_file_without_verdicts_or_with_half_a_character_is_one_line(tmp_path, vieval, command, changed, told):
     path = verdicts(tmp_path / "v.jsonl", GENERATORS)
     path.write_text(changed(path.read_text()))
-    assert main([command, str(path), "--out", str(tmp_path / "out")]) == 1
-    [said] = capsys.readouterr().err.splitlines()
+    [said] = vieval(command, path, "--out", tmp_path / "out", code=1).err.splitlines()
     assert told in said
     assert not (tmp_path / "out").exists()
 
 
-def test_a_samples_file_that_is_not_there_ends_a_report_before_it_begins(tmp_path, capsys):
+def test_a_samples_file_that_is_not_there_ends_a_report_before_it_begins(tmp_path, vieval):
     path = verdicts(tmp_path / "v.jsonl", GENERATORS)
     given = ["report", str(path), "--samples", str(tmp_path / "none.jsonl"), "--out", str(tmp_path / "out")]
-    assert main(given) == 1
-    assert "none.jsonl" in capsys.readouterr().err
+    assert "none.jsonl" in vieval(*given, code=1).err
     assert not (tmp_path / "out").exists()

@@ -78,27 +78,26 @@ def test_an_unreadable_image_is_a_tool_error_and_the_run_goes_on(score, server, 
     assert "unreadable image" in said
 
 
-def test_what_score_writes_is_reported_and_ranked_under_its_label(score, server, samples_file, tmp_path, capsys):
+def test_what_score_writes_is_reported_and_ranked_under_its_label(score, server, samples_file, tmp_path, vieval):
     assert score(samples_file, *named(server), "--label", "before")[0] == 0
     results = str(tmp_path / "verdicts.jsonl")
     assert main(["report", results, "--out", str(tmp_path / "report")]) == 0
     text = (tmp_path / "report" / "report.md").read_text()
     assert "## own" in text
     assert "| demo_a | before | 2 | 2 |" in text
-    assert main(["rank", results]) == 0
-    assert "own, before: O, mean over prompts" in capsys.readouterr().out
+    assert "own, before: O, mean over prompts" in vieval("rank", results).out
 
 
 @pytest.mark.parametrize("command", [["score", "--judge", "ssim"], ["label"]])
-def test_what_is_read_is_never_replaced(samples_file, capsys, command):
+def test_what_is_read_is_never_replaced(samples_file, vieval, command):
     first = json.loads(samples_file.read_text().splitlines()[0])
     image = samples_file.parent / first["images"]["output"]
     link = samples_file.parent / "link.jsonl"
     link.symlink_to(samples_file)
     before = samples_file.read_bytes(), image.read_bytes()
     for out in (samples_file, image, link):
-        assert main([command[0], str(samples_file), *command[1:], "--out", str(out)]) == 1
-        assert "is read for this, and writing would replace it" in capsys.readouterr().err
+        printed = vieval(command[0], samples_file, *command[1:], "--out", out, code=1).err
+        assert "is read for this, and writing would replace it" in printed
     assert (samples_file.read_bytes(), image.read_bytes()) == before
 
 

@@ -135,7 +135,7 @@ def test_a_run_answered_wholly_from_the_store_says_so(score, server):
         assert "NOTHING WAS ASKED" not in score(*judge, "--fresh")[3]
 
 
-def test_verdicts_need_a_file_and_samples_are_one(score, samples, capsys):
+def test_verdicts_need_a_file_and_samples_are_one(score, samples, vieval):
     for arguments, message in (
         ([str(samples)], "name the file that verdicts are to be written to with --out, or pass --plan"),
         (
@@ -143,5 +143,4 @@ def test_verdicts_need_a_file_and_samples_are_one(score, samples, capsys):
             "pass one file of samples, or several folders of images with --prompts",
         ),
     ):
-        assert main(["score", *arguments]) == 1
-        assert message in capsys.readouterr().err
+        assert message in vieval("score", *arguments, code=1).err

@@ -79,11 +79,10 @@ def test_a_judge_of_samples_judges_each_candidate_once_and_its_runs_replay_on_co
     assert replayed.metrics == run.metrics
 
 
-def test_contests_are_shown_with_their_votes(evaluate, tmp_path, capsys):
+def test_contests_are_shown_with_their_votes(evaluate, tmp_path, vieval):
     with FakeServer(reply=truthful) as server:
         evaluate(*served("vieval_openai", server), tasks=PAIRWISE, limit=2)
-    assert main(["show", str(tmp_path / "run0"), "demo_00.png#demo_a-demo_b"]) == 0
-    said = capsys.readouterr().out
+    said = vieval("show", tmp_path / "run0", "demo_00.png#demo_a-demo_b").out
     assert "people: " in said
     assert re.search("vote, forward: (first|second|both_good|both_bad)", said)
     page = tmp_path / "page.html"

@@ -88,17 +88,16 @@ def test_models_that_answer_in_the_published_layout_work_as_they_are(tmp_path):
     )
 
 
-def test_a_repository_that_lacks_a_wording_is_refused_in_one_line(tmp_path, capsys):
+def test_a_repository_that_lacks_a_wording_is_refused_in_one_line(tmp_path, vieval):
     (tmp_path / "repo").mkdir()
     (tmp_path / "repo" / "x.py").write_text("EXTRACT_TEMPLATE = 'x'\n")
-    assert main(["prompts", "import", "t2i_eval", str(tmp_path / "repo"), "--to", str(tmp_path / "packs")]) == 1
-    assert "INTRINSIC_ANSWER_TEMPLATE" in capsys.readouterr().err
+    printed = vieval("prompts", "import", "t2i_eval", tmp_path / "repo", "--to", tmp_path / "packs", code=1).err
+    assert "INTRINSIC_ANSWER_TEMPLATE" in printed
     assert not (tmp_path / "packs").exists()
 
 
-def test_a_place_that_is_not_known_is_named(tmp_path, capsys):
+def test_a_place_that_is_not_known_is_named(tmp_path, vieval):
     repo = checkout(tmp_path / "repo")
     file = repo / "src" / "prompt" / "templates.py"
     file.write_text(file.read_text().replace("{text_prompt}", "{text_prompt} {mood}"))
-    assert main(["prompts", "import", "t2i_eval", str(repo), "--to", str(tmp_path / "packs")]) == 1
-    assert "'mood'" in capsys.readouterr().err
+    assert "'mood'" in vieval("prompts", "import", "t2i_eval", repo, "--to", tmp_path / "packs", code=1).err

@@ -133,15 +133,13 @@ def test_options_that_change_no_answer_make_no_other_run(tmp_path):
     assert [one.label for one in load_results([first, second]).runs] == ["m", "m"]
 
 
-def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_reported(tmp_path, capsys):
+def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_reported(tmp_path, vieval):
     good, bad = run(tmp_path / "a", provenance("m"), right), tmp_path / "bad.jsonl"
     bad.write_bytes(b"\xff\xfe{}\n")
     command = ["report", str(good), str(bad), "--out", str(tmp_path / "out")]
-    assert main(command) == 1
-    assert f"vieval: not read, and left out: {bad}" in capsys.readouterr().err
+    assert f"vieval: not read, and left out: {bad}" in vieval(*command, code=1).err
     assert f"Note: not read, and left out: {bad}" in (tmp_path / "out" / "report.md").read_text()
-    assert main(["report", str(bad), "--out", str(tmp_path / "none")]) == 1
-    [line] = capsys.readouterr().err.splitlines()
+    [line] = vieval("report", bad, "--out", tmp_path / "none", code=1).err.splitlines()
     assert str(bad) in line
     assert not (tmp_path / "none").exists()
 

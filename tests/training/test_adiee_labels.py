@@ -147,10 +147,9 @@ def test_bad_turns_are_one_line(tmp_path, capsys, broken, said):
         ("twice", "sequence drawn/1_00000 comes 2 times"),
     ],
 )
-def test_bad_sequences_name_the_file_and_the_row(tmp_path, capsys, broken, said):
+def test_bad_sequences_name_the_file_and_the_row(tmp_path, vieval, capsys, broken, said):
     folder = tmp_path / "turns"
-    assert main(["data", "drawn", "--out", str(folder), "--count", "2", "--seed", "1"]) == 0
-    capsys.readouterr()
+    vieval("data", "drawn", "--out", folder, "--count", "2", "--seed", "1")
     rows = folder / "sequences.jsonl"
     more = {"row": '{"uid": "x"}', "json": "[[", "twice": rows.read_text().splitlines()[0]}
     if broken == "about":

@@ -106,9 +106,9 @@ def test_other_errors_are_not_called_memory_or_room():
 
 
 @pytest.mark.parametrize("options", [["--steps", "0"], ["--held-out", "1"], ["--learning-rate", "-1"]])
-def test_bad_options_are_one_line(exported, tmp_path, capsys, options):
-    assert main(["train", "sft", str(exported), "--base", "none", "--out", str(tmp_path / "out"), *options]) == 1
-    assert f"{' '.join(options)}: give" in capsys.readouterr().err
+def test_bad_options_are_one_line(exported, tmp_path, vieval, options):
+    printed = vieval("train", "sft", exported, "--base", "none", "--out", tmp_path / "out", *options, code=1).err
+    assert f"{' '.join(options)}: give" in printed
     assert not (tmp_path / "out").exists()
 
 

@@ -127,19 +127,20 @@ def test_options_in_force_now_do_not_matter_for_results_that_carry_theirs(run, t
     assert export(run, tmp_path / "after.jsonl") == before
 
 
-def test_another_pack_cannot_be_passed_off_as_that_of_the_run(run, tmp_path, capsys):
-    assert main(command(altered(run, tmp_path, pack_hash="another"), tmp_path / "x")) == 1
-    assert re.search(r"with pack t2i_eval/v1 \(another\), and now .* restore that pack", capsys.readouterr().err)
+def test_another_pack_cannot_be_passed_off_as_that_of_the_run(run, tmp_path, vieval):
+    assert re.search(
+        r"with pack t2i_eval/v1 \(another\), and now .* restore that pack",
+        vieval(*command(altered(run, tmp_path, pack_hash="another"), tmp_path / "x"), code=1).err,
+    )
     assert not (tmp_path / "x").exists()
 
 
-def test_samples_that_are_not_those_that_were_judged_are_refused(run, tmp_path, capsys):
+def test_samples_that_are_not_those_that_were_judged_are_refused(run, tmp_path, vieval):
     rows = [json.loads(line) for line in (run / "samples.jsonl").read_text().splitlines()]
     for row in rows:
         row["images"] = {"output": str(run / row["images"]["output"])}
         row["texts"]["prompt"] = "a green duck"
     (tmp_path / "other.jsonl").write_text("\n".join(map(json.dumps, rows)))
     other = ["export", "t2i_eval", str(run / "verdicts.jsonl"), "--samples", str(tmp_path / "other.jsonl"), "--out"]
-    assert main([*other, str(tmp_path / "x.jsonl")]) == 1
-    assert "its texts or images are not those that were judged" in capsys.readouterr().err
+    assert "its texts or images are not those that were judged" in vieval(*other, tmp_path / "x.jsonl", code=1).err
     assert not (tmp_path / "x.jsonl").exists()
