@@ -121,9 +121,10 @@ docs: $(ENV)/ready
 	@rm -rf $(OUT)/docs && mkdir -p $(OUT) && cp -r docs $(OUT)/docs
 	$(BIN)/python docs/make_api.py $(OUT)/docs
 
-# lmms-eval's files of plain tasks and their README, from task_configs/tasks.yaml
+# lmms-eval's files of plain tasks and their README, from task_configs/tasks.yaml; README's table of judges, from their specs
 tasks: $(ENV)/ready
 	$(BIN)/python -m vieval_plugin.hosts.lmms_eval.task_files
+	$(BIN)/python docs/make_judge_table.py
 
 clean:
 	rm -rf $(ENV) $(VLLM_ENV) $(KIT_ENV) build *.egg-info out report

@@ -78,6 +78,7 @@ def spec(metric: AutoMetric, scored: bool = False) -> JudgeSpec:
         name=metric.name,
         title=metric.title,
         aspects=(metric.aspect,),
+        method="a [network with a number at its end](docs/scorers.md)" if scored else "an image metric",
         needs=dict.fromkeys(metric.kinds, needs),
         options=NoOptions,
         build=lambda options, pack, setting: judge(metric, metric.name if scored else ""),

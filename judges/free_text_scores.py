@@ -15,36 +15,32 @@ _FAULT = (
     r"differences?|changes?|loss)\b"
 )
 _ABSENCE = re.compile(r"\b(?:absence|lack|free|freedom|freeness|no|without)\b")
-# what turns a name itself round: the caller has put _MASKED_NAME in its place
-_MASKED_NAME = "\x00"
+# What stands for a name: the first of these signs for the first name. None is in a reply that is read.
+_FIRST_NAME, _ANY_NAME = 0xE000, "[\ue000-\ue0ff]"
 # a number given to a fault, less that is better, a name turned round
 TURNED_ROUND = re.compile(
     rf"{_FAULT}(?:\s+(?:score|rating|level))?[\s:=|(-]*(?:is\s+|of\s+)?(?:an?\s+)?[0-9]"
     r"|\b(?:lower|smaller|fewer|less|0|zero)\s+(?:is|means?|=|being)\s+(?:the\s+)?(?:better|best|perfect|good|ideal|none)\b"
     r"|\b(?:inverted|inverse|reversed?)\b|\bbest\s*(?:is|=|:)\s*0|\b10\s+(?:is|means?|=|being)\s+(?:the\s+)?worst"
-    rf"|\b(?:lack|absence|loss|shortage|deficit|opposite|inverse|reverse)\s+(?:of|in)\s+(?:the\s+)?{_MASKED_NAME}"
-    rf"|\b(?:un|non|im|dis|anti)[\s-]*{_MASKED_NAME}|{_MASKED_NAME}[\s-]*(?:loss|deficit|error|problem|issue|violation|penalt)"
+    rf"|\b(?:lack|absence|loss|shortage|deficit|opposite|inverse|reverse)\s+(?:of|in)\s+(?:the\s+)?{_ANY_NAME}"
+    rf"|\b(?:un|non|im|dis|anti)[\s-]*{_ANY_NAME}|{_ANY_NAME}[\s-]*(?:loss|deficit|error|problem|issue|violation|penalt)"
 )
 NUMBER_OF_FAULTS = re.compile(rf"[0-9](?:\s*/\s*[0-9]+)?(?:\s+\w+){{0,2}}\s+{_FAULT}")
 FAULTLESS = re.compile(rf"\b(?:no|without|free\s+of|zero|none|not\s+any)\b(?:\s+\w+){{0,2}}\s*{_FAULT}")
 
 # what says of the numbers, wherever they stand, that they are uncertain or are not the answer
 _DOUBT = re.compile(
-    r"""\b(?:maybe|perhaps|possibly|probably|presumably|supposedly|approximately|approx|roughly|circa|somewhere
-    |about\s+(?=[0-9])|guess(?:ing|ed|es)?|estimat\w*|unsure|uncertain\w*|tentative\w*|provisional\w*|undecided|depends?
-    |not\s+(?:sure|certain|confident|final)|(?:kind|sort)\s+of|to\s+be\s+(?:confirmed|determined|checked)|tb[cd]|drafts?
-    |preliminary|pending|(?:barely|hardly|scarcely|easily|like|mostly|no)\s+(?:an?\s+)?(?=[0-9])|(?:hard|difficult|impossible)\s+to\s+(?:say|tell|judge|rate|score)
-    |i\s+(?:think|suppose|believe|feel)|if\s+i\s+had\s+to|give\s+or\s+take|plus\s+or\s+minus|more\s+or\s+less|or\s+so|ish
-    |between|range|examples?|for\s+instance|e\.g|such\s+as|format|template
-    |ignor(?:e|ed|ing)|disregard(?:ed|ing)?|retract\w*|withdraw\w*|discard|kidding|joking|second\s+thoughts?|placeholders?
-    |dummy|random\w*|hypothetical\w*|made[\s-]up|arbitrar\w*|invented|fabricated|wait|actually|correction|fake
-    |tak(?:e|ing)\s+(?:\w+\s+){0,3}back|(?:is|are|was|were)\s+(?:\w+\s+)?(?:wrong|incorrect|invalid|false)
-    |suppos(?:e|ing)|assum(?:e|ing)|imagine|pretend(?:ing)?|ideal(?:ly)?|best\s+possible
-    |would\s+(?:have|be|get|receive|score|deserve)|perfect\s+(?:image|picture|photo)
-    |previous\w*|earlier|initial\w*|originally|formerly|other\s+(?:raters?|judges?|models?)
-    |swap\w*|revis\w*|scratch
-    |etwa|vielleicht|ungef\w*|environ|peut|quiza?s?|tal\s+vez|forse)\b
-    |[~\u2248\u00b1<>\u2264\u2265]|\+/-""",
+    r"""\b(?:maybe|perhaps|possibly|probably|approx(?:imately)?|roughly|circa|somewhere|depends?|tb[cd]
+    |undecided|unsure|not\s+(?:sure|certain|confident|final)|(?:kind|sort)\s+of|to\s+be\s+(?:confirmed|determined|checked)
+    |(?:barely|hardly|scarcely|easily|like|mostly|no)\s+(?:an?\s+)?(?=[0-9])|(?:hard|difficult|impossible)\s+to\s+(?:say|tell|judge|rate|score)
+    |i\s+(?:think|believe|feel)|between|range|for\s+instance|e\.g|such\s+as|format|template|second\s+thoughts?|wait|actually|correction|fake|made[\s-]up
+    |tak(?:e|ing)\s+(?:\w+\s+){0,3}back|(?:is|are|was|were)\s+(?:\w+\s+)?(?:wrong|incorrect|invalid|false)|scratch
+    |ideal(?:ly)?|best\s+possible|would\s+(?:have|be|get|receive|score|deserve)|perfect\s+(?:image|picture|photo)
+    |earlier|originally|formerly|other\s+(?:raters?|judges?|models?)|etwa|vielleicht|environ|peut|quiza?s?|tal\s+vez|forse
+    |(?:arbitrar|assum|discard|disregard|draft|dumm|estimat|example|fabricat|guess|hypothe|ignor|imagin|initial|invent|joking|kidding
+    |pending|placeholder|preliminar|presum|pretend|previous|provisional|random|retract|revis|suppos|swap|tentativ|uncertain
+    |withdraw)\w*)\b
+    |[^\W\d_a-z]  # a letter of another language, in which doubt cannot be told""",
     re.VERBOSE,
 )
 # the same, where they stand in a sentence with a number
@@ -52,12 +48,12 @@ _DOUBT_BESIDE = re.compile(
     r"""\b(?:or|either|if|unless|when|whether|could|might|may|should|must|around|nearly|almost|close\s+to|near
     |at\s+(?:least|most)|up\s+to|under|over|above|below|higher|lower|better|worse|than|min(?:imum)?|max(?:imum)?|means?|scale|from
     |says?|said|asks?|asked|wants?|wanted|claims?|claimed|told|users?|instructions?
-    |zero|two|three|four|five|six|seven|eight|nine|ten)\b|\?""",
+    |zero|two|three|four|five|six|seven|eight|nine|ten)\b|\?
+    # turning a number round, or giving it to something else, stands before it
+    |(?:\b(?:original|source|reference|ground\s+truth|input|foreground|background|before|after|not|never|neither|nor|cannot)
+    |n't)\b(?=.*[0-9])""",
     re.VERBOSE,
 )
-# of what else a sentence may give numbers, before its first
-_OF_ANOTHER = re.compile(r"\b(?:original|source|reference|ground\s+truth|input|foreground|background|before|after)\b")
-_NEGATION = re.compile(r"\b(?:not|never|neither|nor|cannot)\b|n't\b")
 SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 
 
@@ -67,15 +63,8 @@ def is_hedged(text: str) -> bool:
     >>> is_hedged("around 7 for naturalness"), is_hedged("7 for naturalness")
     (True, False)
     """
-    # in another language doubt cannot be told
-    if _DOUBT.search(text) or any(letter.isalpha() and not letter.isascii() for letter in text):
-        return True
-    sentences = [(line, [match.end() for match in re.finditer("[0-9]", line)]) for line in SENTENCE_END.split(text)]
-    return any(
-        _DOUBT_BESIDE.search(line) or _OF_ANOTHER.search(line[: ends[0]]) or _NEGATION.search(line[: ends[-1]])
-        for line, ends in sentences
-        if ends
-    )
+    numbered = (sentence for sentence in SENTENCE_END.split(text) if re.search("[0-9]", sentence))
+    return bool(_DOUBT.search(text)) or any(map(_DOUBT_BESIDE.search, numbered))
 
 
 def is_fault(name: str) -> bool:
@@ -99,36 +88,35 @@ _LONGEST = 4000
 _LOW = 0.5
 
 # A number that stands alone, and what it is out of. A sign, a decimal comma or a unit keep it from being one.
-_NUMBER = (
-    r"(?<![\w.,+/#$\u20ac\u00a3-])([0-9]{1,3}(?:\.[0-9]{1,6})?)(?:\s*(?:/|out of)\s*([0-9]{1,3}))?(?![\w%])(?!\.[0-9])"
-)
-# how a name leads to its number, and a number to its name
+_NUMBER = r"(?<![\w.,+/#$\u20ac\u00a3-])(?P<number>[0-9]{1,3}(?:\.[0-9]{1,6})?)(?:\s*(?:/|out of)\s*(?P<scale>[0-9]{1,3}))?(?![\w%])(?!\.[0-9])"
+_NAME = rf"(?P<name>{_ANY_NAME})"
+# how a name leads to its number, and what may come before either
 _TO_NUMBER = (
     r"(?:\s+(?:score|rating))?(?:\s*[:=|]\s*|\s+[-\u2013\u2014]\s+|\s+(?:is|of|gets|scores|receives)\s+|\s*\(\s*)"
     r"(?:an?\s+)?(?:score\s+of\s+)?"
 )
-_TO_NAME = r"(?:\s+points?)?\s+(?:for|on|in)\s+(?:the\s+|its\s+)?"
-# what may come before a name, and before a number
-_BEFORE_NAME = re.compile(r"(?:^|[\n.,;:!|(\[{\u2013\u2014-]|\b(?:and|the|its|with|for|give|rate|scores?|overall))\s*$")
-_BEFORE_NUMBER = re.compile(
-    r"(?:^|[\n,;:!|(=\u2013\u2014-]|\b(?:and|of|an?|it|image|picture|photo|give|rate|score|deserves|gets|receives))\s*$"
+_BEFORE_NAME = r"(?:^|[\n.,;:!|(\[{\u2013\u2014-]|\b(?:and|the|its|with|for|give|rate|scores?|overall))\s*"
+_BEFORE_NUMBER = (
+    r"(?:^|[\n,;:!|(=\u2013\u2014-]|\b(?:and|of|an?|it|image|picture|photo|give|rate|score|deserves|gets|receives))\s*"
 )
-_LOOKED_BACK = 20
 # what may come after a number that is meant as it stands
 _END = (
     r"(?=\s*(?:$|[;)(\]}|\n]|[.,](?![0-9])|[-\u2013\u2014]\s"
     r"|(?:and(?!\s+an?\b)|but|because|since|as|due|while|with|points?)\b))"
 )
+_PAIRS = (
+    re.compile(rf"{_BEFORE_NAME}{_NAME}{_TO_NUMBER}{_NUMBER}{_END}"),
+    # a bare space leads from a name to its number only where the pairs are separated: not in "naturalness 10 cleanness 0"
+    re.compile(rf"{_BEFORE_NAME}{_NAME}\s+{_NUMBER}(?=\s*(?:$|[,;\n]|\.(?![0-9])|and\b))"),
+)
+_PAIRS_TURNED = re.compile(rf"{_BEFORE_NUMBER}{_NUMBER}(?:\s+points?)?\s+(?:for|on|in)\s+(?:the\s+|its\s+)?{_NAME}")
 # One score alone begins a line or a sentence and ends it: "Score: 7.", not "a board with a score of 7 and a clock".
-_START = r"(?:^|\n|[.!?]\s)\s*(?:(?:my|the|an?|final|overall)\s+){0,3}"
-_LINE_END = r"(?=[\s.!)]*(?:$|\n))"
-# a bare space leads from a name to its number only where the pairs are separated: not in "naturalness 10 cleanness 0"
-_SEPARATED = r"(?=\s*(?:$|[,;\n]|\.(?![0-9])|and\b))"
-
-_TAG = re.compile(r"</?[a-z|][^<>0-9]{0,30}>")
+_ALONE = re.compile(
+    rf"(?:^|\n|[.!?]\s)\s*(?:(?:my|the|an?|final|overall)\s+){{0,3}}{_NAME}{_TO_NUMBER}{_NUMBER}(?=[\s.!)]*(?:$|\n))"
+)
+_CLOSE_BY = re.compile(rf"{_ANY_NAME}[^\w\n.;]*(?:\w+[^\w\n.;]+){{0,2}}?[0-9]")
 _LIST_MARK = re.compile(r"^[ \t]*[0-9]{1,2}[.)][ \t]+(?=\D)", re.MULTILINE)
-_DECORATION = re.compile(r"[*`\"\u201c\u201d]|(?<!\w)'|'(?!\w)")
-
+_MARKUP = re.compile(r"</?[a-z|][^<>0-9]{0,30}>|[*`\"\u201c\u201d\ue000-\uefff]|(?<!\w)'|'(?!\w)")
 
 # A number beside an answer that may be a score. None is a count ("6 fingers"), image 1, a price, a time or a share, the
 # full mark that was missed, or what a quotation has.
@@ -178,7 +166,7 @@ def read_free_text_scores(text: str, names: Sequence[str], high: float) -> tuple
     alone = [["score"]] if len(names) == 1 else []
     ways = [(labels, *_paired(plain, labels, high)) for labels in (names, numbered, *alone)]
     # a name may hold a digit, or a word that casts doubt elsewhere
-    nameless = _mask_names(plain, [*names, *numbered])
+    nameless = _with_signs(plain, [*names, *numbered])
     turned = TURNED_ROUND.search(nameless)
     if not turned and not any(attempted for _, _, attempted in ways):
         return (), ""
@@ -188,20 +176,19 @@ def read_free_text_scores(text: str, names: Sequence[str], high: float) -> tuple
         return (), HEDGED
     clear = [(labels, scores) for labels, scores, _ in ways if scores]
     # numbers of scores and their names beside each other may be in two orders
-    mixed = len(names) > 1 and clear and clear[0][0] is numbered and any(_matches(_label(n), plain) for n in names)
+    mixed = len(names) > 1 and clear and clear[0][0] is numbered and any(re.search(_label(n), plain) for n in names)
     if len(clear) != 1 or mixed:
         return (), UNMATCHED
     [(labels, scores)] = clear
-    low = [name for name, score in zip(labels, scores, strict=True) if score < _LOW * high]
-    faultless = [sentence for sentence in SENTENCE_END.split(plain) if FAULTLESS.search(sentence)]
-    contradicted = any(re.search(_label(name), sentence) for sentence in faultless for name in low)
+    low = [_label(name) for name, score in zip(labels, scores, strict=True) if score < _LOW * high]
+    faultless = filter(FAULTLESS.search, SENTENCE_END.split(plain))
+    contradicted = any(re.search(name, sentence) for sentence in faultless for name in low)
     return ((), EITHER_WAY) if contradicted else (scores, "")
 
 
 def _plain(text: str) -> str:
     """Lower case, less tags, Markdown, quotes and the numbers of a list."""
-    lowered = _TAG.sub(" ", text.lower().replace("\u2019", "'"))
-    return _LIST_MARK.sub("", _DECORATION.sub(" ", lowered))
+    return _LIST_MARK.sub("", _MARKUP.sub(" ", text.lower().replace("\u2019", "'")))
 
 
 def _label(name: str) -> str:
@@ -210,9 +197,10 @@ def _label(name: str) -> str:
     return r"(?<![a-z0-9])(?<![a-z]-)" + r"[\s_#-]*".join(map(re.escape, words)) + r"(?![a-z0-9]|\.[0-9])"
 
 
-def _mask_names(plain: str, names: Sequence[str]) -> str:
-    for name in sorted(names, key=len, reverse=True):
-        plain = re.sub(_label(name), f" {_MASKED_NAME} ", plain)
+def _with_signs(plain: str, names: Sequence[str]) -> str:
+    """A text with a sign in place of each name, the longest first, as it may hold another."""
+    for place in sorted(range(len(names)), key=lambda place: -len(names[place])):
+        plain = re.sub(_label(names[place]), chr(_FIRST_NAME + place), plain)
     return plain
 
 
@@ -221,37 +209,16 @@ def _paired(plain: str, labels: Sequence[str], high: float) -> tuple[tuple[float
 
     Beyond doubt are numbers all before their labels or all behind, and no other digit in the text.
     """
-    following, preceding = (
-        [find(name, len(labels) == 1, plain) for name in labels] for find in (_numbers_after, _numbers_before)
-    )
-    close_by = any(re.search(_label(name) + r"[^\w\n.;]*(?:\w+[^\w\n.;]+){0,2}?[0-9]", plain) for name in labels)
-    attempted = any(following) or any(preceding) or close_by
-    pairs = following if not any(preceding) else preceding if not any(following) else []
-    named_once = all(len(_matches(_label(name), plain)) == 1 for name in labels)
-    if not pairs or not named_once or any(len(several) != 1 for several in pairs):
-        return (), attempted
-    matches = [match for [match] in pairs]
+    text, signs = _with_signs(plain, labels), [chr(_FIRST_NAME + place) for place in range(len(labels))]
+    forms = (_ALONE,) if len(labels) == 1 else _PAIRS
+    following = [match for form in forms for match in form.finditer(text)]
+    preceding = [] if len(labels) == 1 else list(_PAIRS_TURNED.finditer(text))
+    attempted = bool(following or preceding or _CLOSE_BY.search(text))
+    pairs = {match["name"]: match for match in following or preceding}
+    named_once = sorted(re.findall(_ANY_NAME, text)) == sorted(pairs) == signs
     # any other digit, of whatever script, may be another score
-    alone = sum(map(str.isnumeric, plain)) == sum(map(str.isnumeric, "".join(match[0] for match in matches)))
-    each_its_own = len({match.start(1) for match in matches}) == len(labels)
-    fits = all(float(match[1]) <= high and float(match[2] or high) == high for match in matches)
-    return tuple(float(m[1]) for m in matches) if alone and each_its_own and fits else (), attempted
-
-
-def _numbers_after(name: str, single: bool, plain: str) -> list[re.Match[str]]:
-    """Matches of a number that follows a name."""
-    if single:
-        return _matches(_START + _label(name) + _TO_NUMBER + _NUMBER + _LINE_END, plain)
-    linked = _matches(_label(name) + _TO_NUMBER + _NUMBER + _END, plain, _BEFORE_NAME)
-    return linked or _matches(_label(name) + r"\s+" + _NUMBER + _SEPARATED, plain, _BEFORE_NAME)
-
-
-def _numbers_before(name: str, single: bool, plain: str) -> list[re.Match[str]]:
-    """Matches of a number that precedes a name."""
-    return [] if single else _matches(_NUMBER + _TO_NAME + _label(name), plain, _BEFORE_NUMBER)
-
-
-def _matches(pattern: str, plain: str, after: re.Pattern[str] | None = None) -> list[re.Match[str]]:
-    """Matches of a pattern, only behind the text that may come before it, if one is given."""
-    candidates = re.finditer(pattern, plain)
-    return [m for m in candidates if after is None or after.search(plain[max(0, m.start() - _LOOKED_BACK) : m.start()])]
+    alone = sum(map(str.isnumeric, text)) == sum(map(str.isnumeric, "".join(match[0] for match in pairs.values())))
+    if not named_once or not alone or (following and preceding):
+        return (), attempted
+    fits = all(float(m["number"]) <= high and float(m["scale"] or high) == high for m in pairs.values())
+    return tuple(float(pairs[sign]["number"]) for sign in signs) if fits else (), attempted

@@ -60,9 +60,7 @@ def stands(source: str, scores: list[float | None], name: str, high: float) -> b
         value = _VALUE.match(source, key.end())
         if value is None:
             return False
-        pieces = (value[2] if value[1] is None else value[1]).split(",")
-        if len(pieces) > 1 and not pieces[-1].strip():
-            pieces.pop()
+        pieces = (value[2] if value[1] is None else value[1]).rstrip().removesuffix(",").split(",")
         # In an object a name precedes the number; stars are Markdown.
         if [number(piece.rpartition(":")[2].strip(f"{QUOTES}* \t\r\n"), high) for piece in pieces] != scores:
             return False

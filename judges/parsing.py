@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,11 +21,12 @@ from vieval_plugin.judges.refusals import declines, refuses, withdrawn
 
 ONE_ANSWER = "answers that differ, where one answer is wanted"
 REFUSAL_INSIDE = "a refusal in the reasoning beside scores"
+_OTHER_SHAPE = "not strict JSON in the asked shape"
 
 _SCORE, _REASONING = "score", "reasoning"
 _BARE = re.compile(rf"\[[^\[\]{{}}]*\]|[{QUOTES}]?{SCORE.pattern}[{QUOTES}]?")
 _WRAPPING = re.compile(r"\|\|V\^=\^V\|\||```[A-Za-z]*")
-_LEADING_OBJECT = re.compile(rf"(?:\s|{_WRAPPING.pattern})*(?=\{{)")
+_DEPTH = {"{": 1, "[": 1, "}": -1, "]": -1}
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\],]', re.DOTALL)
 # The one key of an object around the answer. An example, a template or a form is around none.
 _WRAPPER = re.compile(
@@ -43,10 +45,12 @@ _THINKING = (
     (r"<\|(?:begin_of_thought|start_thinking)\|>", r"<\|end_(?:of_thought|thinking)\|>"),
     (r"<\|channel\|>\s*(?:analysis|commentary)", r"<\|channel\|>\s*final\s*(?:<\|message\|>)?|assistantfinal"),
 )
-# what each of them begins with comes first, because nearly no reply has any of it
-_THINK_TAG = re.compile(
-    r"(?=[<&\\\u25c1\[a])(?:" + "|".join(f"({begin})|({end})" for begin, end in _THINKING) + ")", re.IGNORECASE
+# what a mark begins with comes first, because nearly no reply has any of it
+_MARK = r"(?=[<&\\\u25c1\[a])"
+_THOUGHTS = re.compile(
+    _MARK + "(?:" + "|".join(rf"{begin}.*?(?:{end}|\Z)" for begin, end in _THINKING) + ")", re.IGNORECASE | re.DOTALL
 )
+_THINKING_END = re.compile(_MARK + "(?:" + "|".join(end for _, end in _THINKING) + ")", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -100,11 +104,9 @@ def parse_scores(
     >>> parse_scores("{'score': ['7/10', 8", count=2).reason
     'cut off before its scores were complete'
     """
-    if not text.strip():
-        return _failure("empty reply")
     answer = without_thinking(text)
     if not answer.strip():
-        return _failure("nothing to read outside thinking")
+        return _failure("nothing to read outside thinking" if text.strip() else "empty reply")
     objects, outside = answer_objects(answer, _SCORE)
     readings = [_read(source, count, high, names, quoted) for source in objects[:_MOST_ANSWERS] or _bare(answer)]
     if len(objects) > _MOST_ANSWERS or len({reading.scores for reading in readings}) > 1:
@@ -120,7 +122,7 @@ def parse_scores(
         return Parsed(Status.REFUSAL, reason="the model declined to score")
     scores, finding = read_free_text_scores(answer, names, high)
     if scores:
-        return _repaired(scores, answer.strip())
+        return Parsed(Status.REPAIRED, scores, answer.strip(), _OTHER_SHAPE)
     return Parsed(Status.PARSE_FAILURE, reason=finding, finding=finding) if finding else _NO_SCORE
 
 
@@ -129,21 +131,14 @@ def json_value(text: str) -> Any:
     body = without_thinking(text)
     for start in sorted({body.find("{"), body.find("[")} - {-1}):
         end = body.rfind("}" if body[start] == "{" else "]")
-        if start < end:
-            try:
-                # a control character in a text is no reason to lose it
-                return json.loads(body[start : end + 1], strict=False, object_pairs_hook=_once)
-            except (ValueError, RecursionError):
-                continue
+        with suppress(ValueError, RecursionError):
+            # a control character in a text is no reason to lose it
+            return json.loads(body[start : end + 1], strict=False, object_pairs_hook=_once)
     return None
 
 
 def _failure(reason: str) -> Parsed:
     return Parsed(Status.PARSE_FAILURE, reason=reason)
-
-
-def _repaired(scores: tuple[float, ...], reasoning: str) -> Parsed:
-    return Parsed(Status.REPAIRED, scores, reasoning, "not strict JSON in the asked shape")
 
 
 def without_thinking(text: str) -> str:
@@ -152,32 +147,19 @@ def without_thinking(text: str) -> str:
     >>> [without_thinking(text).strip() for text in ("<think>7?</think>8", "[THINK]7?[/THINK]8", "7? </think>8")]
     ['8', '8', '8']
     """
-    if _THINK_TAG.search(text) is None:
-        return text
-    answer_parts: list[str] = []
-    place, family = 0, -1  # of which family the thinking is that is under way
-    if lead := _LEADING_OBJECT.match(text):
-        end, complete = _extent(text, lead.end())
-        end = end if complete else len(text)
-        # In a string of the reply's own JSON a tag is prose; where that JSON is broken, nobody can tell which it is.
-        if strict_object(text[lead.end() : end]) is not None:
-            place, answer_parts = end, [text[:end]]
-        elif _THINK_TAG.search(text, lead.end(), end):
-            return ""
-    for tag in _THINK_TAG.finditer(text, place):
-        tag_family, ends = divmod((tag.lastindex or 1) - 1, 2)
-        if family < 0 and ends:
-            # all before was thought, unless an answer is quoted behind an answer
-            if lead:
-                return ""
-            answer_parts, place = [], tag.end()
-        elif family < 0:
-            answer_parts.append(text[place : tag.start()])
-            family = tag_family
-        elif ends and family == tag_family:
-            place, family = tag.end(), -1
+    before, leading = next(_outermost(text))
+    is_answer_first, place = bool(leading.text) and not _unwrapped(before), 0
+    # In a string of the reply's own JSON a mark is prose; where that JSON is broken, nobody can tell which it is.
+    if is_answer_first and strict_object(leading.text) is not None:
+        place = len(before + leading.text)
+    elif is_answer_first and (_THOUGHTS.search(leading.text) or _THINKING_END.search(leading.text)):
+        return ""
     # Two halves of a number must not meet where a block was taken out.
-    return "\n".join(answer_parts if family >= 0 else [*answer_parts, text[place:]])
+    rest = _THOUGHTS.sub("\n", text[place:])
+    if ends := list(_THINKING_END.finditer(rest)):
+        # all before was thought, unless an answer is quoted behind an answer
+        return "" if is_answer_first else rest[ends[-1].end() :]
+    return text[:place] + rest
 
 
 def uncut_answers(text: str) -> list[str]:
@@ -186,12 +168,12 @@ def uncut_answers(text: str) -> list[str]:
     That is the object which it begins with, and a whole one which it ends with: anything else may be thinking in a form
     that is not known, or go on to say otherwise.
     """
-    pieces = list(_outermost(without_thinking(text)))
-    if len(pieces) < 2:
-        return []
-    (leading, first), (_, last), (trailing, _) = pieces[0], pieces[-2], pieces[-1]
-    ends = [(first, leading)] + ([(last, trailing)] if last.closed else [])
-    return [candidate.text for candidate, around in ends if not _WRAPPING.sub("", around).strip()]
+    body = _unwrapped(without_thinking(text))
+    return [
+        candidate.text
+        for _, candidate in _outermost(body)
+        if candidate.text and (body.startswith(candidate.text) or (candidate.closed and body.endswith(candidate.text)))
+    ]
 
 
 def answer_objects(text: str, *keys: str) -> tuple[list[ObjectText], list[str]]:
@@ -224,32 +206,30 @@ def _outermost(text: str) -> Iterator[tuple[str, ObjectText]]:
     """The outermost objects, each with the text before it, and at last an empty one with the text behind them."""
     last, start = 0, text.find("{")
     while start >= 0:
-        end, is_closed = _extent(text, start)
-        complete = text[start:end] if is_closed else text[start:end].rstrip(", \t\r\n") + "}"
-        end = end if is_closed else len(text)
-        yield text[last:start], ObjectText(text[start:end], complete, is_closed)
-        last, start = end, text.find("{", end)
+        candidate = _object_at(text, start)
+        yield text[last:start], candidate
+        last = start + len(candidate.text)
+        start = text.find("{", last)
     yield text[last:], ObjectText("", "", True)
 
 
-def _extent(text: str, start: int = 0) -> tuple[int, bool]:
-    """End up to which the object that opens at `start` is complete beyond doubt, and whether it is closed there."""
+def _object_at(text: str, start: int) -> ObjectText:
     depth, complete = 0, start
     for token in _TOKEN.finditer(text, start):
-        mark = token[0]
-        if mark in ("{", "["):
-            depth += 1
-        elif mark in ("}", "]"):
-            depth -= 1
+        depth += _DEPTH.get(token[0], 0)
         if depth == 0:
-            return token.end(), True
-        if depth == 1 and mark in ("}", "]", ","):
+            return ObjectText(text[start : token.end()], text[start : token.end()], True)
+        if depth == 1 and token[0] in ("}", "]", ","):
             complete = token.end()
-    return complete, False
+    return ObjectText(text[start:], text[start:complete].rstrip(", \t\r\n") + "}", False)
+
+
+def _unwrapped(text: str) -> str:
+    return _WRAPPING.sub(" ", text).strip()
 
 
 def _bare(text: str) -> list[ObjectText]:
-    body = _WRAPPING.sub(" ", text).strip()
+    body = _unwrapped(text)
     # Single quotes keep it from passing as the strict JSON it was not.
     source = f"{{'{_SCORE}': {body}}}"
     return [ObjectText(source, source, True)] if _BARE.fullmatch(body) else []
@@ -274,8 +254,9 @@ def _read(source: ObjectText, count: int, high: float, names: Sequence[str], quo
     otherwise = so_far is not None and values_of(owner(so_far, _SCORE), _SCORE) != values
     literal = exact or all(stands(part, scores, _SCORE, high) for part in {source.complete, source.text})
     if no_number or otherwise or not literal:
-        unclear = "which scores it gives is unclear"
-        return _failure(unclear if source.closed else "cut off before its scores were complete")
+        return _failure(
+            "which scores it gives is unclear" if source.closed else "cut off before its scores were complete"
+        )
     if isinstance(value, dict):
         by_name = dict(zip(map(_words, value), scores, strict=True))
         if sorted(map(_words, value)) != sorted(map(_words, names)):
@@ -295,7 +276,7 @@ def _read(source: ObjectText, count: int, high: float, names: Sequence[str], quo
     reasoning = "\n".join(line for line in lines if isinstance(line, str))
     if exact and holder is reply and not isinstance(value, dict) and _SCORE in holder:
         return Parsed(Status.OK, valid, reasoning)
-    return _repaired(valid, reasoning)
+    return Parsed(Status.REPAIRED, valid, reasoning, _OTHER_SHAPE)
 
 
 def _words(name: object) -> str:
@@ -318,11 +299,10 @@ def values_of(holder: Mapping[str, Any], key: str) -> list[Any]:
 
 def strict_object(source: str) -> dict[str, Any] | None:
     """The object of strict JSON; None for anything else."""
-    try:
+    with suppress(ValueError, RecursionError):
         reply = json.loads(source, object_pairs_hook=_once)
-    except (ValueError, RecursionError):
-        return None
-    return reply if isinstance(reply, dict) else None
+        return reply if isinstance(reply, dict) else None
+    return None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

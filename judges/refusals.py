@@ -13,31 +13,29 @@ _IMAGE = r"(?:images?|pictures?|photos?)"
 _AN_IMAGE = rf"(?:\w+\ ){{0,2}}?{_IMAGE}\b(?!\ (?!(?:i|we|so|but|and|or|here|at|to|it|this|my|the)\b)\w)"
 _PROVIDED = r"(?:attached|provided|given|shown\ to\ me|supplied|uploaded|received|seen|sent|load(?:ed)?)"
 _FULL = r"(?:full|perfect|high\w*|top|max\w*)\ "  # a score that is lower is one
-# The judge's own declining, which is one wherever it stands.
-_DECLINES = rf"""(?:can't|cannot|won't|will\ not|unable\ to)\ (?:assist|help|comply)\b
-    | (?:don't|do\ not)\ have\ (?:the\ |any\ )?(?:ability|capability|capacity|means)\b
+# The judge's own declining, which is one wherever it stands. An apology, or "the edit could not be completed", stands
+# beside many honest scores.
+_DECLINES = re.compile(
+    rf"""\b(?:(?:can't|cannot|won't|will\ not|unable\ to)\ (?:assist|help|comply)
+    | (?:(?:don't|do\ not|doesn't)\ have|lack)\ (?:the\ |any\ )?(?:ability|capability|capacity|means)
     | against\ (?:my|our)\ (?:guidelines|polic)
-    | (?:evaluation|assessment|rating|scores?)\ (?:is\ |are\ )?not\ (?:possible|available)\b
+    | (?:evaluation|assessment|rating|scores?)\ (?:is\ |are\ )?not\ (?:possible|available)
+    | (?:evaluation|assessment|rating|scoring)\ cannot\ be\ (?:conducted|completed|performed|given|provided|made|done)
     | (?:i|we)(?:'ve|\ am|\ are|\ was|\ were|\ have|\ did)?\ (?:{_CANNOT}|not|never|haven't|didn't|wasn't)\ (?:\w+\ )?
       (?:seen?|view(?:ed)?|access|process|open|received?|shown|given|got)\ {_AN_IMAGE}
     | (?:there\ (?:is|was|are|were)|see)\ no\ {_AN_IMAGE}
     | no\ {_IMAGE}\ (?:(?:was|were|is|are|has|have|been)\ )*{_PROVIDED}\b(?!\ (?:that|which|where|of))
-    | {_IMAGE}\ (?:was|were|is|are|has|have|did)\ (?:not|never)\ (?:been\ )?{_PROVIDED}\b
-    | without\ (?:seeing|having\ seen|access\ to)\ {_AN_IMAGE}"""
-# An apology, or "the edit could not be completed", stands beside many honest scores.
-_DECLINES_BESIDE_SCORES = re.compile(
-    rf"""\b(?:{_DECLINES}
+    | {_IMAGE}\ (?:was|were|is|are|has|have|did)\ (?:not|never)\ (?:been\ )?{_PROVIDED}
+    | without\ (?:seeing|having\ seen|access\ to)\ {_AN_IMAGE}
     | (?:i|we)(?:'m|'re|\ am|\ are|\ must|\ have\ to)?\ (?:\w+\ )?(?:{_CANNOT}|not\ going\ to|decline|refuse)\ (?:(?!{_FULL})\w+\ ){{0,3}}?
-      (?:assess|rate|score|judge|evaluate|answer|(?:give|provide)\ (?:(?!{_FULL})\w+\ ){{0,2}}?(?:scores?|ratings?|evaluations?)|do)\b
-    | (?:evaluation|assessment|rating|scoring)\ cannot\ be\ (?:conducted|completed|performed|given|provided|made|done)\b)""",
+      (?:assess|rate|score|judge|evaluate|answer|(?:give|provide)\ (?:(?!{_FULL})\w+\ ){{0,2}}?(?:scores?|ratings?|evaluations?)|do))\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-_REFUSAL = re.compile(
-    rf"""^\W*sorry\b | \b(?:{_DECLINES}
-    | (?:i'?m|i\ am|we'?re|we\ are)\ (?:\w+\ )?(?:sorry|afraid)\b | apologi(?:[sz]e|es)\b
+# The same where there are no scores.
+_REFUSES = re.compile(
+    rf"""^\W*sorry\b | \b(?:(?:i'?m|i\ am|we'?re|we\ are)\ (?:\w+\ )?(?:sorry|afraid)\b | apologi(?:[sz]e|es)\b
     | {_CANNOT}\ (?:\w+\ ){{0,3}}?(?:assess(?:ed)?|(?:rate|score|judge|evaluate|provide|complete)d?|(?:conduct|perform)(?:ed)?)\b
     | as\ an?\ (?:ai|artificial\ intelligence|(?:\w+\ )?language\ model|assistant)\b(?!-)
-    | (?:doesn't|lack)\ (?:have\ )?(?:the\ |any\ )?(?:ability|capability|capacity|means)\b
     | (?:decline|refuse)\ to\b)""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -65,16 +63,16 @@ _LEADS_AWAY = re.compile(
 
 def refuses(answer: str) -> bool:
     """Return whether an answer without scores reads like a refusal to give any."""
-    return bool(_REFUSAL.search(_plain(answer)))
+    return declines(answer) or bool(_REFUSES.search(_plain(answer)))
 
 
 def declines(text: str) -> bool:
     """Return whether a text beside scores says that none are given: they were quoted then.
 
-    >>> declines("I'm sorry, but I can't rate this. The form would be:"), declines("Sorry for the confusion.
-    Corrected:") (True, False)
+    >>> declines("I'm sorry, but I can't rate this. The form would be:"), declines("Sorry for the confusion. So:")
+    (True, False)
     """
-    return bool(_DECLINES_BESIDE_SCORES.search(_plain(text)))
+    return bool(_DECLINES.search(_plain(text)))
 
 
 def withdrawn(outside: Sequence[str]) -> bool:

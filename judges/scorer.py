@@ -95,6 +95,7 @@ SPEC = JudgeSpec(
     name=NAME,
     title="a described scorer",
     aspects=("O",),
+    method="any reward model that you [describe](docs/scorers.md#described-scorers), here or behind vLLM",
     needs={EVERY_KIND: Needs(("output",))},
     options=NoOptions,
     build=lambda options, described, setting: judge(described),

@@ -51,6 +51,7 @@ class JudgeSpec:
     """A judge: what it rates, what it needs, what can be set, and how it is built.
 
     - `name` is what commands and options call it, `title` what papers do;
+    - `method` says in a few words what it asks the backbone, or measures with;
     - `aspects` are the aspects it rates; `dimensions` further scores that people may have rated as well;
     - `needs` says by kind of sample (`EVERY_KIND` for all) what a sample must have; a kind that is not there is one
       that the judge does not know;
@@ -85,6 +86,7 @@ class JudgeSpec:
     build: Build
     settings: tuple[str, ...] = ()
     pack: Callable[[Any, str], str] | None = None
+    method: str = ""
     setting_labels: Callable[[Any, str], tuple[str, ...]] = lambda options, setting: (setting,) if setting else ()
     dimensions: tuple[str, ...] = ()
     grades: Callable[[Any], tuple[str, ...]] = lambda options: ()

@@ -101,6 +101,7 @@ SPEC = JudgeSpec(
     name="viescore",
     title="VIEScore",
     aspects=("SC", "PQ", "O"),
+    method="sub-scores from 0 to 10 by a rubric",
     needs={
         "tig": Needs(("output",), ("prompt",)),
         "mie": Needs(("source", "output"), ("instruction",)),

@@ -72,6 +72,7 @@ SPEC = JudgeSpec(
     name=NAME,
     title="vieval_small (trained on drawings only)",
     aspects=("SC", "PQ", "O"),
+    method="a small network, [trained on drawings only](docs/vieval_small.md)",
     needs=_NEEDS,
     options=NoOptions,
     build=lambda options, pack, setting: judge(),

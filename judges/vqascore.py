@@ -101,6 +101,7 @@ SPEC = JudgeSpec(
     name="vqascore",
     title="VQAScore",
     aspects=("SC",),
+    method='whether the image shows the prompt, read as the probability of "Yes"',
     needs={EVERY_KIND: Needs((OUTPUTS,), ("prompt",))},
     options=VQAScoreOptions,
     build=build,

@@ -191,6 +191,7 @@ SPEC = JudgeSpec(
     name="adiee",
     title="ADIEE",
     aspects=(ASPECT,),
+    method="how well an edit was carried out: a number in words, the mean over its probabilities, or a trained scorer's",
     needs={"mie": _EDIT, "tie": _EDIT},
     options=AdieeOptions,
     build=build,

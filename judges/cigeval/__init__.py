@@ -92,6 +92,7 @@ SPEC = JudgeSpec(
     name="cigeval",
     title="CIGEval",
     aspects=("SC",),
+    method="a plan of image tools, then ratings of what the tools show",
     needs={
         "tig": Needs(("output",), ("prompt",)),
         "mie": Needs(("source", "output"), ("instruction",)),

@@ -237,6 +237,7 @@ SPEC = JudgeSpec(
     title="Pairwise",
     # of a contest it says who wins, which is no score of any aspect
     aspects=(),
+    method="which of two or more candidates is better, in both orders",
     needs={
         "tig": Needs((OUTPUTS,), ("prompt",)),
         "mie": Needs(("source", OUTPUTS), ("instruction",)),

@@ -256,6 +256,7 @@ SPEC = JudgeSpec(
     name="t2i_eval",
     title="T2I-Eval",
     aspects=("O",),
+    method="entities, questions about them, answers, explanations and scores",
     needs={EVERY_KIND: Needs(("output",), ("prompt",))},
     options=T2IEvalOptions,
     build=build,

@@ -42,15 +42,16 @@ def named_files(attack: Attack) -> Row:
 
     attack.plan(row.scenario)
     ended = attack.run(score(run, folder / "out.jsonl", "viescore", "--kind", "tie"), attack.options(folder), 60.0)
-    row.ended(ended, "a generator's answers", 60.0, (0,))
+    row.ended(ended, "a generator's answers", 60.0, (1,))
     verdicts = verdicts_of(folder / "out.jsonl") if (folder / "out.jsonl").exists() else {}
     check(row, known, verdicts, "viescore", attack.server.asked.copy())
     row.counted(attack.server)
     for number, what in enumerate(hostile, start=_SOUND):
         row.samples += 1
         status = verdicts.get(f"edits-{number}", {"status": "no verdict"})["status"]
-        if status != "no_image":
-            row.blame(f"{what}: {status}, expected no_image")
+        expected = "tool_error" if what == "an empty file" else "no_image"
+        if status != expected:
+            row.blame(f"{what}: {status}, expected {expected}")
     right = {question for one in known for question, _ in one.questions("viescore").values()}
     if strange := {asked.question for asked in attack.server.asked} - right:
         row.blame(f"{len(strange)} questions about files that the generator has not made")
@@ -76,6 +77,7 @@ def _hostile(run: Path, source: Path, better: Path) -> dict[str, str]:
         (run / name).symlink_to(target)
     (run / "twin.png").hardlink_to(source)
     os.mkfifo(run / "pipe.png")
+    (run / "empty.png").touch()
     named = {
         "another model's image": better,
         "a file of the system": "/etc/passwd",
@@ -87,6 +89,7 @@ def _hostile(run: Path, source: Path, better: Path) -> dict[str, str]:
         "its own source by another name": run / "twin.png",
         "a link to itself": run / "loop.png",
         "a pipe": run / "pipe.png",
+        "an empty file": run / "empty.png",
         "an endless device": "/dev/zero",
         "nobody's home": "~nobody-at-all/x.png",
         "a zero byte": "a\0b.png",

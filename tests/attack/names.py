@@ -20,7 +20,8 @@ _SECRET = "hunter2/and?more#of-it"
 _EXTRA = {
     "chat_template": "x" * 300,
     "custom": _SECRET,
-    "headers": {"X-Thing": f"Bearer {_SECRET}"},
+    "headers": {"X-Thing": f"Bearer {_SECRET}", "Cookie": f"sid={_SECRET}; theme=2", "X-Key": f"mine is {_SECRET}"},
+    "model_args": f"pretrained=weights, api_key={_SECRET}, batch=1",
     "fields": [{"name": "api_key", "value": _SECRET[:9]}],
     "proxy": f"http://me:{_SECRET}@proxy",
 }
@@ -33,7 +34,8 @@ def _changed(verdict: dict[str, Any]) -> dict[str, dict[str, Any]]:
     deep = {"trace": [{**verdict["trace"][0], "path": ["x"] * 5000}]}
     long = {name: {name: "c" * 200_000} for name in ("category", "uid", "image_model")}
     loop = {"options": {**by["options"], "backbones": {"judge": {"model": "~nouser/x", "base_url": ["http://[::1"]}}}}
-    return {"a step 5,000 deep": deep, **long, "a home of nobody": {"provenance": {**by, **loop}}}
+    home = {"provenance": {**by, **loop}}
+    return {"a step 5,000 deep": deep, **long, "a home of nobody": home, "a group of 1,200": {"group": "g" * 1200}}
 
 
 def names_and_keys(attack: Attack) -> Row:
@@ -60,7 +62,7 @@ def names_and_keys(attack: Attack) -> Row:
     clients = [attack.workshop.start(one, written) for one in [*commands, _vieval("config", "--of", out)]]
     bound = 10.0 + 6 * len(clients) * attack.begin  # they share the machine
     for what, ended in zip([*rows, "vieval config"], all_ended(clients, bound), strict=True):
-        fine = what in ("as it was", "a home of nobody", "vieval config")
+        fine = what in ("as it was", "a home of nobody", "a group of 1,200", "vieval config")
         row.ended(ended, what, bound, (0,) if fine else (1,))
         if len(ended.last_line) > _LONGEST or "unforeseen" in ended.said:
             row.blame(f"{what}: {ended.last_line[:200]}")

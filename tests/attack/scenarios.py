@@ -26,6 +26,7 @@ from .generators import named_files
 from .labels import hostile_labels
 from .names import names_and_keys
 from .python_calls import python_calls
+from .readings import two_answers
 from .templates import hostile_packs
 
 CONCURRENT = 64
@@ -678,6 +679,7 @@ def scenarios(size: Size) -> dict[str, Callable[[Attack], Row]]:
         "clocks": clocks,
         "locked": locked_store,
         "labels": hostile_labels,
+        "readings": two_answers,
         "python": python_calls,
     }
     if size.short:

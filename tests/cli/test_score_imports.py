@@ -25,3 +25,12 @@ def test_scoring_a_folder_imports_no_benchmark_and_few_modules(tmp_path, monkeyp
     rooms = {name.split(".")[1] for name in modules if "." in name}
     assert not rooms & {"benchmarks", "meta_evaluation", "tasks", "importers", "report", "hosts"}
     assert len(modules) < 150
+
+
+def test_the_version_needs_no_numbers():
+    code = (
+        "import sys\nfrom vieval_plugin.cli import main\n"
+        "try:\n    main(['--version'])\nfinally:\n    print({'numpy', 'scipy', 'pydantic'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
+    assert done.stdout.splitlines()[-1] == "set()"

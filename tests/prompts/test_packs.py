@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+import vieval_plugin.prompt_templates
 from tests.refusals import refusal
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
@@ -33,6 +34,25 @@ def test_the_hash_changes_with_a_word_and_with_nothing_else(pack, tmp_path_facto
     assert packs.load(str(copy)).hash == before
     (pack / "PQ.jinja").write_text("Rate it, please.")
     assert packs.load(str(pack)).hash != before
+
+
+def test_a_copy_has_a_name_of_its_own_and_may_be_changed(tmp_path):
+    copy = packs.copy("viescore/v1", tmp_path / "strict")
+    original = packs.load("viescore/v1")
+    assert (copy.name, copy.judge, copy.questions) == ("strict", "viescore", original.questions)
+    assert copy.environment.texts == original.environment.texts
+    (tmp_path / "strict" / "reminder.jinja").write_text("Again, please.")
+    assert packs.load(str(tmp_path / "strict")).hash != copy.hash
+    with pytest.raises(VievalError, match="is there; name a new folder"):
+        packs.copy("viescore/v1", tmp_path / "strict")
+
+
+def test_a_changed_pack_under_a_name_that_is_taken_is_refused(tmp_path):
+    folder = shutil.copytree(vieval_plugin.prompt_templates.__path__[0] + "/viescore/v1", tmp_path / "copy")
+    assert packs.load(str(folder)).hash == packs.load("viescore/v1").hash
+    (folder / "PQ.jinja").write_text("Rate it, please.")
+    with pytest.raises(VievalError, match="viescore/v1 is the name of a built-in pack with other words"):
+        packs.load(str(folder))
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,8 @@ def _parser(command: str = "") -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"vieval {_version()}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=argparse.ArgumentParser)
     names = [module.name for module in pkgutil.iter_modules(__path__)]
-    for name in [command] if command in names else names:
+    alone = [command] if command in names else []
+    for name in names if not alone and command != "--version" else alone:
         module = importlib.import_module(f"{__name__}.{name}")
         module.add(commands)
         choice = commands._choices_actions[-1]

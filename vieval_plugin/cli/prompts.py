@@ -1,4 +1,4 @@
-"""`vieval prompts`: list and show prompt packs, or import the authors' wording."""
+"""`vieval prompts`: list, show, copy and import prompt packs, or export a benchmark's prompts for a generator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ GROUP = "settings and checks"
 def add(commands: Commands) -> None:
     from vieval_plugin.importers.importing import importers
 
-    parser = commands.add_parser("prompts", help="list and show prompt packs, or import the authors' wording")
+    parser = commands.add_parser(
+        "prompts", help="list, show, copy and import prompt packs; export a benchmark's prompts for a generator"
+    )
     actions = parser.add_subparsers(required=True, metavar="action")
     listing = actions.add_parser("list", help="built-in packs and their hashes")
     listing.set_defaults(run=_list)
@@ -26,6 +28,16 @@ def add(commands: Commands) -> None:
     showing.add_argument("pack", help="a name that list prints, or a folder")
     showing.add_argument("question", nargs="?", help="only this question, such as SC_tie")
     showing.set_defaults(run=_show)
+    copying = actions.add_parser(
+        "copy", help="copy a pack into a folder, to change its wording under a name of its own"
+    )
+    copying.add_argument("pack", help="a name that list prints, or a folder")
+    copying.add_argument("folder", type=Path, help="a new folder; its name becomes the pack's")
+    copying.set_defaults(run=_copy)
+    exporting = actions.add_parser("export", help="write a benchmark's prompts and conditions for a generator")
+    exporting.add_argument("benchmark", help="a benchmark, or BENCHMARK/PART for one of its parts")
+    exporting.add_argument("--out", type=Path, required=True, help="folder to write to")
+    exporting.set_defaults(run=_export)
     importing = actions.add_parser("import", help="build a pack of the authors' own wording")
     importing.add_argument("judge", choices=sorted(importers()))
     importing.add_argument(
@@ -72,6 +84,36 @@ def _show(options: argparse.Namespace) -> int:
             say(*pack.wording(question.template).splitlines())
     for part in parts:
         say("", f"# {part} (part of the above)", *pack.wording(part).splitlines())
+    return 0
+
+
+def _copy(options: argparse.Namespace) -> int:
+    from vieval_plugin.prompts import packs
+    from vieval_plugin.text.escaping import say
+
+    pack = packs.copy(options.pack, options.folder)
+    say(f"{options.folder}  {pack.name}  {pack.hash}  (use it: judges.{pack.judge}.pack: {options.folder})")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from vieval_plugin import config
+    from vieval_plugin.benchmarks import registry
+    from vieval_plugin.benchmarks.benchmark import data_root, known_part
+    from vieval_plugin.benchmarks.loading.prompt_export import EXPECTED, PROMPTS, export_prompts
+    from vieval_plugin.text.escaping import say
+
+    name, _, part = options.benchmark.partition("/")
+    benchmark = registry.benchmark(name)
+    parts = [known_part(name, benchmark.parts, part)] if part else list(benchmark.parts)
+    root = data_root(benchmark, config.current())
+    for exported in parts:
+        folder = options.out / exported
+        count = export_prompts(benchmark, exported, root, folder)
+        say(
+            f"{folder / PROMPTS}: {count} prompts; name the images as {EXPECTED} says, then: "
+            f"vieval score IMAGES --prompts {folder / PROMPTS}"
+        )
     return 0
 
 

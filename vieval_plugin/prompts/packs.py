@@ -13,6 +13,8 @@ what the sub-scores of its answer mean::
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +26,7 @@ from pydantic import BaseModel, ConfigDict
 import vieval_plugin.prompt_templates
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.wording import PackQuestion, Replies
+from vieval_plugin.media.files import write_whole
 from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
 from vieval_plugin.text.untrusted import exists, is_below, isfile, path_of
 from vieval_plugin.text.yaml_json import read_yaml
@@ -31,6 +34,7 @@ from vieval_plugin.text.yaml_json import read_yaml
 MANIFEST = "manifest.yaml"
 SHARED = "shared"
 _MOST_BYTES = 1 << 20
+_NAME = re.compile(r"^name:.*$", re.MULTILINE)
 
 
 class _Question(BaseModel):
@@ -99,12 +103,12 @@ def built_in(judge: str = "*") -> list[str]:
 
 
 def load(name_or_folder: str) -> Pack:
-    """Load a pack by its built-in name (`viescore/v1`) or from a user's folder; VievalError says what is wrong with
-    it.
+    """Load a pack by its built-in name (`viescore/v1`) or from a user's folder.
+
+    Raises:
+        VievalError: what is wrong with it, such as other words under the name of a built-in pack.
     """
-    root = Path(vieval_plugin.prompt_templates.__path__[0])
-    inside = root / name_or_folder
-    folder = inside if name_or_folder.count("/") == 1 and isfile(inside / MANIFEST) else path_of(name_or_folder)
+    root, folder = Path(vieval_plugin.prompt_templates.__path__[0]), _folder(name_or_folder)
     manifest = _read_manifest(folder)
     shared = {path.name: read_text(root / SHARED, path.name) for path in sorted((root / SHARED).glob("*.jinja"))}
     texts = shared | {path.name: read_text(folder, path.name) for path in sorted(folder.glob("*.jinja"))}
@@ -119,7 +123,41 @@ def load(name_or_folder: str) -> Pack:
         raise VievalError(f"{folder / MANIFEST}: names the template {min(missing)}, which is not in the folder")
     questions = {key: PackQuestion(q.template, q.images, q.scores) for key, q in manifest.questions.items()}
     named = manifest.name, manifest.judge, manifest.settings, digest.hexdigest()[:16]
-    return Pack(*named, questions, environment, manifest.replies, manifest.tools)
+    pack = Pack(*named, questions, environment, manifest.replies, manifest.tools)
+    if folder != root / pack.name and pack.name in built_in() and load(pack.name).hash != pack.hash:
+        raise VievalError(
+            f"{folder / MANIFEST}: {pack.name} is the name of a built-in pack with other words; give this one a name of its own "
+            "(`vieval prompts copy` does)"
+        )
+    return pack
+
+
+def copy(name_or_folder: str, folder: Path) -> Pack:
+    """Copy a pack under a name of its own, that of the new folder, with the shared templates that it uses.
+
+    Args:
+        name_or_folder: as for `load`.
+        folder: a folder that is not there yet.
+
+    Returns:
+        The copy.
+
+    Raises:
+        VievalError: there is no such pack, or the folder is there.
+    """
+    pack = load(name_or_folder)
+    if exists(folder):
+        raise VievalError(f"{folder} is there; name a new folder for the copy")
+    manifest = read_text(_folder(name_or_folder), MANIFEST, "manifest")
+    for file, text in pack.environment.texts.items():
+        write_whole(folder / file, [text])
+    write_whole(folder / MANIFEST, [_NAME.sub(f"name: {json.dumps(folder.name)}", manifest, count=1)])
+    return load(str(folder))
+
+
+def _folder(name_or_folder: str) -> Path:
+    inside = Path(vieval_plugin.prompt_templates.__path__[0]) / name_or_folder
+    return inside if name_or_folder.count("/") == 1 and isfile(inside / MANIFEST) else path_of(name_or_folder)
 
 
 def _read_manifest(folder: Path) -> _Manifest:

@@ -65,8 +65,7 @@ class PackEnvironment(SandboxedEnvironment):
         )
         self.texts = texts
         self.globals.clear()
-        self.filters = {name: self.filters[name] for name in _FILTERS}
-        self.filters |= {_YIELDED: _yielded, _TURNS: _turns}
+        self.filters = {name: self.filters[name] for name in _FILTERS} | {_YIELDED: _yielded, _TURNS: _turns}
         self.tests = {name: self.tests[name] for name in _TESTS}
         self._restriction = _Restriction()
         self._longest = max(texts, key=lambda name: len(texts[name]))

@@ -106,11 +106,11 @@ def frame_numbers(times: Sequence[int | None], last: int | None, count: int) -> 
         last: how long the last frame stays, in the same unit; as long as the others on average where it is not known.
         count: how many to take.
 
-    >>> chosen([0, 1, 2, 3, 4, 5, 6, 7], 1, 4)
+    >>> frame_numbers([0, 1, 2, 3, 4, 5, 6, 7], 1, 4)
     [1, 3, 5, 7]
-    >>> chosen([0, 1, 2, 20], 1, 3)  # the third frame is on screen most of the time
+    >>> frame_numbers([0, 1, 2, 20], 1, 3)  # the third frame is on screen most of the time
     [2, 2, 2]
-    >>> chosen([None, None], None, 4)
+    >>> frame_numbers([None, None], None, 4)
     [0, 0, 1, 1]
     """
     n = len(times)

@@ -7,15 +7,14 @@ import os
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from html import unescape
 from typing import Any
 from urllib.parse import unquote
 
 SECRET_NAME = re.compile(r"(^|[_-])(api_?key|key|secret|passw(or)?d|authorization|credentials?|token)$", re.IGNORECASE)
 _is_secret = lru_cache(maxsize=4096)(SECRET_NAME.search)
 _SHORTEST = 8  # anything shorter, such as EMPTY or none, is no secret, and may be part of any word
-_ESCAPE = re.compile(
-    r"""\\{1,4}(?:u00|x)([\da-f]{2})|%([\da-f]{2})|&#x0*([\da-f]{2});|&#0*(\d{2,3});|\\{1,4}(["'/])""", re.IGNORECASE
-)
+_ESCAPE = re.compile(r"""\\{1,4}(?:(?:u00|x)([\da-f]{2})|(["'/]))""", re.IGNORECASE)
 _RUN, _QUERY, _PAIR = re.compile(r'[^\s"<>]+'), re.compile(r"\?|#(?=.*=)"), re.compile(r"([^=&]*=)?[^&]+")
 _server_secrets: set[str] = set()
 
@@ -57,8 +56,8 @@ def _less(value: Any, secrets: list[str]) -> Any:
         return [_less(item, secrets) for item in value]
     if not isinstance(value, str) or len(value) < _SHORTEST:
         return value
-    plain = _ESCAPE.sub(_sign, value) if any(sign in value for sign in ("\\", "%", "&#")) else value
-    value = plain if any(item in plain and item not in value for item in secrets) else value
+    plain = unescape(unquote(_ESCAPE.sub(lambda escape: escape[2] or chr(int(escape[1], 16)), value)))
+    value = plain if any(plain.count(item) > value.count(item) for item in secrets) else value
     for item in secrets:
         value = value.replace(item, "[key]")
     return value
@@ -67,12 +66,6 @@ def _less(value: Any, secrets: list[str]) -> Any:
 def _secrets() -> list[str]:
     named = {value for name, value in os.environ.items() if len(value) >= _SHORTEST and _is_secret(name)}
     return sorted(named | _server_secrets, key=len, reverse=True)  # one may be part of another
-
-
-def _sign(escape: re.Match[str]) -> str:
-    """A sign that JSON, Python, addresses or HTML may have escaped."""
-    number = escape[1] or escape[2] or escape[3]
-    return chr(int(number, 16)) if number else escape[5] or chr(int(escape[4]))
 
 
 def _shown(run: re.Match[str]) -> str:

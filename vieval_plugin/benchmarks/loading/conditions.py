@@ -61,9 +61,9 @@ def conditions_of(samples: Sequence[Judged], benchmark: str) -> list[Sample]:
     """The conditions of samples, one for each uid, in the order of the samples.
 
     >>> from vieval_plugin.judges.protocol import Image
-    >>> made = [Sample(SampleId("b", "tie", model, "1"), {"source": Image(b""), "output": Image(b"")}) for model in
-    "xy"]
-    >>> [(str(one.id), list(one.images)) for one in conditions_of(made, "generate_b")]
+    >>> images = {"source": Image(b""), "output": Image(b"")}
+    >>> edits = [Sample(SampleId("b", "tie", model, "1"), images) for model in "xy"]
+    >>> [(str(sample.id), list(sample.images)) for sample in conditions_of(edits, "generate_b")]
     [('generate_b/tie/1', ['source'])]
     """
     first: dict[str, Sample] = {}

@@ -1,0 +1,27 @@
+"""The examples of all docstrings run as they stand there."""
+
+import contextlib
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import vieval_plugin
+
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(vieval_plugin.__path__, "vieval_plugin.")
+    if not module.name.endswith("__main__")
+)
+
+
+@pytest.mark.parametrize("room", sorted({".".join(name.split(".")[:2]) for name in MODULES}))
+def test_the_examples_of_a_room_run(room):
+    results = {}
+    for name in MODULES:
+        if f"{name}.".startswith(f"{room}."):
+            with contextlib.suppress(ModuleNotFoundError):  # an extra, or a host, that is not installed
+                results[name] = doctest.testmod(importlib.import_module(name)).failed
+    assert results
+    assert {name for name, failed in results.items() if failed} == set()

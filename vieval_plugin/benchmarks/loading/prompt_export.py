@@ -1,0 +1,62 @@
+"""The prompts of a benchmark as files for a generator: conditions, and the names of the images expected back."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from pathlib import Path
+
+from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.benchmarks.loading.conditions import conditions_of
+from vieval_plugin.images import is_jpeg, read_bytes
+from vieval_plugin.judges.protocol import Image, Sample
+from vieval_plugin.media.files import write_whole
+
+PROMPTS, EXPECTED, CONDITIONS = "prompts.jsonl", "expected.csv", "conditions"
+
+
+def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) -> int:
+    """Write a part's prompts, and the images that they name, for a generator.
+
+    `prompts.jsonl` has one object a line, as `vieval score FOLDER --prompts` reads it; `expected.csv` has for each uid
+    the file name of the image that is expected back; `conditions/` has the images that a prompt shows.
+
+    Args:
+        benchmark: whose samples are read; of samples that several image models answered each condition comes once.
+        part: one of its parts.
+        root: the data folder.
+        folder: where to write; made where it is not there.
+
+    Returns:
+        How many prompts there are.
+
+    Raises:
+        VievalError: the data is absent, or a file cannot be written there.
+    """
+    samples = conditions_of(benchmark.load(root, part), benchmark.name)
+    rows = [_row(sample, folder) for sample in samples]
+    write_whole(folder / PROMPTS, (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerows([("uid", "file"), *((sample.id.uid, f"{sample.id.uid}.png") for sample in samples)])
+    write_whole(folder / EXPECTED, [table.getvalue()])
+    return len(samples)
+
+
+def _row(sample: Sample, folder: Path) -> dict[str, object]:
+    images = {role: _copy(image, folder / CONDITIONS) for role, image in sample.images.items()}
+    row = {"uid": sample.id.uid, "kind": sample.kind, "texts": dict(sample.texts), "images": images}
+    extras = {"tags": list(sample.tags), "category": sample.category}
+    return {**row, **{name: value for name, value in extras.items() if value}}
+
+
+def _copy(image: Image, folder: Path) -> str:
+    """Write an image under a name by its content; returns its path from the folder of the prompts."""
+    content = read_bytes(image)
+    suffix = ".jpg" if is_jpeg(image) else ".png"
+    path = folder / f"{hashlib.sha256(content).hexdigest()[:32]}{suffix}"
+    if not path.is_file():
+        write_whole(path, content)
+    return f"{folder.name}/{path.name}"
