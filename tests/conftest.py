@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import extras, in_process, tiny_scorers
 from vieval_plugin.benchmarks import vieval_demo
+from vieval_plugin.cli import main
 from vieval_plugin.errors import VievalError
 
 evaluate = in_process.evaluate  # a fixture
@@ -173,6 +174,32 @@ def server():
 
     with FakeServer() as running:
         yield running
+
+
+@pytest.fixture
+def vieval(capsys):
+    """Runs the command `vieval`, which is to end with `code`; what it printed since, as `out` and `err`."""
+
+    def run(*arguments, code=0):
+        assert main([*map(str, arguments)]) == code
+        return capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def score(store, tmp_path, capsys):
+    """Runs `vieval score` into verdicts.jsonl: the exit code, the verdicts, and what it printed on stdout and stderr."""
+
+    def scored(*arguments):
+        out = tmp_path / "verdicts.jsonl"
+        out.unlink(missing_ok=True)
+        code = main(["score", *map(str, arguments), "--out", str(out)])
+        printed = capsys.readouterr()
+        rows = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+        return code, rows, printed.out, printed.err
+
+    return scored
 
 
 @pytest.fixture

@@ -2,20 +2,18 @@
 
 import base64
 import hashlib
-import io
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import PIL.Image
 
+from tests.local_site import answering
+from tests.pictures import encoded
+
 
 def picture(seed: bytes) -> bytes:
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(seed).digest()[:4], "big"))
-    file = io.BytesIO()
-    PIL.Image.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)).save(file, "PNG")
-    return file.getvalue()
+    return encoded(PIL.Image.fromarray(rng.integers(0, 256, (32, 32, 3), dtype=np.uint8)))
 
 
 class FakeImageServer:
@@ -26,34 +24,16 @@ class FakeImageServer:
 
     def __init__(self, answer=None, urls=False, file=None):
         self.requests, self.answer, self.urls, self.files, self.fetched = [], answer, urls, {}, []
-        fake, lock = self, threading.Lock()
+        self.file, self._site = file or (lambda _: None), answering(self._respond)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                with lock:
-                    fake.requests.append((self.path, self.headers["Content-Type"], body))
-                    number = len(fake.requests)
-                code, found = (fake.answer or (lambda *_: None))(self.path, body) or (200, fake.images(body))
-                self.send(code, json.dumps(found).encode(), number)
-
-            def do_GET(self):
-                with lock:
-                    fake.fetched.append(self.path)
-                self.send(*((file or (lambda _: None))(self.path) or (200, fake.files.get(self.path, b""))))
-
-            def send(self, code, data, number=0):
-                self.send_response(code)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_):
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.host = f"http://127.0.0.1:{self._server.server_port}"
-        self.base_url = f"{self.host}/v1"
+    def _respond(self, path, body, headers):
+        if not body:
+            self.fetched.append(path)
+            code, data = self.file(path) or (200, self.files.get(path, b""))
+            return code, {}, data
+        self.requests.append((path, headers["Content-Type"], body))
+        code, found = (self.answer or (lambda *_: None))(path, body) or (200, self.images(body))
+        return code, {}, json.dumps(found).encode()
 
     def images(self, body):
         many = json.loads(body).get("n", 1) if body.startswith(b"{") else 1
@@ -65,9 +45,9 @@ class FakeImageServer:
         return {"data": [{"url": f"{self.host}{name}"} for name in names]}
 
     def __enter__(self):
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.host = f"http://{self._site.__enter__()}"
+        self.base_url = f"{self.host}/v1"
         return self
 
-    def __exit__(self, *_):
-        self._server.shutdown()
-        self._server.server_close()
+    def __exit__(self, *error):
+        self._site.__exit__(*error)

@@ -44,6 +44,7 @@ except ImportError:
 
 HOST = "127.0.0.1"
 MAX_BODY = 64 * 2**20
+MOST_LOGPROBS = 20
 REFUSAL = "I'm sorry, but I can't assist with that."
 Kind = Literal[
     "429", "500", "503", "hang", "reset", "death", "cut_body", "invalid_json", "empty_choices", "null_content",
@@ -73,7 +74,6 @@ _ERRORS: Mapping[str, tuple[int, str, str | int | None, str]] = MappingProxyType
     "500": (500, "server_error", None, "The server had an error while processing your request."),
     "503": (503, "service_unavailable", None, "The engine is currently overloaded, please try again later."),
     "slow_start": (503, "service_unavailable", None, "The model is still loading."),
-    "queue_full": (503, "service_unavailable", None, "Too many requests are waiting."),
     "unauthorized": (401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
     "overlong": (400, "invalid_request_error", "context_length_exceeded",
                  "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens. "
@@ -94,14 +94,12 @@ class Settings:
     api_key: str = ""  # none asked for
     latency: float = 0.0  # seconds of work a reply takes ...
     jitter: float = 0.0  # ... give or take at most this, drawn from seed, prompt and attempt
-    capacity: int = 1_000_000  # requests worked on at once; the others wait ...
-    max_queue: int = 1024  # ... and beyond this many waiting are refused with 503
+    capacity: int = 1_000_000  # requests worked on at once; the others wait
     rate_limit: float = 0.0  # requests a second, above which comes 429; 0 for no limit
     retry_after: bool = True  # whether that 429 says when to come back
     slow_start: float = 0.0  # seconds after the start in which everything but /stats answers 503
     schema_support: Literal["enforced", "rejected", "ignored"] = "enforced"
     hide_yes: bool = False  # leave every spelling of Yes out of the logprobs
-    max_top_logprobs: int = 20
     seed: int = 0
     fault_share: float = 0.0  # share of attempts that meet a fault of `fault_mix` ...
     faulty_attempts: int = 2  # ... among the first so many at a prompt: later ones succeed
@@ -231,8 +229,8 @@ def completion(settings: Settings, request: dict[str, Any], prompt: Prompt) -> d
     if schema is not None and settings.schema_support == "rejected":
         raise Rejected("Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.")
     top = request.get("top_logprobs") or 0
-    if top > settings.max_top_logprobs:
-        raise Rejected(f"top_logprobs of {top} is greater than max allowed: {settings.max_top_logprobs}")
+    if top > MOST_LOGPROBS:
+        raise Rejected(f"top_logprobs of {top} is greater than max allowed: {MOST_LOGPROBS}")
     tokens = [
         {"token": token, "logprob": math.log(chance), "bytes": list(token.encode())}
         for token, chance in first_token(prompt.digest, settings.hide_yes).items()
@@ -285,8 +283,7 @@ class _Tally:
 
     in_flight: int = 0  # received and not yet answered, waiting ones included
     max_in_flight: int = 0
-    waiting: int = 0  # of these, for a slot within `capacity`
-    working: int = 0  # of these, in such a slot
+    working: int = 0  # of these, in a slot within `capacity`
     max_working: int = 0
     number: int = 0
     statuses: Counter[str] = field(default_factory=Counter)  # "none" for no answer at all
@@ -294,9 +291,7 @@ class _Tally:
     attempts: Counter[bytes] = field(default_factory=Counter)
 
     def report(self) -> dict[str, Any]:
-        report = {
-            key: getattr(self, key) for key in ("in_flight", "max_in_flight", "waiting", "working", "max_working")
-        }
+        report = {key: getattr(self, key) for key in ("in_flight", "max_in_flight", "working", "max_working")}
         counts = {"statuses": dict(self.statuses), "faults": dict(self.faults)}
         return {"requests": sum(self.statuses.values()), **counts, "distinct_prompts": len(self.attempts), **report}
 
@@ -327,10 +322,6 @@ class FakeServer:
         now = self._tally
         now.max_in_flight, now.max_working, now.number = now.in_flight, now.working, 0
         now.statuses, now.faults, now.attempts = Counter(), Counter(), Counter()
-
-    @property
-    def dead(self) -> bool:
-        return self._death is not None and not self._death.done()
 
     def die(self, seconds: float) -> None:
         """Drop all connections and stop listening; be back on the same port after so many seconds."""
@@ -451,17 +442,11 @@ class FakeServer:
         fault = (settings.faults and settings.faults(number, request)) or self._drawn(prompt.digest, attempt)
         if fault and fault.kind not in _IN_THE_ANSWER:
             return await self._refuse(http, fault)
-        if self._slots.locked() and tally.waiting >= settings.max_queue:
-            return self._fail("queue_full")
         try:
             reply = completion(settings, request, prompt)
         except Rejected as error:
             return _error(str(error))
-        tally.waiting += 1
-        try:
-            await self._slots.acquire()
-        finally:
-            tally.waiting -= 1
+        await self._slots.acquire()
         tally.working += 1
         tally.max_working = max(tally.max_working, tally.working)
         try:
@@ -528,6 +513,11 @@ class FakeServer:
         await response.prepare(http)
         await response.write(half)
         return response
+
+
+def named(server: FakeServer) -> list[str]:
+    """The arguments of a command that asks a server."""
+    return ["--model", "fake", "--base-url", server.base_url]
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from PIL import Image, ImageDraw
 
+from tests.pictures import encoded
 from vieval_plugin.benchmarks import imagenhub
 from vieval_plugin.benchmarks.imagenhub.conditions import HUB, Hosts
 from vieval_plugin.readers import download
@@ -66,9 +66,7 @@ def drawn(text: str) -> bytes:
     """A small JPEG that differs from file to file."""
     image = Image.new("RGB", (48, 32), "white")
     ImageDraw.Draw(image).text((1, 1), text, fill="black")
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG")
-    return buffer.getvalue()
+    return encoded(image, "JPEG")
 
 
 class Site:

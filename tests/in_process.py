@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.refusals import refusal
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Image
@@ -73,6 +74,12 @@ def label_of(step):
 @functools.cache
 def demo():
     return {sample.id.image_model + sample.id.uid: sample for sample in vieval_demo.load(Path(), "tie")}
+
+
+@functools.cache
+def rated():
+    """The ratings of each drawn edit, by its pixels."""
+    return {pixels(sample.images["output"]): sample.ratings for sample in demo().values()}
 
 
 def served(model, server, **further):
@@ -147,6 +154,13 @@ def run(*arguments, data=None, options=None):
 
             logger.remove()  # the host's own goes to the test's output, which is closed after it
             index.model_name = None
+
+
+def refused(*arguments, data=None):
+    """The one line with which the host ends."""
+    line = refusal(run, *arguments, data=data)
+    assert line.startswith("vieval: ")
+    return line
 
 
 def read(folder):

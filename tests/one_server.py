@@ -38,6 +38,14 @@ async def asking(*urls, store=None, sampling=Sampling(), **options):
 
 
 @asynccontextmanager
+async def faked(server, **options):
+    """A fake server that is running, and a backend of it."""
+    with server:
+        async with asking(server.base_url, **options) as backend:
+            yield server, backend
+
+
+@asynccontextmanager
 async def serving(answer):
     """A server of which `answer(request)` makes every response; yields its address and the bodies it was sent."""
     bodies = []

@@ -8,7 +8,8 @@ import tarfile
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+
+from tests.pictures import plain
 
 ASPECTS = ("appearance", "intrinsic", "relationship", "overall")
 
@@ -78,6 +79,4 @@ def write(root: Path, count: int = 30) -> Path:
 
 
 def _drawn(shade: int, form: str) -> bytes:
-    body = io.BytesIO()
-    Image.new("RGB", (16, 12), (shade % 256, 255 - shade % 256, 90)).save(body, form)
-    return body.getvalue()
+    return plain((shade % 256, 255 - shade % 256, 90), (16, 12), form=form)

@@ -1,10 +1,9 @@
 """Questions about pictures to a model in this process."""
 
-import io
-
 import numpy as np
 import PIL.Image
 
+from tests.pictures import encoded
 from vieval_plugin.judges.protocol import Image, Likelihood, Message
 
 QUESTION = "Does this image show the {}? Please answer Yes or No."
@@ -14,9 +13,7 @@ def drawn(seed, width, height):
     """A picture of its own for each seed: noise would look all the same once it is made small."""
     rng = np.random.default_rng(seed)
     blocks = PIL.Image.fromarray(rng.integers(0, 256, (3, 3, 3), dtype=np.uint8))
-    file = io.BytesIO()
-    blocks.resize((width, height), PIL.Image.Resampling.BILINEAR).save(file, "PNG")
-    return Image(file.getvalue())
+    return Image(encoded(blocks.resize((width, height), PIL.Image.Resampling.BILINEAR)))
 
 
 PICTURES = (drawn(1, 64, 64), drawn(2, 150, 60), drawn(3, 40, 120))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer
+from tests.pictures import encoded
 from tests.scripted_t2i_eval import Scene, Script, entity, over_http
 from vieval_plugin import Backbone, Progress, evaluate
 from vieval_plugin.config import Config, StoreOptions
@@ -28,9 +28,7 @@ def provenance(judge: str, backbone: Backbone) -> Provenance:
 
 def drawn(number: int) -> bytes:
     picture = PIL.Image.new("RGB", (48, 32), (20 * number % 256, 99, 180))
-    written = io.BytesIO()
-    picture.save(written, "PNG")
-    return written.getvalue()
+    return encoded(picture)
 
 
 SCENES = (

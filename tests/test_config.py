@@ -1,11 +1,13 @@
 """Options: defaults, a file, and what is said when the file is wrong."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.refusals import refusal
 from vieval_plugin import config
 from vieval_plugin.cli.config import commented
 from vieval_plugin.errors import VievalError
@@ -54,9 +56,7 @@ def test_an_unknown_key_suggests_the_nearest(write):
 )
 def test_a_wrong_file_is_one_line(write, text, message):
     write(text)
-    with pytest.raises(VievalError, match=message) as caught:
-        config.current()
-    assert "\n" not in str(caught.value)
+    assert re.search(message, refusal(config.current))
 
 
 def test_scorers_are_read_and_their_paths_begin_at_the_file(write, tmp_path):
@@ -77,9 +77,7 @@ def test_scorers_are_read_and_their_paths_begin_at_the_file(write, tmp_path):
 )
 def test_a_wrong_scorer_is_one_line(write, text, message):
     write(text)
-    with pytest.raises(VievalError, match=message) as caught:
-        config.current()
-    assert "\n" not in str(caught.value)
+    assert re.search(message, refusal(config.current))
 
 
 def test_what_a_command_says_of_a_scorer_goes_before_the_file():

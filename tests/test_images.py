@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import io
 import struct
 import zlib
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.pictures import encoded
 from vieval_plugin import images
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import MAX_BYTES, decode, digest, read_bytes
@@ -22,29 +22,27 @@ from vieval_plugin.judges.protocol import Image
 RED, WHITE = (255, 0, 0), (255, 255, 255)
 
 
-def file(picture: PIL.Image.Image, format: str = "PNG", **options: object) -> Image:
-    stream = io.BytesIO()
-    picture.save(stream, format, **options)
-    return Image(stream.getvalue())
+def file(picture, format="PNG", **options):
+    return Image(encoded(picture, format, **options))
 
 
-def photo(size: tuple[int, int] = (64, 48)) -> PIL.Image.Image:
+def photo(size=(64, 48)):
     width, height = size
     noise = np.random.RandomState(0).randint(0, 256, (height, width, 3), dtype=np.uint8)
     return PIL.Image.fromarray(noise)
 
 
-def png_header(width: int, height: int) -> bytes:
+def png_header(width, height):
     """A PNG that claims to be that large and has next to no pixels."""
 
-    def chunk(name: bytes, data: bytes) -> bytes:
+    def chunk(name, data):
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
 
 
-def refusal(image: Image) -> str:
+def refusal(image):
     with pytest.raises(VievalError) as caught:
         decode(image)
     message = str(caught.value)
@@ -53,24 +51,24 @@ def refusal(image: Image) -> str:
 
 
 @pytest.mark.parametrize("format", ["PNG", "BMP", "TIFF", "PPM"])
-def test_rgb_comes_out_as_it_went_in(format: str) -> None:
+def test_rgb_comes_out_as_it_went_in(format):
     assert decode(file(photo(), format)).tobytes() == photo().tobytes()
 
 
 @pytest.mark.parametrize(("format", "options"), [("JPEG", {}), ("JPEG", {"progressive": True}), ("WEBP", {})])
-def test_lossy_formats_are_read(format: str, options: dict[str, object]) -> None:
+def test_lossy_formats_are_read(format, options):
     pixels = decode(file(PIL.Image.new("RGB", (32, 24), RED), format, **options))
     assert (pixels.mode, pixels.size) == ("RGB", (32, 24))
     assert np.allclose(np.asarray(pixels), RED, atol=8)
 
 
-def test_a_file_is_read_by_its_path(tmp_path: Path) -> None:
+def test_a_file_is_read_by_its_path(tmp_path):
     path = tmp_path / "a.png"
     path.write_bytes(read_bytes(file(photo())))
     assert decode(Image(path)).tobytes() == photo().tobytes()
 
 
-def test_transparency_is_over_white() -> None:
+def test_transparency_is_over_white():
     layer = PIL.Image.new("RGBA", (2, 1), (255, 0, 0, 255))
     layer.putpixel((1, 0), (255, 0, 0, 51))
     pixels = decode(file(layer))
@@ -78,15 +76,15 @@ def test_transparency_is_over_white() -> None:
     assert pixels.getpixel((1, 0)) == (255, 204, 204)
 
 
-def test_grey_with_alpha_is_over_white() -> None:
+def test_grey_with_alpha_is_over_white():
     assert decode(file(PIL.Image.new("LA", (1, 1), (0, 0)))).getpixel((0, 0)) == WHITE
 
 
-def test_a_palette_is_looked_up() -> None:
+def test_a_palette_is_looked_up():
     assert decode(file(PIL.Image.new("RGB", (4, 4), RED).quantize(4))).getpixel((0, 0)) == RED
 
 
-def test_a_transparent_palette_entry_is_white() -> None:
+def test_a_transparent_palette_entry_is_white():
     picture = PIL.Image.new("P", (2, 1), 0)
     picture.putpalette([255, 0, 0, 0, 0, 255])
     picture.putpixel((1, 0), 1)
@@ -94,40 +92,40 @@ def test_a_transparent_palette_entry_is_white() -> None:
     assert [pixels.getpixel((x, 0)) for x in (0, 1)] == [RED, WHITE]
 
 
-def test_a_transparent_colour_key_is_white() -> None:
+def test_a_transparent_colour_key_is_white():
     assert decode(file(PIL.Image.new("RGB", (1, 1), RED), transparency=RED)).getpixel((0, 0)) == WHITE
 
 
 @pytest.mark.parametrize("format", ["PNG", "TIFF"])
-def test_16_bit_grey_keeps_its_range(format: str) -> None:
+def test_16_bit_grey_keeps_its_range(format):
     samples = np.array([[0, 257, 32896, 65535]], dtype=np.uint16)
     assert np.asarray(decode(file(PIL.Image.fromarray(samples), format)))[0, :, 0].tolist() == [0, 1, 128, 255]
 
 
-def test_a_16_bit_transparent_grey_is_white() -> None:
+def test_a_16_bit_transparent_grey_is_white():
     samples = np.array([[300, 65535]], dtype=np.uint16)
     assert decode(file(PIL.Image.fromarray(samples), transparency=300)).getpixel((0, 0)) == WHITE
 
 
-def test_cmyk_becomes_rgb() -> None:
+def test_cmyk_becomes_rgb():
     pixels = decode(file(PIL.Image.new("CMYK", (16, 16), (0, 255, 255, 0)), "JPEG"))
     assert pixels.mode == "RGB"
     assert np.allclose(np.asarray(pixels), RED, atol=12)
 
 
 @pytest.mark.parametrize("mode", ["1", "L"])
-def test_one_channel_becomes_three(mode: str) -> None:
+def test_one_channel_becomes_three(mode):
     assert decode(file(PIL.Image.new(mode, (2, 2), 1 if mode == "1" else 255))).getpixel((0, 0)) == WHITE
 
 
 @pytest.mark.parametrize("samples", [np.full((2, 2), 70000, np.int32), np.full((2, 2), 0.5, np.float32)])
-def test_samples_without_an_agreed_range_are_refused(samples: np.ndarray) -> None:
+def test_samples_without_an_agreed_range_are_refused(samples):
     assert "no agreed range" in refusal(file(PIL.Image.fromarray(samples), "TIFF"))
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "TIFF", "WEBP"])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_a_camera_held_sideways_gives_an_upright_picture(format: str, orientation: int) -> None:
+def test_a_camera_held_sideways_gives_an_upright_picture(format, orientation):
     upright = np.zeros((16, 32, 3), np.uint8)
     upright[:8, :8], upright[:8, 24:] = RED, (0, 255, 0)
     stored = {
@@ -147,12 +145,12 @@ def test_a_camera_held_sideways_gives_an_upright_picture(format: str, orientatio
     assert np.allclose(np.asarray(pixels), upright, atol=40)
 
 
-def test_a_damaged_camera_note_is_ignored() -> None:
+def test_a_damaged_camera_note_is_ignored():
     picture = decode(file(photo(), "JPEG", exif=b"Exif\x00\x00XX*\x00garbage"))
     assert picture.size == photo().size
 
 
-def test_of_an_animation_the_first_frame_counts() -> None:
+def test_of_an_animation_the_first_frame_counts():
     frames = [PIL.Image.new("RGB", (4, 4), colour) for colour in (RED, WHITE)]
     assert decode(file(frames[0], "GIF", save_all=True, append_images=frames[1:])).getpixel((0, 0)) == RED
 
@@ -160,16 +158,14 @@ def test_of_an_animation_the_first_frame_counts() -> None:
 @pytest.mark.parametrize("lenient", [False, True])
 @pytest.mark.parametrize("kept", [0.2, 0.6, 0.99])
 @pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM"])
-def test_half_a_file_is_refused_whatever_a_harness_told_pillow(
-    format: str, kept: float, lenient: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_half_a_file_is_refused_whatever_a_harness_told_pillow(format, kept, lenient, monkeypatch):
     monkeypatch.setattr(PIL.ImageFile, "LOAD_TRUNCATED_IMAGES", lenient)
     whole = read_bytes(file(photo((200, 150)), format))
     decode(Image(whole))
     refusal(Image(whole[: int(len(whole) * kept)]))
 
 
-def test_what_is_no_image_is_named(tmp_path: Path) -> None:
+def test_what_is_no_image_is_named(tmp_path):
     path = tmp_path / "notes.png"
     path.write_text("not an image")
     assert refusal(Image(path)).startswith(f"{path} is not an image")
@@ -177,11 +173,11 @@ def test_what_is_no_image_is_named(tmp_path: Path) -> None:
     assert "0 bytes" in refusal(Image(b""))
 
 
-def test_formats_whose_readers_start_programs_are_not_read() -> None:
+def test_formats_whose_readers_start_programs_are_not_read():
     assert "is not an image" in refusal(Image(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n"))
 
 
-def test_a_missing_file_a_folder_and_a_strange_name_are_one_line_each(tmp_path: Path) -> None:
+def test_a_missing_file_a_folder_and_a_strange_name_are_one_line_each(tmp_path):
     assert refusal(Image(tmp_path / "none.png")) == f"{tmp_path / 'none.png'} does not exist"
     assert refusal(Image(tmp_path)) == f"{tmp_path} is not a file"
     assert "cannot be read" in refusal(Image(tmp_path / ("x" * 300)))
@@ -190,15 +186,15 @@ def test_a_missing_file_a_folder_and_a_strange_name_are_one_line_each(tmp_path: 
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 @pytest.mark.parametrize("side", [10_001, 60_000])
-def test_too_many_pixels_are_refused_from_the_header_alone(side: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_decoding(*_: object) -> None:
+def test_too_many_pixels_are_refused_from_the_header_alone(side, monkeypatch):
+    def no_decoding(*_):
         raise AssertionError("pixels were decoded")
 
     monkeypatch.setattr(PIL.ImageFile.ImageFile, "load", no_decoding)
     assert "pixels" in refusal(Image(png_header(side, side)))
 
 
-def test_too_large_files_are_refused(tmp_path: Path) -> None:
+def test_too_large_files_are_refused(tmp_path):
     path = tmp_path / "large.png"
     with path.open("wb") as stream:
         stream.truncate(MAX_BYTES + 1)
@@ -208,14 +204,14 @@ def test_too_large_files_are_refused(tmp_path: Path) -> None:
         digest(Image(path))
 
 
-def test_pillows_own_settings_stay() -> None:
+def test_pillows_own_settings_stay():
     before = (PIL.Image.MAX_IMAGE_PIXELS, PIL.ImageFile.LOAD_TRUNCATED_IMAGES)
     decode(file(photo()))
     refusal(Image(png_header(60_000, 60_000)))
     assert before == (PIL.Image.MAX_IMAGE_PIXELS, PIL.ImageFile.LOAD_TRUNCATED_IMAGES)
 
 
-def test_the_digest_is_of_the_file_not_of_its_name(tmp_path: Path) -> None:
+def test_the_digest_is_of_the_file_not_of_its_name(tmp_path):
     path = tmp_path / "a.png"
     path.write_bytes(b"abc")
     assert digest(Image(path)) == digest(Image(b"abc")) == hashlib.sha256(b"abc").hexdigest()
@@ -224,7 +220,7 @@ def test_the_digest_is_of_the_file_not_of_its_name(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore")
 @settings(max_examples=300)
 @given(data=st.data(), format=st.sampled_from(["PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP", "PPM"]))
-def test_a_damaged_file_gives_pixels_or_one_line(data: st.DataObject, format: str) -> None:
+def test_a_damaged_file_gives_pixels_or_one_line(data, format):
     broken = bytearray(read_bytes(file(photo((16, 16)), format)))
     for _ in range(data.draw(st.integers(1, 8))):
         broken[data.draw(st.integers(0, len(broken) - 1))] = data.draw(st.integers(0, 255))

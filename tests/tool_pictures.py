@@ -1,11 +1,10 @@
 """Pictures with known answers for the tools' tests."""
 
-import io
-
 import numpy as np
 import PIL.Image
 import PIL.ImageFilter
 
+from tests.pictures import encoded
 from vieval_plugin.judges.protocol import Image
 
 
@@ -29,6 +28,4 @@ def edited(picture, left, top, width, height):
 
 def file(pixels, format="PNG", **options):
     picture = pixels if isinstance(pixels, PIL.Image.Image) else PIL.Image.fromarray(pixels)
-    stream = io.BytesIO()
-    picture.save(stream, format, **options)
-    return Image(stream.getvalue())
+    return Image(encoded(picture, format, **options))

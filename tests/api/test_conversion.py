@@ -2,12 +2,15 @@
 
 import io
 import itertools
+import re
 from pathlib import Path
 
 import numpy as np
 import PIL.Image
 import pytest
 
+from tests.pictures import encoded
+from tests.refusals import refusal
 from vieval_plugin import Image, VievalError, images
 from vieval_plugin.api import conversion
 from vieval_plugin.judges.contests import Contest
@@ -16,21 +19,15 @@ from vieval_plugin.judges.protocol import Sample, SampleId
 PIXELS = np.random.RandomState(0).randint(0, 256, (5, 7, 3)).astype(np.uint8)
 
 
-def png(picture):
-    file = io.BytesIO()
-    picture.save(file, "PNG")
-    return file.getvalue()
-
-
 PICTURE = PIL.Image.fromarray(PIXELS)
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        Image(png(PICTURE)),
-        png(PICTURE),
-        bytearray(png(PICTURE)),
+        Image(encoded(PICTURE)),
+        encoded(PICTURE),
+        bytearray(encoded(PICTURE)),
         PICTURE,
         PIXELS,
         PIXELS / 255,
@@ -56,7 +53,7 @@ def test_a_tensor_is_an_array():
 
 def test_paths(tmp_path):
     file = tmp_path / "a:b.png"
-    file.write_bytes(png(PICTURE))
+    file.write_bytes(encoded(PICTURE))
     assert conversion.image(str(file)) == conversion.image(file) == Image(file)
 
 
@@ -106,15 +103,13 @@ def test_jpeg_keeps_all_colours():
     ],
 )
 def test_what_is_no_image_is_told_in_one_line(value, told):
-    with pytest.raises(VievalError, match=told) as raised:
-        conversion.image(value)
-    assert "\n" not in str(raised.value)
+    assert re.search(told, refusal(conversion.image, value))
 
 
 def test_half_a_file_opened_by_pillow_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("PIL.ImageFile.LOAD_TRUNCATED_IMAGES", False)  # which harnesses switch on
     file = tmp_path / "half.png"
-    whole = png(PIL.Image.fromarray(np.random.RandomState(0).randint(0, 256, (64, 64, 3)).astype(np.uint8)))
+    whole = encoded(PIL.Image.fromarray(np.random.RandomState(0).randint(0, 256, (64, 64, 3)).astype(np.uint8)))
     file.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(VievalError, match="an image of PIL cannot be read"):
         conversion.image(PIL.Image.open(file))

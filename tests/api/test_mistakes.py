@@ -1,11 +1,13 @@
 """Mistakes that are easily made in Python: each is a VievalError in one line, with what is wanted."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import PIL.Image
 import pytest
 
+from tests.refusals import refusal
 from vieval_plugin import Backbone, Contest, Image, Judge, Sample, SampleId, VievalError, Votes, evaluate, score_matrix
 
 ID = SampleId("own", "tig", "m", "1")
@@ -122,16 +124,12 @@ IN_FUNCTIONS = [
 
 @pytest.mark.parametrize(("call", "message"), [*IN_SAMPLES, *IN_JUDGES, *IN_FUNCTIONS])
 def test_a_mistake_is_one_line(call, message):
-    with pytest.raises(VievalError, match=message) as raised:
-        call()
-    assert "\n" not in str(raised.value)
+    assert re.search(message, refusal(call))
 
 
 @pytest.mark.parametrize(("call", "message"), IN_CALLS)
 def test_a_mistake_in_a_call_is_one_line(judge, call, message):
-    with pytest.raises(VievalError, match=message) as raised:
-        call(judge)
-    assert "\n" not in str(raised.value)
+    assert re.search(message, refusal(call, judge))
 
 
 def test_a_password_in_an_address_is_not_repeated():

@@ -103,26 +103,25 @@ def test_a_judge_of_pairs_is_flagged_for_what_sways_it(audit, judge, found, shar
         (["--model", "fake"], "--model and --base-url go together"),
     ],
 )
-def test_bad_input_is_one_line(tmp_path, capsys, arguments, message):
-    assert main(["audit", *arguments, "--out", str(tmp_path / "out")]) == 1
-    error = capsys.readouterr().err
+def test_bad_input_is_one_line(tmp_path, vieval, arguments, message):
+    error = vieval("audit", *arguments, "--out", tmp_path / "out", code=1).err
     assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
-def test_a_line_that_is_bad_stops_with_its_number(samples_file, capsys):
+def test_a_line_that_is_bad_stops_with_its_number(samples_file, vieval):
     with samples_file.open("a") as file:
         file.write("{\n")
-    assert main(["audit", str(samples_file), "--judge", "sharpness"]) == 1
-    assert f"vieval: {samples_file}: line 7: not a JSON object" in capsys.readouterr().err
+    printed = vieval("audit", samples_file, "--judge", "sharpness", code=1).err
+    assert f"vieval: {samples_file}: line 7: not a JSON object" in printed
 
 
-def test_images_that_cannot_be_decoded_are_counted_and_not_filled_in(samples_file, tmp_path, capsys):
+def test_images_that_cannot_be_decoded_are_counted_and_not_filled_in(samples_file, tmp_path, vieval):
     first = json.loads(samples_file.read_text().splitlines()[0])
     (tmp_path / first["images"]["output"]).write_text("no image")
-    assert main(["audit", str(samples_file), "--judge", "sharpness", "--out", str(tmp_path / "out")]) == 1
-    assert "no score even unchanged: 1" in capsys.readouterr().out
+    printed = vieval("audit", samples_file, "--judge", "sharpness", "--out", tmp_path / "out", code=1).out
+    assert "no score even unchanged: 1" in printed
     [judge] = json.loads((tmp_path / "out" / "audit.json").read_text())["judges"]
     assert {one["n"] for one in judge["effects"]} == {5}
 

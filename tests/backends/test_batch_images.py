@@ -1,6 +1,5 @@
 """Backends that answer whole batches: images are decoded whole before anything is looked up or asked."""
 
-import io
 import sys
 import threading
 import types
@@ -10,6 +9,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
+from tests.pictures import encoded
 from vieval_plugin import images
 from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.image_encoding import SHRUNK, TURNED
@@ -22,9 +22,7 @@ from vieval_plugin.judges.protocol import Chat, Failure, Image, Message, Status,
 
 def picture(seed, kind="PNG", size=(32, 24), **options):
     values = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
-    file = io.BytesIO()
-    PIL.Image.fromarray(values).save(file, kind, **options)
-    return file.getvalue()
+    return encoded(PIL.Image.fromarray(values), kind, **options)
 
 
 WHOLE, CUT = Image(picture(0)), Image(picture(1)[:-300])

@@ -10,6 +10,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
+from tests.pictures import encoded
 from vieval_plugin.backends.http import image_encoding
 from vieval_plugin.backends.http.image_encoding import ImageEncoder, encode
 from vieval_plugin.errors import VievalError
@@ -22,9 +23,7 @@ def picture(mode="RGB", size=(9, 7), seed=0):
 
 
 def file_of(kind, pixels=None, **options):
-    file = io.BytesIO()
-    (picture() if pixels is None else pixels).save(file, kind, **options)
-    return file.getvalue()
+    return encoded((picture() if pixels is None else pixels), kind, **options)
 
 
 def sent(encoded):

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
 
 from tests.fake_server import FakeServer, Fault
-from tests.one_server import all_of, asking, chat, error, saying, serving
+from tests.one_server import all_of, asking, chat, error, faked, saying, serving
 from tests.work import until
 from vieval_plugin.backends.cache import leases, store
 from vieval_plugin.backends.cache.store import Store
@@ -51,17 +51,16 @@ async def test_what_another_asks_is_waited_for_and_not_asked_again(path):
 
 
 async def test_to_wait_for_another_holds_up_nothing_else(path):
-    with FakeServer(latency=0.01) as server:
-        async with asking(server.base_url, store=Store(path)) as backend:
-            for number in range(40):  # more than there are slots
-                question = chat(f"theirs {number}")
-                assert Store(path).claim(backend._key(question, {}, 0))
-            waiting = [asyncio.ensure_future(backend.answer(chat(f"theirs {n}"))) for n in range(40)]
-            await asyncio.wait_for(all_of(backend, 40, "ours"), 120)
-            assert not any(task.done() for task in waiting)
-            assert server.stats()["requests"] == 40
-            for task in waiting:
-                task.cancel()
+    async with faked(FakeServer(latency=0.01), store=Store(path)) as (server, backend):
+        for number in range(40):  # more than there are slots
+            question = chat(f"theirs {number}")
+            assert Store(path).claim(backend._key(question, {}, 0))
+        waiting = [asyncio.ensure_future(backend.answer(chat(f"theirs {n}"))) for n in range(40)]
+        await asyncio.wait_for(all_of(backend, 40, "ours"), 120)
+        assert not any(task.done() for task in waiting)
+        assert server.stats()["requests"] == 40
+        for task in waiting:
+            task.cancel()
 
 
 async def test_what_another_has_to_try_again_is_waited_for_too(path):
@@ -111,12 +110,11 @@ async def test_an_empty_answer_that_its_limit_cut_is_kept(path):
 
 async def test_a_claim_that_nobody_renews_is_taken_over(path, monkeypatch):
     monkeypatch.setattr(store, "LEASE", 0.5)
-    with FakeServer() as server:
-        async with asking(server.base_url, store=Store(path)) as backend:
-            begun = time.monotonic()
-            Store(path).claim(backend._key(chat("x"), {}, 0))
-            assert isinstance(await asyncio.wait_for(backend.answer(chat("x")), 120), Text)
-            assert time.monotonic() - begun > 0.4
+    async with faked(FakeServer(), store=Store(path)) as (_, backend):
+        begun = time.monotonic()
+        Store(path).claim(backend._key(chat("x"), {}, 0))
+        assert isinstance(await asyncio.wait_for(backend.answer(chat("x")), 120), Text)
+        assert time.monotonic() - begun > 0.4
 
 
 async def test_a_claim_is_renewed_while_its_question_is_under_way(path, monkeypatch):
@@ -133,10 +131,9 @@ async def test_a_claim_is_renewed_while_its_question_is_under_way(path, monkeypa
 
 async def test_a_question_that_another_asks_for_ever_is_asked_in_the_end(path, monkeypatch):
     monkeypatch.setattr(store, "LEASE", 1000.0)
-    with FakeServer() as server:
-        async with asking(server.base_url, store=Store(path), deadline=0.1, retries=0, patience=0.3) as backend:
-            Store(path).claim(backend._key(chat("x"), {}, 0))
-            assert isinstance(await asyncio.wait_for(backend.answer(chat("x")), 120), Text)
+    async with faked(FakeServer(), store=Store(path), deadline=0.1, retries=0, patience=0.3) as (_, backend):
+        Store(path).claim(backend._key(chat("x"), {}, 0))
+        assert isinstance(await asyncio.wait_for(backend.answer(chat("x")), 120), Text)
 
 
 def test_claims_of_a_process_that_is_gone_are_dropped_when_a_store_is_opened(path):
@@ -163,10 +160,9 @@ async def test_a_run_that_is_ended_gives_up_its_claims(path):
 
 
 async def test_failures_leave_no_claim(path):
-    with FakeServer(faults=lambda number, request: Fault("overlong")) as server:
-        async with asking(server.base_url, store=Store(path)) as backend:
-            assert isinstance(await backend.answer(chat("x")), Failure)
-            assert claimed(path) == []
+    async with faked(FakeServer(faults=lambda number, request: Fault("overlong")), store=Store(path)) as (_, backend):
+        assert isinstance(await backend.answer(chat("x")), Failure)
+        assert claimed(path) == []
 
 
 # Processes.

@@ -14,6 +14,7 @@ import PIL.PngImagePlugin
 import pytest
 
 from tests.fake_server import FakeServer
+from tests.pictures import encoded
 from vieval_plugin import Backbone, Image, Sample, SampleId, Status, evaluate, images
 from vieval_plugin.backends.http import image_encoding
 from vieval_plugin.backends.http.image_encoding import SHRUNK, TURNED, ImageEncoder, encode
@@ -36,12 +37,6 @@ def exif(orientation=None):
     if orientation is not None:
         made[0x0112] = orientation
     return made
-
-
-def saved(shown, kind, **options):
-    file = io.BytesIO()
-    shown.save(file, kind, **options)
-    return file.getvalue()
 
 
 def sent(data, max_pixels=None):
@@ -68,7 +63,7 @@ def in_jpeg(data, *segments):
 
 
 def jpeg(**options):
-    return saved(picture(), "JPEG", quality=90, **options)
+    return encoded(picture(), "JPEG", quality=90, **options)
 
 
 TALKATIVE = {
@@ -78,20 +73,20 @@ TALKATIVE = {
     "JPEG, XMP": in_jpeg(jpeg(), (0xE1, b"http://ns.adobe.com/xap/1.0/\0" + SECRET)),
     "JPEG, Photoshop": in_jpeg(jpeg(), (0xED, b"Photoshop 3.0\0" + SECRET)),
     "JPEG, unknown": in_jpeg(jpeg(), (0xEB, SECRET), (0xEF, SECRET), (0xE2, b"MPF\0" + SECRET)),
-    "JPEG, progressive": saved(picture(), "JPEG", progressive=True, exif=exif(), comment=SECRET),
+    "JPEG, progressive": encoded(picture(), "JPEG", progressive=True, exif=exif(), comment=SECRET),
     "JPEG, a preview": in_jpeg(jpeg()[:2] + jpeg()[20:], (0xE0, b"JFIF\0\x01\x01\0\0\x01\0\x01\x04\x03" + SECRET[:36])),
     "JPEG, behind the picture": jpeg() + SECRET,
-    "PNG, texts": saved(
+    "PNG, texts": encoded(
         picture(), "PNG", pnginfo=(lambda i: (i.add_text("a", SECRET.decode()), i.add_itxt("b", SECRET.decode()), i)[2])(
             PIL.PngImagePlugin.PngInfo())
     ),
-    "PNG, squeezed text": in_png(saved(picture(), "PNG"), chunk(b"zTXt", b"a\0\0" + zlib.compress(SECRET))),
-    "PNG, EXIF": saved(picture(), "PNG", exif=exif()),
-    "PNG, time": in_png(saved(picture(), "PNG"), chunk(b"tIME", b"\x07\xea\x01\x02\x03\x04\x05")),
-    "PNG, unknown": in_png(saved(picture(), "PNG"), chunk(b"prVt", SECRET)),
-    "PNG, behind the picture": saved(picture(), "PNG") + SECRET,
-    "PNG, transparent": saved(picture().convert("RGBA"), "PNG", exif=exif()),
-    "PNG, palette": saved(picture().quantize(16), "PNG", exif=exif(), transparency=3),
+    "PNG, squeezed text": in_png(encoded(picture(), "PNG"), chunk(b"zTXt", b"a\0\0" + zlib.compress(SECRET))),
+    "PNG, EXIF": encoded(picture(), "PNG", exif=exif()),
+    "PNG, time": in_png(encoded(picture(), "PNG"), chunk(b"tIME", b"\x07\xea\x01\x02\x03\x04\x05")),
+    "PNG, unknown": in_png(encoded(picture(), "PNG"), chunk(b"prVt", SECRET)),
+    "PNG, behind the picture": encoded(picture(), "PNG") + SECRET,
+    "PNG, transparent": encoded(picture().convert("RGBA"), "PNG", exif=exif()),
+    "PNG, palette": encoded(picture().quantize(16), "PNG", exif=exif(), transparency=3),
 }  # fmt: skip
 
 
@@ -110,18 +105,18 @@ def test_all_that_a_file_says_beside_its_picture_is_left_out_without_touching_a_
 COLOURS = {
     "JPEG, profile": jpeg(icc_profile=PROFILE),
     "JPEG, a profile in pieces": jpeg(icc_profile=PROFILE * 50),
-    "JPEG, four inks": saved(picture().convert("CMYK"), "JPEG"),
-    "PNG, profile": saved(picture(), "PNG", icc_profile=PROFILE),
+    "JPEG, four inks": encoded(picture().convert("CMYK"), "JPEG"),
+    "PNG, profile": encoded(picture(), "PNG", icc_profile=PROFILE),
     "PNG, gamma": in_png(
-        saved(picture(), "PNG"),
+        encoded(picture(), "PNG"),
         chunk(b"gAMA", struct.pack(">I", 100_000)),
         chunk(b"cHRM", struct.pack(">8I", *[30_000] * 8)),
     ),
-    "PNG, sRGB": in_png(saved(picture(), "PNG"), chunk(b"sRGB", b"\0")),
-    "PNG, cICP": in_png(saved(picture(), "PNG"), chunk(b"cICP", b"\x09\x10\0\x01")),
-    "PNG, transparent colour": saved(picture(), "PNG", transparency=(1, 2, 3)),
-    "PNG, transparent palette": saved(picture().quantize(8), "PNG", transparency=b"\0\x80\xff"),
-    "PNG, 16 bits": saved(PIL.Image.fromarray(np.arange(64, dtype=np.uint16).reshape(8, 8)), "PNG"),
+    "PNG, sRGB": in_png(encoded(picture(), "PNG"), chunk(b"sRGB", b"\0")),
+    "PNG, cICP": in_png(encoded(picture(), "PNG"), chunk(b"cICP", b"\x09\x10\0\x01")),
+    "PNG, transparent colour": encoded(picture(), "PNG", transparency=(1, 2, 3)),
+    "PNG, transparent palette": encoded(picture().quantize(8), "PNG", transparency=b"\0\x80\xff"),
+    "PNG, 16 bits": encoded(PIL.Image.fromarray(np.arange(64, dtype=np.uint16).reshape(8, 8)), "PNG"),
 }
 
 
@@ -134,7 +129,7 @@ def test_what_decides_colours_stays_byte_for_byte(data):
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 def test_a_picture_that_must_be_turned_is_encoded_anew_with_its_profile_and_noted(kind, orientation):
     options = {"JPEG": {"quality": 95}, "WEBP": {"lossless": True}}.get(kind, {})
-    data = saved(picture(), kind, exif=exif(orientation), icc_profile=PROFILE, **options)
+    data = encoded(picture(), kind, exif=exif(orientation), icc_profile=PROFILE, **options)
     media, body, notes = sent(data)
     assert (media, notes) == ("image/png", (TURNED,))
     made = PIL.Image.open(io.BytesIO(body))
@@ -146,7 +141,7 @@ def test_a_picture_that_must_be_turned_is_encoded_anew_with_its_profile_and_note
 
 def test_gamma_goes_along_when_a_png_is_encoded_anew():
     gamma = chunk(b"gAMA", struct.pack(">I", 100_000))
-    _, body, notes = sent(in_png(saved(picture(), "PNG", exif=exif(6)), gamma), 1000)
+    _, body, notes = sent(in_png(encoded(picture(), "PNG", exif=exif(6)), gamma), 1000)
     assert notes == (TURNED, SHRUNK)
     assert gamma in body
     assert PIL.Image.open(io.BytesIO(body)).size[0] < PIL.Image.open(io.BytesIO(body)).size[1]
@@ -154,13 +149,13 @@ def test_gamma_goes_along_when_a_png_is_encoded_anew():
 
 def test_a_profile_for_other_inks_does_not_go_along():
     inks = PROFILE[:16] + b"CMYK" + PROFILE[20:]
-    data = saved(picture().convert("CMYK"), "JPEG", icc_profile=inks, exif=exif(3))
+    data = encoded(picture().convert("CMYK"), "JPEG", icc_profile=inks, exif=exif(3))
     assert "icc_profile" not in PIL.Image.open(io.BytesIO(sent(data)[1])).info
 
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
 def test_more_pixels_than_are_decoded_are_made_fewer_where_that_is_asked_and_refused_where_not():
-    large = saved(PIL.Image.new("1", (11_000, 11_000)), "PNG")
+    large = encoded(PIL.Image.new("1", (11_000, 11_000)), "PNG")
     with pytest.raises(VievalError, match="more than 100 megapixels"):
         encode(Image(large))
     _, body, notes = sent(large, 10_000)
@@ -184,14 +179,14 @@ def test_a_jpeg_whose_parts_cannot_be_told_apart_is_encoded_anew():
 # Every image is decoded whole, once.
 
 BROKEN = {
-    "a cut PNG": saved(picture(), "PNG")[:-500],
+    "a cut PNG": encoded(picture(), "PNG")[:-500],
     "a cut JPEG": jpeg()[:-500],
-    "a cut progressive JPEG": saved(picture(), "JPEG", progressive=True)[:-500],
+    "a cut progressive JPEG": encoded(picture(), "JPEG", progressive=True)[:-500],
     "a JPEG's header": jpeg()[:300],
-    "a PNG's header": saved(picture(), "PNG")[:45],
+    "a PNG's header": encoded(picture(), "PNG")[:45],
     "a PNG without pixels": b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b""),
-    "a PNG cut in the middle of a length": saved(picture(), "PNG")[:-14],
-    "a PNG with damaged pixels": (lambda d: d[:2000] + bytes(64) + d[2064:])(saved(picture(), "PNG")),
+    "a PNG cut in the middle of a length": encoded(picture(), "PNG")[:-14],
+    "a PNG with damaged pixels": (lambda d: d[:2000] + bytes(64) + d[2064:])(encoded(picture(), "PNG")),
 }  # fmt: skip
 
 
@@ -219,7 +214,7 @@ def loads(monkeypatch):
 
 
 async def test_an_image_is_decoded_once_however_often_it_is_wanted_and_forgotten(loads, tmp_path):
-    shown = [Image(saved(picture(seed), "JPEG")) for seed in range(4)]
+    shown = [Image(encoded(picture(seed), "JPEG")) for seed in range(4)]
     path = tmp_path / "same.jpg"
     path.write_bytes(shown[0].source)
     encoder = ImageEncoder(memory=1)
@@ -231,7 +226,7 @@ async def test_an_image_is_decoded_once_however_often_it_is_wanted_and_forgotten
 def test_what_is_remembered_is_bounded(loads, monkeypatch):
     monkeypatch.setattr(images, "_REMEMBERED", 2)
     for seed in range(4):
-        images.examine(Image(saved(picture(seed), "PNG")))
+        images.examine(Image(encoded(picture(seed), "PNG")))
     assert len(images._examined) == 2
 
 
@@ -259,7 +254,7 @@ def test_that_an_image_was_turned_or_shrunk_is_a_finding_of_its_verdict_once(tmp
     given = [
         sample("plain", jpeg()),
         sample("turned", jpeg(exif=exif(6))),
-        sample("large", saved(picture(size=(100, 90)), "PNG")),
+        sample("large", encoded(picture(size=(100, 90)), "PNG")),
     ]
     found = []
     with FakeServer() as server:

@@ -15,7 +15,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from tests.fake_server import HOST, FakeServer, Fault
-from tests.one_server import SCHEMA, all_of, asking, chat, error, first, on, saying, serving, text_of
+from tests.one_server import SCHEMA, all_of, asking, chat, error, faked, first, on, saying, serving, text_of
 from tests.work import waits_asked_for
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http import pacing
@@ -108,10 +108,9 @@ async def test_a_retry_after_of_zero_does_not_hammer(short_backoff, monkeypatch)
 
 async def test_one_huge_retry_after_holds_up_neither_the_others_nor_the_run(monkeypatch):
     faults = lambda number, request: Fault("429", retry_after=HUGE) if number == 3 else None  # noqa: E731
-    with FakeServer(faults=faults, latency=0.02) as server:
-        async with asking(server.base_url, concurrent=4) as backend:
-            waits = waits_asked_for(monkeypatch)
-            replies = await asyncio.wait_for(all_of(backend, 60), 120)
+    async with faked(FakeServer(faults=faults, latency=0.02), concurrent=4) as (_, backend):
+        waits = waits_asked_for(monkeypatch)
+        replies = await asyncio.wait_for(all_of(backend, 60), 120)
     assert all(isinstance(reply, Text) for reply in replies)
     assert 0 < sum(waits) < 2
 
@@ -122,10 +121,9 @@ async def test_random_429s_cost_little(monkeypatch):
     def faults(number, request):
         return Fault("429", retry_after=drawn.choice([1, 60, 3600, HUGE])) if drawn.random() < 0.2 else None
 
-    with FakeServer(faults=faults, latency=0.05) as server:
-        async with asking(server.base_url) as backend:
-            waits = waits_asked_for(monkeypatch)
-            replies = await asyncio.wait_for(all_of(backend, 300), 120)
+    async with faked(FakeServer(faults=faults, latency=0.05)) as (_, backend):
+        waits = waits_asked_for(monkeypatch)
+        replies = await asyncio.wait_for(all_of(backend, 300), 120)
     assert all(isinstance(reply, Text) for reply in replies)
     assert sum(waits) < 200  # some 45, for all questions together
     assert not backend.usage.failures
@@ -139,9 +137,8 @@ async def test_a_server_that_tells_everybody_to_wait_is_left_alone():
         times.append(time.monotonic())
         return Fault("429", retry_after=HUGE) if time.monotonic() - times[0] < 4 else None
 
-    with FakeServer(faults=faults) as server:
-        async with asking(server.base_url, concurrent=4) as backend:
-            replies = await asyncio.wait_for(all_of(backend, 10), 120)
+    async with faked(FakeServer(faults=faults), concurrent=4) as (_, backend):
+        replies = await asyncio.wait_for(all_of(backend, 10), 120)
     assert all(isinstance(reply, Text) for reply in replies)
     assert len(times) < 30
 
@@ -184,18 +181,18 @@ async def test_a_server_that_answers_others_now_and_then_does_not_make_a_request
 
 # What is denied: keys, models, addresses, credit.
 
-DENIALS = [
-    lambda: error(401, "no such key"),
-    lambda: error(402, "no credit"),
-    lambda: error(403, "not you"),
-    lambda: error(404, "no such model"),
-    lambda: error(429, "x", code="insufficient_quota"),
-    lambda: web.Response(status=307, headers={"Location": "http://127.0.0.1:1/elsewhere"}),
-]
+DENIALS = {
+    "401": (lambda: error(401, "no such key"), "refuses the key"),
+    "402": (lambda: error(402, "x"), "no credit"),
+    "403": (lambda: error(403, "not you"), "refuses the key"),
+    "404": (lambda: error(404, "x"), "no such model or address"),
+    "429": (lambda: error(429, "x", code="insufficient_quota"), "no credit"),
+    "307": (lambda: web.Response(status=307, headers={"Location": "http://127.0.0.1:1/elsewhere"}), "HTTP 307"),
+}
 
 
-@pytest.mark.parametrize("denial", DENIALS, ids=["401", "402", "403", "404", "429", "307"])
-async def test_one_denial_among_answers_is_one_failure(denial):
+@pytest.mark.parametrize(("denial", "_"), DENIALS.values(), ids=DENIALS)
+async def test_one_denial_among_answers_is_one_failure(denial, _):
     answer = lambda body: denial() if text_of(body) == "bad" else saying({"content": "y"})  # noqa: E731
     async with serving(answer) as (url, bodies), asking(url) as backend:
         await backend.answer(chat("first"))
@@ -208,10 +205,10 @@ async def test_one_denial_among_answers_is_one_failure(denial):
     assert len(bodies) == 11
 
 
-@pytest.mark.parametrize("denial", DENIALS, ids=["401", "402", "403", "404", "429", "307"])
-async def test_a_denial_before_any_answer_ends_the_run(denial):
+@pytest.mark.parametrize(("denial", "said"), DENIALS.values(), ids=DENIALS)
+async def test_a_denial_before_any_answer_ends_the_run(denial, said):
     async with serving(lambda body: denial()) as (url, bodies), asking(url, concurrent=4) as backend:
-        with pytest.raises(VievalError):
+        with pytest.raises(VievalError, match=said):
             await all_of(backend, 50)
     assert len(bodies) <= 8
 
@@ -302,13 +299,13 @@ async def test_the_end_of_a_run_that_fails_is_told_nobody_else(short_backoff, ca
     """Errors of tasks that nobody waits for any more are printed by asyncio when they are thrown away."""
     complaints = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context["message"]))
-    with FakeServer(faults=on("q", Fault("500")), latency=0.01) as server:
-        async with asking(server.base_url, retries=0, patience=0.2, concurrent=3) as backend:
-            waiting = [asyncio.ensure_future(backend.answer(chat(f"q {i}"))) for i in range(20)]
-            done, rest = await asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION)
-            for task in rest:
-                task.cancel()
-            await asyncio.sleep(0.5)
+    server = FakeServer(faults=on("q", Fault("500")), latency=0.01)
+    async with faked(server, retries=0, patience=0.2, concurrent=3) as (_, backend):
+        waiting = [asyncio.ensure_future(backend.answer(chat(f"q {i}"))) for i in range(20)]
+        done, rest = await asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION)
+        for task in rest:
+            task.cancel()
+        await asyncio.sleep(0.5)
     await asyncio.gather(*waiting, return_exceptions=True)
     del waiting, done, rest, backend
     gc.collect()
@@ -329,7 +326,6 @@ async def test_a_cut_probe_says_nothing_about_schemas(tmp_path):
 
 
 async def test_a_huge_retry_after_of_a_server_error_holds_up_nobody(short_backoff):
-    with FakeServer(faults=first(Fault("503", retry_after=HUGE))) as server:
-        async with asking(server.base_url, concurrent=4) as backend:
-            replies = await asyncio.wait_for(all_of(backend, 8), 120)
+    async with faked(FakeServer(faults=first(Fault("503", retry_after=HUGE))), concurrent=4) as (_, backend):
+        replies = await asyncio.wait_for(all_of(backend, 8), 120)
     assert all(isinstance(reply, Text) for reply in replies)

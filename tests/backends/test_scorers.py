@@ -1,6 +1,5 @@
 """The metrics of networks beside the libraries' own computations, on real architectures with random weights."""
 
-import io
 import pickle
 import random
 import signal
@@ -14,6 +13,8 @@ import pytest
 
 from tests import tiny_scorers
 from tests.extras import needs
+from tests.pictures import encoded
+from tests.refusals import refusal
 from vieval_plugin.backends import weights
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
@@ -65,9 +66,7 @@ def picture(seed, size=(80, 72)):
 
 
 def file_of(image, kind="PNG", **options):
-    file = io.BytesIO()
-    image.save(file, kind, **options)
-    return Image(file.getvalue())
+    return Image(encoded(image, kind, **options))
 
 
 def ask(metric, number, image=None):
@@ -301,11 +300,7 @@ def test_out_of_memory_with_one_says_what_to_do(models, monkeypatch):
 
 
 def refused(metric, model, **options):
-    with pytest.raises(VievalError) as error:
-        measure(scorers({metric: model}, **options), [ask(metric, 0)])
-    line = str(error.value)
-    assert "\n" not in line
-    return line
+    return refusal(measure, scorers({metric: model}, **options), [ask(metric, 0)])
 
 
 class Hostile:

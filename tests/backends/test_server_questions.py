@@ -11,7 +11,8 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"
 from aiohttp import web
 
 from tests.fake_server import FakeServer, Fault, first_token, read_request
-from tests.one_server import KEY, SCHEMA, asking, chat, error, first, saying, serving, wait_shortly
+from tests.one_server import KEY, SCHEMA, asking, chat, error, faked, first, saying, serving, wait_shortly
+from tests.pictures import plain
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.reply_checks import probabilities
@@ -27,11 +28,10 @@ def short_waits(monkeypatch):
 
 
 async def test_a_question_asked_twice_at_once_is_sent_once():
-    with FakeServer(latency=0.05) as server:
-        async with asking(server.base_url) as backend:
-            replies = await asyncio.gather(*(backend.answer(chat("same")) for _ in range(10)))
-        assert len(set(replies)) == 1
-        assert server.stats()["requests"] == 1
+    async with faked(FakeServer(latency=0.05)) as (server, backend):
+        replies = await asyncio.gather(*(backend.answer(chat("same")) for _ in range(10)))
+    assert len(set(replies)) == 1
+    assert server.stats()["requests"] == 1
 
 
 async def test_what_is_stored_is_not_asked_again(tmp_path):
@@ -51,18 +51,16 @@ async def test_what_is_stored_is_not_asked_again(tmp_path):
 
 async def test_a_repeat_is_a_question_of_its_own(tmp_path):
     store = Store(tmp_path / "s.sqlite")
-    with FakeServer() as server:
-        async with asking(server.base_url, store=store) as backend:
-            for repeat in (0, 1, 2, 0, 1, 2):
-                await backend.answer(chat("x"), repeat)
-        assert server.stats()["requests"] == 3
+    async with faked(FakeServer(), store=store) as (server, backend):
+        for repeat in (0, 1, 2, 0, 1, 2):
+            await backend.answer(chat("x"), repeat)
+    assert server.stats()["requests"] == 3
 
 
 async def test_failures_are_not_stored(tmp_path):
     store = Store(tmp_path / "s.sqlite")
-    with FakeServer(faults=first(Fault("overlong"), Fault("content_filter"))) as server:
-        async with asking(server.base_url, store=store) as backend:
-            replies = [await backend.answer(chat("x")) for _ in range(3)]
+    async with faked(FakeServer(faults=first(Fault("overlong"), Fault("content_filter"))), store=store) as (_, backend):
+        replies = [await backend.answer(chat("x")) for _ in range(3)]
     assert [type(reply) for reply in replies] == [Failure, Failure, Text]
     assert [row["reply"]["kind"] for row in store.export()] == ["Text"]
 
@@ -79,10 +77,9 @@ async def test_failures_are_not_stored(tmp_path):
 )
 async def test_a_question_that_differs_is_another(other, tmp_path):
     store = Store(tmp_path / "s.sqlite")
-    with FakeServer(schema_support="rejected") as server:
-        async with asking(server.base_url, store=store) as backend:
-            await backend.answer(chat("x"))
-            await backend.answer(other)
+    async with faked(FakeServer(schema_support="rejected"), store=store) as (_, backend):
+        await backend.answer(chat("x"))
+        await backend.answer(other)
     assert len(list(store.export())) == 2
 
 
@@ -99,28 +96,19 @@ async def test_an_image_is_told_by_its_content(tmp_path):
     store = Store(tmp_path / "s.sqlite")
     files = {name: tmp_path / name for name in ("a.png", "copy.png", "b.png")}
     for name, path in files.items():
-        path.write_bytes(png(7 if name == "b.png" else 0))
+        path.write_bytes(plain((7 if name == "b.png" else 0, 2, 3)))
 
-    with FakeServer() as server:
-        async with asking(server.base_url, store=store) as backend:
-            for path in files.values():
-                await backend.answer(Chat((Message("user", (Image(path), "x")),), ("q",)))
-        assert server.stats()["requests"] == 2
-
-
-def png(seed):
-    import io
-
-    import PIL.Image
-
-    file = io.BytesIO()
-    PIL.Image.new("RGB", (8, 8), (seed, 2, 3)).save(file, "PNG")
-    return file.getvalue()
+    async with faked(FakeServer(), store=store) as (server, backend):
+        for path in files.values():
+            await backend.answer(Chat((Message("user", (Image(path), "x")),), ("q",)))
+    assert server.stats()["requests"] == 2
 
 
 async def test_images_and_texts_stay_in_order_and_a_text_alone_is_plain():
     async with serving(lambda body: saying({"content": "y"})) as (url, bodies), asking(url) as backend:
-        await backend.answer(Chat((Message("user", (Image(png(1)), "one", Image(png(2)), "two")),), ("q",)))
+        await backend.answer(
+            Chat((Message("user", (Image(plain((1, 2, 3))), "one", Image(plain((2, 2, 3))), "two")),), ("q",))
+        )
         await backend.answer(Chat((Message("system", ("be", "brief")), Message("user", ("x",))), ("q",)))
     kinds = [part.get("text") or part["image_url"]["url"][:22] for part in bodies[0]["messages"][0]["content"]]
     assert kinds == ["data:image/png;base64,", "one", "data:image/png;base64,", "two"]
@@ -129,10 +117,11 @@ async def test_images_and_texts_stay_in_order_and_a_text_alone_is_plain():
 
 async def test_an_image_that_cannot_be_read_fails_its_own_question_only(tmp_path):
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
-    asked = [Chat((Message("user", (Image(path), "x")),), ("q",)) for path in (tmp_path / "broken.png", png(1))]
-    with FakeServer() as server:
-        async with asking(server.base_url) as backend:
-            broken, fine = [await backend.answer(ask) for ask in asked]
+    asked = [
+        Chat((Message("user", (Image(path), "x")),), ("q",)) for path in (tmp_path / "broken.png", plain((1, 2, 3)))
+    ]
+    async with faked(FakeServer()) as (_, backend):
+        broken, fine = [await backend.answer(ask) for ask in asked]
     assert broken.status is Status.TOOL_ERROR
     assert str(tmp_path / "broken.png") in broken.reason
     assert isinstance(fine, Text)
@@ -156,23 +145,21 @@ async def test_tokens_are_counted_as_far_as_the_server_tells():
 
 
 async def test_tokens_of_likelihoods_are_counted_too():
-    with FakeServer() as server:
-        async with asking(server.base_url) as backend:
-            await backend.answer(Likelihood((Message("user", ("z",)),), ("Yes",), ("q",)))
+    async with faked(FakeServer()) as (_, backend):
+        await backend.answer(Likelihood((Message("user", ("z",)),), ("Yes",), ("q",)))
     assert backend.usage.input_tokens > 0
 
 
 async def test_a_backend_that_is_closed_in_the_middle_leaves_nothing_running(tmp_path):
     before, store = asyncio.all_tasks(), Store(tmp_path / "s.sqlite")
-    with FakeServer(latency=30) as server:
-        async with asking(server.base_url, store=store) as backend:
-            waiting = [asyncio.ensure_future(backend.answer(chat(f"x{i}", schema=SCHEMA))) for i in range(5)]
-            await asyncio.sleep(0.05)
-            for task in waiting:
-                task.cancel()
-        store.close()
-        await asyncio.gather(*waiting, return_exceptions=True)
-        assert asyncio.all_tasks() == before
+    async with faked(FakeServer(latency=30), store=store) as (_, backend):
+        waiting = [asyncio.ensure_future(backend.answer(chat(f"x{i}", schema=SCHEMA))) for i in range(5)]
+        await asyncio.sleep(0.05)
+        for task in waiting:
+            task.cancel()
+    store.close()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert asyncio.all_tasks() == before
 
 
 # Schemas.
@@ -192,18 +179,16 @@ async def test_whether_schemas_are_enforced_is_found_out_once_and_remembered(sup
 
 
 async def test_without_a_schema_nothing_is_probed():
-    with FakeServer() as server:
-        async with asking(server.base_url) as backend:
-            await backend.answer(chat("x"))
-        assert server.stats()["requests"] == 1
+    async with faked(FakeServer()) as (server, backend):
+        await backend.answer(chat("x"))
+    assert server.stats()["requests"] == 1
 
 
 @pytest.mark.parametrize("kind", ["500", "empty_choices", "invalid_json", "429"])
 async def test_a_fault_during_the_probe_does_not_pass_for_an_answer(kind, tmp_path):
     store = Store(tmp_path / "s.sqlite")
-    with FakeServer(faults=first(Fault(kind))) as server:
-        async with asking(server.base_url, store=store) as backend:
-            assert await backend.takes_schemas()
+    async with faked(FakeServer(faults=first(Fault(kind))), store=store) as (_, backend):
+        assert await backend.takes_schemas()
 
 
 async def test_a_probe_that_never_gets_an_answer_is_made_again_next_time(tmp_path):
@@ -219,13 +204,12 @@ async def test_a_probe_that_never_gets_an_answer_is_made_again_next_time(tmp_pat
 
 async def test_a_schema_the_server_does_not_know_is_asked_for_in_words():
     schema = {"type": "object", "properties": {"score": {"type": "string", "pattern": "[0-9]"}}}
-    with FakeServer() as server:
-        async with asking(server.base_url) as backend:
-            replies = [await backend.answer(chat(f"x{i}", schema=schema)) for i in range(3)]
-            assert json.loads((await backend.answer(chat("x", schema=SCHEMA))).text)["score"]
-        assert all(isinstance(reply, Text) for reply in replies)
-        assert not backend.usage.failures
-        assert server.stats()["statuses"] == {"200": 5, "400": 1}  # with the probe
+    async with faked(FakeServer()) as (server, backend):
+        replies = [await backend.answer(chat(f"x{i}", schema=schema)) for i in range(3)]
+        assert json.loads((await backend.answer(chat("x", schema=SCHEMA))).text)["score"]
+    assert all(isinstance(reply, Text) for reply in replies)
+    assert not backend.usage.failures
+    assert server.stats()["statuses"] == {"200": 5, "400": 1}  # with the probe
 
 
 async def test_the_newer_name_of_the_token_limit_is_learnt_once():
@@ -269,9 +253,8 @@ def test_probabilities_of_listed_tokens_are_known_and_of_others_bounded():
 async def test_likelihoods_are_those_of_the_servers_first_token():
     ask = Likelihood((Message("user", ("Is there a cat?",)),), ("Yes", "No", "yes", "Perhaps"), ("q",))
     bodies = []
-    with FakeServer(faults=lambda number, request: bodies.append(request)) as server:
-        async with asking(server.base_url) as backend:
-            known = await backend.answer(ask)
+    async with faked(FakeServer(faults=lambda number, request: bodies.append(request))) as (_, backend):
+        known = await backend.answer(ask)
     expected = first_token(read_request(json.dumps(bodies[0]).encode())[1].digest)
     listed = sorted(expected.values(), reverse=True)[:20]
     rest = min(1 - math.fsum(listed), listed[-1])
@@ -281,9 +264,8 @@ async def test_likelihoods_are_those_of_the_servers_first_token():
 
 
 async def test_a_token_that_is_not_listed_has_bounds():
-    with FakeServer(hide_yes=True) as server:
-        async with asking(server.base_url) as backend:
-            known = await backend.answer(Likelihood((Message("user", ("Is it?",)),), ("Yes",), ("q",)))
+    async with faked(FakeServer(hide_yes=True)) as (_, backend):
+        known = await backend.answer(Likelihood((Message("user", ("Is it?",)),), ("Yes",), ("q",)))
     assert known.low == (0.0,)
     assert 0 < known.high[0] < 0.05
 
@@ -302,8 +284,7 @@ async def test_tokens_that_read_alike_add_up_however_unlikely():
 
 async def test_a_fault_of_a_likelihood_is_tried_again_and_silence_about_it_is_a_failure():
     ask = Likelihood((Message("user", ("x",)),), ("Yes",), ("q",))
-    with FakeServer(faults=first(Fault("empty_choices"), Fault("invalid_json"))) as server:
-        async with asking(server.base_url) as backend:
-            assert (await backend.answer(ask)).low[0] > 0
+    async with faked(FakeServer(faults=first(Fault("empty_choices"), Fault("invalid_json")))) as (_, backend):
+        assert (await backend.answer(ask)).low[0] > 0
     async with serving(lambda body: saying({"content": "Yes"})) as (url, _), asking(url) as backend:
         assert (await backend.answer(ask)).reason == "the server sent no log-probabilities"

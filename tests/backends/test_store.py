@@ -1,7 +1,6 @@
 """The store of replies: what is in it stays, whoever writes beside, and nothing in it is asked again after a kill."""
 
 import asyncio
-import io
 import json
 import math
 import os
@@ -12,10 +11,10 @@ import time
 from collections import Counter
 from functools import partial
 
-import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, Fault
+from tests.pictures import plain
 from tests.playing import prepared
 from vieval_plugin.backends.cache.store import Store, from_stored, key_of, question, to_stored
 from vieval_plugin.config import Backbone, Config, StoreOptions
@@ -154,14 +153,6 @@ def test_a_store_of_another_version_is_left_alone(path):
     assert path.read_bytes() == before
 
 
-def test_a_file_that_is_no_store_is_left_alone(path):
-    path.parent.mkdir()
-    path.write_text("my thesis, chapter one\n" * 99)
-    with pytest.raises(VievalError, match="replies.sqlite: cannot be used as a store .* set store.path"):
-        Store(path)
-    assert path.read_text().startswith("my thesis")
-
-
 def test_a_folder_that_cannot_be_is_an_error_of_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(VievalError, match="cannot be used as a store"):
@@ -236,9 +227,7 @@ def test_a_turn_that_sqlite_does_not_wait_for_is_waited_for(path, monkeypatch):
 
 
 def picture(number):
-    file = io.BytesIO()
-    PIL.Image.new("RGB", (8, 8), (number, 0, 0)).save(file, "PNG")
-    return Image(file.getvalue())
+    return Image(plain((number, 0, 0)))
 
 
 def judged(url, store=None):

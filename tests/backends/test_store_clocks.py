@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
 
 from tests.fake_server import FakeServer
-from tests.one_server import asking, chat
+from tests.one_server import chat, faked
 from vieval_plugin.backends.cache import leases, store
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.judges.protocol import Text
@@ -114,11 +114,10 @@ def test_void_leases_are_gone_when_a_store_is_opened(path, clock):
 async def test_who_waits_for_another_process_says_so_once(path, monkeypatch, capsys):
     monkeypatch.setattr(store, "LEASE", 1.0)
     monkeypatch.setattr(leases, "_SILENT_WAIT", 0.3)
-    with FakeServer() as server:
-        async with asking(server.base_url, store=Store(path)) as backend:
-            for number in range(3):
-                Store(path).claim(backend._key(chat(f"{number}"), {}, 0))
-            replies = await asyncio.gather(*(backend.answer(chat(f"{number}")) for number in range(3)))
+    async with faked(FakeServer(), store=Store(path)) as (_, backend):
+        for number in range(3):
+            Store(path).claim(backend._key(chat(f"{number}"), {}, 0))
+        replies = await asyncio.gather(*(backend.answer(chat(f"{number}")) for number in range(3)))
     assert all(isinstance(reply, Text) for reply in replies)
     printed = capsys.readouterr().err
     assert printed.count("waiting for another process") == 1
@@ -126,9 +125,8 @@ async def test_who_waits_for_another_process_says_so_once(path, monkeypatch, cap
 
 
 async def test_who_does_not_wait_says_nothing(path, capsys):
-    with FakeServer() as server:
-        async with asking(server.base_url, store=Store(path)) as backend:
-            assert isinstance(await backend.answer(chat("x")), Text)
+    async with faked(FakeServer(), store=Store(path)) as (_, backend):
+        assert isinstance(await backend.answer(chat("x")), Text)
     assert capsys.readouterr().err == ""
 
 

@@ -1,6 +1,5 @@
 """Value heads on image-text models, beside direct computations with transformers and torch on the same weights."""
 
-import io
 import json
 import random
 import textwrap
@@ -12,12 +11,13 @@ import yaml
 
 from tests import tiny_heads, tiny_model, tiny_more_models
 from tests.extras import needs
+from tests.pictures import encoded
+from tests.refusals import refusal
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics.batcher import Batcher
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Scorer
-from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Failure, Image, Measure, Measurement, Status
 
@@ -70,9 +70,7 @@ def size_of(base):
 def picture(seed, size=(96, 80)):
     rng = np.random.default_rng(seed)
     image = PIL.Image.fromarray(rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)).resize(size)
-    file = io.BytesIO()
-    image.save(file, "PNG")
-    return Image(file.getvalue())
+    return Image(encoded(image))
 
 
 def asks(count=6, images=2, sizes=((96, 80), (120, 60))):
@@ -302,11 +300,7 @@ def test_a_text_with_tokens_of_the_template_has_no_number(bases, tmp_path):
 
 
 def refused(folder, images=2, **options):
-    with pytest.raises(VievalError) as error:
-        measure(folder, asks(1, images), **options)
-    line = str(error.value)
-    assert "\n" not in line
-    return line
+    return refusal(measure, folder, asks(1, images), **options)
 
 
 def test_a_description_with_an_unknown_key(bases, tmp_path):

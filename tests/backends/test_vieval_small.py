@@ -14,6 +14,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from tests.extras import needs
+from tests.pictures import encoded
 from vieval_plugin.backends.weights import Origin
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
@@ -34,24 +35,24 @@ def verdicts(samples):
 
 
 @cache
-def judged(part: str):
+def judged(part):
     samples = benchmark_registry.benchmark("vieval_demo").load(Path(), part)
     return samples, verdicts(samples)
 
 
-def mean(found, aspect: str) -> float:
+def mean(found, aspect):
     return float(np.mean([verdict.scores[aspect] for verdict in found]))
 
 
 @pytest.mark.parametrize("part", ["mie", "cig"])
-def test_its_scores_agree_with_the_known_defects(part: str) -> None:
+def test_its_scores_agree_with_the_known_defects(part):
     samples, found = judged(part)
     for aspect, least in (("SC", 0.92), ("PQ", 0.92)):
         scores = [verdict.scores[aspect] for verdict in found]
         assert spearmanr(scores, [sample.ratings[aspect][0] for sample in samples]).statistic > least
 
 
-def test_another_source_lowers_consistency_and_leaves_quality() -> None:
+def test_another_source_lowers_consistency_and_leaves_quality():
     samples, found = judged("mie")
     sources = [sample.images["source"] for sample in samples]
     other = [
@@ -66,14 +67,14 @@ def test_another_source_lowers_consistency_and_leaves_quality() -> None:
 _OTHER = {"left": "right", "right": "left"}
 
 
-def mirrored(image: Image) -> Image:
+def mirrored(image):
     file = io.BytesIO()
     with PIL.Image.open(io.BytesIO(image.source)) as opened:
         PIL.ImageOps.mirror(opened).save(file, "PNG")
     return Image(file.getvalue())
 
 
-def test_a_mirrored_sample_has_the_same_scores() -> None:
+def test_a_mirrored_sample_has_the_same_scores():
     samples, found = judged("tie")
     other = [
         replace(
@@ -89,17 +90,15 @@ def test_a_mirrored_sample_has_the_same_scores() -> None:
         assert two.scores == pytest.approx(one.scores, abs=1e-3)
 
 
-def picture(mode: str, size: tuple[int, int]) -> Image:
+def picture(mode, size):
     rng = np.random.RandomState(0)
-    file = io.BytesIO()
-    PIL.Image.fromarray(rng.randint(0, 256, (*size[::-1], 3), dtype=np.uint8)).convert(mode).save(file, "PNG")
-    return Image(file.getvalue())
+    return Image(encoded(PIL.Image.fromarray(rng.randint(0, 256, (*size[::-1], 3), dtype=np.uint8)).convert(mode)))
 
 
 @pytest.mark.parametrize(
     ("mode", "size"), [("RGB", (1, 1)), ("L", (300, 40)), ("P", (64, 64)), ("1", (8, 500)), ("RGBA", (700, 300))]
 )
-def test_other_sizes_and_modes_have_scores_and_a_warning(mode: str, size: tuple[int, int], capsys) -> None:
+def test_other_sizes_and_modes_have_scores_and_a_warning(mode, size, capsys):
     images = {"output": picture(mode, size), "source": picture("RGB", (50, 60))}
     [verdict] = verdicts([Sample(SampleId("own", "tie", "mine", "1"), images, {"instruction": "add a hat"})])
     assert verdict.status is Status.OK
@@ -107,13 +106,13 @@ def test_other_sizes_and_modes_have_scores_and_a_warning(mode: str, size: tuple[
     assert capsys.readouterr().err.count("trained on drawings only") == 1
 
 
-def test_drawings_of_the_demo_bring_no_warning(capsys) -> None:
+def test_drawings_of_the_demo_bring_no_warning(capsys):
     verdicts(benchmark_registry.benchmark("vieval_demo").load(Path(), "cig")[:1])
     assert "drawings only" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kept", [0, 900, 100_000])
-def test_a_damaged_file_of_weights_is_refused_in_one_line(kept: int, tmp_path: Path) -> None:
+def test_a_damaged_file_of_weights_is_refused_in_one_line(kept, tmp_path):
     from vieval_plugin.backends.metrics.networks.vieval_small import WEIGHTS, load
 
     damaged = tmp_path / "damaged.safetensors"
@@ -122,7 +121,7 @@ def test_a_damaged_file_of_weights_is_refused_in_one_line(kept: int, tmp_path: P
         load(Origin(str(damaged)))
 
 
-def test_weights_of_something_else_are_refused(tmp_path: Path) -> None:
+def test_weights_of_something_else_are_refused(tmp_path):
     import torch
     from safetensors.torch import save_file
 

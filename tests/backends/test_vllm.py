@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import dataclasses
-import io
 import json
 import math
 import os
@@ -14,11 +13,11 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import PIL.Image
 import pytest
 
 pytest.importorskip("aiohttp", reason="calling a server needs aiohttp")
 
+from tests.pictures import plain
 from vieval_plugin.backends.http.openai import OpenAIBackend
 from vieval_plugin.backends.http.server import ServerOptions, Usage
 from vieval_plugin.judges.parsing import parse_scores
@@ -50,9 +49,7 @@ def post(path, body):
 
 
 def image(colour, size=(224, 224)):
-    file = io.BytesIO()
-    PIL.Image.new("RGB", size, colour).save(file, "PNG")
-    return Image(file.getvalue())
+    return Image(plain(colour, size))
 
 
 def chat(picture, text=QUESTION):

@@ -16,7 +16,7 @@ from vieval_plugin.benchmarks.vieval_demo.unseen import SEED
 needs_photographs = needs("skimage", "sklearn", "matplotlib", "pywt")
 
 
-def kinds_of(world: object, name: str) -> set[object]:
+def kinds_of(world, name):
     held = getattr(world, name)
     if callable(held) or isinstance(held, float):
         return {held}
@@ -24,14 +24,14 @@ def kinds_of(world: object, name: str) -> set[object]:
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(TRAINED)])
-def test_the_two_worlds_share_nothing(name: str) -> None:
+def test_the_two_worlds_share_nothing(name):
     # the names of two defects stand for changes of their own in each world, which share nothing either
     shared = kinds_of(TRAINED, name) & kinds_of(HELD_OUT, name)
     assert shared <= ({"surroundings", "outlines"} if name == "defects" else set())
 
 
 @needs_photographs
-def test_strange_places_are_words_alone() -> None:
+def test_strange_places_are_words_alone():
     """Their stream is apart, so that a prompt may name another place and the pictures stay what they are."""
     plain = replace(TRAINED, rename=HELD_OUT.rename)
     both = [list(several(world, "tig", 5, 6, 1)) for world in (TRAINED, plain)]
@@ -41,7 +41,7 @@ def test_strange_places_are_words_alone() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(*pictures, strict=True))
 
 
-def test_no_background_of_the_demo_is_drawn_on() -> None:
+def test_no_background_of_the_demo_is_drawn_on():
     files = {f"skimage/data/{file}" for file, _ in PHOTOGRAPHS.values()}
     for world in (TRAINED, HELD_OUT):
         assert not files & set(world.photographs.values())
@@ -49,7 +49,7 @@ def test_no_background_of_the_demo_is_drawn_on() -> None:
 
 
 @needs_photographs
-def test_no_instruction_of_the_demo_is_drawn() -> None:
+def test_no_instruction_of_the_demo_is_drawn():
     demo = {text for kind in KINDS for n in range(INSTRUCTIONS) for text in scenes.case(kind, n).texts.values()}
     rng = np.random.RandomState(0)
     asked = {
@@ -63,7 +63,7 @@ def test_no_instruction_of_the_demo_is_drawn() -> None:
 
 @needs_photographs
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_same_seed_draws_the_same_and_another_does_not(kind: str) -> None:
+def test_the_same_seed_draws_the_same_and_another_does_not(kind):
     [one], [again], [other] = (list(several(TRAINED, kind, seed, 1, 2)) for seed in (7, 7, 8))
     pixels = [[output.picture.tobytes() for output in outputs] for _, outputs in (one, again, other)]
     assert pixels[0] == pixels[1] != pixels[2]
@@ -73,7 +73,7 @@ def test_the_same_seed_draws_the_same_and_another_does_not(kind: str) -> None:
 @needs_photographs
 @pytest.mark.parametrize("world", [TRAINED, HELD_OUT], ids=["trained", "held out"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_defect_of_content_changes_the_picture(kind: str, world: object) -> None:
+def test_every_defect_of_content_changes_the_picture(kind, world):
     rng = np.random.RandomState(SEED if world is HELD_OUT else 0)
     asked = case(world, kind, rng)
     whole, none = draw_with_defect(asked, asked.defects[0], 0, np.random.RandomState(1))
@@ -87,7 +87,7 @@ def test_every_defect_of_content_changes_the_picture(kind: str, world: object) -
 @pytest.mark.parametrize(
     "defect", dict.fromkeys((*TRAINED.quality, *HELD_OUT.quality)), ids=lambda defect: defect.__name__
 )
-def test_a_stronger_defect_of_quality_is_farther_from_the_picture(defect) -> None:
+def test_a_stronger_defect_of_quality_is_farther_from_the_picture(defect):
     x = np.random.RandomState(3).uniform(40, 200, (16, 16, 3)).repeat(16, 0).repeat(16, 1)
     away = [
         np.mean(

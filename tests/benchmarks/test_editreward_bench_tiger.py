@@ -1,16 +1,14 @@
 """EditReward-Bench of TIGER-Lab: groups from the hub's pairs, a statistic against brute force, and bad rows."""
 
-import io
 import json
 from itertools import combinations, product
 
-import datasets
 import pytest
-from PIL import Image
 
+from tests.benchmarks.hub import hub_with, stored
+from tests.refusals import refusal
 from vieval_plugin.benchmarks import editreward_bench_tiger as tiger
 from vieval_plugin.benchmarks.benchmark import Preparing
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges.contests import RANKING, Votes, ranks
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
@@ -78,12 +76,6 @@ def test_each_ranking_comes_back_from_its_pairs(number):
 # the hub
 
 
-def stored(colour):
-    body = io.BytesIO()
-    Image.new("RGB", (8, 8), colour).save(body, "PNG")
-    return {"bytes": body.getvalue(), "path": None}
-
-
 COLOURS = dict(zip("ABCD", ("red", "green", "blue", "white"), strict=True))
 
 
@@ -110,17 +102,8 @@ def hub_rows(name, of, said, **cells):
 
 @pytest.fixture
 def hub(monkeypatch):
-    held = []
-
-    def load_dataset(name, config, split):
-        assert (name, config, split) == ("TIGER-Lab/EditReward-Bench", None, "train")
-        table = datasets.Dataset.from_list(held)
-        for column in ("source_image", "candidate_1", "candidate_2"):
-            table = table.cast_column(column, datasets.Image())
-        return table
-
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    return held
+    rows, _ = hub_with(monkeypatch, "TIGER-Lab/EditReward-Bench", "train")
+    return rows[None]
 
 
 def prepare(root):
@@ -209,10 +192,9 @@ def test_what_is_wrong_with_a_row_is_told_with_file_and_line(tmp_path, cells, sa
     path.parent.mkdir(parents=True)
     good = {"id": "a", "candidates": [candidate(model) for model in "xyz"], "vote": "2>1=3"}
     path.write_text(f"{json.dumps(good)}\n{json.dumps({**good, 'id': 'b', **cells})}\n")
-    with pytest.raises(VievalError) as told:
-        BENCHMARK.load(tmp_path, "all")
-    assert str(told.value).startswith(f"{path}: line 2")
-    assert said in str(told.value)
+    line = refusal(BENCHMARK.load, tmp_path, "all")
+    assert line.startswith(f"{path}: line 2")
+    assert said in line
 
 
 def test_published_numbers_stand_in_the_report_and_are_marked(tmp_path):

@@ -1,12 +1,11 @@
 """The EditReward-Bench of EditScore: pairs by dimension from the hub's rows, a tie that is wrong, and bad rows."""
 
-import io
 import json
 
-import datasets
 import pytest
-from PIL import Image
 
+from tests.benchmarks.hub import hub_with, stored
+from tests.refusals import refusal
 from vieval_plugin.benchmarks import editscore_bench
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
@@ -18,12 +17,6 @@ from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.stats.options import StatisticsOptions
 
 BENCHMARK = editscore_bench.BENCHMARK
-
-
-def stored(colour):
-    body = io.BytesIO()
-    Image.new("RGB", (8, 8), colour).save(body, "PNG")
-    return {"bytes": body.getvalue(), "path": None}
 
 
 def hub_row(number, dimension, **cells):
@@ -40,17 +33,8 @@ def hub_row(number, dimension, **cells):
 
 @pytest.fixture
 def hub(monkeypatch):
-    held = []
-
-    def load_dataset(name, config, split):
-        assert (name, config, split) == ("EditScore/EditReward-Bench", None, "train")
-        table = datasets.Dataset.from_list(held)
-        listed = {column: table.features[column] for column in table.column_names}
-        listed |= {"input_image": datasets.Image(), "output_images": [datasets.Image()]}
-        return table.cast(datasets.Features({column: listed[column] for column in table.column_names}))
-
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    return held
+    rows, _ = hub_with(monkeypatch, "EditScore/EditReward-Bench", "train")
+    return rows[None]
 
 
 def prepare(root, *parts):
@@ -125,10 +109,9 @@ def test_what_is_wrong_with_a_row_is_told_with_file_and_line(tmp_path, cells, sa
     path.parent.mkdir(parents=True)
     good = {"id": "a", "candidates": [{"images": {"output": f"images/{n}.png"}} for n in "xy"], "vote": "first"}
     path.write_text(f"{json.dumps(good)}\n{json.dumps({**good, 'id': 'b', **cells})}\n")
-    with pytest.raises(VievalError) as told:
-        BENCHMARK.load(tmp_path, "overall")
-    assert str(told.value).startswith(f"{path}: line 2")
-    assert said in str(told.value)
+    line = refusal(BENCHMARK.load, tmp_path, "overall")
+    assert line.startswith(f"{path}: line 2")
+    assert said in line
 
 
 def test_it_trains_nothing_and_has_the_published_dimensions():

@@ -1,14 +1,13 @@
 """Multimodal RewardBench 2: real votes and annotations, what is wrong with files, and what is fetched."""
 
-import io
 import json
 from collections import Counter
 from itertools import combinations, permutations
 
-import datasets
 import pytest
-from PIL import Image
 
+from tests.benchmarks.hub import hub_with, stored
+from tests.refusals import refusal
 from vieval_plugin.benchmarks import mmrb2
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
@@ -83,11 +82,9 @@ def test_four_to_six_is_for_the_first(tmp_path):
 )
 def test_what_is_wrong_with_a_pair_is_told_with_file_and_row(tmp_path, cells, said):
     path = write(tmp_path, pair(), pair(**{"id": "q", **cells}))
-    with pytest.raises(VievalError) as told:
-        BENCHMARK.load(tmp_path, "edit")
-    assert str(told.value).startswith(f"{path}: row 1")
-    assert said in str(told.value)
-    assert "\n" not in str(told.value)
+    line = refusal(BENCHMARK.load, tmp_path, "edit")
+    assert line.startswith(f"{path}: row 1")
+    assert said in line
 
 
 def test_a_pair_of_one_is_no_contest(tmp_path):
@@ -97,12 +94,6 @@ def test_a_pair_of_one_is_no_contest(tmp_path):
     with pytest.raises(VievalError, match="row 0: it has 1 candidate, and a contest has two or more") as told:
         BENCHMARK.load(tmp_path, "edit")
     assert str(told.value).startswith(str(path))
-
-
-def stored(colour):
-    body = io.BytesIO()
-    Image.new("RGB", (8, 8), colour).save(body, "JPEG")
-    return {"bytes": body.getvalue(), "path": None}
 
 
 def hub_row(name, text, sources, **cells):
@@ -126,17 +117,8 @@ def hub_row(name, text, sources, **cells):
 
 @pytest.fixture
 def hub(monkeypatch):
-    held = {}
-
-    def load_dataset(name, config, split):
-        assert (name, split) == ("rl-research/multimodal-rewardbench-2", "test")
-        table = datasets.Dataset.from_list(held[config])
-        listed = {column: table.features[column] for column in table.column_names}
-        listed |= {column: [datasets.Image()] for column in listed if column.endswith("_images")}
-        return table.cast(datasets.Features(listed))
-
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    return held
+    rows, _ = hub_with(monkeypatch, "rl-research/multimodal-rewardbench-2", "test")
+    return rows
 
 
 def prepare(root, part):

@@ -5,9 +5,7 @@ import importlib.util
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,7 +31,7 @@ from vieval_plugin.benchmarks.vieval_demo.plan import QUALITY_DEFECTS
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges import auto_metrics
-from vieval_plugin.judges.protocol import Image, Measure, Measurement, Sample, SampleId
+from vieval_plugin.judges.protocol import Measure, Measurement, SampleId
 
 ROLES = {
     "tig": ({"output"}, {"prompt"}),
@@ -57,16 +55,16 @@ SEEN = {
 METRICS = {metric.name: metric for metric in auto_metrics.METRICS}
 PAIRS = [(metric.name, task) for metric in METRICS.values() for task in metric.kinds]
 
-drawn: Callable[[str], list[Sample]] = cache(samples)
+drawn = cache(samples)
 
 
-def measured(metric: str, task: str, kinds: set[str]) -> list[tuple[Sample, float]]:
+def measured(metric, task, kinds):
     """The metric's value for those samples of a task whose defect is one of `kinds`."""
     chosen = [s for s in drawn(task) if {defects(s.id).content, defects(s.id).quality} & kinds]
     return [(sample, value(metric, sample.images)) for sample in chosen]
 
 
-def value(metric: str, images: Mapping[str, Image]) -> float:
+def value(metric, images):
     roles = METRICS[metric].images
     chosen = {role: next(images[name] for name in names if name in images) for role, names in roles.items()}
     reply = measure(Measure(metric, chosen, (metric,)))
@@ -75,14 +73,14 @@ def value(metric: str, images: Mapping[str, Image]) -> float:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_sixteen_instructions_by_three_image_models_in_order(task: str) -> None:
+def test_sixteen_instructions_by_three_image_models_in_order(task):
     ids = [sample.id for sample in drawn(task)]
     uids = sorted({sample_id.uid for sample_id in ids})
     assert len(uids) == INSTRUCTIONS
     assert ids == [SampleId(NAME, task, model, uid) for uid in uids for model in IMAGE_MODELS]
 
 
-def test_it_is_drawn_once_a_process(tmp_path: Path) -> None:
+def test_it_is_drawn_once_a_process(tmp_path):
     first, second = (vieval_demo.BENCHMARK.load(tmp_path, "tig") for _ in range(2))
     assert first is not second
     assert first == drawn("tig")
@@ -91,14 +89,14 @@ def test_it_is_drawn_once_a_process(tmp_path: Path) -> None:
     assert {task: len(drawn(task)) for task in TASKS} == vieval_demo.BENCHMARK.parts
 
 
-def test_nobody_takes_it_for_real() -> None:
+def test_nobody_takes_it_for_real():
     assert NAME == "vieval_demo"
     assert "No human rated these" in vieval_demo.BENCHMARK.note
     assert IMAGE_MODELS == ("demo_a", "demo_b", "demo_c")
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_sample_has_the_images_and_texts_of_its_task(task: str) -> None:
+def test_a_sample_has_the_images_and_texts_of_its_task(task):
     images, texts = ROLES[task]
     for sample in drawn(task):
         assert set(sample.images) == images
@@ -109,7 +107,7 @@ def test_a_sample_has_the_images_and_texts_of_its_task(task: str) -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_instructions_differ(task: str) -> None:
+def test_instructions_differ(task):
     condition = "source" if task in ("tie", "mie", "sdie") else "control" if task == "cig" else "output"
     seen = {
         (tuple(sample.texts.values()), sample.images[condition].source) for sample in drawn(task)[:: len(IMAGE_MODELS)]
@@ -118,7 +116,7 @@ def test_instructions_differ(task: str) -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_ratings_follow_from_the_defects_by_quarters(task: str) -> None:
+def test_ratings_follow_from_the_defects_by_quarters(task):
     for sample in drawn(task):
         wrong = defects(sample.id)
         [sc], [pq], [overall] = (sample.ratings[aspect] for aspect in ("SC", "PQ", "O"))
@@ -132,7 +130,7 @@ def test_ratings_follow_from_the_defects_by_quarters(task: str) -> None:
 
 @pytest.mark.parametrize("image_model", IMAGE_MODELS)
 @pytest.mark.parametrize("task", TASKS)
-def test_ratings_vary_within_every_image_model(task: str, image_model: str) -> None:
+def test_ratings_vary_within_every_image_model(task, image_model):
     rated = [sample.ratings for sample in drawn(task) if sample.id.image_model == image_model]
     for aspect in ("SC", "PQ", "O"):
         assert len({ratings[aspect] for ratings in rated}) >= 4
@@ -140,7 +138,7 @@ def test_ratings_vary_within_every_image_model(task: str, image_model: str) -> N
         assert {0.0, 1.0} <= {value for ratings in rated for value in ratings[aspect]}
 
 
-def test_every_defect_occurs() -> None:
+def test_every_defect_occurs():
     planned = [defects(sample.id) for task in TASKS for sample in drawn(task)]
     assert {wrong.quality for wrong in planned if wrong.quality_strength} == set(QUALITY_DEFECTS)
     assert {wrong.content for wrong in planned if wrong.content_strength} == {
@@ -150,7 +148,7 @@ def test_every_defect_occurs() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_an_output_without_defects_is_what_was_asked_for(task: str) -> None:
+def test_an_output_without_defects_is_what_was_asked_for(task):
     """All content defects of strength 0 give one picture, and no quality defect of strength 0 changes it."""
     for index in range(0, INSTRUCTIONS, 5):
         case = scenes.case(task, index)
@@ -176,7 +174,7 @@ for task in ("tig", "tie", "mcic", "cig"):
 
 
 @needs("skimage")
-def test_another_process_without_a_network_draws_the_same() -> None:
+def test_another_process_without_a_network_draws_the_same():
     other = subprocess.run([sys.executable, "-c", HASH_ALL], capture_output=True, text=True, check=True).stdout
     here = ""
     for task in ("tig", "tie", "mcic", "cig"):
@@ -190,7 +188,7 @@ def test_another_process_without_a_network_draws_the_same() -> None:
 
 
 @pytest.mark.parametrize(("metric", "task"), PAIRS)
-def test_a_metric_agrees_with_the_ratings_where_it_sees_the_defect(metric: str, task: str) -> None:
+def test_a_metric_agrees_with_the_ratings_where_it_sees_the_defect(metric, task):
     """Spearman within image models, their mean, over the outputs with a defect this metric sees.
 
     The other aspect's defects are in these outputs too: noise spoils SSIM though the edit is as asked.
@@ -216,23 +214,23 @@ def test_a_metric_agrees_with_the_ratings_where_it_sees_the_defect(metric: str, 
         ("histogram", "mcic", "missing_object", 0.6),
     ],
 )
-def test_alone_a_growing_defect_lowers_the_value(metric: str, task: str, defect: str, at_least: float) -> None:
+def test_alone_a_growing_defect_lowers_the_value(metric, task, defect, at_least):
     assert np.mean(falls(metric, task, defect)) > at_least
 
 
 @pytest.mark.parametrize("metric", ["ssim", "psnr"])
 @pytest.mark.parametrize("task", ["mie", "tie"])
-def test_likeness_to_the_source_rewards_an_edit_not_done(metric: str, task: str) -> None:
+def test_likeness_to_the_source_rewards_an_edit_not_done(metric, task):
     assert np.mean(falls(metric, task, "edit_not_done")) == pytest.approx(-1)
 
 
 @pytest.mark.parametrize("defect", ["noise", "watermark"])
-def test_noise_and_watermarks_count_as_sharp(defect: str) -> None:
+def test_noise_and_watermarks_count_as_sharp(defect):
     pairs = [(sample.ratings["PQ"][0], number) for sample, number in measured("sharpness", "mcic", {defect})]
     assert spearmanr(*zip(*pairs, strict=True)).statistic < 0
 
 
-def falls(metric: str, task: str, defect: str) -> list[float]:
+def falls(metric, task, defect):
     """For some instructions, how steadily the value falls as one defect grows: 1 is always, -1 is rises always."""
     strengths = [0.0, 0.25, 0.5, 0.75, 1.0]
     found = []
@@ -244,7 +242,7 @@ def falls(metric: str, task: str, defect: str) -> list[float]:
     return found
 
 
-def test_unknown_tasks_and_samples_say_what_there_is() -> None:
+def test_unknown_tasks_and_samples_say_what_there_is():
     with pytest.raises(VievalError, match=r"'editing'; known: tig, mie, tie, sdig, sdie, mcic, cig"):
         samples("editing")
     known = SampleId(NAME, "tie", "demo_a", "demo_00.png")
@@ -259,14 +257,14 @@ def test_unknown_tasks_and_samples_say_what_there_is() -> None:
             defects(wrong)
 
 
-def test_without_scikit_image_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scikit_image_it_says_what_to_install(monkeypatch):
     backgrounds.photograph.cache_clear()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(VievalError, match=r'pip install "vieval\[metrics\]"'):
         samples("tie")
 
 
-def test_what_was_added_for_training_is_in_no_picture_of_the_demo() -> None:
+def test_what_was_added_for_training_is_in_no_picture_of_the_demo():
     shown = [toys.toy_number(index) for index in range(64)]
     for added, seen in (
         (toys.ANIMALS, {toy.animal for toy in shown}),

@@ -5,6 +5,7 @@ import json
 import PIL.Image
 import pytest
 
+from tests.fake_server import named
 from vieval_plugin.cli import main
 
 PROMPT = {"texts": {"prompt": "a teal square"}, "kind": "tig"}
@@ -18,18 +19,13 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def score(store, server, folder, capsys):
-    """Scores lines of a samples file; the exit code, the verdicts, and what was said on stderr and stdout."""
+def score(score, server, folder):
+    """Scores lines of a samples file."""
 
     def scored(*lines, options=(), joined=b"\n"):
         texts = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
         (folder / "s.jsonl").write_bytes(joined.join(texts))
-        backbone = ["--model", "fake", "--base-url", server.base_url]
-        out = folder / "v.jsonl"
-        code = main(["score", str(folder / "s.jsonl"), *backbone, "--out", str(out), *options])
-        said = capsys.readouterr()
-        rows = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-        return code, rows, said.err, said.out
+        return score(folder / "s.jsonl", *named(server), *options)
 
     return scored
 
@@ -68,7 +64,7 @@ def line(uid, file="a.png", **more):
     ids=lambda given: None if isinstance(given, dict) else str(given)[:24],
 )
 def test_a_bad_line_is_its_samples_verdict(score, server, bad, uid, status, reason):
-    code, rows, _, said = score(line("first"), bad, line("last"))
+    code, rows, said, _ = score(line("first"), bad, line("last"))
     assert [row["status"] for row in rows] == ["ok", status, "ok"]
     assert rows[1]["uid"] == uid
     assert reason in rows[1]["trace"][0]["reason"]
@@ -83,7 +79,7 @@ def test_a_bad_line_is_its_samples_verdict(score, server, bad, uid, status, reas
 def test_a_truncated_image_and_a_header_alone_are_their_samples_failures(score, folder, name, kept):
     whole = (folder / name).read_bytes()
     (folder / "cut").write_bytes(whole[: kept if kept > 1 else int(len(whole) * kept)])
-    code, rows, said, _ = score(line("first"), line("cut", "cut"), line("last", name))
+    code, rows, _, said = score(line("first"), line("cut", "cut"), line("last", name))
     assert [row["status"] for row in rows] == ["ok", "tool_error", "ok"]
     assert code == 1
     assert "FAILED CALLS: unreadable image" in said
@@ -91,7 +87,7 @@ def test_a_truncated_image_and_a_header_alone_are_their_samples_failures(score, 
 
 def test_two_lines_of_one_name_are_one_line_of_error_before_anything_is_asked(score, server, folder):
     different = line("1", image_model="other"), line("1", kind="tie")
-    code, rows, said, _ = score(line("1"), *different, line("2"), line("1"))
+    code, rows, _, said = score(line("1"), *different, line("2"), line("1"))
     assert (code, rows) == (1, [])
     assert (
         said
@@ -102,7 +98,7 @@ def test_two_lines_of_one_name_are_one_line_of_error_before_anything_is_asked(sc
 
 def test_a_name_given_may_not_be_the_number_of_a_line_that_has_none(score):
     unnamed = {name: value for name, value in line("").items() if name != "uid"}
-    code, _, said, _ = score(line("2", image_model="m"), {**unnamed, "image_model": "m"})
+    code, _, _, said = score(line("2", image_model="m"), {**unnamed, "image_model": "m"})
     assert code == 1
     assert "lines 1 and 2 are both '2' of m (tig)" in said
 
@@ -124,7 +120,7 @@ def test_a_byte_order_mark_and_carriage_returns_are_read(score):
 )
 def test_strict_stops_at_the_first_bad_line_and_asks_nothing(score, server, folder, bad, reason):
     (folder / "cut").write_bytes((folder / "a.png").read_bytes()[:900])
-    code, rows, said, _ = score(line("1"), b"", bad, line("4", "nowhere.png"), options=["--strict"])
+    code, rows, _, said = score(line("1"), b"", bad, line("4", "nowhere.png"), options=["--strict"])
     assert (code, rows) == (1, [])
     assert said.startswith(f"vieval: {folder / 's.jsonl'}: line 3: ")
     assert reason in said
@@ -132,7 +128,7 @@ def test_strict_stops_at_the_first_bad_line_and_asks_nothing(score, server, fold
 
 
 def test_a_run_of_bad_lines_alone_says_that_nothing_could_be_judged(score, server):
-    code, rows, said, _ = score(b"{", line("u", "nowhere.png"))
+    code, rows, _, said = score(b"{", line("u", "nowhere.png"))
     assert code == 1
     assert [row["status"] for row in rows] == ["parse_failure", "tool_error"]
     assert said.endswith("vieval: nothing could be judged (see above)\n")
@@ -142,8 +138,8 @@ def test_a_run_of_bad_lines_alone_says_that_nothing_could_be_judged(score, serve
 def test_a_verdict_on_a_bad_line_can_be_shown(score, folder, capsys):
     score(line("first"), b"{", line("u", "nowhere.png"))
     for uid in ("line 2", "u"):
-        assert main(["show", str(folder / "v.jsonl"), uid]) == 0
+        assert main(["show", str(folder / "verdicts.jsonl"), uid]) == 0
     page = folder / "p.html"
-    command = ["show", str(folder / "v.jsonl"), "u", "--samples", str(folder / "s.jsonl"), "--html", str(page)]
+    command = ["show", str(folder / "verdicts.jsonl"), "u", "--samples", str(folder / "s.jsonl"), "--html", str(page)]
     assert main(command) == 0
     assert "the image output is not there" in page.read_text()

@@ -6,24 +6,19 @@ from pathlib import Path
 
 from vieval_plugin import Backbone, evaluate
 from vieval_plugin.benchmarks import vieval_demo
-from vieval_plugin.cli import main
 
 
-def test_cache_shows_exports_and_clears(store, server, capsys):
+def test_cache_shows_exports_and_clears(store, server, vieval):
     evaluate(vieval_demo.load(Path(), "tig")[:2], backbone=Backbone(model="fake", base_url=server.base_url))
-    assert main(["cache", "info"]) == 0
-    assert "fake  4 replies" in capsys.readouterr().out
-    assert main(["cache", "export"]) == 0
-    exported = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert "fake  4 replies" in vieval("cache", "info").out
+    exported = [json.loads(line) for line in vieval("cache", "export").out.splitlines()]
     assert len(exported) == 4
     assert all(row["reply"]["kind"] == "Text" for row in exported)
-    assert main(["cache", "clear", "--model", "fak", "--yes"]) == 1
-    assert capsys.readouterr().err.endswith("holds no replies of 'fak'; did you mean fake?\n")
-    assert main(["cache", "clear", "--yes"]) == 1
-    told = capsys.readouterr().err
+    printed = vieval("cache", "clear", "--model", "fak", "--yes", code=1).err
+    assert printed.endswith("holds no replies of 'fak'; did you mean fake?\n")
+    told = vieval("cache", "clear", "--yes", code=1).err
     assert told.endswith("holds 4 replies of 1 models; name one with --model, or delete them all with --all\n")
-    assert main(["cache", "clear", "--all", "--yes"]) == 0
-    assert capsys.readouterr().out == "deleted 4 replies\n"
+    assert vieval("cache", "clear", "--all", "--yes").out == "deleted 4 replies\n"
 
 
 class Terminal(io.StringIO):
@@ -31,23 +26,19 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_clear_asks_and_deletes_nothing_where_there_is_nobody_to_ask(store, server, monkeypatch, capsys):
+def test_clear_asks_and_deletes_nothing_where_there_is_nobody_to_ask(store, server, monkeypatch, vieval):
     evaluate(vieval_demo.load(Path(), "tig")[:1], backbone=Backbone(model="fake", base_url=server.base_url))
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    assert main(["cache", "clear", "--model", "fake"]) == 1
-    told = capsys.readouterr()
+    told = vieval("cache", "clear", "--model", "fake", code=1)
     assert (told.out, told.err) == ("", "vieval: deleted nothing: there is no terminal to ask at; say --yes\n")
     for answer in ("", "n\n", "\n", "nay\n"):
         monkeypatch.setattr("sys.stdin", Terminal(answer))
-        assert main(["cache", "clear", "--model", "fake"]) == 0
-        out = capsys.readouterr().out
+        out = vieval("cache", "clear", "--model", "fake").out
         assert out.startswith(f"delete 2 replies of fake from {store}? They cannot be had back for free. [y/N] ")
         assert out.endswith(f"deleted nothing; 2 replies of fake are still in {store}\n")
     monkeypatch.setattr("sys.stdin", Terminal("Yes\n"))
-    assert main(["cache", "clear", "--model", "fake"]) == 0
-    assert capsys.readouterr().out.endswith("deleted 2 replies\n")
+    assert vieval("cache", "clear", "--model", "fake").out.endswith("deleted 2 replies\n")
 
 
-def test_a_store_that_is_not_there_is_one_line(store, capsys):
-    assert main(["cache", "info"]) == 1
-    assert "no store of replies there yet" in capsys.readouterr().err
+def test_a_store_that_is_not_there_is_one_line(store, vieval):
+    assert "no store of replies there yet" in vieval("cache", "info", code=1).err

@@ -13,7 +13,7 @@ from vieval_plugin.cli.doctor import checks
 KEY = "sk-distinctive-0123456789"
 
 
-def test_doctor_finds_what_is_wrong_and_shows_no_key(tmp_path, server, monkeypatch, capsys):
+def test_doctor_finds_what_is_wrong_and_shows_no_key(tmp_path, server, monkeypatch, vieval):
     options = tmp_path / "v.yaml"
     backbones = {
         "judge": {"model": "fake", "base_url": server.base_url, "api_key_env": "GOOD_KEY"},
@@ -24,8 +24,7 @@ def test_doctor_finds_what_is_wrong_and_shows_no_key(tmp_path, server, monkeypat
     monkeypatch.setenv("VIEVAL_CONFIG", str(options))
     monkeypatch.setenv("GOOD_KEY", KEY)
     monkeypatch.setattr("vieval_plugin.cli.doctor.checks._SECONDS", 4.0)
-    assert main(["doctor"]) == 1
-    lines = capsys.readouterr().out.splitlines()
+    lines = vieval("doctor", code=1).out.splitlines()
     assert any(
         re.match(r"ok .*backbone judge: .*answers; schemas enforced; log-probabilities given", line) for line in lines
     )
@@ -35,17 +34,15 @@ def test_doctor_finds_what_is_wrong_and_shows_no_key(tmp_path, server, monkeypat
     assert KEY not in "\n".join(lines)
 
 
-def test_an_installation_without_data_and_servers_is_healthy(capsys):
-    assert main(["doctor"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_an_installation_without_data_and_servers_is_healthy(vieval):
+    lines = vieval("doctor").out.splitlines()
     assert all(line.startswith("ok ") for line in lines)
     assert max(map(len, lines)) < 600
 
 
-def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, capsys):
+def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, vieval):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    assert main(["doctor", "--base-url", server.base_url]) == 0
-    out = capsys.readouterr().out
+    out = vieval("doctor", "--base-url", server.base_url).out
     assert f"ok       backbone judge: fake at {server.base_url}: answers; schemas enforced" in out
     assert KEY not in out
 
@@ -62,20 +59,19 @@ def test_a_server_is_asked_by_its_address_alone(server, monkeypatch, capsys):
         (["--model", "fake"], "--model goes with --base-url"),
     ],
 )
-def test_an_address_without_a_model_is_one_line(server, monkeypatch, capsys, given, told):
+def test_an_address_without_a_model_is_one_line(server, monkeypatch, vieval, given, told):
     monkeypatch.setattr("vieval_plugin.cli.doctor.checks._SECONDS", 2.0)
-    assert main(["doctor", *(one.replace("{url}", server.url) for one in given)]) == 1
-    [line] = capsys.readouterr().err.splitlines()
+    [line] = vieval("doctor", *(one.replace("{url}", server.url) for one in given), code=1).err.splitlines()
     assert told in line
 
 
-def test_several_models_are_named(monkeypatch, capsys):
+def test_several_models_are_named(monkeypatch, vieval):
     async def two(url):
         return json.dumps({"data": [{"id": "a"}, {"id": "b"}]}).encode()
 
     monkeypatch.setattr("vieval_plugin.cli.doctor.checks._model_list", two)
-    assert main(["doctor", "--base-url", "http://127.0.0.1:9/v1"]) == 1
-    assert "lists 2 models (a, b); name one with --model" in capsys.readouterr().err
+    printed = vieval("doctor", "--base-url", "http://127.0.0.1:9/v1", code=1).err
+    assert "lists 2 models (a, b); name one with --model" in printed
 
 
 @pytest.mark.parametrize(

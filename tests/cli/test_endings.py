@@ -67,10 +67,10 @@ def unwritable(folder):
 @pytest.mark.parametrize(
     "place", ["a folder", "below a file", "the root", "a name that is too long", "a folder of the system's", "a device"]
 )
-def test_where_verdicts_cannot_be_written_nothing_is_asked(samples, server, store, tmp_path, capsys, place):
+def test_where_verdicts_cannot_be_written_nothing_is_asked(samples, server, store, tmp_path, vieval, place):
     out, reason = unwritable(tmp_path)[place]
-    assert main(scoring(samples(1), out, server)) == 1
-    assert f"cannot be written ({reason}); make room or choose another --out" in capsys.readouterr().err
+    printed = vieval(*scoring(samples(1), out, server), code=1).err
+    assert f"cannot be written ({reason}); make room or choose another --out" in printed
     assert server.stats()["requests"] == 0
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
@@ -85,10 +85,10 @@ def test_where_verdicts_cannot_be_written_nothing_is_asked(samples, server, stor
     ],
     ids=lambda command: command[0],
 )
-def test_every_command_tries_its_output_first(command, tmp_path, capsys):
+def test_every_command_tries_its_output_first(command, tmp_path, vieval):
     (tmp_path / "file").write_text("x")
-    assert main([part.format(tmp_path / "file") for part in command]) == 1
-    assert "cannot be written (Not a directory)" in capsys.readouterr().err
+    printed = vieval(*(part.format(tmp_path / "file") for part in command), code=1).err
+    assert "cannot be written (Not a directory)" in printed
 
 
 def full(path):
@@ -224,9 +224,8 @@ def broken(monkeypatch, tmp_path):
     return tmp_path / "cache"
 
 
-def test_an_unforeseen_error_is_one_line_that_names_the_file_of_its_traceback(broken, capsys):
-    assert main(["tasks"]) == 1
-    [line] = capsys.readouterr().err.splitlines()
+def test_an_unforeseen_error_is_one_line_that_names_the_file_of_its_traceback(broken, vieval):
+    [line] = vieval("tasks", code=1).err.splitlines()
     assert line.startswith(
         "vieval: an unforeseen error (RuntimeError: a slip \\x1b[31m with [key] in it); its traceback is in "
     )
@@ -240,7 +239,7 @@ def test_an_unforeseen_error_is_one_line_that_names_the_file_of_its_traceback(br
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_without_a_cache_the_traceback_goes_to_the_temporary_files(broken, monkeypatch, tmp_path, capsys):
+def test_without_a_cache_the_traceback_goes_to_the_temporary_files(broken, monkeypatch, tmp_path, vieval, capsys):
     broken.write_text("no folder")
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -251,14 +250,12 @@ def test_without_a_cache_the_traceback_goes_to_the_temporary_files(broken, monke
     file.unlink()
     temporary.rmdir()
     temporary.write_text("no folder either")
-    assert main(["tasks"]) == 1
-    assert "its traceback could not be written" in capsys.readouterr().err
+    assert "its traceback could not be written" in vieval("tasks", code=1).err
 
 
-def test_a_slip_while_commands_are_gathered_is_one_line_too(broken, monkeypatch, capsys):
+def test_a_slip_while_commands_are_gathered_is_one_line_too(broken, monkeypatch, vieval):
     monkeypatch.setattr("vieval_plugin.benchmarks.registry.benchmarks", lambda: 1 / 0)
-    assert main(["prepare", "imagenhub"]) == 1
-    assert capsys.readouterr().err.startswith("vieval: an unforeseen error (ZeroDivisionError")
+    assert vieval("prepare", "imagenhub", code=1).err.startswith("vieval: an unforeseen error (ZeroDivisionError")
 
 
 def test_who_stops_reading_is_no_error(samples):

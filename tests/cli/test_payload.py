@@ -7,15 +7,14 @@ import csv
 import itertools
 import json
 import re
-import threading
 from html.parser import HTMLParser
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import PIL.Image
 import pytest
 from markdown_it import MarkdownIt
 
+from tests.local_site import answering
 from tests.report.pages import Page
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Step, Verdict
@@ -99,50 +98,34 @@ def harmless_json(text):
 # A run of our own: what servers, samples files and file names say.
 
 
-class Hostile(BaseHTTPRequestHandler):
+def scored(asked):
+    wanted = json.loads(asked).get("response_format", {}).get("json_schema", {}).get("schema", {})
+    if "probe" in wanted.get("properties", {}):
+        return json.dumps({"probe": "vieval"})
+    count = wanted["properties"]["score"]["minItems"] if wanted else 1
+    return json.dumps({"score": [7] * count, "reasoning": PAYLOAD})
+
+
+def hostile(path, body, _):
     """Answers by what a prompt asks for."""
-
-    def do_POST(self):
-        asked = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        way = next((way for way in ("way refuse", "way decline", "way error", "way prose") if way in asked), "")
-        status, message = 200, {"role": "assistant", "content": self.score(asked)}
-        if way == "way refuse":
-            message = {"role": "assistant", "content": None, "refusal": PAYLOAD}
-        elif way == "way decline":
-            message["content"] = f"I'm sorry, I can't assist with that. {PAYLOAD}"
-        elif way == "way prose":
-            message["content"] = PAYLOAD
-        elif way == "way error":
-            status = 400
-        error = {"error": {"message": PAYLOAD, "type": PAYLOAD, "code": PAYLOAD}}
-        answer = {
-            "choices": [{"message": message, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": 1},
-            "model": PAYLOAD,
-        }
-        body = json.dumps(error if status != 200 else answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    @staticmethod
-    def score(asked):
-        wanted = json.loads(asked).get("response_format", {}).get("json_schema", {}).get("schema", {})
-        if "probe" in wanted.get("properties", {}):
-            return json.dumps({"probe": "vieval"})
-        count = wanted["properties"]["score"]["minItems"] if wanted else 1
-        return json.dumps({"score": [7] * count, "reasoning": PAYLOAD})
-
-    def log_message(self, *_): ...
+    asked = body.decode()
+    way = next((way for way in ("refuse", "decline", "error", "prose") if f"way {way}" in asked), "score")
+    if way == "error":
+        return 400, {}, json.dumps({"error": {"message": PAYLOAD, "type": PAYLOAD, "code": PAYLOAD}}).encode()
+    message = {
+        "score": {"content": scored(asked)},
+        "refuse": {"content": None, "refusal": PAYLOAD},
+        "decline": {"content": f"I'm sorry, I can't assist with that. {PAYLOAD}"},
+        "prose": {"content": PAYLOAD},
+    }[way]
+    choice = {"message": {"role": "assistant", **message}, "finish_reason": "stop"}
+    return 200, {}, json.dumps({"choices": [choice], "usage": {"prompt_tokens": 1}, "model": PAYLOAD}).encode()
 
 
 @pytest.fixture(scope="module")
 def address():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Hostile) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-        server.shutdown()
+    with answering(hostile) as host:
+        yield f"http://{host}/v1"
 
 
 @pytest.fixture
@@ -248,10 +231,9 @@ def test_errors_and_lists_say_nothing_that_steers(ran, capsys, address):
 @pytest.mark.parametrize(
     "wrong", [f"{{{json.dumps(PAYLOAD)}: 1}}", f"judges: {json.dumps(PAYLOAD)}", PAYLOAD, "\x1b[31m"]
 )
-def test_options_that_are_wrong_are_quoted_harmlessly(folder, capsys, wrong):
+def test_options_that_are_wrong_are_quoted_harmlessly(folder, vieval, wrong):
     (folder / "vieval.yaml").write_text(wrong)
-    assert main(["tasks"]) == 1
-    harmless_console(capsys.readouterr().err)
+    harmless_console(vieval("tasks", code=1).err)
 
 
 # Results of a host: what models, tags, findings and logs say.
@@ -327,7 +309,7 @@ def test_options_and_traces_of_results_are_shown_harmlessly(results, folder, cap
         assert "unforeseen" not in said.err, (command, said.err)
 
 
-def test_a_row_that_is_no_result_is_quoted_harmlessly(results, folder, capsys):
+def test_a_row_that_is_no_result_is_quoted_harmlessly(results, folder, vieval):
     for text in (
         json.dumps({"filtered_resps": PAYLOAD, "target": PAYLOAD}),
         PAYLOAD,
@@ -335,8 +317,7 @@ def test_a_row_that_is_no_result_is_quoted_harmlessly(results, folder, capsys):
         '{"\\ud800": "\\ud800"}',
     ):
         (results / "1_samples_task.jsonl").write_text(text)
-        assert main(["report", str(results), "--out", str(folder / "r")]) == 1
-        said = capsys.readouterr()
+        said = vieval("report", results, "--out", folder / "r", code=1)
         harmless_console(said.err)
         assert said.err.count("\n") == 1
         assert "unforeseen" not in said.err

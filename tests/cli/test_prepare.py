@@ -2,7 +2,6 @@
 
 import pytest
 
-from vieval_plugin.cli import main
 from vieval_plugin.readers import download
 
 NOWHERE = "http://127.0.0.1:9"
@@ -20,9 +19,8 @@ HOSTS = [part for source in ("ratings", "hub", "museum") for part in (f"--{sourc
 
 
 @pytest.mark.parametrize(("name", "given"), [("imagenhub", HOSTS), ("genai_bench_tiger", []), ("mmrb2", [])])
-def test_two_lines_say_what_to_fetch_elsewhere_and_where_to_put_it(tmp_path, capsys, name, given):
-    assert main(["prepare", name, "--root", str(tmp_path), *given]) == 1
-    first, why, what = capsys.readouterr().out.splitlines()
+def test_two_lines_say_what_to_fetch_elsewhere_and_where_to_put_it(tmp_path, vieval, name, given):
+    first, why, what = vieval("prepare", name, "--root", tmp_path, *given, code=1).out.splitlines()
     assert first == f"data folder: {tmp_path}"
     assert why.startswith(f"{name}: nothing can be fetched from here: ")
     assert "127.0.0.1:9" in why

@@ -1,12 +1,8 @@
 """`vieval rank`: which generator is best, on a terminal and in files."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,16 +15,15 @@ from vieval_plugin.run.samples_file import write_verdicts
 
 SOURCE = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc")
 HEADER = "benchmark,part,uid,generator,draw,rater,aspect,value"
-Score = Callable[[int, int], float | None]
 
 
 @pytest.fixture(autouse=True)
-def fewer_draws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def fewer_draws(tmp_path, monkeypatch):
     (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}")
     monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
 
 
-def quality(base: float, seed: int) -> Score:
+def quality(base, seed):
     """A generator whose images are as good as `base` and as the prompt lets them be."""
     rng = np.random.default_rng([5, seed])
     own = rng.normal(0, 0.08, (60, 8))
@@ -38,9 +33,7 @@ def quality(base: float, seed: int) -> Score:
 GENERATORS = {"good": quality(0.7, 1), "also": quality(0.69, 2), "poor": quality(0.45, 3)}
 
 
-def verdicts(
-    path: Path, generators: dict[str, Score], prompts: int = 40, draws: int = 1, source: Provenance = SOURCE
-) -> Path:
+def verdicts(path, generators, prompts=40, draws=1, source=SOURCE):
     """What `vieval score` writes of two kinds of prompts, half of them with a tag."""
     samples, found = [], []
     for name, score in generators.items():
@@ -56,23 +49,23 @@ def verdicts(
     return path
 
 
-def ratings(path: Path, rows: Sequence[str]) -> Path:
+def ratings(path, rows):
     path.write_text("\n".join([HEADER, *rows]) + "\n")
     return path
 
 
-def rank(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> str:
+def rank(capsys, *arguments, code=0):
     assert main(["rank", *map(str, arguments)]) == code
     said = capsys.readouterr()
     return said.out + said.err
 
 
-def read(path: Path) -> list[dict[str, str]]:
+def read(path):
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
-def rows_under(shown: str, title: str) -> list[list[str]]:
+def rows_under(shown, title):
     """The rows of the table below the first title that begins so."""
     lines = shown.splitlines()
     [start, *_] = [number for number, line in enumerate(lines) if line.startswith(title)]
@@ -80,7 +73,7 @@ def rows_under(shown: str, title: str) -> list[list[str]]:
     return [line.split() for line in lines[start + 3 : end]]
 
 
-def test_generators_are_ranked_and_their_differences_tested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
     shown = rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--out", tmp_path / "out")
     title = "own, judge-7b: O, mean over prompts; Holm over 3 pairs"
     assert shown.splitlines()[0] == title
@@ -103,18 +96,14 @@ def test_generators_are_ranked_and_their_differences_tested(tmp_path: Path, caps
     assert len(document["generators"]) == len(read(tmp_path / "out" / "rank_generators.csv"))
 
 
-def test_kinds_tags_and_categories_have_rankings_of_their_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_kinds_tags_and_categories_have_rankings_of_their_own(tmp_path, capsys):
     shown = rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS))
     assert [row[:2] for row in rows_under(shown, "own, judge-7b: O by part")] == [["tie", "10"], ["tig", "30"]]
     assert [row[:2] for row in rows_under(shown, "own, judge-7b: O by tag")] == [["people", "20"]]
     assert {row[0] for row in rows_under(shown, "own, judge-7b: O by category")} == {"cats", "dogs"}
 
 
-def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(tmp_path, capsys):
     failing = {"poor": lambda prompt, draw: None if prompt < 10 else GENERATORS["poor"](prompt, draw)}
     first = verdicts(tmp_path / "a.jsonl", {"good": GENERATORS["good"]})
     shown = rank(capsys, first, verdicts(tmp_path / "b.jsonl", failing))
@@ -123,9 +112,7 @@ def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(
     assert re.search(r"^good - poor +30 ", shown, re.MULTILINE)
 
 
-def test_the_best_of_several_images_counts_the_same_number_for_all(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_best_of_several_images_counts_the_same_number_for_all(tmp_path, capsys):
     """One generator has four images of each prompt and the other two: both count by the best of two."""
     four = verdicts(tmp_path / "four.jsonl", {"good": GENERATORS["good"]}, draws=4)
     two = verdicts(tmp_path / "two.jsonl", {"poor": GENERATORS["poor"]}, draws=2)
@@ -143,7 +130,7 @@ def test_the_best_of_several_images_counts_the_same_number_for_all(
     )
 
 
-def labels(generator: str, bias: float, count: int = 20, raters: Sequence[str] = ("ann",)) -> Iterator[str]:
+def labels(generator, bias, count=20, raters=("ann",)):
     """Ratings of a judge that is wrong by `bias`, of the first images."""
     for prompt in range(count):
         value = min(max((GENERATORS[generator](prompt, 0) or 0) - bias, 0), 1)
@@ -151,9 +138,7 @@ def labels(generator: str, bias: float, count: int = 20, raters: Sequence[str] =
             yield f"own,{'tie' if prompt % 4 == 0 else 'tig'},u{prompt},{generator},,{rater},SC,{value:.4f}"
 
 
-def test_some_ratings_correct_a_judge_that_likes_a_generator_too_much(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_some_ratings_correct_a_judge_that_likes_a_generator_too_much(tmp_path, capsys):
     rows = [*labels("good", 0.25), *labels("poor", -0.1)]
     given = verdicts(tmp_path / "v.jsonl", GENERATORS), "--human", ratings(tmp_path / "r.csv", rows)
     shown = rank(capsys, *given, "--out", tmp_path / "out")
@@ -173,7 +158,7 @@ def test_some_ratings_correct_a_judge_that_likes_a_generator_too_much(
         assert (row["labels"], row["images"]) == ("20", "40")
 
 
-def test_raters_are_told_how_far_they_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_raters_are_told_how_far_they_agree(tmp_path, capsys):
     rows = [*labels("good", 0.25, raters=("ann", "ben")), *labels("poor", 0, 4, raters=("cem",))]
     given = verdicts(tmp_path / "v.jsonl", GENERATORS)
     shown = rank(capsys, given, "--human", ratings(tmp_path / "r.csv", rows))
@@ -199,9 +184,7 @@ def test_raters_are_told_how_far_they_agree(tmp_path: Path, capsys: pytest.Captu
         ([], "no judgement in it"),
     ],
 )
-def test_ratings_that_are_none_are_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[str], said: str
-) -> None:
+def test_ratings_that_are_none_are_one_line(tmp_path, capsys, rows, said):
     given = verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]}, 4)
     shown = rank(capsys, given, "--human", ratings(tmp_path / "r.csv", rows), code=1)
     [line] = shown.splitlines()
@@ -209,9 +192,7 @@ def test_ratings_that_are_none_are_one_line(
     assert "r.csv" in line
 
 
-def test_two_files_of_one_rater_may_not_say_the_same_thing_twice(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_files_of_one_rater_may_not_say_the_same_thing_twice(tmp_path, capsys):
     one = ratings(tmp_path / "one.csv", list(labels("good", 0, 3)))
     other = ratings(tmp_path / "other.csv", list(labels("good", 0.1, 3)))
     given = verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]}, 4)
@@ -222,9 +203,7 @@ def test_two_files_of_one_rater_may_not_say_the_same_thing_twice(
     )
 
 
-def test_ratings_of_some_other_samples_are_left_out_with_a_note(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ratings_of_some_other_samples_are_left_out_with_a_note(tmp_path, capsys):
     rows = [*labels("good", 0.25), "own,tig,elsewhere,good,,ann,SC,1"]
     given = verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]})
     shown = rank(capsys, given, "--human", ratings(tmp_path / "r.csv", rows))
@@ -232,7 +211,7 @@ def test_ratings_of_some_other_samples_are_left_out_with_a_note(
     assert "line 22: own/tig/good/elsewhere" in shown
 
 
-def contests(folder: Path, beats: Callable[[str, str, int], str]) -> Path:
+def contests(folder, beats):
     """A samples file of contests of three models, each with each on 30 prompts."""
     lines = []
     for prompt in range(30):
@@ -253,10 +232,10 @@ def contests(folder: Path, beats: Callable[[str, str, int], str]) -> Path:
     return folder
 
 
-def test_contests_rank_image_models_by_strength(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_contests_rank_image_models_by_strength(tmp_path, capsys):
     """The judge prefers a to b and to c in four contests of five, and b to c in every other one."""
 
-    def beats(first: str, second: str, prompt: int) -> str:
+    def beats(first, second, prompt):
         return "first" if prompt % (2 if first == "b" else 5) else "second"
 
     shown = rank(capsys, contests(tmp_path / "run", beats), "--out", tmp_path / "out")
@@ -270,21 +249,16 @@ def test_contests_rank_image_models_by_strength(tmp_path: Path, capsys: pytest.C
     assert "no ranking: the contests fall into two sets" in shown  # by people, to whom the first is always better
 
 
-def test_two_rows_about_one_image_are_refused_with_their_numbers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_rows_about_one_image_are_refused_with_their_numbers(tmp_path, vieval):
     path = verdicts(tmp_path / "v.jsonl", {"good": GENERATORS["good"]}, 4, draws=2)
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines, lines[3]]) + "\n")
     for command in (["rank", path], ["show", path, "u1"], ["report", path, "--out", tmp_path / "out"]):
-        assert main([*map(str, command)]) == 1
-        [line] = capsys.readouterr().err.splitlines()
+        [line] = vieval(*command, code=1).err.splitlines()
         assert f"{path}: lines 4 and 9 are both verdicts of viescore on own/tig/good/u1/draw 1; remove one" in line
 
 
-def test_a_file_that_cannot_be_read_is_named_and_the_others_are_ranked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_ranked(tmp_path, capsys):
     good = verdicts(tmp_path / "v.jsonl", GENERATORS, 8)
     later = tmp_path / "later.jsonl"
     later.write_text(json.dumps({"vieval": 99, "provenance": {}}) + "\n")
@@ -299,16 +273,13 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_ranked(
 
 @pytest.mark.parametrize("score", [7, -3, "0.5", True, float("nan"), float("inf")])
 @pytest.mark.parametrize("command", ["rank", "report"])
-def test_a_score_that_is_none_is_named_with_its_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, score: object
-) -> None:
+def test_a_score_that_is_none_is_named_with_its_line(tmp_path, vieval, command, score):
     path = verdicts(tmp_path / "v.jsonl", GENERATORS)
     lines = path.read_text().splitlines()
     row = json.loads(lines[1])
     row["scores"]["SC"] = score
     path.write_text("\n".join([lines[0], json.dumps(row), *lines[2:]]))
-    assert main([command, str(path), "--out", str(tmp_path / "out")]) == 1
-    [said] = capsys.readouterr().err.splitlines()
+    [said] = vieval(command, path, "--out", tmp_path / "out", code=1).err.splitlines()
     assert re.search(r"v\.jsonl: line 2 is no verdict of vieval score \(", said)
     assert not (tmp_path / "out").exists()
 
@@ -318,26 +289,16 @@ def test_a_score_that_is_none_is_named_with_its_line(
     ("changed", "told"),
     [(lambda text: "", "no verdicts in it"), (lambda text: text.replace('"u0"', '"\\ud800"'), "line 1 is no verdict")],
 )
-def test_a_file_without_verdicts_or_with_half_a_character_is_one_line(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    command: str,
-    changed: Callable[[str], str],
-    told: str,
-) -> None:
+def test_a_file_without_verdicts_or_with_half_a_character_is_one_line(tmp_path, vieval, command, changed, told):
     path = verdicts(tmp_path / "v.jsonl", GENERATORS)
     path.write_text(changed(path.read_text()))
-    assert main([command, str(path), "--out", str(tmp_path / "out")]) == 1
-    [said] = capsys.readouterr().err.splitlines()
+    [said] = vieval(command, path, "--out", tmp_path / "out", code=1).err.splitlines()
     assert told in said
     assert not (tmp_path / "out").exists()
 
 
-def test_a_samples_file_that_is_not_there_ends_a_report_before_it_begins(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_samples_file_that_is_not_there_ends_a_report_before_it_begins(tmp_path, vieval):
     path = verdicts(tmp_path / "v.jsonl", GENERATORS)
     given = ["report", str(path), "--samples", str(tmp_path / "none.jsonl"), "--out", str(tmp_path / "out")]
-    assert main(given) == 1
-    assert "none.jsonl" in capsys.readouterr().err
+    assert "none.jsonl" in vieval(*given, code=1).err
     assert not (tmp_path / "out").exists()

@@ -1,56 +1,39 @@
-"""`vieval score`: one's own images from a file, verdicts to another."""
+"""`vieval score`: one's own images from a file, verdicts to another; what is asked anew, and what cannot be judged."""
 
 import itertools
 import json
 
+import PIL.Image
 import pytest
 
-from tests.fake_server import FakeServer, Fault
+from tests.fake_server import FakeServer, Fault, named
 from vieval_plugin.cli import main
 
 
-def test_score_writes_verdicts_in_order_and_a_summary(store, server, samples_file, tmp_path, capsys):
-    out = tmp_path / "verdicts.jsonl"
-    command = ["score", str(samples_file), "--model", "fake", "--base-url", server.base_url, "--out", str(out)]
-    assert main(command) == 0
-    printed = capsys.readouterr()
+def test_score_writes_verdicts_in_order_and_a_summary(score, server, samples_file):
+    code, written, printed, said = score(samples_file, *named(server))
     given = [json.loads(line) for line in samples_file.read_text().splitlines()]
-    written = [json.loads(line) for line in out.read_text().splitlines()]
+    assert code == 0
     assert [(w["uid"], w["image_model"]) for w in written] == [(g["uid"], g["image_model"]) for g in given]
     assert all(w["status"] == "ok" and w["provenance"]["pack"] == "viescore/v1" for w in written)
-    assert {line.split()[0] for line in printed.out.splitlines()[1:4]} == {"demo_a", "demo_b", "demo_c"}
-    assert "calls: 13," in printed.err  # one of them asks whether schemas are enforced
-    assert main(command) == 0
-    assert "calls: 0, answered from the store: 12" in capsys.readouterr().err
-    assert [json.loads(line) for line in out.read_text().splitlines()] == written
+    assert {line.split()[0] for line in printed.splitlines()[1:4]} == {"demo_a", "demo_b", "demo_c"}
+    assert "calls: 13," in said  # one of them asks whether schemas are enforced
+    code, again, _, said = score(samples_file, *named(server))
+    assert (code, again) == (0, written)
+    assert "calls: 0, answered from the store: 12" in said
 
 
-def test_failed_calls_show_in_the_last_lines_and_the_exit_code(store, samples_file, tmp_path, capsys):
-    def faults(number, body):
-        return Fault("overlong") if number % 5 == 0 else None
-
-    with FakeServer(faults=faults) as server:
-        code = main(
-            [
-                "score",
-                str(samples_file),
-                "--model",
-                "fake",
-                "--base-url",
-                server.base_url,
-                "--out",
-                str(tmp_path / "v.jsonl"),
-            ]
-        )
-    printed = capsys.readouterr()
+def test_failed_calls_show_in_the_last_lines_and_the_exit_code(score, samples_file):
+    with FakeServer(faults=lambda number, body: Fault("overlong") if number % 5 == 0 else None) as server:
+        code, _, printed, said = score(samples_file, *named(server))
     assert code == 1
-    assert "FAILED CALLS: too long" in printed.err
-    assert "api_error" in printed.out
+    assert "FAILED CALLS: too long" in said
+    assert "api_error" in printed
 
 
-@pytest.mark.parametrize(("refused", "code"), [(5, 0), (12, 1)])
+@pytest.mark.parametrize(("refused", "expected"), [(5, 0), (12, 1)])
 def test_refusals_are_no_failed_calls_and_a_run_in_which_nothing_was_scored_fails(
-    store, samples_file, tmp_path, capsys, refused, code
+    score, samples_file, refused, expected
 ):
     numbers = itertools.count()
 
@@ -60,9 +43,8 @@ def test_refusals_are_no_failed_calls_and_a_run_in_which_nothing_was_scored_fail
         return json.dumps({"score": [8, 6], "reasoning": ""})
 
     with FakeServer(reply=reply) as server:
-        named = ["--model", "fake", "--base-url", server.base_url]
-        assert main(["score", str(samples_file), *named, "--out", str(tmp_path / "v.jsonl")]) == code
-    said = capsys.readouterr().err
+        code, _, _, said = score(samples_file, *named(server))
+    assert code == expected
     assert "FAILED CALLS" not in said
     assert ("refusal 6" in said) == ("vieval: nothing could be scored (see above)" in said) == (code == 1)
 
@@ -79,56 +61,101 @@ def test_refusals_are_no_failed_calls_and_a_run_in_which_nothing_was_scored_fail
         ("", "no samples in it"),
     ],
 )
-def test_strict_names_a_malformed_line(tmp_path, capsys, line, message):
+def test_strict_names_a_malformed_line(score, tmp_path, line, message):
     path = tmp_path / "s.jsonl"
     path.write_text(line)
-    assert main(["score", str(path), "--strict", "--out", str(tmp_path / "v.jsonl"), "--judge", "sharpness"]) == 1
-    error = capsys.readouterr().err
-    assert f"vieval: {path}" in error
-    assert message in error
-    assert not (tmp_path / "v.jsonl").exists()
+    code, written, _, said = score(path, "--strict", "--judge", "sharpness")
+    assert (code, written) == (1, [])
+    assert f"vieval: {path}" in said
+    assert message in said
 
 
-def test_an_unreadable_image_is_a_tool_error_and_the_run_goes_on(store, server, samples_file, tmp_path, capsys):
+def test_an_unreadable_image_is_a_tool_error_and_the_run_goes_on(score, server, samples_file, tmp_path):
     first = json.loads(samples_file.read_text().splitlines()[0])
     (tmp_path / first["images"]["output"]).write_text("not an image")
-    code = main(
-        [
-            "score",
-            str(samples_file),
-            "--model",
-            "fake",
-            "--base-url",
-            server.base_url,
-            "--out",
-            str(tmp_path / "v.jsonl"),
-        ]
-    )
-    statuses = [json.loads(line)["status"] for line in (tmp_path / "v.jsonl").read_text().splitlines()]
-    assert code == 1
-    assert statuses == ["tool_error"] + ["ok"] * 5
-    assert "unreadable image" in capsys.readouterr().err
+    code, written, _, said = score(samples_file, *named(server))
+    assert (code, [row["status"] for row in written]) == (1, ["tool_error"] + ["ok"] * 5)
+    assert "unreadable image" in said
 
 
-def test_what_score_writes_is_reported_and_ranked_under_its_label(store, server, samples_file, tmp_path, capsys):
-    named = ["--model", "fake", "--base-url", server.base_url, "--label", "before"]
-    assert main(["score", str(samples_file), *named, "--out", str(tmp_path / "v.jsonl")]) == 0
-    assert main(["report", str(tmp_path / "v.jsonl"), "--out", str(tmp_path / "report")]) == 0
+def test_what_score_writes_is_reported_and_ranked_under_its_label(score, server, samples_file, tmp_path, vieval):
+    assert score(samples_file, *named(server), "--label", "before")[0] == 0
+    results = str(tmp_path / "verdicts.jsonl")
+    assert main(["report", results, "--out", str(tmp_path / "report")]) == 0
     text = (tmp_path / "report" / "report.md").read_text()
     assert "## own" in text
     assert "| demo_a | before | 2 | 2 |" in text
-    assert main(["rank", str(tmp_path / "v.jsonl")]) == 0
-    assert "own, before: O, mean over prompts" in capsys.readouterr().out
+    assert "own, before: O, mean over prompts" in vieval("rank", results).out
 
 
 @pytest.mark.parametrize("command", [["score", "--judge", "ssim"], ["label"]])
-def test_what_is_read_is_never_replaced(samples_file, capsys, command):
+def test_what_is_read_is_never_replaced(samples_file, vieval, command):
     first = json.loads(samples_file.read_text().splitlines()[0])
     image = samples_file.parent / first["images"]["output"]
     link = samples_file.parent / "link.jsonl"
     link.symlink_to(samples_file)
     before = samples_file.read_bytes(), image.read_bytes()
     for out in (samples_file, image, link):
-        assert main([command[0], str(samples_file), *command[1:], "--out", str(out)]) == 1
-        assert "is read for this, and writing would replace it" in capsys.readouterr().err
+        printed = vieval(command[0], samples_file, *command[1:], "--out", out, code=1).err
+        assert "is read for this, and writing would replace it" in printed
     assert (samples_file.read_bytes(), image.read_bytes()) == before
+
+
+# What is stored is asked anew, and replaced.
+
+
+def numbering():
+    """Readable answers of which no two are alike."""
+    numbers = itertools.count()
+    return lambda request: json.dumps({"score": [7, 7], "reasoning": f"answer {next(numbers)}"})
+
+
+def test_fresh_asks_anew_and_replaces_what_was_stored_and_so_does_the_option(score, samples_file, tmp_path):
+    runs = (([], "false"), ([], "false"), (["--fresh"], "false"), ([], "false"), ([], "true"), ([], "false"))
+    answers = []
+    with FakeServer(reply=numbering(), schema_support="rejected") as server:
+        for flags, refresh in runs:
+            (tmp_path / "vieval.yaml").write_text(f"store: {{path: r.sqlite, refresh: {refresh}}}\n")
+            code, verdicts, _, said = score(samples_file, *named(server), *flags)
+            assert code == 0
+            answers.append([step["reason"] for verdict in verdicts for step in verdict["trace"]])
+    assert "answered from the store: 12" in said
+    first, *_ = answers
+    assert answers[1] == first
+    assert answers[2] == answers[3]
+    assert answers[4] == answers[5]
+    assert len({*first, *answers[2], *answers[4]}) == 3 * len(first)
+
+
+def test_what_is_asked_anew_has_the_same_provenance(score, samples_file, server):
+    """It is the same run of the same options: only where replies come from differs."""
+    assert score(samples_file, *named(server))[1] == score(samples_file, *named(server), "--fresh")[1]
+
+
+# What a sample lacks is its own verdict and never the end of a run.
+
+
+def test_samples_that_lack_something_have_verdicts_with_the_reason(score, server, tmp_path):
+    PIL.Image.new("RGB", (48, 48), "teal").save(tmp_path / "a.png")
+    output = {"output": "a.png"}
+    rows = [
+        {"uid": "whole", "kind": "tig", "images": output, "texts": {"prompt": "teal"}},
+        {"uid": "no prompt", "kind": "tig", "images": output, "texts": {}},
+        {"uid": "no source", "kind": "tie", "images": output, "texts": {"instruction": "make it teal"}},
+        {"uid": "what is it", "kind": "sculpture", "images": output, "texts": {"prompt": "teal"}},
+    ]
+    samples = tmp_path / "samples.jsonl"
+    samples.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    code, verdicts, printed, _ = score(samples, *named(server))
+    assert (code, [verdict["status"] for verdict in verdicts]) == (0, ["ok", *["not_applicable"] * 3])
+    reasons = [verdict["trace"][0]["reason"] for verdict in verdicts[1:]]
+    assert reasons == [
+        "the sample has no text prompt",
+        "the sample has no image source",
+        "viescore does not know the kind 'sculpture' (it knows tig, mie, tie, sdig, sdie, mcic, cig)",
+    ]
+    assert all(reason in printed for reason in reasons)
+    samples.write_text(json.dumps(rows[2]))
+    code, verdicts, _, said = score(samples, *named(server))
+    assert (code, len(verdicts)) == (1, 1)
+    assert "nothing could be" in said

@@ -1,11 +1,12 @@
 """What the flags of `vieval score` do: several judges, limits, the backbone's options, options files; rows by kind."""
 
 import json
+from functools import partial
 
 import PIL.Image
 import pytest
 
-from tests.fake_server import FakeServer
+from tests.fake_server import FakeServer, named
 from vieval_plugin.cli import main
 
 TEXTS = {"tig": {"prompt": "a cube"}, "tie": {"instruction": "add a hat"}, "sdig": {"prompt": "a dog"}}
@@ -28,20 +29,9 @@ def samples(tmp_path):
 
 
 @pytest.fixture
-def score(store, tmp_path, samples, capsys):
-    def scored(*arguments, file=samples):
-        out = tmp_path / "v.jsonl"
-        out.unlink(missing_ok=True)
-        code = main(["score", str(file), "--out", str(out), *map(str, arguments)])
-        said = capsys.readouterr()
-        rows = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-        return code, rows, said.out, said.err
-
-    return scored
-
-
-def named(server):
-    return ["--model", "fake", "--base-url", server.base_url]
+def score(score, samples):
+    """Scores these samples."""
+    return partial(score, samples)
 
 
 def test_several_kinds_have_rows_of_their_own_and_rank_is_next(score, server, tmp_path):
@@ -53,8 +43,8 @@ def test_several_kinds_have_rows_of_their_own_and_rank_is_next(score, server, tm
         [model, kind, "1"] for model in ("mine", "theirs") for kind in ("tig", "tie", "sdig")
     ]
     assert lines[-2:] == [
-        f"wrote {tmp_path / 'v.jsonl'}",
-        f"next: `vieval rank {tmp_path / 'v.jsonl'}` says which is best, and whether that is significant",
+        f"wrote {tmp_path / 'verdicts.jsonl'}",
+        f"next: `vieval rank {tmp_path / 'verdicts.jsonl'}` says which is best, and whether that is significant",
     ]
 
 
@@ -76,7 +66,7 @@ def test_several_judges_are_in_one_file_which_rank_and_compare_read(score, serve
     assert [row["provenance"]["backbone"] for row in rows[::6]] == ["fake", "sharpness"]
     assert [line for line in said.splitlines() if line.endswith(":")] == ["viescore:", "sharpness:"]
     for command in (["rank"], ["report", "--out", str(tmp_path / "r")], ["show", "--judge", "sharpness"]):
-        at = [str(tmp_path / "v.jsonl"), *(["mine/0"] if command[0] == "show" else [])]
+        at = [str(tmp_path / "verdicts.jsonl"), *(["mine/0"] if command[0] == "show" else [])]
         assert main([command[0], *at, *command[1:]]) == 0, command
     said = capsys.readouterr().out
     assert "own, fake" in said
@@ -145,13 +135,12 @@ def test_a_run_answered_wholly_from_the_store_says_so(score, server):
         assert "NOTHING WAS ASKED" not in score(*judge, "--fresh")[3]
 
 
-def test_verdicts_need_a_file_and_samples_are_one(score, samples, capsys):
+def test_verdicts_need_a_file_and_samples_are_one(score, samples, vieval):
     for arguments, message in (
         ([str(samples)], "name the file that verdicts are to be written to with --out, or pass --plan"),
         (
             [str(samples), str(samples), "--out", "v"],
-            "pass one file of samples, or several folders of images with --prompts",
+            "pass images, one file of samples, or several folders of images with --prompts",
         ),
     ):
-        assert main(["score", *arguments]) == 1
-        assert message in capsys.readouterr().err
+        assert message in vieval("score", *arguments, code=1).err

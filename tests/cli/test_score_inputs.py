@@ -7,8 +7,6 @@ import os
 import PIL.Image
 import pytest
 
-from vieval_plugin.cli import main
-
 PROMPTS = ["a red cube", "a blue ball, on grass", "a green hat"]
 
 
@@ -19,17 +17,9 @@ def draw(path, seed=0):
 
 
 @pytest.fixture
-def score(store, tmp_path, capsys):
-    """Runs `vieval score` with a judge that needs no model; the exit code, the verdicts, stdout and stderr."""
-
-    def scored(*arguments, judge="sharpness"):
-        out = tmp_path / "verdicts.jsonl"
-        code = main(["score", *map(str, arguments), "--judge", judge, "--out", str(out)])
-        rows = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-        said = capsys.readouterr()
-        return code, rows, said.out, said.err
-
-    return scored
+def score(score):
+    """Scores with a judge that needs no model."""
+    return lambda *arguments, judge="sharpness": score(*arguments, "--judge", judge)
 
 
 def names(rows):
@@ -42,7 +32,7 @@ def table(path, rows):
     return path
 
 
-def test_two_generators_are_ranked_from_folders_and_a_text_file(score, tmp_path, capsys):
+def test_two_generators_are_ranked_from_folders_and_a_text_file(score, tmp_path, vieval):
     for model in ("mine", "theirs"):
         for noise, number in enumerate((2, 9, 10)):  # in the order of numbers, not of letters
             draw(tmp_path / "out" / model / f"{number}.png", noise if model == "mine" else 0)
@@ -54,8 +44,7 @@ def test_two_generators_are_ranked_from_folders_and_a_text_file(score, tmp_path,
     sharpest = [row["scores"]["PQ"] for row in rows[::2]]
     assert sharpest[0] < 0.5 < min(sharpest[1:])
     assert said.splitlines()[-1].startswith(f"next: `vieval rank {tmp_path / 'verdicts.jsonl'}`")
-    assert main(["rank", str(tmp_path / "verdicts.jsonl")]) == 0
-    assert "mine" in capsys.readouterr().out
+    assert "mine" in vieval("rank", tmp_path / "verdicts.jsonl").out
 
 
 def test_images_belong_to_the_prompt_whose_uid_they_are_called_by(score, tmp_path):
@@ -251,7 +240,7 @@ def test_a_pipe_is_refused_and_not_read_in_part(score, tmp_path, named):
     assert told == f"vieval: {pipe}: not a plain file; write what it gives to a file, and name that\n"
 
 
-def test_a_folder_with_a_name_of_broken_characters_gives_verdicts_that_can_be_read(score, tmp_path, capsys):
+def test_a_folder_with_a_name_of_broken_characters_gives_verdicts_that_can_be_read(score, tmp_path, vieval):
     folders = [tmp_path / "out" / os.fsdecode(name) for name in (b"mine", b"their\xff")]
     for folder in folders:
         for noise in range(1, 4):
@@ -260,5 +249,4 @@ def test_a_folder_with_a_name_of_broken_characters_gives_verdicts_that_can_be_re
     code, rows, _, _ = score(*folders, "--prompts", tmp_path / "prompts.txt")
     assert code == 0
     assert {row["image_model"] for row in rows} == {"mine", "their?"}
-    assert main(["rank", str(tmp_path / "verdicts.jsonl")]) == 0
-    assert "their?" in capsys.readouterr().out
+    assert "their?" in vieval("rank", tmp_path / "verdicts.jsonl").out

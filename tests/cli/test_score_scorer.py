@@ -23,28 +23,26 @@ def demo_file(folder, kind, count=6):
     return folder / "samples.jsonl"
 
 
-def score(tmp_path, kind, *arguments):
-    out = tmp_path / "verdicts.jsonl"
-    code = main(["score", str(demo_file(tmp_path, kind)), "--out", str(out), *map(str, arguments)])
-    return code, [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+@pytest.fixture
+def score(score, tmp_path):
+    """Scores the first samples of the drawn benchmark of a kind."""
+    return lambda kind, *arguments: score(demo_file(tmp_path, kind), *arguments)
 
 
-def test_own_images_are_scored_with_named_weights(store, scorer_weights, tmp_path, capsys):
+def test_own_images_are_scored_with_named_weights(score, scorer_weights):
     weights = scorer_weights["clip_score"]
-    code, verdicts = score(tmp_path, "tig", "--judge", "clip_score", "--scorer", weights)
+    code, verdicts, *_ = score("tig", "--judge", "clip_score", "--scorer", weights)
     assert code == 0
     assert [verdict["status"] for verdict in verdicts] == ["ok"] * 6
     assert {verdict["provenance"]["backbone"] for verdict in verdicts} == {"clip"}
     assert all(verdict["trace"][0]["reason"].startswith(f"{weights}@sha256:") for verdict in verdicts)
-    capsys.readouterr()
-    again = score(tmp_path, "tig", "--judge", "clip_score", "--scorer", weights)
-    assert again == (0, verdicts)
-    assert "answered from the store: 6" in capsys.readouterr().err
+    code, again, _, said = score("tig", "--judge", "clip_score", "--scorer", weights)
+    assert (code, again) == (0, verdicts)
+    assert "answered from the store: 6" in said
 
 
-def test_a_verdict_is_shown_with_its_images_and_weights(store, scorer_weights, tmp_path, capsys):
-    code, _ = score(tmp_path, "tie", "--judge", "lpips", "--scorer", scorer_weights["lpips"])
-    assert code == 0
+def test_a_verdict_is_shown_with_its_images_and_weights(score, scorer_weights, tmp_path):
+    assert score("tie", "--judge", "lpips", "--scorer", scorer_weights["lpips"])[0] == 0
     verdicts, page = tmp_path / "verdicts.jsonl", tmp_path / "page.html"
     shown = ["show", str(verdicts), "demo_a/0", "--samples", str(tmp_path / "samples.jsonl"), "--html", str(page)]
     assert main(shown) == 0
@@ -52,10 +50,10 @@ def test_a_verdict_is_shown_with_its_images_and_weights(store, scorer_weights, t
     assert "sha256:" in page.read_text()
 
 
-def test_weights_that_are_not_there_end_with_one_line(store, tmp_path, capsys):
-    code, verdicts = score(tmp_path, "tig", "--judge", "clip_score", "--scorer", tmp_path / "nothing")
+def test_weights_that_are_not_there_end_with_one_line(score, tmp_path):
+    code, verdicts, _, said = score("tig", "--judge", "clip_score", "--scorer", tmp_path / "nothing")
     assert (code, verdicts) == (1, [])
-    assert f"vieval: {tmp_path}/nothing: no such folder of weights" in capsys.readouterr().err
+    assert f"vieval: {tmp_path}/nothing: no such folder of weights" in said
 
 
 DESCRIBED = """\
@@ -75,9 +73,9 @@ def described(folder, weights):
     return folder / "mine.yaml"
 
 
-def test_a_described_scorer_scores_as_its_description_says(store, scorer_weights, tmp_path, capsys):
+def test_a_described_scorer_scores_as_its_description_says(score, scorer_weights, tmp_path):
     path = described(tmp_path, scorer_weights["clip_score"])
-    code, verdicts = score(tmp_path, "tig", "--judge", "scorer", "--scorer", path)
+    code, verdicts, *_ = score("tig", "--judge", "scorer", "--scorer", path)
     assert code == 0
     assert [set(verdict["scores"]) for verdict in verdicts] == [{"SC"}] * 6
     for verdict in verdicts:
@@ -89,14 +87,14 @@ def test_a_described_scorer_scores_as_its_description_says(store, scorer_weights
     assert main(shown) == 0
 
 
-def test_kinds_that_a_description_does_not_name_are_not_applicable(store, scorer_weights, tmp_path, capsys):
+def test_kinds_that_a_description_does_not_name_are_not_applicable(score, scorer_weights, tmp_path):
     path = described(tmp_path, scorer_weights["clip_score"])
-    code, verdicts = score(tmp_path, "tie", "--judge", "scorer", "--scorer", path)
+    code, verdicts, *_ = score("tie", "--judge", "scorer", "--scorer", path)
     assert code == 1
     assert {verdict["status"] for verdict in verdicts} == {"not_applicable"}
 
 
-def test_a_scorer_without_a_description_ends_with_one_line(store, tmp_path, capsys):
-    code, verdicts = score(tmp_path, "tig", "--judge", "scorer")
+def test_a_scorer_without_a_description_ends_with_one_line(score):
+    code, verdicts, _, said = score("tig", "--judge", "scorer")
     assert (code, verdicts) == (1, [])
-    assert "a described scorer needs its description" in capsys.readouterr().err
+    assert "a described scorer needs its description" in said

@@ -1,11 +1,5 @@
 """`vieval show`: one verdict as a tree and as a page."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import pytest
-
 from tests import t2i_eval_run
 from tests.fake_server import FakeServer
 from tests.t2i_eval_run import UNSTORED, provenance
@@ -16,9 +10,8 @@ from vieval_plugin.run.samples_file import read_samples, write_verdicts
 run = t2i_eval_run.run  # a fixture
 
 
-def test_show_prints_a_verdict_as_a_tree(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", str(run / "verdicts.jsonl"), "s0"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_show_prints_a_verdict_as_a_tree(run, vieval):
+    lines = vieval("show", run / "verdicts.jsonl", "s0").out.splitlines()
     assert lines[0] == "own/tig/m/s0 [ok]"
     assert "    t2i_eval individual by scripted" in lines
     at = lines.index("    3 What is the color of the cat?")
@@ -26,7 +19,7 @@ def test_show_prints_a_verdict_as_a_tree(run: Path, capsys: pytest.CaptureFixtur
     assert lines[at + 5] == "      score [ok] -> 7"
 
 
-def test_show_writes_a_page_with_questions_and_pictures_in_which_no_word_is_markup(run: Path, tmp_path: Path) -> None:
+def test_show_writes_a_page_with_questions_and_pictures_in_which_no_word_is_markup(run, tmp_path):
     page = tmp_path / "page.html"
     assert (
         main(
@@ -41,22 +34,20 @@ def test_show_writes_a_page_with_questions_and_pictures_in_which_no_word_is_mark
     assert written.count("<img ") == 1 + 2 + 5 + 1
 
 
-def test_show_says_which_samples_there_are(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", str(run / "verdicts.jsonl"), "s9"]) == 1
-    assert "no such sample among 3 verdicts; ids look like own/tig/m/s0" in capsys.readouterr().err
+def test_show_says_which_samples_there_are(run, vieval):
+    printed = vieval("show", run / "verdicts.jsonl", "s9", code=1).err
+    assert "no such sample among 3 verdicts; ids look like own/tig/m/s0" in printed
 
 
-def test_of_two_judges_verdicts_on_a_sample_one_is_named(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_two_judges_verdicts_on_a_sample_one_is_named(run, tmp_path, vieval):
     rows = (run / "verdicts.jsonl").read_text()
     (tmp_path / "both.jsonl").write_text(rows + rows.replace('"judge": "t2i_eval"', '"judge": "cigeval"'))
-    assert main(["show", str(tmp_path / "both.jsonl"), "s0"]) == 1
-    assert "2 verdicts on this sample (t2i_eval, cigeval); say which with --judge" in capsys.readouterr().err
+    printed = vieval("show", tmp_path / "both.jsonl", "s0", code=1).err
+    assert "2 verdicts on this sample (t2i_eval, cigeval); say which with --judge" in printed
     assert main(["show", str(tmp_path / "both.jsonl"), "s0", "--judge", "t2i_eval"]) == 0
 
 
-def test_a_page_of_vqascore_shows_its_question(run: Path, tmp_path: Path) -> None:
+def test_a_page_of_vqascore_shows_its_question(run, tmp_path):
     samples = read_samples(run / "samples.jsonl").samples
     with FakeServer() as server:
         backbone = Backbone(model="m", base_url=server.base_url)
@@ -67,10 +58,7 @@ def test_a_page_of_vqascore_shows_its_question(run: Path, tmp_path: Path) -> Non
     assert "a lonely tree" in (tmp_path / "v.html").read_text()
 
 
-def test_a_page_that_cannot_be_written_is_one_line(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_that_cannot_be_written_is_one_line(run, tmp_path, vieval):
     (tmp_path / "file").write_text("")
     page = ["--samples", str(run / "samples.jsonl"), "--html", str(tmp_path / "file" / "x.html")]
-    assert main(["show", str(run / "verdicts.jsonl"), "s0", *page]) == 1
-    assert "choose another --html" in capsys.readouterr().err
+    assert "choose another --html" in vieval("show", run / "verdicts.jsonl", "s0", *page, code=1).err

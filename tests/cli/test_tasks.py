@@ -55,6 +55,8 @@ def test_every_task_is_in_the_list_of_its_benchmark(capsys):
         assert {task.name for task in own} <= ends | set(rows)
 
 
-def test_a_filter_that_fits_nothing_names_the_nearest(capsys):
-    assert main(["tasks", "imagenhb"]) == 1
-    assert capsys.readouterr().err == "vieval: no task or benchmark fits 'imagenhb'; did you mean imagenhub?\n"
+def test_a_filter_that_fits_nothing_names_the_nearest(vieval):
+    assert (
+        vieval("tasks", "imagenhb", code=1).err
+        == "vieval: no task or benchmark fits 'imagenhb'; did you mean imagenhub?\n"
+    )

@@ -13,7 +13,7 @@ pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
 
 from tests import in_process, tiny_heads, tiny_model
 from tests.fake_server import FakeServer
-from tests.in_process import demo, pixels, served, shown
+from tests.in_process import demo, pixels, rated, served, shown
 from tests.playing import first_asks, prepared
 from vieval_plugin.benchmarks.vieval_demo.contests import contests
 from vieval_plugin.cli import main
@@ -28,8 +28,7 @@ def truthful(request):
     """What those who drew the last image know of it, in the words asked for."""
     if not (images := shown(request)):
         return "yes"
-    known = {pixels(sample.images["output"]): sample.ratings["O"][0] for sample in demo().values()}
-    return f"I rate this edit {round(10 * known[images[-1]])}"
+    return f"I rate this edit {round(10 * rated()[images[-1]]['O'][0])}"
 
 
 @pytest.fixture(scope="module")

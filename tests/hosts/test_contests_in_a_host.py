@@ -10,24 +10,18 @@ pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
 
 from tests import in_process
 from tests.fake_server import FakeServer
-from tests.in_process import demo, pixels, served, shown
+from tests.in_process import demo, pixels, rated, served, shown
 from vieval_plugin.benchmarks.vieval_demo.contests import contests
 from vieval_plugin.cli import main
 
 PAIRWISE, VIESCORE = "vieval_demo_contests_pairwise_tie", "vieval_demo_contests_viescore_tie"
 
 
-def rated():
-    """The ratings of each drawn edit, by its pixels."""
-    return {pixels(sample.images["output"]): sample.ratings for sample in demo().values()}
-
-
 def truthful(request):
     """The better of the two last images of a question, as those who drew them know."""
     if len(images := shown(request)) < 2:
         return "yes"  # whether schemas are enforced is asked without any
-    known = rated()
-    first, second = (known[image]["O"][0] for image in images[-2:])
+    first, second = (rated()[image]["O"][0] for image in images[-2:])
     better = ("A" if first > second else "B") if first != second else "both good" if first >= 0.5 else "both bad"
     return json.dumps({"reasoning": "", "better": better})
 
@@ -85,11 +79,10 @@ def test_a_judge_of_samples_judges_each_candidate_once_and_its_runs_replay_on_co
     assert replayed.metrics == run.metrics
 
 
-def test_contests_are_shown_with_their_votes(evaluate, tmp_path, capsys):
+def test_contests_are_shown_with_their_votes(evaluate, tmp_path, vieval):
     with FakeServer(reply=truthful) as server:
         evaluate(*served("vieval_openai", server), tasks=PAIRWISE, limit=2)
-    assert main(["show", str(tmp_path / "run0"), "demo_00.png#demo_a-demo_b"]) == 0
-    said = capsys.readouterr().out
+    said = vieval("show", tmp_path / "run0", "demo_00.png#demo_a-demo_b").out
     assert "people: " in said
     assert re.search("vote, forward: (first|second|both_good|both_bad)", said)
     page = tmp_path / "page.html"

@@ -18,7 +18,7 @@ pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 from lmms_eval.tasks import get_task_dict
 
 from tests import in_process
-from tests.in_process import replay
+from tests.in_process import refused, replay
 from vieval_plugin.hosts.lmms_eval import answerable, task_index
 
 
@@ -150,16 +150,6 @@ def test_a_users_mistake_is_one_line(ratings_folder, cig_logs, tmp_path, capsys,
 def left_out(names, model):
     """What is run of these, by a model that could answer all of the host's."""
     return answerable.answerable(names, lambda _: answerable.why_not(model, loaded=True))
-
-
-def refused(*arguments, data=None):
-    """The one line with which the host ends."""
-    with pytest.raises(SystemExit) as end:
-        in_process.run(*arguments, data=data)
-    line = str(end.value)
-    assert line.startswith("vieval: ")
-    assert "\n" not in line
-    return line
 
 
 def _only_tie(logs):

@@ -10,7 +10,7 @@ pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 from tests import in_process
 from tests.fake_server import FakeServer
 from tests.imagenhub_site import serving
-from tests.in_process import replay
+from tests.in_process import refused, replay
 from vieval_plugin.benchmarks.imagenhub.filling import fill
 from vieval_plugin.meta_evaluation import image_model_agreement
 
@@ -33,13 +33,6 @@ def data(tmp_path, monkeypatch):
         rated = [line.replace("[0.5, 1]", f"[{number % 2}, 0.5]") for number, line in enumerate(lines)]
         path.write_text("\n".join([header, *rated]))
     return tmp_path / "data"
-
-
-def refused(*arguments, data):
-    with pytest.raises(SystemExit) as end:
-        in_process.run(*arguments, data=data)
-    [line] = str(end.value).splitlines()
-    return line
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from lmms_eval.utils import load_yaml_config
 from tests import in_process
 from vieval_plugin import tasks
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.cli import main
 from vieval_plugin.hosts.lmms_eval import task_files, task_index
 from vieval_plugin.judges import registry as judge_registry
 
@@ -102,7 +101,7 @@ def test_stale_files_are_removed_from_our_folder_alone(tmp_path):
     assert (tmp_path / "imagenhub" / "imagenhub_viescore_tie.yaml").is_file()
 
 
-def test_the_command_writes_the_members_of_a_group(tmp_path, capsys):
-    assert main(["tasks", "variant_imagenhub_cigeval_react", "--write", str(tmp_path / "mine")]) == 0
-    assert "wrote 8 tasks and groups" in capsys.readouterr().out
+def test_the_command_writes_the_members_of_a_group(tmp_path, vieval):
+    printed = vieval("tasks", "variant_imagenhub_cigeval_react", "--write", tmp_path / "mine").out
+    assert "wrote 8 tasks and groups" in printed
     assert len(list((tmp_path / "mine" / "imagenhub").glob("*.yaml"))) == 8

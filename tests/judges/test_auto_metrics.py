@@ -1,6 +1,5 @@
 """Metrics as judges: the programs with canned replies, then the numbers themselves."""
 
-import io
 import sys
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ import PIL.ImageDraw
 import PIL.ImageFilter
 import pytest
 
+from tests.pictures import encoded
 from tests.playing import play, prepared
 from vieval_plugin.backends.metrics import pixel_metrics as backend
 from vieval_plugin.backends.metrics.pixel_metrics import WORKING_SIDE, measure
@@ -17,36 +17,33 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import auto_metrics
 from vieval_plugin.judges.auto_metrics import AutoMetric, judge
 from vieval_plugin.judges.protocol import (
-    Ask,
     Failure,
     Image,
     Measure,
     Measurement,
-    Reply,
     Sample,
     SampleId,
     Status,
     Text,
-    Verdict,
 )
 
 METRICS = {metric.name: metric for metric in auto_metrics.METRICS}
 ROLES = ("output", "source", "mask", "subject", "control", "concepts")
 
 
-def sample(*roles: str) -> Sample:
+def sample(*roles):
     images = {role: Image(role.encode()) for role in roles}
     return Sample(SampleId("b", "tie", "m", "u"), images)
 
 
-def drive(metric: AutoMetric, asked_of: Sample, *replies: Reply) -> tuple[list[list[Ask]], Verdict]:
+def drive(metric, asked_of, *replies):
     """Runs a judge on canned replies: what it asked, and its verdict."""
     played = play(judge(metric)(asked_of), *([reply] for reply in replies))
     return played.rounds, played.verdict
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-def test_a_metric_asks_once_and_rates_its_aspect(metric: AutoMetric) -> None:
+def test_a_metric_asks_once_and_rates_its_aspect(metric):
     asked, verdict = drive(metric, sample(*ROLES), Measurement(0.5))
     [[ask]] = asked
     assert isinstance(ask, Measure)
@@ -58,7 +55,7 @@ def test_a_metric_asks_once_and_rates_its_aspect(metric: AutoMetric) -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-def test_scores_lie_in_0_to_1_and_keep_the_order_of_values(metric: AutoMetric) -> None:
+def test_scores_lie_in_0_to_1_and_keep_the_order_of_values(metric):
     values = [-1.0, 0.0, 0.3, 0.9, 1.0, 12.0, 30.0, 49.0, 100.0]
     scores = [drive(metric, sample(*ROLES), Measurement(value))[1].scores[metric.aspect] for value in values]
     assert scores == sorted(scores)
@@ -66,14 +63,14 @@ def test_scores_lie_in_0_to_1_and_keep_the_order_of_values(metric: AutoMetric) -
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-def test_a_failure_leaves_no_score(metric: AutoMetric) -> None:
+def test_a_failure_leaves_no_score(metric):
     _, verdict = drive(metric, sample(*ROLES), Failure(Status.API_ERROR, "no machine"))
     assert (verdict.scores, verdict.status) == ({}, Status.API_ERROR)
     assert verdict.trace[0].reason == "no machine"
 
 
 @pytest.mark.parametrize("reply", [Measurement(float("nan")), Measurement(float("inf")), Text("0.7")])
-def test_what_is_no_finite_measurement_leaves_no_score(reply: Reply) -> None:
+def test_what_is_no_finite_measurement_leaves_no_score(reply):
     _, verdict = drive(METRICS["ssim"], sample(*ROLES), reply)
     assert (verdict.scores, verdict.status) == ({}, Status.TOOL_ERROR)
 
@@ -88,9 +85,7 @@ def test_what_is_no_finite_measurement_leaves_no_score(reply: Reply) -> None:
         ("sharpness", ("source",), "output"),
     ],
 )
-def test_without_an_image_nothing_is_asked_and_the_role_is_named(
-    name: str, roles: tuple[str, ...], missing: str
-) -> None:
+def test_without_an_image_nothing_is_asked_and_the_role_is_named(name, roles, missing):
     lacking = replace(sample(*roles), kind=METRICS[name].kinds[0])
     played = play(prepared(name).program(lacking))
     assert played.asks == []
@@ -98,24 +93,22 @@ def test_without_an_image_nothing_is_asked_and_the_role_is_named(
     assert missing in played.verdict.trace[0].reason
 
 
-def test_the_histogram_takes_the_concepts_where_there_is_no_subject() -> None:
+def test_the_histogram_takes_the_concepts_where_there_is_no_subject():
     [[ask]], _ = drive(METRICS["histogram"], sample("output", "concepts"), Measurement(1))
     assert isinstance(ask, Measure)
     assert ask.images["reference"] == Image(b"concepts")
 
 
-def test_every_judge_has_its_measurement() -> None:
+def test_every_judge_has_its_measurement():
     assert set(METRICS) <= set(backend.METRICS)
 
 
-def png(pixels: np.ndarray | PIL.Image.Image) -> Image:
+def png(pixels):
     picture = pixels if isinstance(pixels, PIL.Image.Image) else PIL.Image.fromarray(pixels)
-    file = io.BytesIO()
-    picture.save(file, "PNG")
-    return Image(file.getvalue())
+    return Image(encoded(picture))
 
 
-def scene(side: int = 128) -> PIL.Image.Image:
+def scene(side=128):
     """A few hard shapes on a gradient: has edges, colours and smooth parts."""
     y, x = np.mgrid[0:side, 0:side] / side
     pixels = np.stack([x, y, 1 - x], axis=-1) * 255
@@ -124,20 +117,20 @@ def scene(side: int = 128) -> PIL.Image.Image:
     return PIL.Image.fromarray(pixels.astype(np.uint8))
 
 
-def noisy(deviation: float) -> PIL.Image.Image:
+def noisy(deviation):
     noise = np.random.RandomState(0).standard_normal((128, 128, 3)) * deviation
     return PIL.Image.fromarray(np.clip(np.asarray(scene()) + noise, 0, 255).astype(np.uint8))
 
 
-def blurred(radius: float) -> PIL.Image.Image:
+def blurred(radius):
     return scene().filter(PIL.ImageFilter.GaussianBlur(radius))
 
 
-def shifted(pixels: int) -> PIL.Image.Image:
+def shifted(pixels):
     return PIL.Image.fromarray(np.roll(np.asarray(scene()), pixels, axis=1))
 
 
-def value(metric: str, image: PIL.Image.Image, reference: PIL.Image.Image | None = None) -> float:
+def value(metric, image, reference=None):
     images = {"image": png(image)} | ({} if reference is None else {"reference": png(reference)})
     reply = measure(Measure(metric, images, (metric,)))
     assert isinstance(reply, Measurement), reply
@@ -145,7 +138,7 @@ def value(metric: str, image: PIL.Image.Image, reference: PIL.Image.Image | None
 
 
 @pytest.mark.parametrize(("metric", "best"), [("ssim", 1), ("psnr", 100), ("edge_f1", 1), ("histogram", 1)])
-def test_equal_images_are_as_alike_as_can_be(metric: str, best: float) -> None:
+def test_equal_images_are_as_alike_as_can_be(metric, best):
     assert value(metric, scene(), scene()) == pytest.approx(best)
 
 
@@ -160,20 +153,20 @@ def test_equal_images_are_as_alike_as_can_be(metric: str, best: float) -> None:
         ("sharpness", [blurred(r) for r in (0, 1, 3, 8)]),
     ],
 )
-def test_the_worse_an_image_the_lower_its_value(metric: str, degraded: list[PIL.Image.Image]) -> None:
+def test_the_worse_an_image_the_lower_its_value(metric, degraded):
     values = [value(metric, image, None if metric == "sharpness" else scene()) for image in degraded]
     assert values == sorted(values, reverse=True)
     assert values[0] > values[-1] + 0.1
 
 
-def test_psnr_is_the_formula() -> None:
+def test_psnr_is_the_formula():
     """Off by 10 grey levels everywhere: 10 log10(255^2 / 100)."""
     grey, brighter = (PIL.Image.new("RGB", (16, 16), (level,) * 3) for level in (100, 110))
     assert value("psnr", grey, brighter) == pytest.approx(28.1308, abs=1e-4)
 
 
 @pytest.mark.parametrize("side", [96, 256, 512])
-def test_a_line_drawing_agrees_with_the_shapes_it_outlines(side: int) -> None:
+def test_a_line_drawing_agrees_with_the_shapes_it_outlines(side):
     corners = (side // 5, side // 4, side * 3 // 5, side * 4 // 5)
     shape, lines = PIL.Image.new("RGB", (side, side), "khaki"), PIL.Image.new("L", (side, side))
     PIL.ImageDraw.Draw(shape).ellipse(corners, fill="navy")
@@ -183,45 +176,45 @@ def test_a_line_drawing_agrees_with_the_shapes_it_outlines(side: int) -> None:
     assert value("edge_f1", lines, lines) == 1
 
 
-def test_images_without_edges_agree_only_with_each_other() -> None:
+def test_images_without_edges_agree_only_with_each_other():
     blank, grey = (PIL.Image.new("RGB", (64, 64), colour) for colour in ("white", "grey"))
     assert value("edge_f1", blank, grey) == 1
     assert value("edge_f1", blank, scene()) == 0
 
 
-def test_histograms_know_colours_and_not_places() -> None:
+def test_histograms_know_colours_and_not_places():
     assert value("histogram", scene().rotate(180), scene()) == pytest.approx(1)
     red, blue = (PIL.Image.new("RGB", (9, 9), colour) for colour in ("red", "blue"))
     assert value("histogram", red, blue) < 0.1
 
 
 @pytest.mark.parametrize("metric", ["ssim", "psnr", "edge_f1", "histogram"])
-def test_a_reference_of_another_size_is_resized(metric: str) -> None:
+def test_a_reference_of_another_size_is_resized(metric):
     small, large = value(metric, scene(128), scene(256)), value(metric, scene(256), scene(128))
     worst = value(metric, scene(128), PIL.Image.new("RGB", (128, 128)))
     assert min(small, large) > worst
 
 
-def test_huge_images_are_measured_at_a_working_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_huge_images_are_measured_at_a_working_size(monkeypatch):
     shapes = []
     monkeypatch.setitem(backend.METRICS, "shape", lambda images: shapes.append(images["image"].shape) or 0.0)
     value("shape", PIL.Image.new("RGB", (3 * WORKING_SIDE, WORKING_SIDE)))
     assert shapes == [(683, WORKING_SIDE, 3)]
 
 
-def test_another_metric_joins_by_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_metric_joins_by_an_entry(monkeypatch):
     monkeypatch.setitem(backend.METRICS, "brightness", lambda images: images["image"].mean() / 255)
     bright = AutoMetric("brightness", "Brightness", "PQ", {"image": ("output",)}, ("tig",), lambda value: value)
     reply = measure(Measure("brightness", {"image": png(PIL.Image.new("RGB", (4, 4), "white"))}, ()))
     assert drive(bright, sample("output"), reply)[1].scores == {"PQ": 1.0}
 
 
-def test_an_unknown_metric_names_those_there_are() -> None:
+def test_an_unknown_metric_names_those_there_are():
     with pytest.raises(VievalError, match=r"'sism'.*edge_f1, histogram, psnr, sharpness, ssim"):
         measure(Measure("sism", {}, ()))
 
 
-def test_an_image_that_cannot_be_read_is_a_tool_error() -> None:
+def test_an_image_that_cannot_be_read_is_a_tool_error():
     reply = measure(Measure("sharpness", {"image": Image(b"nothing")}, ()))
     assert isinstance(reply, Failure)
     assert reply.status is Status.TOOL_ERROR
@@ -236,19 +229,19 @@ def test_an_image_that_cannot_be_read_is_a_tool_error() -> None:
         ("sharpness", scene().crop((0, 0, 2, 1))),
     ],
 )
-def test_where_a_metric_is_not_defined_it_is_a_tool_error(metric: str, picture: PIL.Image.Image) -> None:
+def test_where_a_metric_is_not_defined_it_is_a_tool_error(metric, picture):
     reply = measure(Measure(metric, {"image": png(picture), "reference": png(picture)}, ()))
     assert isinstance(reply, Failure)
     assert reply.status is Status.TOOL_ERROR
 
 
-def test_without_scikit_image_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scikit_image_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "skimage.metrics", None)
     image = png(scene())
     with pytest.raises(VievalError, match=r'pip install "vieval\[metrics\]"'):
         measure(Measure("ssim", {"image": image, "reference": image}, ()))
 
 
-def test_a_role_the_metric_needs_is_named() -> None:
+def test_a_role_the_metric_needs_is_named():
     with pytest.raises(VievalError, match="'reference'"):
         measure(Measure("ssim", {"image": png(scene())}, ()))

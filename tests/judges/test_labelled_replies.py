@@ -25,6 +25,7 @@ def rows(name):
     return [json.loads(line) for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
 
 
+@cache
 def read(question, text):
     names = packs.load("viescore/v1").questions[question].scores
     return parse_scores(text, count=len(names), names=names)

@@ -6,18 +6,18 @@ from tests.playing import play, prepared
 from vieval_plugin.judges.auto_metrics import rated
 from vieval_plugin.judges.network_metrics import METRICS, SPECS
 from vieval_plugin.judges.protocol import Image, Measure, Measurement, Sample, SampleId, Status
-from vieval_plugin.judges.spec import JudgeSpec, missing_inputs
+from vieval_plugin.judges.spec import missing_inputs
 
 METRIC = {metric.name: metric for metric in METRICS}
 IMAGES = {role: Image(role.encode()) for role in ("output", "source", "mask", "subject", "control", "concepts")}
 
 
-def sample(kind: str) -> Sample:
+def sample(kind):
     return Sample(SampleId("b", kind, "m", "u"), IMAGES, {"prompt": "a red toy", "instruction": "make it blue"})
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-def test_each_asks_the_scorer_of_its_name_and_is_reported_against_all(spec: JudgeSpec) -> None:
+def test_each_asks_the_scorer_of_its_name_and_is_reported_against_all(spec):
     assert spec.scored
     assert spec.against_all
     for kind in spec.needs:
@@ -40,7 +40,7 @@ def test_each_asks_the_scorer_of_its_name_and_is_reported_against_all(spec: Judg
         ("lpips", ["mie", "tie", "cig"], "source"),
     ],
 )
-def test_each_is_asked_on_the_kinds_of_the_paper(judge: str, kinds: list[str], reference: str | None) -> None:
+def test_each_is_asked_on_the_kinds_of_the_paper(judge, kinds, reference):
     spec = prepared(judge).spec
     assert list(spec.needs) == kinds
     [ask] = play(prepared(judge).program(sample(kinds[0])), [Measurement(0.5)]).asks
@@ -49,13 +49,13 @@ def test_each_is_asked_on_the_kinds_of_the_paper(judge: str, kinds: list[str], r
     assert ask.texts == ({} if reference else {"text": "a red toy"})
 
 
-def test_a_sample_without_a_prompt_is_not_applicable() -> None:
+def test_a_sample_without_a_prompt_is_not_applicable():
     bare = Sample(SampleId("b", "tig", "m", "u"), IMAGES, {"prompt": " "})
     assert missing_inputs(prepared("clip_score").spec, bare) == "the sample has no text prompt"
     assert play(prepared("clip_score").program(bare)).verdict.status is Status.NOT_APPLICABLE
 
 
-def test_a_distance_is_turned_round_and_two_that_differ_stay_apart() -> None:
+def test_a_distance_is_turned_round_and_two_that_differ_stay_apart():
     distances = [0.0, 0.021079, 0.02108, 0.999999, 1.0, 1.176306]
     scores = [rated(METRIC["lpips"], distance).scores["SC"] for distance in distances]
     assert scores == sorted(scores, reverse=True)
@@ -64,5 +64,5 @@ def test_a_distance_is_turned_round_and_two_that_differ_stay_apart() -> None:
 
 
 @pytest.mark.parametrize("name", ["clip_score", "clip_i", "dino"])
-def test_a_similarity_keeps_its_value(name: str) -> None:
+def test_a_similarity_keeps_its_value(name):
     assert [rated(METRIC[name], value).scores["SC"] for value in (-0.1, 0.25, 1.0, 1.0001)] == [-0.1, 0.25, 1.0, 1.0]

@@ -1,40 +1,28 @@
 """T2I-Eval driven by canned replies: what is asked at each step, of whom, and what the verdict says."""
 
-from __future__ import annotations
-
-import io
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
-import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, Rejected
-from tests.playing import Played, label_of, play
+from tests.pictures import plain
+from tests.playing import label_of, play
 from tests.scripted_t2i_eval import Scene, Script, entity, over_http
 from vieval_plugin import Backbone, evaluate
 from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.judges import t2i_eval
-from vieval_plugin.judges.protocol import Ask, Chat, Failure, Image, Reply, Sample, Status, Verdict
+from vieval_plugin.judges.protocol import Chat, Failure, Image, Status
 from vieval_plugin.judges.t2i_eval import T2IEvalOptions as Options
 from vieval_plugin.judges.t2i_eval.structure import Relation
 from vieval_plugin.prompts import packs
-from vieval_plugin.prompts.packs import Pack
 
 PACK = packs.load("t2i_eval/v1")
 ONCE = replace(PACK, reminders=0)
 PLAIN = Options()
 
 
-def drawn() -> bytes:
-    written = io.BytesIO()
-    PIL.Image.new("RGB", (32, 32), "green").save(written, "PNG")
-    return written.getvalue()
-
-
-PICTURE = drawn()
+PICTURE = plain("green", (32, 32))
 
 CAT = Scene(
     "a red cat on a blue mat beside a dog",
@@ -51,32 +39,28 @@ APPLES = Scene(
 SCENES = (CAT, TREE, APPLES)
 
 
-def played(
-    sample: Sample, model: Callable[[Ask], Reply], options: Options = PLAIN, ablation: str = "full", pack: Pack = PACK
-) -> Played[Verdict]:
+def played(sample, model, options=PLAIN, ablation="full", pack=PACK):
     """T2I-Eval of a sample, which asks nothing but chats."""
     found = play(t2i_eval.build(options, pack, ablation)(sample), answer=model)
     assert all(isinstance(ask, Chat) for ask in found.asks)
     return found
 
 
-def run(
-    scene: Scene, options: Options = PLAIN, ablation: str = "full", pack: Pack = PACK, **faults: str
-) -> Played[Verdict]:
+def run(scene, options=PLAIN, ablation="full", pack=PACK, **faults):
     """T2I-Eval of a scene by a model that knows it; `faults` are replies by label, `__` for `/`."""
     return played(
         scene.sample, Script((scene,), {k.replace("__", "/"): v for k, v in faults.items()}), options, ablation, pack
     )
 
 
-def implied(scene: Scene) -> int:
+def implied(scene):
     """Calls of individual mode, from the structure alone."""
     looks, attributes, relations = scene.counts
     return 1 + 2 * looks + 3 * (attributes + relations) + 2 * (2 + bool(relations)) + 2
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=["three entities", "no relations", "a number"])
-def test_individual_mode_costs_the_calls_that_the_structure_implies_and_eight_waves(scene: Scene) -> None:
+def test_individual_mode_costs_the_calls_that_the_structure_implies_and_eight_waves(scene):
     found = run(scene)
     verdict, waves = found.verdict, found.rounds
     print(f"{scene.prompt}: questions {scene.counts}, calls {sum(map(len, waves))}, depth {len(waves)}")
@@ -86,7 +70,7 @@ def test_individual_mode_costs_the_calls_that_the_structure_implies_and_eight_wa
     assert verdict.findings == ()
 
 
-def test_nine_questions_of_which_three_are_on_looks_cost_33_calls() -> None:
+def test_nine_questions_of_which_three_are_on_looks_cost_33_calls():
     nine = Scene("a cat with a dog and a hat", (entity("cat"), entity("dog"), entity("hat")), ())
     # two attributes each would make nine without relations: drop one quantity for a relation, so that all dimensions ask
     trimmed = tuple(replace(e, attributes=e.attributes[: 1 if e.name == "hat" else 2]) for e in nine.entities)
@@ -98,20 +82,20 @@ def test_nine_questions_of_which_three_are_on_looks_cost_33_calls() -> None:
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_framework_mode_costs_three_calls(scene: Scene) -> None:
+def test_framework_mode_costs_three_calls(scene):
     found = run(scene, Options(mode="framework"))
     verdict, waves = found.verdict, found.rounds
     assert [[label_of(chat) for chat in wave] for wave in waves] == [["extraction"], ["answers"], ["evaluation"]]
     assert verdict.scores["O"] == verdict.scores["appearance"] == pytest.approx(scene.quality / 10)
 
 
-def test_the_scores_are_the_models_own_numbers() -> None:
+def test_the_scores_are_the_models_own_numbers():
     verdict = run(APPLES, overall__score='{"score": 2}').verdict
     assert verdict.scores == {"appearance": 0.3, "intrinsic": 0.4, "relationship": 0.4, "O": 0.2}
     assert verdict.rationale == "overall/explanation is worth 4"
 
 
-def test_an_answer_is_given_without_the_prompt_and_what_was_extracted_from_it() -> None:
+def test_an_answer_is_given_without_the_prompt_and_what_was_extracted_from_it():
     for options in (Options(), Options(mode="framework")):
         waves = run(APPLES, options).rounds
         answers = [chat for chat in waves[1] if "appearance" not in label_of(chat)]
@@ -124,17 +108,17 @@ def test_an_answer_is_given_without_the_prompt_and_what_was_extracted_from_it() 
             assert [p for p in chat.messages[0].parts if isinstance(p, Image)] == [APPLES.picture]
 
 
-def test_the_first_call_of_individual_mode_shows_the_picture_and_that_of_framework_mode_does_not() -> None:
+def test_the_first_call_of_individual_mode_shows_the_picture_and_that_of_framework_mode_does_not():
     for mode, ablation, shown in (
         ("individual", "full", [CAT.picture]),
         ("framework", "full", []),
         ("individual", "no_captioning", []),
     ):
-        waves = run(CAT, Options(mode=mode), ablation).rounds  # type: ignore[arg-type]
+        waves = run(CAT, Options(mode=mode), ablation).rounds
         assert [part for part in waves[0][0].messages[0].parts if isinstance(part, Image)] == shown
 
 
-def test_an_explanation_and_a_score_are_the_next_turns_of_the_answers_conversation() -> None:
+def test_an_explanation_and_a_score_are_the_next_turns_of_the_answers_conversation():
     waves = run(CAT).rounds
     answer = next(chat for chat in waves[1] if label_of(chat) == "relationship/1/answer")
     explanation = next(chat for chat in waves[2] if label_of(chat) == "relationship/1/explanation")
@@ -151,7 +135,7 @@ def test_an_explanation_and_a_score_are_the_next_turns_of_the_answers_conversati
     assert len(score.messages) == 5
 
 
-def test_a_summary_reads_its_own_dimension_and_the_overall_one_reads_all_three() -> None:
+def test_a_summary_reads_its_own_dimension_and_the_overall_one_reads_all_three():
     waves = run(CAT).rounds
     by_label = {label_of(chat): str(chat.messages[0].parts[-1]) for wave in waves[4:] for chat in wave}
     assert "How do cat and mat relate?" in by_label["relationship/explanation"]
@@ -175,10 +159,8 @@ def test_a_summary_reads_its_own_dimension_and_the_overall_one_reads_all_three()
     ids=["refused", "cut off", "markdown cut off", "repeating"],
 )
 @pytest.mark.parametrize("mode", ["individual", "framework"])
-def test_a_sample_without_an_extraction_is_a_parse_failure_with_its_reason(
-    mode: str, reply: str, reason: str, finding: str
-) -> None:
-    found = run(CAT, Options(mode=mode), extraction=reply)  # type: ignore[arg-type]
+def test_a_sample_without_an_extraction_is_a_parse_failure_with_its_reason(mode, reply, reason, finding):
+    found = run(CAT, Options(mode=mode), extraction=reply)
     verdict, waves = found.verdict, found.rounds
     assert verdict.status is Status.PARSE_FAILURE
     assert verdict.scores == {}
@@ -187,27 +169,27 @@ def test_a_sample_without_an_extraction_is_a_parse_failure_with_its_reason(
     assert len(waves) == 2, "asked once more and given up"
 
 
-def test_a_failed_call_is_not_taken_for_a_parse_failure() -> None:
+def test_a_failed_call_is_not_taken_for_a_parse_failure():
     verdict = played(CAT.sample, lambda _: Failure(Status.API_ERROR, "HTTP 500")).verdict
     assert verdict.status is Status.API_ERROR
 
 
 @pytest.mark.parametrize("mode", ["individual", "framework"])
-def test_a_call_that_failed_is_the_samples_status_though_the_rest_was_scored(mode: str) -> None:
+def test_a_call_that_failed_is_the_samples_status_though_the_rest_was_scored(mode):
     model = Script((CAT,))
     broken = {"individual": "intrinsic/2/answer", "framework": "answers"}[mode]
 
-    def answer(ask: Ask) -> Reply:
+    def answer(ask):
         failed = isinstance(ask, Chat) and label_of(ask) == broken
         return Failure(Status.API_ERROR, "HTTP 500: gone") if failed else model(ask)
 
-    verdict = played(CAT.sample, answer, Options(mode=mode)).verdict  # type: ignore[arg-type]
+    verdict = played(CAT.sample, answer, Options(mode=mode)).verdict
     assert verdict.status is Status.API_ERROR
     assert verdict.scores.get("O") == {"individual": 0.7, "framework": None}[mode]
     assert not any("HTTP" in finding for finding in verdict.findings)
 
 
-def test_one_unanswered_question_is_not_the_end_of_a_sample() -> None:
+def test_one_unanswered_question_is_not_the_end_of_a_sample():
     loop = "the mat is the mat is " * 50
     found = run(CAT, pack=ONCE, intrinsic__2__answer=loop)
     verdict, waves = found.verdict, found.rounds
@@ -219,11 +201,11 @@ def test_one_unanswered_question_is_not_the_end_of_a_sample() -> None:
     assert "- not answered" in str(summary.messages[0].parts[-1])
 
 
-def test_an_unanswered_question_of_framework_mode_is_left_out() -> None:
+def test_an_unanswered_question_of_framework_mode_is_left_out():
     model = Script((CAT,))
-    chats: dict[str, Chat] = {}
+    chats = {}
 
-    def answer(ask: Ask) -> Reply:
+    def answer(ask):
         reply = model(ask)
         assert isinstance(ask, Chat)
         chats[label_of(ask)] = ask
@@ -240,10 +222,10 @@ def test_an_unanswered_question_of_framework_mode_is_left_out() -> None:
     assert verdict.scores["O"] == 0.7
 
 
-def test_an_overall_score_of_framework_mode_that_is_none_is_asked_again() -> None:
+def test_an_overall_score_of_framework_mode_that_is_none_is_asked_again():
     model = Script((CAT,))
 
-    def answer(ask: Ask) -> Reply:
+    def answer(ask):
         reply = model(ask)
         assert isinstance(ask, Chat)
         if label_of(ask) != "evaluation" or len(ask.messages) > 1:
@@ -257,7 +239,7 @@ def test_an_overall_score_of_framework_mode_that_is_none_is_asked_again() -> Non
     assert (verdict.status, verdict.scores["O"]) == (Status.REPAIRED, 0.7)
 
 
-def test_without_an_overall_score_the_sample_failed_and_keeps_its_dimensions() -> None:
+def test_without_an_overall_score_the_sample_failed_and_keeps_its_dimensions():
     verdict = run(CAT, pack=ONCE, overall__score="as good as it gets").verdict
     assert verdict.status is Status.PARSE_FAILURE
     assert set(verdict.scores) == {"appearance", "intrinsic", "relationship"}
@@ -272,9 +254,9 @@ def test_without_an_overall_score_the_sample_failed_and_keeps_its_dimensions() -
         ("merged", 1 + (3 + 8 + 2) + 6 + 2, 6),
     ],
 )
-def test_an_ablation_asks_less(ablation: str, calls: int, depth: int) -> None:
+def test_an_ablation_asks_less(ablation, calls, depth):
     found = run(CAT, ablation=ablation)
-    verdict, waves = found.verdict, found.rounds  # type: ignore[arg-type]
+    verdict, waves = found.verdict, found.rounds
     assert (sum(map(len, waves)), len(waves)) == (calls, depth)
     assert verdict.status is Status.OK
     assert verdict.scores["O"] == 0.7
@@ -283,15 +265,15 @@ def test_an_ablation_asks_less(ablation: str, calls: int, depth: int) -> None:
 @pytest.mark.parametrize(
     ("ablation", "calls"), [("no_extraction", 2), ("no_captioning", 3), ("no_answering", 2), ("merged", 2)]
 )
-def test_an_ablation_of_framework_mode_asks_less(ablation: str, calls: int) -> None:
+def test_an_ablation_of_framework_mode_asks_less(ablation, calls):
     found = run(CAT, Options(mode="framework"), ablation=ablation)
-    verdict, waves = found.verdict, found.rounds  # type: ignore[arg-type]
+    verdict, waves = found.verdict, found.rounds
     assert sum(map(len, waves)) == calls
     assert verdict.status is Status.OK
     assert verdict.scores["O"] == 0.7
 
 
-def test_without_captioning_no_caption_is_shown() -> None:
+def test_without_captioning_no_caption_is_shown():
     waves = run(CAT, ablation="no_captioning").rounds
     assert not any(
         "caption" in str(p).lower()
@@ -307,7 +289,7 @@ def test_without_captioning_no_caption_is_shown() -> None:
     )
 
 
-def test_a_given_extraction_is_taken_as_it_is() -> None:
+def test_a_given_extraction_is_taken_as_it_is():
     info = "## Intrinsic Attributes\n### cat\n- existence: yes\n- color: red\n## Relationship Attributes\n### Relation 1\n- entities involved: cat, mat\n- value: on"
     given = {
         "structured_info": info,
@@ -332,7 +314,7 @@ def test_a_given_extraction_is_taken_as_it_is() -> None:
     assert waves == []
 
 
-def test_the_reference_image_stands_beside_questions_of_looks_only_where_asked() -> None:
+def test_the_reference_image_stands_beside_questions_of_looks_only_where_asked():
     reference = Image(b"photograph")
     sample = replace(CAT.sample, images={**CAT.sample.images, "reference": reference})
     for wanted in (False, True):
@@ -348,14 +330,14 @@ def test_the_reference_image_stands_beside_questions_of_looks_only_where_asked()
         assert ("second picture" in words) is wanted
 
 
-def test_each_step_goes_to_its_own_backbone() -> None:
+def test_each_step_goes_to_its_own_backbone():
     options = Options(backbones={"extraction": "strong", "score": "small"})
     waves = run(TREE, options).rounds
     used = {(label_of(chat).rsplit("/")[-1], chat.backbone) for wave in waves[:4] for chat in wave}
     assert used == {("extraction", "strong"), ("explanation", "judge"), ("answer", "judge"), ("score", "small")}
 
 
-def test_explanations_are_graded_against_the_annotators() -> None:
+def test_explanations_are_graded_against_the_annotators():
     references = {"overall": "A fine tree.", "questions": {"Does the tree look real?": "It does.", "never asked?": "x"}}
     sample = replace(TREE.sample, annotations={"reference_explanations": references})
     options = Options(explanation_quality=True, backbones={"quality": "grader"})
@@ -373,18 +355,18 @@ def test_explanations_are_graded_against_the_annotators() -> None:
     assert verdict.findings == ("no explanation to compare with",)
 
 
-def test_a_pack_with_markdown_replies_asks_for_no_schema() -> None:
+def test_a_pack_with_markdown_replies_asks_for_no_schema():
     waves = played(TREE.sample, Script((TREE,)), pack=replace(PACK, replies="markdown")).rounds
     assert all(chat.schema is None and chat.stop_repeating for wave in waves for chat in wave)
     waves = run(TREE).rounds
     assert all(chat.schema is not None for wave in waves for chat in wave)
 
 
-def test_a_server_that_does_not_bound_lengths_is_asked_without_them_from_then_on() -> None:
-    bounded: list[bool] = []
+def test_a_server_that_does_not_bound_lengths_is_asked_without_them_from_then_on():
+    bounded = []
     model = over_http(Script((TREE,)))
 
-    def reply(request: dict[str, Any]) -> str:
+    def reply(request):
         bounded.append("maxLength" in json.dumps(request["response_format"]))
         if bounded[-1]:
             raise Rejected("Invalid schema: 'maxLength' is not permitted.")

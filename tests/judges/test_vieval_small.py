@@ -8,14 +8,14 @@ from vieval_plugin.judges.spec import NoOptions, missing_inputs
 from vieval_plugin.judges.vieval_small import SPEC, TRAINED_ON
 
 
-def sample(kind: str, *roles: str, **texts: str) -> Sample:
+def sample(kind, *roles, **texts):
     return Sample(SampleId("own", kind, "mine", "1"), {role: Image(role.encode()) for role in roles}, texts)
 
 
 EDIT = sample("tie", "output", "source", instruction="add a hat")
 
 
-def measured(**values: float):
+def measured(**values):
     def answer(ask):
         return Measurement(values[ask.metric.removeprefix("vieval_small_")], by="small@1, trained on drawings only")
 
@@ -26,7 +26,7 @@ def judge():
     return SPEC.build(NoOptions(), None, "")
 
 
-def test_consistency_sees_the_conditions_and_quality_the_output_alone() -> None:
+def test_consistency_sees_the_conditions_and_quality_the_output_alone():
     played = play(judge()(EDIT), answer=measured(sc=0.25, pq=1.0))
     consistency, quality = played.asks
     assert set(consistency.images) == {"output", "source"}
@@ -35,7 +35,7 @@ def test_consistency_sees_the_conditions_and_quality_the_output_alone() -> None:
     assert played.verdict.scores == {"SC": 0.25, "PQ": 1.0, "O": 0.5}
 
 
-def test_every_verdict_says_what_the_judge_was_trained_on() -> None:
+def test_every_verdict_says_what_the_judge_was_trained_on():
     verdict = play(judge()(EDIT), answer=measured(sc=0.5, pq=0.5)).verdict
     assert TRAINED_ON in verdict.rationale
     assert all(TRAINED_ON in step.reason for step in verdict.trace)
@@ -44,7 +44,7 @@ def test_every_verdict_says_what_the_judge_was_trained_on() -> None:
 
 
 @pytest.mark.parametrize("reply", [Failure(Status.TOOL_ERROR, "damaged"), Measurement(float("nan"))])
-def test_what_could_not_be_measured_has_no_score_and_no_overall_one(reply) -> None:
+def test_what_could_not_be_measured_has_no_score_and_no_overall_one(reply):
     verdict = play(judge()(EDIT), [reply, Measurement(0.7)]).verdict
     assert (verdict.scores, verdict.status) == ({"PQ": 0.7}, Status.TOOL_ERROR)
 
@@ -59,5 +59,5 @@ def test_what_could_not_be_measured_has_no_score_and_no_overall_one(reply) -> No
         ("video", ["output"], "does not know the kind"),
     ],
 )
-def test_a_sample_that_lacks_something_is_not_judged(kind: str, roles: list[str], why: str) -> None:
+def test_a_sample_that_lacks_something_is_not_judged(kind, roles, why):
     assert why in missing_inputs(SPEC, sample(kind, *roles, instruction="x", prompt="x"))

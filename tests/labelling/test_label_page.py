@@ -12,6 +12,7 @@ import PIL.Image
 import PIL.PngImagePlugin
 import pytest
 
+from tests.pictures import encoded
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.benchmarks.vieval_demo.contests import contests
 from vieval_plugin.cli import main
@@ -26,9 +27,7 @@ def png(size=(8, 8), colour="red", **told):
     info = PIL.PngImagePlugin.PngInfo()
     for key, value in told.items():
         info.add_text(key, value)
-    written = io.BytesIO()
-    PIL.Image.new("RGB", size, colour).save(written, "PNG", pnginfo=info)
-    return written.getvalue()
+    return encoded(PIL.Image.new("RGB", size, colour), pnginfo=info)
 
 
 def page_of(*judged, seed=0):

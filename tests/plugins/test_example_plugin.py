@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fake_server import FakeServer
+from tests.pictures import plain
 
 EXAMPLE = Path(__file__).parents[1] / "example_plugin"
 
@@ -212,10 +213,4 @@ def test_an_entry_point_that_is_no_use_is_one_line_and_all_else_works(tmp_path, 
 
 
 def square():
-    from io import BytesIO
-
-    import PIL.Image
-
-    file = BytesIO()
-    PIL.Image.new("RGB", (32, 32), "red").save(file, "PNG")
-    return file.getvalue()
+    return plain("red", (32, 32))

@@ -1,12 +1,9 @@
 """The wording of CIGEval's authors, read from Python files of their repository's shape (the words are ours)."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -46,7 +43,7 @@ GRAPH = "Graph it as JSON, {{ please }}.\n"
 DRAWN = {"objects": {"hat": ["red"]}, "relationships": ["hat on {{ cat }}"]}
 
 
-def wording() -> dict[str, str]:
+def wording():
     """Every text of the prompts by its name, each of them different."""
     texts = {"Tool_Decide": "Which tool, for\n{task}\nHighlight, SceneGraph or MaskFocus? " + SPICE}
     for kind, (task, place) in PLACES.items():
@@ -60,18 +57,18 @@ def wording() -> dict[str, str]:
     return texts
 
 
-def tool_text(two: str = repr(TWO), note: str = repr(NOTE)) -> str:
+def tool_text():
     return f"""
 import no_such_package
 def get_tool_text(tool, links, path):
     if tool=="None":
         return ""
     if tool=="Highlight" or tool=="MaskFocus":
-        return {note}
+        return {NOTE!r}
     if tool=="SceneGraph":
         text = ""
         if len(links) == 2:
-            text = {two}
+            text = {TWO!r}
             params = {{"{{scene_graph_1}}": draw(links[0]), "{{scene_graph_2}}": draw(links[1])}}
             text = fill(text, params)
         if len(links) == 1:
@@ -80,7 +77,7 @@ def get_tool_text(tool, links, path):
 """
 
 
-def checkout(folder: Path) -> Path:
+def checkout(folder):
     """A checkout that ends whoever executes it."""
     prompts = "".join(f"{name} = {text!r}\n" for name, text in wording().items())
     files = {
@@ -95,35 +92,35 @@ def checkout(folder: Path) -> Path:
     return folder
 
 
-def run(repo: Path, to: Path, *more: str) -> int:
+def run(repo, to, *more):
     return main(["prompts", "import", "cigeval", str(repo), "--to", str(to), *more])
 
 
 @pytest.fixture(scope="module")
-def pack(tmp_path_factory: pytest.TempPathFactory) -> str:
+def pack(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cigeval")
     assert run(checkout(folder / "repo"), folder / "packs") == 0
     return str(folder / "packs" / "authors")
 
 
-def filled(text: str, /, **given: str) -> str:
+def filled(text, /, **given):
     """What the released code makes of a text: each place is replaced, one after the other."""
     for name, value in given.items():
         text = text.replace(f"{{{name}}}", value)
     return text.strip()
 
 
-def expected_plan(kind: str) -> str:
+def expected_plan(kind):
     texts, (task, place) = wording(), PLACES[kind]
     rule = texts[f"{task}_Rule"].replace(f"{{{place}}}", said(kind, place))
     return filled(texts["Tool_Decide"], task=rule + texts[f"{task}_Task_1"] + texts.get(f"{task}_Task_2", ""))
 
 
-def said(kind: str, place: str) -> str:
+def said(kind, place):
     return TEXTS[kind]["prompt" if place == "text" else place]
 
 
-def expected(kind: str, question: str, told: str = "") -> str:
+def expected(kind, question, told=""):
     task, place = PLACES[kind]
     number = 1 if kind == "tig" else NUMBER.get(question, 1)
     subject = {"subject": TEXTS[kind][question]} if question.startswith("concept") else {}
@@ -131,7 +128,7 @@ def expected(kind: str, question: str, told: str = "") -> str:
     return filled(text, **{place: said(kind, place)}, **subject, tool_text=told)
 
 
-def entries(*tools: str | None) -> str:
+def entries(*tools):
     plan = [{"task_id": str(n), "reasoning": "", "used": "yes" if tool else "no", "tool": tool or "None"}
             for n, tool in enumerate(tools, start=1)]  # fmt: skip
     return json.dumps(plan)
@@ -153,7 +150,7 @@ PLANS = {
 }
 
 
-def drawn(kind: str) -> Sample:
+def drawn(kind):
     first = 10 * list(PLANS).index(kind)  # no two pictures are the same, which would be described once
     pictures = {role: photograph(64, seed) for seed, role in enumerate(ROLES[kind], first)}
     pictures["output"] = edited(pictures.get("source", pictures["output"]), 10, 10, 30, 30)
@@ -164,11 +161,11 @@ def drawn(kind: str) -> Sample:
 class Answers:
     """A server that plans for each task, and keeps what it was asked and shown."""
 
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, int]] = []
-        self.enforced: list[Any] = []
+    def __init__(self):
+        self.asked = []
+        self.enforced = []
 
-    def __call__(self, request: dict[str, Any]) -> str:
+    def __call__(self, request):
         if '"probe"' in json.dumps(request.get("response_format")):
             return json.dumps({"probe": "vieval"})
         parts = request["messages"][0]["content"]
@@ -182,7 +179,7 @@ class Answers:
 
 
 @needs("cv2", "torch", "transformers")
-def test_all_seven_tasks_are_judged_in_the_authors_words(pack: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_seven_tasks_are_judged_in_the_authors_words(pack, monkeypatch):
     found = Grounder(lambda rows: [Detection(0.9, grounding.Box(16, 16, 48, 48)) for _ in rows])
     monkeypatch.setattr(grounding, "grounder", lambda *_: found)
     answers = Answers()
@@ -213,10 +210,10 @@ def test_all_seven_tasks_are_judged_in_the_authors_words(pack: str, monkeypatch:
 # Without one.
 
 
-def played(pack: str, kind: str, plan: str, *, without: tuple[str, ...] = (), rated: str = RATED) -> Any:
+def played(pack, kind, plan, *, without=(), rated=RATED):
     options = {"pack": pack, "removed": ("ocr", "grounding", "difference")}
 
-    def answer(ask: Any) -> Any:
+    def answer(ask):
         if not isinstance(ask, Chat):
             return ToolResult((BOX,), image=Image(Path(label_of(ask))))
         return Text(plan if label_of(ask) == "plan" else rated)
@@ -225,7 +222,7 @@ def played(pack: str, kind: str, plan: str, *, without: tuple[str, ...] = (), ra
     return playing.play(program, answer=answer)
 
 
-def test_a_tool_is_known_by_the_authors_name_for_it_and_a_wrong_one_counted(pack: str) -> None:
+def test_a_tool_is_known_by_the_authors_name_for_it_and_a_wrong_one_counted(pack):
     game = played(pack, "tie", entries("SceneGraph", "Magnifier"))
     assert game.verdict.findings == ("plan: scene_graph", "plan: unknown tool")
     assert played(pack, "sdie", entries("Highlight", None)).verdict.findings == (
@@ -234,7 +231,7 @@ def test_a_tool_is_known_by_the_authors_name_for_it_and_a_wrong_one_counted(pack
     )
 
 
-def test_a_score_in_quotation_marks_is_as_asked_and_a_bad_one_is_not_read(pack: str) -> None:
+def test_a_score_in_quotation_marks_is_as_asked_and_a_bad_one_is_not_read(pack):
     assert played(pack, "tig", entries(None)).verdict.status is Status.OK
     assert played(pack, "tig", entries(None), rated='{"score": 7, "reasoning": ""}').verdict.scores == {"SC": 0.7}
     game = played(pack, "tig", entries(None), rated='{"score": "...", "reasoning": "..."}')
@@ -243,12 +240,12 @@ def test_a_score_in_quotation_marks_is_as_asked_and_a_bad_one_is_not_read(pack: 
 
 
 @pytest.mark.parametrize("kind", ["tie", "mcic"])
-def test_a_scene_graph_of_no_json_is_a_tool_that_failed(pack: str, kind: str) -> None:
+def test_a_scene_graph_of_no_json_is_a_tool_that_failed(pack, kind):
     game = played(pack, kind, entries(None, "SceneGraph"), rated="there is a hat")
     assert "tool failed: scene_graph" in game.verdict.findings
 
 
-def test_concepts_are_planned_on_side_by_side_however_they_come(pack: str) -> None:
+def test_concepts_are_planned_on_side_by_side_however_they_come(pack):
     apart = played(pack, "mcic", entries(None, None), without=("concepts",))
     assert apart.asked("side by side").arguments == {
         "left": Image(Path("concept_1")),
@@ -260,7 +257,7 @@ def test_concepts_are_planned_on_side_by_side_however_they_come(pack: str) -> No
     assert [str(image.source) for image in together.shown("concept_2/rating")] == ["half concept_2", "output"]
 
 
-def test_what_the_wording_does_not_ask_for_is_refused(pack: str) -> None:
+def test_what_the_wording_does_not_ask_for_is_refused(pack):
     with pytest.raises(VievalError, match="cigeval/authors is for cigeval paper, not for react"):
         playing.prepared("cigeval", "react", pack=pack, removed=("ocr", "grounding", "difference"))
     for name in ("named_entity", "plan_each_subject"):
@@ -268,14 +265,14 @@ def test_what_the_wording_does_not_ask_for_is_refused(pack: str) -> None:
             playing.prepared("cigeval", pack=pack, improvements=(name,), removed=("ocr", "grounding", "difference"))
 
 
-def test_a_pack_that_names_a_tool_that_there_is_not_is_refused(pack: str, tmp_path: Path) -> None:
+def test_a_pack_that_names_a_tool_that_there_is_not_is_refused(pack, tmp_path):
     mine = shutil.copytree(pack, tmp_path / "mine")
     put("SceneGraph: scene_graph", "SceneGraph: sketch")(mine / "manifest.yaml")
     with pytest.raises(VievalError, match="cigeval/authors: tools: no tool 'sketch'; known: difference"):
         playing.prepared("cigeval", pack=str(mine))
 
 
-def test_what_is_left_out_is_said_and_the_pack_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_left_out_is_said_and_the_pack_named(tmp_path, capsys):
     assert run(checkout(tmp_path / "repo"), tmp_path / "packs") == 0
     left_out, made = capsys.readouterr().out.strip().splitlines()
     assert left_out.endswith("backbones that take one image: Text_Guided_IE_Task_1_llava")
@@ -285,7 +282,7 @@ def test_what_is_left_out_is_said_and_the_pack_named(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("text", ["{", "{{", "{{{", "a {%", "{{% {#", "}} -%} {", "'{{'"])
-def test_any_text_stands_before_an_expression_as_it_is(text: str) -> None:
+def test_any_text_stands_before_an_expression_as_it_is(text):
     environment = packs.PackEnvironment({"it": raw(text) + "{{ x }}" + raw(text)})
     assert environment.text("it", {"x": "1"}) == f"{text}1{text}"
 
@@ -295,8 +292,8 @@ def test_any_text_stands_before_an_expression_as_it_is(text: str) -> None:
 PROMPTS, NOTES, SCENES = "agent/prompt_agent.py", "evaluate.py", "tools/scene_graph.py"
 
 
-def put(old: str, new: str) -> Any:
-    def change(path: Path) -> None:
+def put(old, new):
+    def change(path):
         text = path.read_text(encoding="utf-8")
         assert old in text
         path.write_text(text.replace(old, new), encoding="utf-8")
@@ -304,18 +301,18 @@ def put(old: str, new: str) -> Any:
     return change
 
 
-def add(text: str) -> Any:
+def add(text):
     return lambda path: path.write_text(f"{path.read_text(encoding='utf-8')}{text}\n", encoding="utf-8")
 
 
-def anew(text: str | bytes) -> Any:
+def anew(text):
     return lambda path: path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
-def named(name: str, code: str) -> Any:
+def named(name, code):
     """The assignment of a name, with other code."""
 
-    def change(path: Path) -> None:
+    def change(path):
         lines = path.read_text(encoding="utf-8").splitlines()
         changed = [code if line.startswith(f"{name} =") else line for line in lines]
         assert changed != lines
@@ -367,9 +364,7 @@ RATING = "Mask_Guided_IE_Task_1_evaluation"
         (SCENES, anew("sgPrompt: str"), "does not assign sgPrompt by itself"),
     ],
 )  # fmt: skip
-def test_what_is_not_as_it_was_is_one_line_with_its_file_and_leaves_nothing(
-    where: str, change: Any, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_as_it_was_is_one_line_with_its_file_and_leaves_nothing(where, change, line, tmp_path, capsys):
     repo = checkout(tmp_path / "repo")
     change(repo / where)
     assert run(repo, tmp_path / "packs") == 1
@@ -380,9 +375,7 @@ def test_what_is_not_as_it_was_is_one_line_with_its_file_and_leaves_nothing(
     assert not (tmp_path / "packs").exists()
 
 
-def test_a_folder_that_is_no_checkout_and_a_context_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_is_no_checkout_and_a_context_are_refused(tmp_path, capsys):
     assert run(tmp_path / "nowhere", tmp_path / "packs") == 1
     assert "nowhere: no such folder; pass a checkout" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()

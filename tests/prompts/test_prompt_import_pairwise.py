@@ -1,9 +1,5 @@
 """The wording of GenAI-Bench's authors, read from text files of their repository's shape (the words are ours)."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from tests.playing import first_asks, images_of, play, prepared, text_of
@@ -29,7 +25,7 @@ TEXTS = {
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path):
     for config, text in FILES.items():
         folder = tmp_path / "repo" / "genaibench" / "templates" / config
         folder.mkdir(parents=True)
@@ -38,13 +34,13 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path / "repo"
 
 
-def imported(checkout: Path) -> str:
+def imported(checkout):
     to = checkout.parent / "packs"
     assert main(["prompts", "import", "pairwise", str(checkout), "--to", str(to)]) == 0
     return str(to / "authors")
 
 
-def refused(checkout: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
+def refused(checkout, capsys, *more):
     to = checkout.parent / "packs"
     assert main(["prompts", "import", "pairwise", str(checkout), "--to", str(to), *more]) == 1
     assert not to.exists()
@@ -53,19 +49,19 @@ def refused(checkout: Path, capsys: pytest.CaptureFixture[str], *more: str) -> s
     return said
 
 
-def contest(kind: str, frames: int = 0) -> Contest:
-    def candidate(name: str) -> Sample:
+def contest(kind, frames=0):
+    def candidate(name):
         made = {f"frame_{n}": Image(f"{name}{n}".encode()) for n in range(frames)} or {"output": Image(name.encode())}
         return Sample(SampleId("b", kind, name, "1"), {"source": Image(b"source"), **made}, TEXTS)
 
     return Contest(SampleId("b", kind, "", "1"), (candidate("one"), candidate("two")))
 
 
-def flat(parts: tuple[str | Image, ...]) -> list[str]:
-    return [f"({part.source.decode()})" if isinstance(part, Image) else part for part in parts]  # type: ignore[union-attr]
+def flat(parts):
+    return [f"({part.source.decode()})" if isinstance(part, Image) else part for part in parts]
 
 
-def test_every_word_and_picture_stands_where_the_authors_have_it(checkout: Path) -> None:
+def test_every_word_and_picture_stands_where_the_authors_have_it(checkout):
     judge = prepared("pairwise", pack=imported(checkout))
     forward, reverse = first_asks(judge.program(contest("tie")))
     assert flat(forward.messages[0].parts) == [
@@ -82,7 +78,7 @@ def test_every_word_and_picture_stands_where_the_authors_have_it(checkout: Path)
     assert forward.schema is reverse.schema is None, "labels are no JSON"
 
 
-def test_videos_have_their_own_words(checkout: Path) -> None:
+def test_videos_have_their_own_words(checkout):
     judge = prepared("pairwise", pack=imported(checkout))
     image, film = (first_asks(judge.program(contest("tig", frames)))[0] for frames in (0, 3))
     assert flat(image.messages[0].parts)[0] == "Two pictures of a <left_image> {{ cat }}.\nLeft: "
@@ -91,7 +87,7 @@ def test_videos_have_their_own_words(checkout: Path) -> None:
     assert (text_of(image)[-7:], len(images_of(film))) == ("boldly.", 6)
 
 
-def test_labels_are_read_turned_round_and_asked_for_once(checkout: Path) -> None:
+def test_labels_are_read_turned_round_and_asked_for_once(checkout):
     judge = prepared("pairwise", pack=imported(checkout))
     verdict = play(judge.program(contest("tie")), [Text("[[B>A]]\nSo [[B>A]]"), Text("So [[A>B]]")]).verdict
     assert dict(verdict.choice.votes) == {"forward": SECOND, "reverse": SECOND}
@@ -102,14 +98,14 @@ def test_labels_are_read_turned_round_and_asked_for_once(checkout: Path) -> None
     assert dict(verdict.choice.votes) == {"forward": FIRST}
 
 
-def test_the_pack_says_how_it_is_answered_and_for_what(checkout: Path) -> None:
+def test_the_pack_says_how_it_is_answered_and_for_what(checkout):
     pack = packs.load(imported(checkout))
     assert (pack.judge, pack.name, pack.replies) == ("pairwise", "pairwise/authors", "labels")
     assert {kind: question.images for kind, question in pack.questions.items()} == {"tie": ("source",), "tig": ()}
 
 
 @pytest.mark.parametrize("config", FILES)
-def test_a_file_that_is_missing_is_named(checkout: Path, capsys: pytest.CaptureFixture[str], config: str) -> None:
+def test_a_file_that_is_missing_is_named(checkout, capsys, config):
     (checkout / "genaibench" / "templates" / config / "pairwise.txt").unlink()
     assert f"templates/{config}/pairwise.txt: cannot be read" in refused(checkout, capsys)
 
@@ -124,9 +120,7 @@ def test_a_file_that_is_missing_is_named(checkout: Path, capsys: pytest.CaptureF
         ("Before", "<right_image>", "each picture must have one"),
     ],
 )
-def test_a_file_that_is_not_as_it_was_is_named(
-    checkout: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, said: str
-) -> None:
+def test_a_file_that_is_not_as_it_was_is_named(checkout, capsys, old, new, said):
     file = checkout / "genaibench" / "templates" / "image_edition" / "pairwise.txt"
     file.write_text(file.read_text().replace(old, new))
     told = refused(checkout, capsys)
@@ -134,7 +128,7 @@ def test_a_file_that_is_not_as_it_was_is_named(
     assert str(file) in told
 
 
-def test_what_is_no_checkout_is_refused(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_checkout_is_refused(checkout, capsys):
     (checkout / "genaibench" / "templates" / "image_edition" / "pairwise.txt").write_bytes(b"\xff\xfe")
     assert "cannot be read" in refused(checkout, capsys)
     assert "leave --context out" in refused(checkout, capsys, "--context", "x.txt")

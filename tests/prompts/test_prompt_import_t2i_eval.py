@@ -1,16 +1,10 @@
 """The authors' wording of T2I-Eval, read from Python sources of their repository's shape (the words are ours)."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
-import pytest
-
 from tests.playing import label_of, play
 from tests.scripted_t2i_eval import Scene, entity
 from vieval_plugin.cli import main
 from vieval_plugin.judges import t2i_eval
-from vieval_plugin.judges.protocol import Ask, Chat, Image, Reply, Text
+from vieval_plugin.judges.protocol import Chat, Image, Text
 from vieval_plugin.judges.t2i_eval.structure import Relation, structure_text
 from vieval_plugin.prompts import packs
 
@@ -18,7 +12,7 @@ SCENE = Scene("a cat on a mat", (entity("cat"), entity("mat")), (Relation(("cat"
 NAMES = ["INTRINSIC", "RELATIONSHIP"]
 
 
-def checkout(folder: Path) -> Path:
+def checkout(folder):
     """A checkout with every constant, said in few words."""
     source = folder / "src" / "prompt"
     source.mkdir(parents=True)
@@ -44,7 +38,7 @@ def checkout(folder: Path) -> Path:
     return folder
 
 
-def structured() -> str:
+def structured():
     from vieval_plugin.judges.t2i_eval.structure import Extraction, Question
 
     asked = [Question("appearance", f"Is the {e.name} real?", (e.name,)) for e in SCENE.entities]
@@ -53,13 +47,13 @@ def structured() -> str:
     return structure_text(Extraction(SCENE.entities, SCENE.relations, tuple(asked)), questions=True)
 
 
-def test_models_that_answer_in_the_published_layout_work_as_they_are(tmp_path: Path) -> None:
+def test_models_that_answer_in_the_published_layout_work_as_they_are(tmp_path):
     assert (
         main(["prompts", "import", "t2i_eval", str(checkout(tmp_path / "repo")), "--to", str(tmp_path / "packs")]) == 0
     )
     pack = packs.load(str(tmp_path / "packs" / "authors"))
 
-    def answer(ask: Ask) -> Reply:
+    def answer(ask):
         assert isinstance(ask, Chat)
         if label_of(ask) == "extraction":
             return Text(structured())
@@ -94,19 +88,16 @@ def test_models_that_answer_in_the_published_layout_work_as_they_are(tmp_path: P
     )
 
 
-def test_a_repository_that_lacks_a_wording_is_refused_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_repository_that_lacks_a_wording_is_refused_in_one_line(tmp_path, vieval):
     (tmp_path / "repo").mkdir()
     (tmp_path / "repo" / "x.py").write_text("EXTRACT_TEMPLATE = 'x'\n")
-    assert main(["prompts", "import", "t2i_eval", str(tmp_path / "repo"), "--to", str(tmp_path / "packs")]) == 1
-    assert "INTRINSIC_ANSWER_TEMPLATE" in capsys.readouterr().err
+    printed = vieval("prompts", "import", "t2i_eval", tmp_path / "repo", "--to", tmp_path / "packs", code=1).err
+    assert "INTRINSIC_ANSWER_TEMPLATE" in printed
     assert not (tmp_path / "packs").exists()
 
 
-def test_a_place_that_is_not_known_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_place_that_is_not_known_is_named(tmp_path, vieval):
     repo = checkout(tmp_path / "repo")
     file = repo / "src" / "prompt" / "templates.py"
     file.write_text(file.read_text().replace("{text_prompt}", "{text_prompt} {mood}"))
-    assert main(["prompts", "import", "t2i_eval", str(repo), "--to", str(tmp_path / "packs")]) == 1
-    assert "'mood'" in capsys.readouterr().err
+    assert "'mood'" in vieval("prompts", "import", "t2i_eval", repo, "--to", tmp_path / "packs", code=1).err

@@ -1,20 +1,15 @@
 """Many files over HTTP, from hosts with the faults that hosts have."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -23,7 +18,7 @@ pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"
 
 from aiohttp import web
 
-from tests.imagenhub_site import Site, serving
+from tests.imagenhub_site import serving
 from tests.work import until
 from vieval_plugin.errors import VievalError
 from vieval_plugin.readers import download
@@ -31,31 +26,29 @@ from vieval_plugin.readers.download import Download, fetch_all
 
 
 @pytest.fixture
-async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
+async def site(monkeypatch):
     async with serving(monkeypatch) as site:
         yield site
 
 
-def anything(_: bytes) -> None:
+def anything(_):
     """A check that passes all."""
 
 
 class TestFetchAll:
     @pytest.fixture
-    def jobs(self, site: Site, tmp_path: Path) -> Callable[[int], list[Download]]:
-        def make(count: int) -> list[Download]:
+    def jobs(self, site, tmp_path):
+        def make(count):
             for number in range(count):
                 site.files[f"/{number}"] = b"%d" % number * 300
             return [Download(f"{site.base}/{number}", tmp_path / str(number), anything) for number in range(count)]
 
         return make
 
-    async def test_honours_retry_after_in_seconds_and_as_a_date(
-        self, site: Site, jobs: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        waits: list[float] = []
+    async def test_honours_retry_after_in_seconds_and_as_a_date(self, site, jobs, monkeypatch):
+        waits = []
 
-        async def noting(seconds: float) -> None:
+        async def noting(seconds):
             waits.append(seconds)
 
         soon = datetime.now(UTC) + timedelta(seconds=download.LONGEST_RETRY_AFTER)
@@ -67,15 +60,13 @@ class TestFetchAll:
         assert in_seconds == 1
         assert download.LONGEST_RETRY_AFTER / 2 < as_a_date <= download.LONGEST_RETRY_AFTER
 
-    async def test_does_not_wait_for_hours(self, site: Site, jobs: Any) -> None:
+    async def test_does_not_wait_for_hours(self, site, jobs):
         site.faults = {"/0": ["status 429 3600"]}
         (failed,) = await fetch_all(jobs(1), progress=False)
         assert failed.reason == "429 too many requests, not before 3600 s have passed"
 
     @pytest.mark.parametrize("fault", ["huge", "endless"])
-    async def test_a_body_over_the_limit_is_refused_while_it_streams(
-        self, site: Site, jobs: Any, monkeypatch: pytest.MonkeyPatch, fault: str
-    ) -> None:
+    async def test_a_body_over_the_limit_is_refused_while_it_streams(self, site, jobs, monkeypatch, fault):
         monkeypatch.setattr(download, "MAX_BODY", 2**20)
         site.faults = {"/0": [fault]}
         (failed,) = await fetch_all(jobs(1), progress=False)
@@ -83,7 +74,7 @@ class TestFetchAll:
         assert site.hits["/0"] == 1
         assert not failed.path.exists()
 
-    async def test_no_answer_at_all_gives_up_on_the_host(self, tmp_path: Path, site: Site) -> None:
+    async def test_no_answer_at_all_gives_up_on_the_host(self, tmp_path, site):
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             host = f"127.0.0.1:{closed.getsockname()[1]}"
@@ -93,26 +84,26 @@ class TestFetchAll:
         assert failed[0].reason.startswith("no connection, ")
         assert failed[-1].reason == f"not tried, as {host} does not answer"
 
-    async def test_an_address_that_is_none(self, tmp_path: Path) -> None:
+    async def test_an_address_that_is_none(self, tmp_path):
         (failed,) = await fetch_all([Download("museum/x.jpg", tmp_path / "x.jpg", anything)], progress=False)
         assert failed.reason.startswith("not a usable address")
 
-    async def test_two_jobs_with_one_path(self, tmp_path: Path) -> None:
+    async def test_two_jobs_with_one_path(self, tmp_path):
         with pytest.raises(ValueError, match="same path"):
             await fetch_all([Download(f"http://{host}/", tmp_path / "x", anything) for host in "ab"], progress=False)
 
-    async def test_a_folder_that_cannot_be_written(self, jobs: Any, tmp_path: Path) -> None:
+    async def test_a_folder_that_cannot_be_written(self, jobs, tmp_path):
         (tmp_path / "blocked").write_text("a file where a folder should be")
         (job,) = jobs(1)
         with pytest.raises(VievalError, match=r"cannot be written .*choose another folder"):
             await fetch_all([replace(job, path=tmp_path / "blocked" / "x")], progress=False)
 
-    async def test_without_aiohttp(self, jobs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_without_aiohttp(self, jobs, monkeypatch):
         monkeypatch.setitem(sys.modules, "aiohttp", None)
         with pytest.raises(VievalError, match=r'pip install "vieval\[http\]"'):
             await fetch_all(jobs(1), progress=False)
 
-    async def test_resumes_after_an_interruption(self, site: Site, jobs: Any, tmp_path: Path) -> None:
+    async def test_resumes_after_an_interruption(self, site, jobs, tmp_path):
         some = jobs(20)
         site.faults = {f"/{number}": ["hang!"] for number in range(5, 20)}
         task = asyncio.create_task(fetch_all(some, concurrency=3, progress=False))
@@ -128,7 +119,7 @@ class TestFetchAll:
         assert site.hits == Counter({f"/{number}": 1 for number in range(5, 20)})
         assert {job.path.read_bytes() for job in some} == {site.files[f"/{number}"] for number in range(20)}
 
-    async def test_leftovers_of_a_killed_run_are_removed_and_others_kept(self, jobs: Any, tmp_path: Path) -> None:
+    async def test_leftovers_of_a_killed_run_are_removed_and_others_kept(self, jobs, tmp_path):
         (job,) = jobs(1)
         kill = (
             "import os, pathlib, signal, sys\n"
@@ -148,12 +139,12 @@ class TestRedirects:
     """They are followed within the hosts that were named, five at most."""
 
     @pytest.fixture
-    async def hosts(self) -> AsyncIterator[tuple[str, str, list[str]]]:
+    async def hosts(self):
         """Two hosts that send a request on as its query says, and the paths that the second was asked for."""
-        heard: list[str] = []
-        addresses: list[str] = []
+        heard = []
+        addresses = []
 
-        async def answer(request: web.Request) -> web.Response:
+        async def answer(request):
             if request.host == urlsplit(addresses[1]).netloc:
                 heard.append(request.path)
             if to := request.query.get("to"):
@@ -173,7 +164,7 @@ class TestRedirects:
         await runner.cleanup()
 
     @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-    async def test_one_to_another_host_is_not_followed(self, hosts: Any, tmp_path: Path, status: int) -> None:
+    async def test_one_to_another_host_is_not_followed(self, hosts, tmp_path, status):
         one, other, heard = hosts
         url = f"{one}/a?status={status}&to={other}/stolen%3Fsecret=x"
         (failed,) = await fetch_all([Download(url, tmp_path / "a", anything)], progress=False)
@@ -181,7 +172,7 @@ class TestRedirects:
         assert heard == []
         assert not failed.path.exists()
 
-    async def test_one_within_the_hosts_that_were_named_is(self, hosts: Any, tmp_path: Path) -> None:
+    async def test_one_within_the_hosts_that_were_named_is(self, hosts, tmp_path):
         one, other, heard = hosts
         jobs = [
             Download(f"{one}/a?to=/b", tmp_path / "a", anything),
@@ -191,25 +182,25 @@ class TestRedirects:
         assert [job.path.read_bytes() for job in jobs] == [b"whole"] * 2
         assert heard == ["/d"]
 
-    async def test_no_more_than_five_are(self, hosts: Any, tmp_path: Path) -> None:
+    async def test_no_more_than_five_are(self, hosts, tmp_path):
         jobs = [Download(f"{hosts[0]}/?left={left}", tmp_path / str(left), anything) for left in (5, 6)]
         (failed,) = await fetch_all(jobs, progress=False)
         assert (failed.path.name, failed.reason) == ("6", "more than 5 redirects")
 
     @pytest.mark.parametrize("to", ["ftp://127.0.0.1/x", "file:///etc/passwd", "http://[::1"])
-    async def test_one_to_nowhere_is_a_failure(self, hosts: Any, tmp_path: Path, to: str) -> None:
+    async def test_one_to_nowhere_is_a_failure(self, hosts, tmp_path, to):
         (failed,) = await fetch_all([Download(f"{hosts[0]}/a?to={to}", tmp_path / "a", anything)], progress=False)
         assert failed.reason.startswith("302 redirect to")
 
-    async def test_a_secure_address_is_not_left_for_an_open_one(self) -> None:
-        run: Any = SimpleNamespace(hosts=frozenset({"a.org"}))
+    async def test_a_secure_address_is_not_left_for_an_open_one(self):
+        run = SimpleNamespace(hosts=frozenset({"a.org"}))
         assert download._redirected(run, "http://a.org/x", 301, "https://a.org/x") == "https://a.org/x"
         with pytest.raises(download._Failure, match="no usable address"):
             download._redirected(run, "https://a.org/x", 301, "http://a.org/x")
 
 
-async def test_a_body_that_trickles_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def trickle(request: web.Request) -> web.StreamResponse:
+async def test_a_body_that_trickles_is_given_up(tmp_path, monkeypatch):
+    async def trickle(request):
         response = web.StreamResponse()
         await response.prepare(request)
         while True:

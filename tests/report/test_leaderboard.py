@@ -1,12 +1,8 @@
 """The head of a report of several runs: judges ranked by benchmark and over benchmarks, and told apart by what differs."""
 
-from __future__ import annotations
-
 import csv
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,10 +17,9 @@ from vieval_plugin.run.samples_file import write_verdicts
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=200)
-Scored = Callable[[int, float], float | None]
 
 
-def provenance(backbone: str, temperature: float = 0.0, pack: str = "abc", judge: str = "viescore") -> Provenance:
+def provenance(backbone, temperature=0.0, pack="abc", judge="viescore"):
     options = {
         "judges": {judge: {"reminders": 1}},
         "backbones": {"judge": {"model": backbone, "temperature": temperature, "num_concurrent": 8}},
@@ -34,7 +29,7 @@ def provenance(backbone: str, temperature: float = 0.0, pack: str = "abc", judge
     )
 
 
-def run(folder: Path, source: Provenance, scored: Scored, benchmark: str = "vieval_demo", name: str = "1") -> Path:
+def run(folder, source, scored, benchmark="vieval_demo", name="1"):
     """A samples file of a judge of SC on 40 instructions with two outputs each."""
     rng = np.random.default_rng(3)
     lines = []
@@ -50,25 +45,25 @@ def run(folder: Path, source: Provenance, scored: Scored, benchmark: str = "viev
     return folder
 
 
-def right(number: int, people: float) -> float:
+def right(number, people):
     return 0.9 * people + number % 3 / 40
 
 
-def poor(number: int, people: float) -> float:
+def poor(number, people):
     return 0.2 * people + number * 37 % 80 / 100
 
 
-def rows(path: Path) -> list[dict[str, str]]:
+def rows(path):
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
-def reported(out: Path, *results: Path, labels: tuple[str, ...] = ()) -> Mapping[str, Mapping[str, str]]:
+def reported(out, *results, labels=()):
     write_report(load_results(results, labels), out, OPTIONS)
     return {row["judge"]: row for row in rows(out / "leaderboard.csv")}
 
 
-def test_judges_are_ranked_each_two_on_what_both_scored(tmp_path: Path) -> None:
+def test_judges_are_ranked_each_two_on_what_both_scored(tmp_path):
     failing = run(tmp_path / "c", provenance("failing"), lambda n, people: None if n < 20 else right(n, people))
     given = [run(tmp_path / "a", provenance("poor"), poor), run(tmp_path / "b", provenance("right"), right), failing]
     found = reported(tmp_path / "out", *given)
@@ -78,12 +73,12 @@ def test_judges_are_ranked_each_two_on_what_both_scored(tmp_path: Path) -> None:
     assert text.index("## Which judge is better") < text.index("## vieval_demo")
 
 
-def test_one_judge_has_no_leaderboard(tmp_path: Path) -> None:
+def test_one_judge_has_no_leaderboard(tmp_path):
     write_report(load_results([run(tmp_path / "a", provenance("right"), right)]), tmp_path / "out", OPTIONS)
     assert "Which judge" not in (tmp_path / "out" / "report.md").read_text()
 
 
-def test_over_benchmarks_a_judge_has_the_mean_of_its_numbers(tmp_path: Path) -> None:
+def test_over_benchmarks_a_judge_has_the_mean_of_its_numbers(tmp_path):
     given = [
         run(tmp_path / f"{name}{benchmark}", provenance(name), scored, benchmark)
         for benchmark in ("vieval_demo", "imagenhub")
@@ -102,7 +97,7 @@ def test_over_benchmarks_a_judge_has_the_mean_of_its_numbers(tmp_path: Path) -> 
     assert over["only"]["why not ranked"] == "not compared on imagenhub"
 
 
-def test_two_runs_of_one_model_are_called_by_what_differs(tmp_path: Path) -> None:
+def test_two_runs_of_one_model_are_called_by_what_differs(tmp_path):
     cold, hot = provenance("m"), provenance("m", 0.7)
     found = reported(tmp_path / "out", run(tmp_path / "a", cold, right), run(tmp_path / "b", hot, poor))
     assert set(found) == {"m viescore 0shot temperature=0.0", "m viescore 0shot temperature=0.7"}
@@ -111,7 +106,7 @@ def test_two_runs_of_one_model_are_called_by_what_differs(tmp_path: Path) -> Non
     assert set(found) == {"m viescore 0shot pack=viescore/v1 abc", "m viescore 0shot pack=viescore/v1 def"}
 
 
-def test_two_runs_into_one_folder_do_not_take_each_others_place(tmp_path: Path) -> None:
+def test_two_runs_into_one_folder_do_not_take_each_others_place(tmp_path):
     run(tmp_path / "a", provenance("m"), right, name="1")
     run(tmp_path / "a", provenance("m", 0.7), poor, name="2")
     run(tmp_path / "a", provenance("m", 0.7), right, name="3")
@@ -121,7 +116,7 @@ def test_two_runs_into_one_folder_do_not_take_each_others_place(tmp_path: Path) 
     assert scores[0] == scores[1]  # of the two hot ones, the newest
 
 
-def test_labels_tell_apart_what_nothing_else_does(tmp_path: Path) -> None:
+def test_labels_tell_apart_what_nothing_else_does(tmp_path):
     given = [run(tmp_path / name, provenance("m"), scored) for name, scored in (("a", right), ("b", poor))]
     with pytest.raises(VievalError, match="line 1: .* is in line 1 of .*a/1_samples_task.jsonl as well; .* --label"):
         load_results(given)
@@ -130,7 +125,7 @@ def test_labels_tell_apart_what_nothing_else_does(tmp_path: Path) -> None:
         load_results(given, ["before"])
 
 
-def test_options_that_change_no_answer_make_no_other_run(tmp_path: Path) -> None:
+def test_options_that_change_no_answer_make_no_other_run(tmp_path):
     source = provenance("m")
     patient = {**source.options, "backbones": {"judge": {**source.options["backbones"]["judge"], "num_concurrent": 1}}}
     first = run(tmp_path / "a", source, right)
@@ -138,22 +133,18 @@ def test_options_that_change_no_answer_make_no_other_run(tmp_path: Path) -> None
     assert [one.label for one in load_results([first, second]).runs] == ["m", "m"]
 
 
-def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_reported(tmp_path, vieval):
     good, bad = run(tmp_path / "a", provenance("m"), right), tmp_path / "bad.jsonl"
     bad.write_bytes(b"\xff\xfe{}\n")
     command = ["report", str(good), str(bad), "--out", str(tmp_path / "out")]
-    assert main(command) == 1
-    assert f"vieval: not read, and left out: {bad}" in capsys.readouterr().err
+    assert f"vieval: not read, and left out: {bad}" in vieval(*command, code=1).err
     assert f"Note: not read, and left out: {bad}" in (tmp_path / "out" / "report.md").read_text()
-    assert main(["report", str(bad), "--out", str(tmp_path / "none")]) == 1
-    [line] = capsys.readouterr().err.splitlines()
+    [line] = vieval("report", bad, "--out", tmp_path / "none", code=1).err.splitlines()
     assert str(bad) in line
     assert not (tmp_path / "none").exists()
 
 
-def test_a_report_removes_what_an_earlier_one_wrote_and_nothing_else(tmp_path: Path) -> None:
+def test_a_report_removes_what_an_earlier_one_wrote_and_nothing_else(tmp_path):
     a, b = run(tmp_path / "a", provenance("right"), right), run(tmp_path / "b", provenance("poor"), poor)
     out = tmp_path / "out"
     reported(out, a, b)
@@ -168,9 +159,7 @@ def test_a_report_removes_what_an_earlier_one_wrote_and_nothing_else(tmp_path: P
     assert (tmp_path / "outside.csv").exists()
 
 
-def test_ratings_of_own_samples_tell_how_far_a_judge_agrees_with_people(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ratings_of_own_samples_tell_how_far_a_judge_agrees_with_people(tmp_path, capsys):
     rng = np.random.default_rng(0)
     samples = [Sample(SampleId("own", "tig", "mine", f"u{n}"), {}) for n in range(20)]
     scores = [float(score) for score in rng.random(20)]

@@ -1,17 +1,15 @@
 """The folder that `vieval report` writes."""
 
-from __future__ import annotations
-
 import csv
 import doctest
 import json
-from pathlib import Path
+import re
 
 import numpy as np
 import pytest
 
+from tests.refusals import refusal
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.report import rendering, write_report
@@ -22,7 +20,7 @@ OPTIONS = StatisticsOptions(draws=20)
 BENCHMARK = "vieval_demo"
 
 
-def results(folder: Path, benchmark: str = BENCHMARK, lacking: int = 0) -> Path:
+def results(folder, benchmark=BENCHMARK, lacking=0):
     """A samples file of one judge on ten outputs of two image models; `lacking` of them it could not be asked about."""
     rng = np.random.default_rng(3)
     rows = []
@@ -41,7 +39,7 @@ def results(folder: Path, benchmark: str = BENCHMARK, lacking: int = 0) -> Path:
     return folder
 
 
-def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path: Path) -> None:
+def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path):
     written = write_report(load_results([results(tmp_path / "run")]), tmp_path / "out", OPTIONS)
     assert written.comparison is None
     text = (tmp_path / "out" / "report.md").read_text()
@@ -55,7 +53,7 @@ def test_a_report_is_a_page_a_csv_a_table_and_cells(tmp_path: Path) -> None:
         assert [*csv.reader(file)][1:] == [["a backbone | of pipes", "no plan", "10", "10 of 20"]]
 
 
-def test_image_models_are_ranked_against_an_order_given(tmp_path: Path) -> None:
+def test_image_models_are_ranked_against_an_order_given(tmp_path):
     order = tmp_path / "order.txt"
     order.write_text("model 1\n\nunknown\n model 0 \n")
     run = results(tmp_path / "run")
@@ -87,18 +85,17 @@ def test_image_models_are_ranked_against_an_order_given(tmp_path: Path) -> None:
         (None, "cannot be read"),
     ],
 )
-def test_an_order_that_cannot_be_used_is_one_line_and_nothing_is_written(tmp_path: Path, text: str, said: str) -> None:
+def test_an_order_that_cannot_be_used_is_one_line_and_nothing_is_written(tmp_path, text, said):
     order = tmp_path / "order.txt"
     if text is not None:
         order.write_text(text)
-    with pytest.raises(VievalError, match=said) as error:
-        write_report(load_results([results(tmp_path / "run")]), tmp_path / "out", OPTIONS, order=order)
-    assert str(error.value).startswith(str(order))
-    assert "\n" not in str(error.value)
+    line = refusal(write_report, load_results([results(tmp_path / "run")]), tmp_path / "out", OPTIONS, order=order)
+    assert re.search(said, line)
+    assert line.startswith(str(order))
     assert not (tmp_path / "out").exists()
 
 
-def test_samples_that_a_judge_could_not_be_asked_about_have_a_column_of_their_own(tmp_path: Path) -> None:
+def test_samples_that_a_judge_could_not_be_asked_about_have_a_column_of_their_own(tmp_path):
     write_report(
         load_results([results(tmp_path / "run", lacking=3)]), tmp_path / "out", StatisticsOptions("worst", draws=20)
     )
@@ -110,15 +107,14 @@ def test_samples_that_a_judge_could_not_be_asked_about_have_a_column_of_their_ow
     assert counts == {17}
 
 
-def test_a_benchmark_that_no_installed_package_brings_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_benchmark_that_no_installed_package_brings_is_told_in_one_line(tmp_path):
     given = [results(tmp_path / "run"), results(tmp_path / "other", "from_elsewhere")]
-    with pytest.raises(VievalError, match="'from_elsewhere', which no installed package brings; install") as raised:
-        write_report(load_results(given), tmp_path / "out", OPTIONS)
-    assert "\n" not in str(raised.value)
+    line = refusal(write_report, load_results(given), tmp_path / "out", OPTIONS)
+    assert re.search("'from_elsewhere', which no installed package brings; install", line)
     assert not (tmp_path / "out").exists()
 
 
-def test_examples_in_docstrings_run() -> None:
+def test_examples_in_docstrings_run():
     found = doctest.testmod(rendering)
     assert found.attempted > 0
     assert found.failed == 0

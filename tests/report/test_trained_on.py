@@ -1,11 +1,6 @@
 """Results on samples that a judge was trained on are marked, by the cards of what answered."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +10,7 @@ from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.report.verdict_tables import trained_on_tables
 
 
-def run(label: str, options: Mapping[str, Any]) -> Run:
+def run(label, options):
     by = Provenance("adiee", ("head",), ("O",), label, config_hash=label, options=options)
     records = [
         Record(SampleId("b", "tie", "m", uid), Verdict({"O": 0.5}, Status.OK), by, {}, group=f"scene/{uid[0]}")
@@ -24,20 +19,20 @@ def run(label: str, options: Mapping[str, Any]) -> Run:
     return Run(label, "b", "adiee", ("O",), {"tie": [(record,) for record in records]})
 
 
-def card(folder: Path, uids: object) -> Path:
+def card(folder, uids):
     folder.mkdir()
     (folder / "card.json").write_text(json.dumps({"uids": uids}))
     return folder
 
 
-def test_a_scorer_that_the_options_name_is_marked_by_its_own_card(tmp_path: Path) -> None:
+def test_a_scorer_that_the_options_name_is_marked_by_its_own_card(tmp_path):
     learnt = card(tmp_path / "learnt", ["scene/a", "b/tie/m/c1"])
     runs = [run("knew", {"scorers": {"adiee": {"model": str(learnt)}}}), run("did not", {})]
     [table] = trained_on_tables(runs, [])
     assert table.rows == (("knew", "3", "4"),)
 
 
-def test_a_card_that_is_given_marks_every_judge(tmp_path: Path) -> None:
+def test_a_card_that_is_given_marks_every_judge(tmp_path):
     runs = [run("one", {}), run("other", {})]
     assert trained_on_tables(runs, []) == []
     [table] = trained_on_tables(runs, [card(tmp_path / "tuned", ["scene/b"])])
@@ -46,11 +41,11 @@ def test_a_card_that_is_given_marks_every_judge(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("uids", ["scene/a", [1], None])
-def test_a_broken_card_is_one_line(tmp_path: Path, uids: object) -> None:
+def test_a_broken_card_is_one_line(tmp_path, uids):
     with pytest.raises(VievalError, match="no card of a trained model"):
         trained_on_tables([run("one", {})], [card(tmp_path / "tuned", uids)])
 
 
-def test_a_card_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+def test_a_card_that_is_not_there_is_one_line(tmp_path):
     with pytest.raises(VievalError, match="`vieval train` writes one"):
         trained_on_tables([run("one", {})], [tmp_path])

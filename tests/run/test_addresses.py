@@ -1,23 +1,19 @@
 """Images that a samples file names by their addresses."""
 
-import io
 import json
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import PIL.Image
 import pytest
 
-from vieval_plugin.cli import main
+from tests.local_site import answering
+from tests.pictures import encoded
 from vieval_plugin.readers import download
 from vieval_plugin.readers.download import is_public
 
 
 def picture():
-    file = io.BytesIO()
-    PIL.Image.linear_gradient("L").convert("RGB").save(file, "PNG")
-    return file.getvalue()
+    return encoded(PIL.Image.linear_gradient("L").convert("RGB"))
 
 
 @contextmanager
@@ -25,44 +21,31 @@ def site(**pages):
     """A host with pages by path: a body, or the address that it redirects to; what was asked of it."""
     asked = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            name = self.path.strip("/").partition("?")[0]
-            asked.append(name)
-            page = pages.get(name)
-            self.send_response(404 if page is None else 302 if isinstance(page, str) else 200)
-            if isinstance(page, str):
-                self.send_header("Location", page)
-            body = page if isinstance(page, bytes) else b""
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(path, *_):
+        name = path.strip("/").partition("?")[0]
+        asked.append(name)
+        page = pages.get(name)
+        if isinstance(page, str):
+            return 302, {"Location": page}, b""
+        return (404, {}, b"") if page is None else (200, {}, page)
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
+    with answering(answer) as host:
+        yield host, asked
 
 
 @pytest.fixture
-def score(store, tmp_path, capsys):
+def score(score, tmp_path):
+    """Scores the image at each address: the exit code, statuses, reasons by uid, and what was said on stderr."""
+
     def scored(addresses, *arguments):
         rows = [
             {"uid": name, "kind": "tig", "images": {"output": url}, "texts": {"prompt": "x"}}
             for name, url in addresses.items()
         ]
         (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        out = tmp_path / "v.jsonl"
-        code = main(["score", str(tmp_path / "s.jsonl"), "--judge", "sharpness", "--out", str(out), *arguments])
-        written = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+        code, written, _, said = score(tmp_path / "s.jsonl", "--judge", "sharpness", *arguments)
         told = {row["uid"]: row["trace"][0]["reason"] for row in written if row["status"] != "ok"}
-        return code, [row["status"] for row in written], told, capsys.readouterr().err
+        return code, [row["status"] for row in written], told, said
 
     return scored
 

@@ -42,10 +42,10 @@ def test_two_images_of_one_prompt_are_two_samples_and_stay_apart_in_their_verdic
     assert "draw" not in json.loads(out.read_text().splitlines()[0])  # a file without draws stays as it was
 
 
-def test_rows_that_agree_in_uid_generator_and_draw_are_refused(tmp_path, capsys):
+def test_rows_that_agree_in_uid_generator_and_draw_are_refused(tmp_path, vieval):
     rows = [{"uid": "1", "image_model": "m", "draw": 1, "images": {"output": f"{n}.png"}} for n in (0, 1)]
-    assert main(["score", str(write(tmp_path, rows)), "--judge", "sharpness", "--out", str(tmp_path / "v")]) == 1
-    assert "lines 1 and 2 are both '1' of m (tig); give each a uid of its own, or a draw" in capsys.readouterr().err
+    printed = vieval("score", write(tmp_path, rows), "--judge", "sharpness", "--out", tmp_path / "v", code=1).err
+    assert "lines 1 and 2 are both '1' of m (tig); give each a uid of its own, or a draw" in printed
 
 
 def test_results_written_before_there_were_draws_are_read(tmp_path):

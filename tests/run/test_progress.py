@@ -1,7 +1,5 @@
 """What is told at the end of a run, of verdicts and of replies that could not be read."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest
@@ -16,21 +14,21 @@ from vieval_plugin.run.scheduler import Outcome
 ECHO = "Naturalness : 10,\n artifacts: 0"
 
 
-def outcome(*answers: str, status: Status = Status.PARSE_FAILURE) -> Outcome:
+def outcome(*answers, status=Status.PARSE_FAILURE):
     return Outcome(Verdict({}, status, trace=tuple(Step(("PQ",), status, answer=answer) for answer in answers)))
 
 
-def wordings(progress: Progress) -> list[str]:
+def wordings(progress):
     return [line for line in progress.lines() if line.startswith("ONE WORDING")]
 
 
-def counted(*outcomes: Outcome, judge: str = "mine") -> Progress:
+def counted(*outcomes, judge="mine"):
     progress = Progress()
     progress.count(outcomes, judge)
     return progress
 
 
-def test_a_wording_of_more_than_half_of_20_unread_replies_is_told() -> None:
+def test_a_wording_of_more_than_half_of_20_unread_replies_is_told():
     same = [outcome("naturalness 10 artifacts 0") for _ in range(10)] + [outcome(ECHO)]
     others = [outcome(f"caption {n}") for n in range(9)]
     [line] = wordings(counted(*same, *others))
@@ -41,12 +39,12 @@ def test_a_wording_of_more_than_half_of_20_unread_replies_is_told() -> None:
     assert not wordings(counted(*same[1:], *others, outcome("another")))  # half is not more than half
 
 
-def test_digits_tell_wordings_apart() -> None:
+def test_digits_tell_wordings_apart():
     assert not wordings(counted(*(outcome(f"naturalness {n % 10}") for n in range(100))))
 
 
-def test_why_samples_were_not_asked_about_is_told() -> None:
-    def lacking(reason: str) -> Outcome:
+def test_why_samples_were_not_asked_about_is_told():
+    def lacking(reason):
         return Outcome(
             Verdict({}, Status.NOT_APPLICABLE, trace=(Step(("sample",), Status.NOT_APPLICABLE, reason=reason),))
         )
@@ -59,7 +57,7 @@ def test_why_samples_were_not_asked_about_is_told() -> None:
     assert max(map(len, counted(lacking("x" * 9000)).lines())) < 200
 
 
-def test_each_judge_is_told_of_by_itself() -> None:
+def test_each_judge_is_told_of_by_itself():
     progress = Progress()
     progress.count([outcome("a picture") for _ in range(30)], "one")
     progress.count([outcome(f"picture {n}") for n in range(300)], "other")
@@ -68,32 +66,32 @@ def test_each_judge_is_told_of_by_itself() -> None:
 
 
 @pytest.mark.parametrize("status", [Status.OK, Status.REPAIRED, Status.REFUSAL, Status.API_ERROR])
-def test_what_was_read_refused_or_never_came_is_no_unread_reply(status: Status) -> None:
+def test_what_was_read_refused_or_never_came_is_no_unread_reply(status):
     assert not wordings(counted(*(outcome("the same", status=status) for _ in range(50))))
     assert not wordings(counted(*(outcome("") for _ in range(50))))
 
 
-def test_guessed_replies_are_unread_too() -> None:
+def test_guessed_replies_are_unread_too():
     assert wordings(counted(*(outcome("the same", status=Status.GUESSED) for _ in range(20))))
 
 
-def test_a_long_reply_without_words_is_shown_in_one_short_line() -> None:
+def test_a_long_reply_without_words_is_shown_in_one_short_line():
     [line] = wordings(counted(*(outcome("\x1b[31m\u202e!?" * 10_000) for _ in range(20))))
     assert len(line) < 250
     assert line.isprintable()
 
 
-def samples() -> list[Sample]:
+def samples():
     shown = {"output": Image(b"png")}
     return [Sample(SampleId("b", "tig", "m", str(n)), shown, {"prompt": "a cat"}) for n in range(5)]
 
 
-def test_both_ways_of_running_count_the_judges_unread_replies() -> None:
+def test_both_ways_of_running_count_the_judges_unread_replies():
     jobs = [Job(sample, prepared("viescore")) for sample in samples()]
     waves, paced = Progress(), Progress()
     judge_in_batches(jobs, lambda asked: [Text(ECHO) for _ in asked], waves)
 
-    async def answer(question: object, repeat: int) -> Text:
+    async def answer(question, repeat):
         return Text(ECHO)
 
     asyncio.run(judge_each(jobs, answer, paced, lambda number, outcome: None, live=2, bar=False))

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import io
 import json
 import logging
 import random
@@ -16,6 +15,7 @@ import PIL.Image
 import pytest
 
 from tests.fake_server import PERMANENT, TRANSIENT, FakeServer, Fault, instance, read_request
+from tests.pictures import encoded
 from tests.playing import first_asks, label_of, prepared, scripted
 from vieval_plugin.backends.http import pacing
 from vieval_plugin.config import Backbone, Config, StoreOptions
@@ -53,10 +53,8 @@ def short_waits(monkeypatch):
 
 @cache
 def picture(number, kind="PNG"):
-    file = io.BytesIO()
     # noise: similar colours are one and the same in a JPEG file, and what is said beside the picture is not sent
-    PIL.Image.frombytes("RGB", (8, 8), random.Random(number).randbytes(192)).save(file, kind)
-    return Image(file.getvalue())
+    return Image(encoded(PIL.Image.frombytes("RGB", (8, 8), random.Random(number).randbytes(192)), kind))
 
 
 def samples(count):

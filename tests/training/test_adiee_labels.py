@@ -1,10 +1,7 @@
 """Labels without people: those of editing sequences, through the code that reads folders, and those by CLIP-D."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import PIL.Image
@@ -19,7 +16,7 @@ from vieval_plugin.training.adiee.labels import LabelledEdit
 
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def drawn(tmp_path_factory):
     """A thousand sequences in a folder of turns; of each image a pixel is kept, which says what number it has."""
     folder = tmp_path_factory.mktemp("drawn")
     (folder / "images").mkdir()
@@ -35,7 +32,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def refused(capsys: pytest.CaptureFixture[str], *command: object) -> str:
+def refused(capsys, *command):
     capsys.readouterr()
     assert main([str(word) for word in command]) == 1
     said = capsys.readouterr().err
@@ -43,9 +40,7 @@ def refused(capsys: pytest.CaptureFixture[str], *command: object) -> str:
     return said
 
 
-def test_labels_of_a_thousand_sequences_are_exact_through_the_code_that_reads_folders(
-    drawn: Path, tmp_path: Path
-) -> None:
+def test_labels_of_a_thousand_sequences_are_exact_through_the_code_that_reads_folders(drawn, tmp_path):
     assert main(["data", "adiee", str(drawn), "--out", str(tmp_path), "--seed", "3"]) == 0
     edits, manifest = dataset.read(tmp_path)
     assert len({edit.group for edit in edits}) == 1000 == len(manifest["uids"])
@@ -65,14 +60,14 @@ def test_labels_of_a_thousand_sequences_are_exact_through_the_code_that_reads_fo
     assert manifest["data"] == [{"source": "here", "licence": "CC0", "trainable": True}]
 
 
-def test_the_same_seed_draws_the_same_edits_and_another_draws_others(drawn: Path, tmp_path: Path) -> None:
+def test_the_same_seed_draws_the_same_edits_and_another_draws_others(drawn, tmp_path):
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
         assert main(["data", "adiee", str(drawn), "--out", str(tmp_path / name), "--seed", seed]) == 0
     first, again, other = ((tmp_path / name / dataset.EXAMPLES).read_text() for name in "abc")
     assert first == again != other
 
 
-def test_drawn_sequences_change_one_cell_an_edit_and_are_read_as_they_were_drawn(tmp_path: Path) -> None:
+def test_drawn_sequences_change_one_cell_an_edit_and_are_read_as_they_were_drawn(tmp_path):
     assert main(["data", "drawn", "--out", str(tmp_path), "--count", "12", "--seed", "5"]) == 0
     held = read_sequences(tmp_path)
     assert (held.trainable, len(held.sequences)) == (True, 12)
@@ -89,7 +84,7 @@ def test_drawn_sequences_change_one_cell_an_edit_and_are_read_as_they_were_drawn
         assert len(set().union(*changed)) == len(changed)
 
 
-def magicbrush(folder: Path, *, end: str = "7-output1.png") -> Path:
+def magicbrush(folder, *, end="7-output1.png"):
     turns = [
         {"input": "7-input.png", "mask": "7-mask1.png", "output": "7-output1.png", "instruction": "add a cat"},
         {"input": end, "mask": "7-mask2.png", "output": "7-output2.png", "instruction": "make it red"},
@@ -101,7 +96,7 @@ def magicbrush(folder: Path, *, end: str = "7-output1.png") -> Path:
     return folder
 
 
-def test_magicbrush_is_read_in_its_own_layout(tmp_path: Path) -> None:
+def test_magicbrush_is_read_in_its_own_layout(tmp_path):
     held = read_sequences(magicbrush(tmp_path / "train"))
     [sequence] = held.sequences
     assert (held.trainable, sequence.uid) == (True, "magicbrush/train/7")
@@ -109,7 +104,7 @@ def test_magicbrush_is_read_in_its_own_layout(tmp_path: Path) -> None:
     assert sequence.instructions == ("add a cat", "make it red")
 
 
-def test_a_test_split_trains_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_test_split_trains_nothing(tmp_path, capsys):
     folder = magicbrush(tmp_path / "test")
     assert "may not train" in refused(capsys, "data", "adiee", folder, "--out", tmp_path / "data")
     assert not (tmp_path / "data").exists()
@@ -126,7 +121,7 @@ def test_a_test_split_trains_nothing(tmp_path: Path, capsys: pytest.CaptureFixtu
         ("nothing", "no folder of turns"),
     ],
 )
-def test_bad_turns_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: str, said: str) -> None:
+def test_bad_turns_are_one_line(tmp_path, capsys, broken, said):
     folder = magicbrush(tmp_path / "train", end="7-input.png" if broken == "order" else "7-output1.png")
     sessions, last = folder / "edit_sessions.json", folder / "images" / "7" / "7-output2.png"
     if broken == "image":
@@ -152,12 +147,9 @@ def test_bad_turns_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ("twice", "sequence drawn/1_00000 comes 2 times"),
     ],
 )
-def test_bad_sequences_name_the_file_and_the_row(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], broken: str, said: str
-) -> None:
+def test_bad_sequences_name_the_file_and_the_row(tmp_path, vieval, capsys, broken, said):
     folder = tmp_path / "turns"
-    assert main(["data", "drawn", "--out", str(folder), "--count", "2", "--seed", "1"]) == 0
-    capsys.readouterr()
+    vieval("data", "drawn", "--out", folder, "--count", "2", "--seed", "1")
     rows = folder / "sequences.jsonl"
     more = {"row": '{"uid": "x"}', "json": "[[", "twice": rows.read_text().splitlines()[0]}
     if broken == "about":
@@ -169,9 +161,9 @@ def test_bad_sequences_name_the_file_and_the_row(
 
 
 @pytest.mark.parametrize("value", [1.5, -0.1, 7, True, "1", None])
-def test_a_label_out_of_range_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], value: object) -> None:
+def test_a_label_out_of_range_is_one_line(tmp_path, capsys, value):
     PIL.Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
-    edit = LabelledEdit("u", "g", tmp_path / "a.png", tmp_path / "a.png", "add", value)  # type: ignore[arg-type]
+    edit = LabelledEdit("u", "g", tmp_path / "a.png", tmp_path / "a.png", "add", value)
     good = LabelledEdit("v", "g", tmp_path / "a.png", tmp_path / "a.png", "add", 1.0)
     dataset.write(tmp_path / "data", [good], [dataset.Terms("x", "CC0", True)], 0)
     rows = (tmp_path / "data" / dataset.EXAMPLES).read_text()
@@ -182,7 +174,7 @@ def test_a_label_out_of_range_is_one_line(tmp_path: Path, capsys: pytest.Capture
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def outputs(tmp_path_factory):
     """Edits of four sources by three editors, with captions; one output of the strong editor is the source itself."""
     folder = tmp_path_factory.mktemp("outputs")
     rng, rows = np.random.default_rng(0), []
@@ -209,11 +201,11 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def clip(tmp_path_factory):
     return build_clip(tmp_path_factory.mktemp("clip"))
 
 
-def by_hand(clip: Path, before: Path, after: Path, texts: tuple[str, str]) -> float:
+def by_hand(clip, before, after, texts):
     """CLIP-D as transformers alone computes it."""
     import torch
     from transformers import AutoTokenizer, CLIPImageProcessor, CLIPModel
@@ -230,7 +222,7 @@ def by_hand(clip: Path, before: Path, after: Path, texts: tuple[str, str]) -> fl
         return float(torch.nn.functional.cosine_similarity(seen[1] - seen[0], said[1] - said[0], dim=0))
 
 
-def test_labels_by_clip_d_are_those_of_a_direct_computation(outputs: Path, clip: Path, tmp_path: Path) -> None:
+def test_labels_by_clip_d_are_those_of_a_direct_computation(outputs, clip, tmp_path):
     # between the values that the tiny weights give, so that each rule meets some
     command = ["data", "adiee", "--outputs", outputs, "--licence", "CC0", "--clip", clip, "--out", tmp_path]
     rules = ["--truth", "people", "--weak", "old", "--strong", "new", "--failed", "0.05", "--succeeded", "0.02"]
@@ -264,13 +256,11 @@ def test_labels_by_clip_d_are_those_of_a_direct_computation(outputs: Path, clip:
         (["--truth", "people", "--weak", "old", "--strong", "new", "--clip", "/nowhere"], "no such folder of weights"),
     ],
 )
-def test_editors_and_weights_that_are_not_named_are_one_line(
-    outputs: Path, clip: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
-) -> None:
+def test_editors_and_weights_that_are_not_named_are_one_line(outputs, clip, tmp_path, capsys, options, said):
     command = ["data", "adiee", "--outputs", outputs, "--licence", "CC0", "--clip", clip, "--out", tmp_path / "data"]
     assert said in refused(capsys, *command, *options)
 
 
-def test_a_label_is_what_the_paper_says() -> None:
+def test_a_label_is_what_the_paper_says():
     assert [label(0, 2, k) for k in range(4)] == [0.0, 0.5, 1.0, 0.5]
     assert len(triples(3)) == 20

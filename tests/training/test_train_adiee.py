@@ -1,11 +1,8 @@
 """ADIEE's scorer: the token, the head, the position, and a training that was killed."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from operator import attrgetter
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +20,6 @@ from vieval_plugin.results.training_records import trained_on
 from vieval_plugin.training.adiee import dataset, loop
 from vieval_plugin.training.adiee.conversations import Conversations
 from vieval_plugin.training.adiee.held_out import values
-from vieval_plugin.training.adiee.labels import LabelledEdit
 from vieval_plugin.training.adiee.loop import order
 from vieval_plugin.training.adiee.network import TOKEN, load, positions
 from vieval_plugin.training.tuning import Tuning, split
@@ -33,7 +29,7 @@ PACK = packs.load("adiee/v1")
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data(tmp_path_factory):
     """A folder of labelled edits, of 20 drawn sequences."""
     folder = tmp_path_factory.mktemp("edits")
     write_drawn(folder / "turns", 20, seed=0)
@@ -42,24 +38,24 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
+def base(tmp_path_factory, data):
     edits, _ = dataset.read(data)
     return tiny_judge.build(tmp_path_factory.mktemp("base"), [edit.instruction for edit in edits], PACK)
 
 
 @pytest.fixture(scope="module")
-def scorer(tmp_path_factory: pytest.TempPathFactory, data: Path, base: Path) -> Path:
+def scorer(tmp_path_factory, data, base):
     out = tmp_path_factory.mktemp("scorer")
     assert train(data, base, out) == 0
     return out
 
 
-def train(data: Path, base: Path, out: Path, *options: str) -> int:
+def train(data, base, out, *options):
     plan = ["--tune", "full", "--images", "joined", "--steps", "6", "--batch-size", "4", "--held-out", "0.2"]
     return main(["train", "adiee", str(data), "--base", str(base), "--out", str(out), *plan, *options])
 
 
-def scored(folder: Path, edits: list[LabelledEdit]) -> list[float]:
+def scored(folder, edits):
     """What the scorer in a folder says, loaded as any described scorer is."""
     network = value_head.load(Origin(str(folder), device="cpu"))
     wording = question_text("@", Form("question_1", "answer_1"), PACK, "joined", "token")
@@ -72,7 +68,7 @@ def scored(folder: Path, edits: list[LabelledEdit]) -> list[float]:
     return found
 
 
-def in_training(folder: Path, base: Path, edits: list[LabelledEdit]) -> list[float]:
+def in_training(folder, base, edits):
     """What training itself computes of the weights in a scorer's folder."""
     import transformers
     from safetensors.torch import load_file
@@ -85,7 +81,7 @@ def in_training(folder: Path, base: Path, edits: list[LabelledEdit]) -> list[flo
     return values(trained, Conversations(trained.processor, PACK, "joined", True), edits, "question_1", 4)
 
 
-def test_a_scorer_says_what_its_training_computed(scorer: Path, base: Path, data: Path) -> None:
+def test_a_scorer_says_what_its_training_computed(scorer, base, data):
     edits, _ = dataset.read(data)
     found = scored(scorer, edits[:6])
     assert found == pytest.approx(in_training(scorer, base, edits[:6]), abs=1e-5)
@@ -93,9 +89,7 @@ def test_a_scorer_says_what_its_training_computed(scorer: Path, base: Path, data
 
 
 @pytest.mark.parametrize("changed", ["the token's row", "the head", "the position"])
-def test_token_head_and_position_each_decide(
-    scorer: Path, data: Path, tmp_path: Path, changed: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_token_head_and_position_each_decide(scorer, data, tmp_path, changed, monkeypatch):
     """Each is changed, and the scorer must no longer say what it said, or no longer load."""
     from safetensors.torch import load_file, save_file
 
@@ -128,7 +122,7 @@ def test_token_head_and_position_each_decide(
         assert scored(folder, edits[:4]) != pytest.approx(at, abs=1e-4)
 
 
-def test_a_head_without_its_token_is_one_line(scorer: Path, base: Path, data: Path, tmp_path: Path) -> None:
+def test_a_head_without_its_token_is_one_line(scorer, base, data, tmp_path):
     folder = tmp_path / "scorer"
     shutil.copytree(scorer, folder)
     for file in base.glob("*token*"):
@@ -138,7 +132,7 @@ def test_a_head_without_its_token_is_one_line(scorer: Path, base: Path, data: Pa
         scored(folder, edits[:1])
 
 
-def test_the_head_reads_where_the_token_is_predicted() -> None:
+def test_the_head_reads_where_the_token_is_predicted():
     assert positions(torch.tensor([[5, 9, 7, 0], [5, 6, 9, 9]]), 9).tolist() == [0, 1]
     for rows in ([[5, 6]], [[9, 5]]):
         with pytest.raises(VievalError, match=r"\[SCORE\]"):
@@ -146,9 +140,7 @@ def test_the_head_reads_where_the_token_is_predicted() -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--tune", "lora", "--accumulate", "2")])
-def test_a_training_that_was_killed_ends_with_the_same_weights(
-    data: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
-) -> None:
+def test_a_training_that_was_killed_ends_with_the_same_weights(data, base, tmp_path, monkeypatch, options):
     assert train(data, base, tmp_path / "whole", *options) == 0
     monkeypatch.setattr(loop, "_EVALUATIONS", 3)  # so a checkpoint every second step
 
@@ -157,18 +149,18 @@ def test_a_training_that_was_killed_ends_with_the_same_weights(
 
     step, seen = loop._step, []
 
-    def dying(*arguments: object) -> tuple[float, float]:
+    def dying(*arguments):
         seen.append(1)
         if len(seen) == 4:
             raise Killed
-        return step(*arguments)  # type: ignore[arg-type]
+        return step(*arguments)
 
     monkeypatch.setattr(loop, "_step", dying)
     with pytest.raises(Killed):
         train(data, base, tmp_path / "killed", *options)
     assert not (tmp_path / "killed" / "card.json").exists()
     monkeypatch.setattr(loop, "_step", step)
-    again: list[int] = []
+    again = []
     monkeypatch.setattr(loop, "_step", lambda *arguments: (again.append(1), step(*arguments))[1])
     assert train(data, base, tmp_path / "killed", *options) == 0
     assert len(again) == 4  # two steps of six were kept
@@ -177,14 +169,12 @@ def test_a_training_that_was_killed_ends_with_the_same_weights(
     assert not (tmp_path / "killed" / loop.CHECKPOINT).exists()
 
 
-def test_a_checkpoint_of_another_training_is_one_line(
-    data: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_of_another_training_is_one_line(data, base, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(loop, "_EVALUATIONS", 6)
     keep = loop._write_checkpoint
 
-    def once(*arguments: object) -> None:
-        keep(*arguments)  # type: ignore[arg-type]
+    def once(*arguments):
+        keep(*arguments)
         raise VievalError("stopped")
 
     monkeypatch.setattr(loop, "_write_checkpoint", once)
@@ -194,7 +184,7 @@ def test_a_checkpoint_of_another_training_is_one_line(
     assert "another seed (0)" in capsys.readouterr().err
 
 
-def test_the_card_says_what_was_learnt_and_what_was_held_out(scorer: Path, data: Path) -> None:
+def test_the_card_says_what_was_learnt_and_what_was_held_out(scorer, data):
     card = json.loads((scorer / "card.json").read_text())
     edits, manifest = dataset.read(data)
     learnt, held_out = split(edits, attrgetter("group"), Tuning("", held_out=0.2))
@@ -209,9 +199,7 @@ def test_the_card_says_what_was_learnt_and_what_was_held_out(scorer: Path, data:
 
 
 @pytest.mark.parametrize("answer", ["token", "number"])
-def test_adapters_train_with_embeddings_and_leave_the_rest_alone(
-    data: Path, tmp_path: Path, answer: str, request: pytest.FixtureRequest
-) -> None:
+def test_adapters_train_with_embeddings_and_leave_the_rest_alone(data, tmp_path, answer, request):
     """Adapters, embeddings, output layer and head learn; a base that takes two images is shown two."""
     from safetensors.torch import load_file
 
@@ -248,19 +236,15 @@ def test_adapters_train_with_embeddings_and_leave_the_rest_alone(
         (("--pack", "viescore/v1"), "is for viescore; give one for adiee"),
     ],
 )
-def test_bad_options_are_one_line(
-    data: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], said: str
-) -> None:
+def test_bad_options_are_one_line(data, base, tmp_path, capsys, options, said):
     assert train(data, base, tmp_path / "out", *options) == 1
     err = capsys.readouterr().err
     assert said in err
     assert "Traceback" not in err
 
 
-def test_memory_that_runs_out_says_what_to_change(
-    data: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*arguments: object) -> tuple[float, float]:
+def test_memory_that_runs_out_says_what_to_change(data, base, tmp_path, capsys, monkeypatch):
+    def full(*arguments):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(loop, "_step", full)
@@ -268,13 +252,13 @@ def test_memory_that_runs_out_says_what_to_change(
     assert "--batch-size 2 --accumulate 2 learns the same" in capsys.readouterr().err
 
 
-def test_an_order_takes_each_before_any_comes_again() -> None:
+def test_an_order_takes_each_before_any_comes_again():
     assert sorted(order(5, 0, 5, seed=0)) == sorted(order(5, 5, 10, seed=0)) == list(range(5))
     assert order(5, 0, 10, seed=0) == [*order(5, 0, 4, seed=0), *order(5, 4, 10, seed=0)]
     assert order(50, 0, 50, seed=0) != order(50, 0, 50, seed=1)
 
 
-def test_scenes_are_held_out_whole(data: Path) -> None:
+def test_scenes_are_held_out_whole(data):
     edits, _ = dataset.read(data)
     for seed in range(3):
         learnt, held_out = split(edits, attrgetter("group"), Tuning("", held_out=0.3, seed=seed))
@@ -283,9 +267,7 @@ def test_scenes_are_held_out_whole(data: Path) -> None:
         assert not {edit.group for edit in learnt} & {edit.group for edit in held_out}
 
 
-def test_data_that_may_not_train_is_refused(
-    data: Path, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_data_that_may_not_train_is_refused(data, base, tmp_path, capsys):
     shutil.copytree(data, tmp_path / "data")
     manifest = json.loads((data / dataset.MANIFEST).read_text())
     manifest["data"][0] |= {"trainable": False, "licence": "CC BY-NC"}

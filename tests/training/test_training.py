@@ -1,7 +1,5 @@
 """From a run to what was asked in it: training examples that trainers read, and traces that people read."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -23,24 +21,22 @@ from vieval_plugin.training.export import BINS, bin_of, rebalanced, score_counts
 run = t2i_eval_run.run  # a fixture
 
 
-def export(run: Path, out: Path, *options: str) -> list[dict[str, object]]:
+def export(run, out, *options):
     assert main([*command(run, out), *options]) == 0
     return [json.loads(line) for line in out.read_text().splitlines()]
 
 
-def test_every_call_becomes_an_example_with_its_own_answer_trained(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_call_becomes_an_example_with_its_own_answer_trained(run, tmp_path, capsys):
     rows = export(run, tmp_path / "train.jsonl")
     assert len(rows) == sum(map(implied, SCENES))
     assert len({row["id"] for row in rows}) == len(rows)
     for row in rows:
-        *before, last = row["messages"]  # type: ignore[misc]
+        *before, last = row["messages"]
         assert last["role"] == "assistant"
         assert last["loss"] is True
         assert not any(message.get("loss") for message in before)
-        assert sum(message["content"].count("<image>") for message in before) == len(row["images"])  # type: ignore[arg-type]
-        assert all(Path(file).is_file() for file in row["images"])  # type: ignore[union-attr]
+        assert sum(message["content"].count("<image>") for message in before) == len(row["images"])
+        assert all(Path(file).is_file() for file in row["images"])
     counted = Counter(row["sub_task"] for row in rows)
     assert counted["extraction"] == 3
     assert counted["intrinsic answer"] == counted["intrinsic score"] == sum(scene.counts[1] for scene in SCENES)
@@ -55,7 +51,7 @@ def test_every_call_becomes_an_example_with_its_own_answer_trained(
 
 
 @pytest.mark.parametrize("trainer", ["trl", "ms-swift", "llama-factory"])
-def test_datasets_loads_what_was_exported(run: Path, tmp_path: Path, trainer: str) -> None:
+def test_datasets_loads_what_was_exported(run, tmp_path, trainer):
     datasets = pytest.importorskip("datasets")
     rows = export(run, tmp_path / "train.jsonl", "--trainer", trainer)
     loaded = datasets.load_dataset("json", data_files=str(tmp_path / "train.jsonl"), cache_dir=str(tmp_path / "cache"))
@@ -64,17 +60,17 @@ def test_datasets_loads_what_was_exported(run: Path, tmp_path: Path, trainer: st
     assert set(loaded["train"].column_names) == {"id", "sub_task", "messages", "images"} | own
 
 
-def test_trl_takes_every_example(run: Path, tmp_path: Path) -> None:
+def test_trl_takes_every_example(run, tmp_path):
     data_utils = pytest.importorskip("trl.data_utils")
     for row in export(run, tmp_path / "train.jsonl", "--trainer", "trl"):
         assert data_utils.is_conversational(row)
-        pictures = [PIL.Image.open(file) for file in row["images"]]  # type: ignore[union-attr]
+        pictures = [PIL.Image.open(file) for file in row["images"]]
         prepared = data_utils.prepare_multimodal_messages(row["messages"], images=pictures)
         shown = [part["image"] for message in prepared for part in message["content"] if part["type"] == "image"]
         assert shown == pictures
 
 
-def test_a_prompt_that_says_image_does_not_move_the_images(tmp_path: Path) -> None:
+def test_a_prompt_that_says_image_does_not_move_the_images(tmp_path):
     example = TrainingExample(
         "x", "t", (Message("user", (Image(drawn(1)), "an <image> of")), Message("assistant", ("no",))), (1,)
     )
@@ -85,7 +81,7 @@ def test_a_prompt_that_says_image_does_not_move_the_images(tmp_path: Path) -> No
     assert "loss" not in row["messages"][1]
 
 
-def test_scores_are_brought_to_the_third_quartile_of_their_counts() -> None:
+def test_scores_are_brought_to_the_third_quartile_of_their_counts():
     held = {9: 40, 8: 20, 7: 12, 3: 5, 0: 1}
     units = [
         TrainingUnit("appearance", "appearance", score + 0.5, ()) for score, count in held.items() for _ in range(count)
@@ -98,9 +94,7 @@ def test_scores_are_brought_to_the_third_quartile_of_their_counts() -> None:
     assert rebalanced(units, 0, {}) == after
 
 
-def test_sub_tasks_are_repeated_as_published_and_the_same_seed_gives_the_same_file(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sub_tasks_are_repeated_as_published_and_the_same_seed_gives_the_same_file(run, tmp_path, capsys):
     first = export(run, tmp_path / "a.jsonl", "--rebalance", "--seed", "3")
     assert export(run, tmp_path / "b.jsonl", "--rebalance", "--seed", "3") == first
     assert export(run, tmp_path / "c.jsonl", "--rebalance", "--seed", "4") != first
@@ -109,12 +103,12 @@ def test_sub_tasks_are_repeated_as_published_and_the_same_seed_gives_the_same_fi
     assert "seed 4" in capsys.readouterr().out
 
 
-def command(run: Path, out: Path) -> list[str]:
+def command(run, out):
     verdicts, samples = str(run / "verdicts.jsonl"), str(run / "samples.jsonl")
     return ["export", "t2i_eval", verdicts, "--samples", samples, "--out", str(out)]
 
 
-def altered(run: Path, folder: Path, **of_provenance: object) -> Path:
+def altered(run, folder, **of_provenance):
     """The run with another provenance."""
     rows = [json.loads(line) for line in (run / "verdicts.jsonl").read_text().splitlines()]
     for row in rows:
@@ -125,9 +119,7 @@ def altered(run: Path, folder: Path, **of_provenance: object) -> Path:
     return folder
 
 
-def test_options_in_force_now_do_not_matter_for_results_that_carry_theirs(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_options_in_force_now_do_not_matter_for_results_that_carry_theirs(run, tmp_path, monkeypatch):
     before = export(run, tmp_path / "before.jsonl")
     options = tmp_path / "options.yaml"
     options.write_text("judges: {t2i_eval: {mode: framework}}\n")
@@ -135,23 +127,20 @@ def test_options_in_force_now_do_not_matter_for_results_that_carry_theirs(
     assert export(run, tmp_path / "after.jsonl") == before
 
 
-def test_another_pack_cannot_be_passed_off_as_that_of_the_run(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(command(altered(run, tmp_path, pack_hash="another"), tmp_path / "x")) == 1
-    assert re.search(r"with pack t2i_eval/v1 \(another\), and now .* restore that pack", capsys.readouterr().err)
+def test_another_pack_cannot_be_passed_off_as_that_of_the_run(run, tmp_path, vieval):
+    assert re.search(
+        r"with pack t2i_eval/v1 \(another\), and now .* restore that pack",
+        vieval(*command(altered(run, tmp_path, pack_hash="another"), tmp_path / "x"), code=1).err,
+    )
     assert not (tmp_path / "x").exists()
 
 
-def test_samples_that_are_not_those_that_were_judged_are_refused(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_samples_that_are_not_those_that_were_judged_are_refused(run, tmp_path, vieval):
     rows = [json.loads(line) for line in (run / "samples.jsonl").read_text().splitlines()]
     for row in rows:
         row["images"] = {"output": str(run / row["images"]["output"])}
         row["texts"]["prompt"] = "a green duck"
     (tmp_path / "other.jsonl").write_text("\n".join(map(json.dumps, rows)))
     other = ["export", "t2i_eval", str(run / "verdicts.jsonl"), "--samples", str(tmp_path / "other.jsonl"), "--out"]
-    assert main([*other, str(tmp_path / "x.jsonl")]) == 1
-    assert "its texts or images are not those that were judged" in capsys.readouterr().err
+    assert "its texts or images are not those that were judged" in vieval(*other, tmp_path / "x.jsonl", code=1).err
     assert not (tmp_path / "x.jsonl").exists()

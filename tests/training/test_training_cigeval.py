@@ -1,7 +1,5 @@
 """CIGEval's conversations told again with the images its tools made, and kept for training near the human mean."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path
@@ -17,8 +15,7 @@ from vieval_plugin.cli import main
 from vieval_plugin.images import decode
 from vieval_plugin.judges.cigeval import plan as planned
 from vieval_plugin.judges.cigeval import react, units
-from vieval_plugin.judges.conversation import TrainingExample
-from vieval_plugin.judges.protocol import Ask, Chat, Image, Judge, Reply, Sample, SampleId, Text, Verdict
+from vieval_plugin.judges.protocol import Chat, Image, SampleId, Text, Verdict
 from vieval_plugin.records import Provenance, Record, response_json, target_json
 from vieval_plugin.results.lookup import conversation
 from vieval_plugin.training.export import near_human
@@ -26,10 +23,10 @@ from vieval_plugin.training.export import near_human
 PAPER, REACT = (built(form=form, only=("difference",)) for form in (planned, react))
 
 
-def answer(ask: Ask) -> Reply:
+def answer(ask):
     """A model that has the difference tool look at everything, and finds all of it middling."""
     if not isinstance(ask, Chat):
-        return backend.run(ask)  # type: ignore[arg-type]
+        return backend.run(ask)
     if label_of(ask) == "plan":
         entries = [{"task_id": n, "used": True, "tool": "difference", "reasoning": "to see"} for n in (1, 2)]
         return Text(json.dumps({"plan": entries}))
@@ -41,24 +38,24 @@ def answer(ask: Ask) -> Reply:
     )
 
 
-def held(judge: Judge, sample: Sample) -> tuple[Verdict, list[Ask]]:
+def held(judge, sample):
     played = play(judge(sample), answer=answer)
     return played.verdict, played.asks
 
 
-def examples(sample: Sample, judge: Judge, verdict: Verdict) -> list[TrainingExample]:
+def examples(sample, judge, verdict):
     found = units(sample.id, conversation(judge, sample, verdict))
     return [one for unit in found for one in unit.examples]
 
 
 @pytest.fixture(scope="module")
-def sample() -> Sample:
+def sample():
     """A drawn mask-guided edit whose source and output differ."""
     return vieval_demo.load(Path(), "mie")[0]
 
 
 @pytest.mark.parametrize("judge", [PAPER, REACT])
-def test_the_conversation_told_again_is_the_one_that_was_held_images_included(judge: Judge, sample: Sample) -> None:
+def test_the_conversation_told_again_is_the_one_that_was_held_images_included(judge, sample):
     verdict, asked = held(judge, sample)
     told = conversation(judge, sample, verdict)
     assert [one.ask for one in told] == asked
@@ -67,7 +64,7 @@ def test_the_conversation_told_again_is_the_one_that_was_held_images_included(ju
     assert len(drawn) == 4, "source and output of two sub-questions"
 
 
-def test_of_the_first_form_each_call_is_an_example_with_what_its_tool_showed(sample: Sample) -> None:
+def test_of_the_first_form_each_call_is_an_example_with_what_its_tool_showed(sample):
     verdict, asked = held(PAPER, sample)
     made = {one.id.rpartition(".png/")[2]: one for one in examples(sample, PAPER, verdict)}
     assert list(made) == ["plan", "edit/rating", "restraint/rating"]
@@ -80,7 +77,7 @@ def test_of_the_first_form_each_call_is_an_example_with_what_its_tool_showed(sam
     assert [decode(image).size for image in shown] == [decode(sample.images["source"]).size] * 2
 
 
-def test_of_the_second_form_a_sub_question_is_one_example_with_every_turn_of_the_models_trained(sample: Sample) -> None:
+def test_of_the_second_form_a_sub_question_is_one_example_with_every_turn_of_the_models_trained(sample):
     verdict, _ = held(REACT, sample)
     made = examples(sample, REACT, verdict)
     assert [one.id.rpartition(".png/")[2] for one in made] == ["edit/turn 2", "restraint/turn 2"]
@@ -101,20 +98,16 @@ def test_of_the_second_form_a_sub_question_is_one_example_with_every_turn_of_the
         (None, (1.0,), False),
     ],
 )
-def test_a_verdict_is_kept_within_the_margin_of_the_human_mean(
-    score: float | None, ratings: tuple[float, ...], kept: bool
-) -> None:
+def test_a_verdict_is_kept_within_the_margin_of_the_human_mean(score, ratings, kept):
     scores = {} if score is None else {"SC": score}
     rated = {"SC": ratings} if ratings else {}
     record = Record(
         SampleId("b", "tie", "m", "u"), Verdict(scores, "ok"), Provenance("cigeval", ("paper",), ("SC",)), rated
-    )  # type: ignore[arg-type]
+    )
     assert near_human(record, "SC", 0.3) is kept
 
 
-def test_export_counts_what_it_kept_and_trl_reads_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, capsys):
     data_utils = pytest.importorskip("trl.data_utils")
     options = tmp_path / "v.yaml"
     options.write_text("judges: {cigeval: {removed: [grounding, scene_graph, ocr]}}\n")

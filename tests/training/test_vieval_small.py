@@ -1,7 +1,5 @@
 """The training of vieval_small: what is interrupted goes on as if it had not been."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -22,9 +20,7 @@ class Interrupted(Exception):
 
 
 @pytest.mark.parametrize(("part", "kind"), [("control", "cig"), ("edits", "tie")])
-def test_an_interrupted_training_ends_with_the_weights_of_one_that_was_not(
-    part, kind, drawings, tmp_path: Path, monkeypatch
-) -> None:
+def test_an_interrupted_training_ends_with_the_weights_of_one_that_was_not(part, kind, drawings, tmp_path, monkeypatch):
     import torch
 
     from bench.vieval_small import learn
@@ -55,7 +51,7 @@ def test_an_interrupted_training_ends_with_the_weights_of_one_that_was_not(
     assert any(not torch.equal(tensor, states[2][name]) for name, tensor in states[0].items())
 
 
-def test_pieces_that_are_there_are_not_drawn_again(tmp_path: Path) -> None:
+def test_pieces_that_are_there_are_not_drawn_again(tmp_path):
     from bench.vieval_small import pieces
 
     pieces.path(tmp_path, "cig", 0).write_bytes(b"there")
@@ -66,7 +62,7 @@ def test_pieces_that_are_there_are_not_drawn_again(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_where_things_are_is_shared_out_among_the_nearest_places() -> None:
+def test_where_things_are_is_shared_out_among_the_nearest_places():
     from bench.vieval_small import losses, pieces
     from bench.vieval_small.world import TRAINED
     from vieval_plugin.benchmarks.synthetic.drawing import COLOURS, HUES
@@ -88,7 +84,7 @@ def test_where_things_are_is_shared_out_among_the_nearest_places() -> None:
     assert (y + 0.5) @ weights * 256 / 12 == pytest.approx(64, abs=0.1)
 
 
-def test_weights_that_were_written_are_those_that_were_learnt(tmp_path: Path) -> None:
+def test_weights_that_were_written_are_those_that_were_learnt(tmp_path):
     import json
 
     import torch

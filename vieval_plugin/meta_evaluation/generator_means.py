@@ -10,9 +10,8 @@ from typing import TypeAlias
 
 from vieval_plugin.meta_evaluation.estimates import Computed, computed_mean
 from vieval_plugin.meta_evaluation.observations import Observation, fill, observe
-from vieval_plugin.meta_evaluation.statistics import SCORED, Statistic, Summary
+from vieval_plugin.meta_evaluation.statistics import SCORED, Statistic
 from vieval_plugin.records import Run
-from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
 Words = Callable[[str, Observation], Iterable[str]]
@@ -99,10 +98,6 @@ COSTS = ("generation_seconds", "generation_tokens", "judging_tokens")
 """Costs of an image, each a mean over the images of which it is known."""
 
 
-PLACES = ("place", "place_among")
-"""The place of a generator among published image models, and how many those and it are."""
-
-
 @dataclass(frozen=True)
 class GeneratorRows:
     """A part's images in a fixed order: as they were judged, and with failed verdicts filled."""
@@ -156,7 +151,6 @@ def generator_statistics(scores: Sequence[str], in_table: Sequence[str], best: b
         ),
         SCORED,
         *(Statistic(cost, partial(_cost, cost), interval=False) for cost in COSTS),
-        *(Statistic(place, lambda rows: Estimate(math.nan), interval=False) for place in PLACES),
     )
 
 
@@ -167,34 +161,6 @@ def _of_prompts(score: str, of_images: OfImages, rows: GeneratorRows) -> Compute
 def _cost(cost: str, rows: GeneratorRows) -> Computed:
     known = [(image.group, image.cost[cost]) for image in rows.judged if cost in image.cost]
     return computed_mean([value for _, value in known], [group for group, _ in known], "")
-
-
-def with_place(
-    summary: Summary, score_by_uid: Mapping[str, float], published: Mapping[str, Mapping[str, float]]
-) -> Summary:
-    """A summary with the generator's place, by means over the prompts of which all have a score.
-
-    Args:
-        summary: that of the generator.
-        score_by_uid: its score on each prompt.
-        published: those of the others, by image model; empty where there are none, and then there is no place.
-
-    >>> half = Summary((), {}, {}, StatisticsOptions())
-    >>> others = {"SD": {"1": 0.9, "2": 0.1}, "SDXL": {"1": 0.7, "2": 0.9}}
-    >>> estimates = with_place(half, {"1": 0.5, "2": 0.6}, others).estimates
-    >>> estimates["place_value"].value, estimates["place_among_value"].value
-    (2.0, 3.0)
-    """
-    common = [uid for uid in score_by_uid if all(uid in scores for scores in published.values())]
-    if published and common:
-        mean = math.fsum(score_by_uid[uid] for uid in common)
-        better = sum(math.fsum(scores[uid] for uid in common) > mean for scores in published.values())
-        places = (Estimate(1.0 + better), Estimate(1.0 + len(published)))
-    else:
-        reason = "no prompt has all scores" if published else "no recorded verdicts of the same judge"
-        places = (Estimate(math.nan, reasons=(reason,)),) * 2
-    placed = {f"{name}_value": place for name, place in zip(PLACES, places, strict=True)}
-    return replace(summary, estimates={**summary.estimates, **placed})
 
 
 def mean_of(values: Sequence[float]) -> float:

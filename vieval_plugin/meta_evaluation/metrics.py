@@ -98,7 +98,7 @@ def higher_is_better(name: str) -> bool | None:
     if name in _STATUSES or name.endswith("_inconsistent_share_value"):
         return False
     # an upper bound is none of the judge's own, and what an image costs says nothing of it
-    if "_upper_bound_" in name or name.startswith(("generation_", "judging_", "place_")):
+    if "_upper_bound_" in name or name.startswith(("generation_", "judging_")):
         return None
     return True if name.endswith(("_fisher", "_paper", "_consistency", "_value")) else None
 

@@ -1,44 +1,39 @@
 """`vieval prepare imagenhub` against a local server laid out as the authors' hosts are."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.imagenhub_site import REDUCED, TIE, Site, drawn, serving
+from tests.imagenhub_site import REDUCED, TIE, drawn, serving
 from vieval_plugin.benchmarks import imagenhub
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
 from vieval_plugin.benchmarks.imagenhub import conditions, filling
 from vieval_plugin.benchmarks.imagenhub.conditions import HUB, Hosts, KindReport
-from vieval_plugin.benchmarks.imagenhub.filling import FillReport, fill, summary_lines
+from vieval_plugin.benchmarks.imagenhub.filling import fill, summary_lines
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
 
 
 @pytest.fixture
-async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
+async def site(monkeypatch):
     """A whole and faultless site for the reduced tasks."""
     async with serving(monkeypatch) as site:
         yield site
 
 
-async def prepared(site: Site, root: Path, **options: Any) -> FillReport:
+async def prepared(site, root, **options):
     """`fill` as the command calls it, in a thread with a loop of its own."""
     return await asyncio.to_thread(lambda: fill(root, hosts=site.hosts(), progress=False, **{"timeout": 5, **options}))
 
 
-def files_below(root: Path) -> dict[str, bytes]:
+def files_below(root):
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def expected_files(site: Site, tasks: tuple[str, ...] = tuple(REDUCED)) -> dict[str, bytes]:
+def expected_files(site, tasks=tuple(REDUCED)):
     folders = {imagenhub.TASKS[task].folder for task in tasks}
     names = {"ratings": "imagenhub/human_ratings", "museum": "imagenhub/museum"}
     found = {}
@@ -49,12 +44,12 @@ def expected_files(site: Site, tasks: tuple[str, ...] = tuple(REDUCED)) -> dict[
     return found
 
 
-def without_lookups(files: dict[str, bytes]) -> dict[str, bytes]:
+def without_lookups(files):
     return {name: body for name, body in files.items() if not name.endswith("dataset_lookup.json")}
 
 
 class TestAll:
-    async def test_fetches_exactly_what_the_benchmark_needs(self, site: Site, tmp_path: Path) -> None:
+    async def test_fetches_exactly_what_the_benchmark_needs(self, site, tmp_path):
         report = await prepared(site, tmp_path)
         assert report.complete
         files = files_below(tmp_path)
@@ -62,7 +57,7 @@ class TestAll:
         assert len(files) - len(without_lookups(files)) == 7
         assert [imagenhub.missing(tmp_path, task) for task in REDUCED] == [[]] * 7
 
-    async def test_keeps_the_text_columns_by_uid(self, site: Site, tmp_path: Path) -> None:
+    async def test_keeps_the_text_columns_by_uid(self, site, tmp_path):
         await prepared(site, tmp_path, images=False)
         lookups = {}
         for task in REDUCED:
@@ -80,7 +75,7 @@ class TestAll:
         assert lookups["mcic"]["sample_9.jpg"] == {"prompt": "a dog in a car", "concept1": "dog", "concept2": "car"}
         assert lookups["cig"]["sample_1_control_depth.jpg"] == {"text": "a man", "control_type": "depth"}
 
-    async def test_a_second_run_fetches_nothing(self, site: Site, tmp_path: Path) -> None:
+    async def test_a_second_run_fetches_nothing(self, site, tmp_path):
         first = await prepared(site, tmp_path)
         site.hits.clear()
         second = await prepared(site, tmp_path)
@@ -88,7 +83,7 @@ class TestAll:
         assert second.complete
         assert [part.present for part in second.kinds] == [part.downloaded for part in first.kinds]
 
-    async def test_one_task_without_images(self, site: Site, tmp_path: Path) -> None:
+    async def test_one_task_without_images(self, site, tmp_path):
         report = await prepared(site, tmp_path, parts=["tie"], images=False)
         assert [(part.part, part.kind, part.downloaded) for part in report.kinds] == [
             ("tie", "ratings", 3),
@@ -96,15 +91,15 @@ class TestAll:
         ]
         assert not (tmp_path / "imagenhub" / "museum" / TIE / "input").exists()
 
-    async def test_summary_of_a_whole_folder(self, site: Site, tmp_path: Path) -> None:
+    async def test_summary_of_a_whole_folder(self, site, tmp_path):
         report = await prepared(site, tmp_path, parts=["tie"])
         assert summary_lines(report)[-1] == "imagenhub/tie: images complete, 6 files (6 fetched now)"
 
-    def test_unknown_task(self, tmp_path: Path) -> None:
+    def test_unknown_task(self, tmp_path):
         with pytest.raises(VievalError, match="no imagenhub part 'tei'"):
             fill(tmp_path, parts=["tei"])
 
-    def test_public_hosts_are_reached_at_the_documented_addresses(self, tmp_path: Path) -> None:
+    def test_public_hosts_are_reached_at_the_documented_addresses(self, tmp_path):
         hosts = Hosts()
         ratings = filling._ratings(tmp_path, hosts, "mcic")[0]
         assert ratings.url.endswith("/ImagenHub_Multi-Concept_IC/Multi-Subject_IG_rater1.tsv")
@@ -118,7 +113,7 @@ class TestAll:
 
 
 class TestBenchmark:
-    async def test_prepares_from_the_sources_it_names(self, site: Site, tmp_path: Path) -> None:
+    async def test_prepares_from_the_sources_it_names(self, site, tmp_path):
         asked = Preparing(["tie"], images=False, hosts=asdict(site.hosts()), progress=False)
         assert set(asked.hosts) == set(imagenhub.BENCHMARK.hosts)
         prepared = await asyncio.to_thread(imagenhub.BENCHMARK.prepare, tmp_path, asked)
@@ -130,7 +125,7 @@ class TestBenchmark:
             True,
         )
 
-    def test_refuses_what_it_has_not(self, tmp_path: Path) -> None:
+    def test_refuses_what_it_has_not(self, tmp_path):
         assert imagenhub.BENCHMARK.prepare
         with pytest.raises(VievalError, match="imagenhub has one image a sample"):
             imagenhub.BENCHMARK.prepare(tmp_path, Preparing(count=3))
@@ -140,7 +135,7 @@ class TestBenchmark:
 
 class TestFaults:
     @pytest.mark.parametrize("faults", [["status 500", "status 500"], ["cut"], ["status 429 0"], ["status 503"]])
-    async def test_passing_faults_leave_no_trace(self, site: Site, tmp_path: Path, faults: list[str]) -> None:
+    async def test_passing_faults_leave_no_trace(self, site, tmp_path, faults):
         path = f"/museum/{TIE}/SDEdit/sample_34_1.jpg"
         site.faults[path] = list(faults)
         report = await prepared(site, tmp_path, parts=["tie"])
@@ -148,7 +143,7 @@ class TestFaults:
         assert site.hits[path] == len(faults) + 1
         assert without_lookups(files_below(tmp_path)) == expected_files(site, ("tie",))
 
-    async def test_lasting_faults_are_told_by_name_and_stop_nothing_else(self, site: Site, tmp_path: Path) -> None:
+    async def test_lasting_faults_are_told_by_name_and_stop_nothing_else(self, site, tmp_path):
         site.faults = {
             f"/museum/{TIE}/SDEdit/sample_34_1.jpg": ["status 404!"],
             f"/museum/{TIE}/SDEdit/sample_34_2.jpg": ["html!"],
@@ -180,7 +175,7 @@ class TestFaults:
         assert site.hits == Counter({f"/museum/{name}": 1 for name in missing})
         assert without_lookups(files_below(tmp_path)) == kept
 
-    async def test_like_failures_are_one_line(self, site: Site, tmp_path: Path) -> None:
+    async def test_like_failures_are_one_line(self, site, tmp_path):
         for uid in REDUCED["tie"][1]:
             del site.files[f"/museum/{TIE}/input/{uid}"]
         lines = summary_lines(await prepared(site, tmp_path, parts=["tie"]))
@@ -188,7 +183,7 @@ class TestFaults:
             "imagenhub/tie: 2 of 6 images missing"
         ]
 
-    async def test_missing_ratings_name_the_file_and_spare_the_other_tasks(self, site: Site, tmp_path: Path) -> None:
+    async def test_missing_ratings_name_the_file_and_spare_the_other_tasks(self, site, tmp_path):
         del site.files[f"/ratings/{TIE}/Text-Guided_IE_rater2.tsv"]
         report = await prepared(site, tmp_path, parts=["tie", "mie"])
         assert [(part.part, part.kind, bool(part.failed)) for part in report.kinds] == [
@@ -199,13 +194,13 @@ class TestFaults:
         ]
         assert "Text-Guided_IE_rater2.tsv (404 not found)" in summary_lines(report)[0]
 
-    async def test_ratings_that_are_a_web_page(self, site: Site, tmp_path: Path) -> None:
+    async def test_ratings_that_are_a_web_page(self, site, tmp_path):
         site.files[f"/ratings/{TIE}/Text-Guided_IE_rater2.tsv"] = b"<html>moved</html>"
         report = await prepared(site, tmp_path, parts=["tie"])
         assert "not a table of ratings, as it has no column uid" in summary_lines(report)[0]
 
     @pytest.mark.parametrize("uid", ["../../evil.jpg", ".hidden", "a b.jpg"])
-    async def test_uids_that_are_no_file_names(self, site: Site, tmp_path: Path, uid: str) -> None:
+    async def test_uids_that_are_no_file_names(self, site, tmp_path, uid):
         for rater in (1, 2, 3):
             site.files[f"/ratings/{TIE}/Text-Guided_IE_rater{rater}.tsv"] += f"\r\n{uid}\t[0,0]\t[0,0]\t[0,0]".encode()
         report = await prepared(site, tmp_path, parts=["tie"])
@@ -214,7 +209,7 @@ class TestFaults:
 
 
 class TestConditions:
-    async def test_a_rated_uid_the_hub_lacks_is_an_error(self, site: Site, tmp_path: Path) -> None:
+    async def test_a_rated_uid_the_hub_lacks_is_an_error(self, site, tmp_path):
         del site.rows["tie"][1]
         report = await prepared(site, tmp_path, parts=["tie"])
         (line,) = (line for line in summary_lines(report) if "conditions" in line)
@@ -224,7 +219,7 @@ class TestConditions:
         assert not (tmp_path / "imagenhub" / "museum" / TIE / "dataset_lookup.json").exists()
 
     @pytest.mark.parametrize("fault", ["status 501!", "html!", "status 404!"])
-    async def test_the_museum_serves_where_the_hub_fails(self, site: Site, tmp_path: Path, fault: str) -> None:
+    async def test_the_museum_serves_where_the_hub_fails(self, site, tmp_path, fault):
         site.faults["/hub/rows"] = [fault]
         body = json.dumps({uid: {"instruction": "x"} for uid in REDUCED["tie"][1]}).encode()
         site.files[f"/museum/{TIE}/dataset_lookup.json"] = body
@@ -240,16 +235,14 @@ class TestConditions:
             ({"img_id": "34", "turn_index": 1, "instruction": None}, "no text in instruction of sample_34_1.jpg"),
         ],
     )
-    async def test_rows_without_their_columns_are_a_failure_of_the_hub(
-        self, site: Site, tmp_path: Path, row: dict[str, Any], reason: str
-    ) -> None:
+    async def test_rows_without_their_columns_are_a_failure_of_the_hub(self, site, tmp_path, row, reason):
         site.rows["tie"][0] = row
         report = await prepared(site, tmp_path, parts=["tie"], images=False)
         (failed,) = report.kinds[-1].failed
         assert failed.reason.startswith("404 not found; before it the hub failed: ")
         assert reason in failed.reason
 
-    async def test_a_mirrored_lookup_is_kept_and_a_broken_one_replaced(self, site: Site, tmp_path: Path) -> None:
+    async def test_a_mirrored_lookup_is_kept_and_a_broken_one_replaced(self, site, tmp_path):
         path = tmp_path / "imagenhub" / "museum" / TIE / "dataset_lookup.json"
         mirrored = json.dumps({uid: {"instruction": "mine"} for uid in REDUCED["tie"][1]}).encode()
         write_whole(path, mirrored, "folder")
@@ -259,28 +252,28 @@ class TestConditions:
         await prepared(site, tmp_path, parts=["tie"], images=False)
         assert json.loads(path.read_bytes())["sample_34_1.jpg"]["instruction"] == "add a cat"
 
-    async def test_a_row_count_out_of_all_proportion(self, site: Site, tmp_path: Path, monkeypatch: Any) -> None:
+    async def test_a_row_count_out_of_all_proportion(self, site, tmp_path, monkeypatch):
         monkeypatch.setattr(conditions, "MAX_ROWS", 100)
         report = await prepared(site, tmp_path, parts=["tig"], images=False)
         assert "num_rows_total is 230" in summary_lines(report)[-1]
 
 
 class TestImages:
-    def test_a_decompression_bomb_is_refused_before_it_is_decoded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_decompression_bomb_is_refused_before_it_is_decoded(self, monkeypatch):
         monkeypatch.setattr(filling, "MAX_PIXELS", 1000)
         with pytest.raises(ValueError, match="48x32 pixels is too large"):
             filling._check_image(drawn("x"))
 
-    def test_a_cut_image_is_refused(self) -> None:
+    def test_a_cut_image_is_refused(self):
         with pytest.raises(ValueError, match="not an image"):
             filling._check_image(drawn("x")[:-100])
 
-    async def test_a_file_that_is_no_image_is_fetched_again(self, site: Site, tmp_path: Path) -> None:
+    async def test_a_file_that_is_no_image_is_fetched_again(self, site, tmp_path):
         path = tmp_path / "imagenhub" / "museum" / TIE / "input" / "sample_34_1.jpg"
         write_whole(path, b"<html>sign in</html>", "folder")
         assert (await prepared(site, tmp_path, parts=["tie"])).complete
         assert path.read_bytes() == site.files[f"/museum/{TIE}/input/sample_34_1.jpg"]
 
 
-def test_part_counts_what_there_should_be() -> None:
+def test_part_counts_what_there_should_be():
     assert KindReport("tie", "images", present=2, downloaded=3).total == 5
