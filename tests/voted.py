@@ -25,7 +25,7 @@ def contest(
     contested = ContestObservation(
         models,
         Votes(scheme, vote, annotators),
-        {order: word for order, word in said.items() if word},
+        {order: word for order, word in said.items() if word is not None},
         preferences,
         tuple(scores),
     )

@@ -109,6 +109,12 @@ def test_a_judge_that_fails_on_everything_is_wrong_everywhere():
     assert scored["O_accuracy_decisive"] == 0
 
 
+def test_a_log_of_which_no_reply_can_be_read_has_accuracy_0_and_not_no_row():
+    rows = [contest(str(n), "first", paper="", status=Status.PARSE_FAILURE) for n in range(12)]
+    made = ByVotes().tables("b", ("t",), [run("mine", rows)], OPTIONS)
+    assert made.cells[Key("b", "t", "", "mine", "accuracy_paper", "")] == 0
+
+
 def test_a_bare_tie_is_right_for_every_tie_in_three_way_and_paper_and_for_none_in_four_way():
     rows = [contest(vote, vote, forward="tie", paper="tie") for vote in CODES]
     found = values(rows)

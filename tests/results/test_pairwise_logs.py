@@ -127,7 +127,7 @@ def test_no_reply_is_lost(contests, recorded):
         if not recorded["idefics2"].verdict(contest)[0].status.usable
     ]
     assert len(failed) > 376  # those without any label, and those whose label is none of the four
-    assert all(not verdict.choice.votes and verdict.trace[0].reason for verdict in failed)
+    assert all(verdict.choice.votes == {"paper": ""} and verdict.trace[0].reason for verdict in failed)
 
 
 @pytest.mark.parametrize(
@@ -139,10 +139,10 @@ def test_no_reply_is_lost(contests, recorded):
         ("[[A=B=Good]]", {"forward": "both_good", "paper": "both_good"}),
         ("[[A=B=Bad]]", {"forward": "both_bad", "paper": "both_bad"}),
         ("[[A=B]]", {"paper": "tie"}),
-        ("[[A > B]]", {"forward": "first"}),
+        ("[[A > B]]", {"forward": "first", "paper": ""}),
         ("[[A>B]]\nno, on second thoughts\n[[B>A]]", {"paper": "first"}),
-        ("[[A>B]] or rather [[A > B]]", {"forward": "first"}),
-        ("[[\nA>B]]", {"forward": "first"}),
+        ("[[A>B]] or rather [[A > B]]", {"forward": "first", "paper": ""}),
+        ("[[\nA>B]]", {"forward": "first", "paper": ""}),
     ],
 )
 def test_a_reply_is_read_in_both_ways(tmp_path, response, votes):
@@ -164,7 +164,7 @@ def test_a_reply_is_read_in_both_ways(tmp_path, response, votes):
 )
 def test_a_reply_that_nobody_reads_is_a_failure_with_its_words(tmp_path, response, status):
     found = one(tmp_path, response)
-    assert (found.status, found.choice.votes) == (status, {})
+    assert (found.status, found.choice.votes) == (status, {"paper": ""})
     assert found.trace[0].answer == response
     assert found.trace[0].reason
 

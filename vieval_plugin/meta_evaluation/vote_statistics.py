@@ -164,8 +164,8 @@ def _of_orders(right: Floats, of_both: bool, pairs: Pairs, bootstrap: Bootstrap)
 
 
 def has_paper(pairs: Pairs) -> bool:
-    """Return True where any answer was read as the authors of a log read it."""
-    return any(o.contest.judge_votes.get(PAPER) for o in pairs.observations if o.contest is not None)
+    """Return True where answers were read as the authors of a log read them, whether they found a vote or none."""
+    return any(PAPER in o.contest.judge_votes for o in pairs.observations if o.contest is not None)
 
 
 def paper_shares() -> dict[str, Share]:
@@ -326,7 +326,8 @@ def _fault_of_answer(contest: ContestObservation) -> str:
     for order, word in contest.judge_votes.items():
         if order not in (FORWARD, REVERSE, PAPER):
             return f"the judge has a vote in an order {order!r}, and there are {FORWARD}, {REVERSE} and {PAPER}"
-        if not (word in CODES and number == 2) and not ranks(word, number):
+        unread = order == PAPER and not word
+        if not unread and not (word in CODES and number == 2) and not ranks(word, number):
             return f"the judge's vote {word!r} is none on {number} candidates"
     for order, value in contest.preferences.items():
         if order not in (FORWARD, REVERSE) or not -1 <= value <= 1:

@@ -61,7 +61,7 @@ def _voted(record: Record) -> Iterator[str]:
     models = [candidate.image_model for candidate in record.candidates]
     yield f"between {', '.join(f'{n} {model}' for n, model in enumerate(models, start=1))}"
     yield from (f"{number}: {_listed(scores)}" for number, scores in enumerate(choice.scores, start=1))
-    yield from (f"vote, {order}: {vote}" for order, vote in choice.votes.items())
+    yield from (f"vote, {order}: {vote}" for order, vote in choice.votes.items() if vote)
     yield from (f"preference for 1, {order}: {value:.4g}" for order, value in choice.preferences.items())
     if not (choice.scores or choice.votes or choice.preferences):
         yield "no vote"

@@ -224,7 +224,7 @@ def _contest_answer(record: Record) -> str:
     if record.votes is None:
         return ""
     choice = record.verdict.choice or Choice()
-    parts = [f"{order} {_worded(vote, record)}" for order, vote in choice.votes.items()]
+    parts = [f"{order} {_worded(vote, record)}" for order, vote in choice.votes.items() if vote]
     parts += [f"{order} prefers 1 by {value:.3g}" for order, value in choice.preferences.items()]
     parts += [
         f"{n}: {', '.join(f'{aspect} {value:.3g}' for aspect, value in scores.items()) or 'no score'}"

@@ -107,9 +107,10 @@ def _labelled(row: Any) -> Verdict:
     if not isinstance(reply, str):
         return _unreadable("the log has no reply in this row")
     ours, paper = _read_label(reply), paper_vote_of(reply)
-    votes = {order: vote for order, vote in ((FORWARD, ours.value), (PAPER, paper)) if vote}
-    status = Status.OK if votes else ours.status
-    reason = kept(ours.reason) if ours.value or not votes else f"only the authors read a vote in it: {ours.reason}"
+    # the authors' reading is there where it found nothing too: a missing answer counts as wrong
+    votes = {**({FORWARD: ours.value} if ours.value else {}), PAPER: paper}
+    status = Status.OK if ours.value or paper else ours.status
+    reason = f"only the authors read a vote in it: {ours.reason}" if paper and not ours.value else kept(ours.reason)
     step = Step((FORWARD,), status, answer=kept(reply), reason=reason)
     return Verdict({}, status, trace=(step,), choice=Choice(votes))
 
