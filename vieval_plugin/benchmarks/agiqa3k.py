@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
@@ -56,15 +55,9 @@ def read(folder: Path, part: str) -> list[Sample]:
 
 _FOLDER = DataFolder(NAME, {"all": 2982}, read, ADVICE)
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     WithLabels(("spearman", "pearson", "kendall"), tuple(ASPECTS)),
     title="AGIQA-3K",
     source="Li et al., AGIQA-3K (2023), arXiv 2306.04717; scores of github.com/lcysyzxdxc/AGIQA-3k-Database",
     licence="scores: MIT (the repository); images: made by the image models, on no stated terms",
-    trainable=False,
-    prepare=_FOLDER.prepare,
 )

@@ -7,10 +7,10 @@ benchmarks, because what is counted differs; the edits alone are a third, in whi
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.conditions import generating
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.errors import VievalError
@@ -151,33 +151,20 @@ _POINTS_FOLDER = DataFolder(NAME, {POINTS: 2000}, read_points, ADVICE)
 # the pairs are of the same folder
 _PAIRS_FOLDER = DataFolder(NAME, {PAIRS: 1600}, read_pairs, ADVICE)
 
-BENCHMARK = Benchmark(
-    NAME,
-    _POINTS_FOLDER.parts,
-    _POINTS_FOLDER.load,
-    _POINTS_FOLDER.missing,
+BENCHMARK = _POINTS_FOLDER.benchmark(
     WithLabels(("spearman", "pearson", "kendall"), (ASPECT,)),
     title="AURORA-Bench",
     source=SOURCE,
     licence=LICENCE,
-    trainable=False,
-    prepare=_POINTS_FOLDER.prepare,
 )
 
 BENCHMARKS = (
     BENCHMARK,
-    Benchmark(
-        _PAIRS_NAME,
-        _PAIRS_FOLDER.parts,
-        _PAIRS_FOLDER.load,
-        _PAIRS_FOLDER.missing,
-        ByVotes(SCHEME),
-        title="AURORA-Bench-Pairs",
-        source=SOURCE,
-        licence=LICENCE,
-        trainable=False,
-        prepare=_PAIRS_FOLDER.prepare,
-        printed=(_PRINTED,),
+    replace(
+        _PAIRS_FOLDER.benchmark(
+            ByVotes(SCHEME), title="AURORA-Bench-Pairs", source=SOURCE, licence=LICENCE, printed=(_PRINTED,)
+        ),
+        name=_PAIRS_NAME,
     ),
     generating(BENCHMARK, {EDITS: 400}, load_edits, _missing_sources),
 )

@@ -13,7 +13,6 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, from_hub
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.contests import RANKING, Contest
@@ -143,16 +142,11 @@ _PRINTED = Printed(
     "pair by pair; of those that score, the difference up to which two of two candidates tie is the best on the test set itself",
 )
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     ByVotes(RANKING),
     title="EditReward-Bench-TIGER",
     source=SOURCE,
     licence=LICENCE,
-    trainable=False,
     prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
     printed=(_PRINTED,),
 )

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, from_hub
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest
@@ -66,15 +65,10 @@ _FOLDER = DataFolder(NAME, PARTS, read, ADVICE)
 _HUB = {part: HubRows(DATASET, "", SPLIT, partial(_from_hub, part), _by_turns) for part in PARTS}
 
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     ByVotes(SCHEME),
     title="EditReward-Bench-EditScore",
     source=SOURCE,
     licence=LICENCE,
-    trainable=False,
     prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
 )

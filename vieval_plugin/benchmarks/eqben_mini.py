@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from vieval_plugin.benchmarks.benchmark import Benchmark, Preparing
+from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.benchmarks.loading.two_by_two import STATISTICS, read_two_by_two
 from vieval_plugin.errors import VievalError
@@ -81,11 +81,7 @@ def _selection(path: Path) -> list[Row]:
 
 _FOLDER = DataFolder(NAME, {_ALL: 560}, read, ADVICE, convert_arrays)
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     WithLabels(STATISTICS),
     title="EqBen-Mini",
     source=(
@@ -93,6 +89,4 @@ BENCHMARK = Benchmark(
         "authors' eqben_vllm.zip (link in dataset.py of github.com/linzhiqiu/t2v_metrics)"
     ),
     licence="unknown: ask its authors",
-    trainable=False,
-    prepare=_FOLDER.prepare,
 )

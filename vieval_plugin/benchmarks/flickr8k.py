@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId
@@ -56,11 +55,7 @@ def _captions(photo: Row) -> dict[str, list[float]]:
 
 _FOLDER = DataFolder(NAME, {"all": None}, read, ADVICE)
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),
     title="Flickr8K",
     source=(
@@ -68,6 +63,4 @@ BENCHMARK = Benchmark(
         "github.com/jmhessel/clipscore"
     ),
     licence="unknown: ask its authors; the photos are Flickr users' own",
-    trainable=False,
-    prepare=_FOLDER.prepare,
 )

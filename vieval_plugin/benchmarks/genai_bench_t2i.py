@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.conditions import generating
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.errors import VievalError
@@ -53,11 +52,7 @@ def _skills(path: Path, prompts: Mapping[str, Any]) -> Mapping[str, tuple[str, .
 
 _FOLDER = DataFolder(NAME, {"527": 3162, "1600": 9600}, read, ADVICE)
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),
     title="GenAI-Bench",
     source=(
@@ -68,8 +63,6 @@ BENCHMARK = Benchmark(
         "1600: Apache-2.0 says the hub's card of BaiqiL/GenAI-Bench, which holds the same data; 527: unknown, ask its "
         "authors"
     ),
-    trainable=False,
-    prepare=_FOLDER.prepare,
 )
 
 BENCHMARKS = (BENCHMARK, generating(BENCHMARK, {"1600": 1600}, _FOLDER.load))

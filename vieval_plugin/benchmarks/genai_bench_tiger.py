@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.benchmarks.benchmark import Benchmark, Preparing
+from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, from_hub
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.errors import VievalError
@@ -114,16 +114,11 @@ _FOLDER = DataFolder(NAME, {EDIT: 919, GENERATION: 1735, VIDEO: 1069}, read, ADV
 _HUB = {part: HubRows(DATASET, config, SPLIT, partial(_from_hub, part)) for config, part in CONFIGS.items()}
 
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     ByVotes("four_way"),
     title="GenAI-Bench-TIGER",
     source=SOURCE,
     licence=LICENCE,
-    trainable=False,
     prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
     folders=CONFIGS,
 )

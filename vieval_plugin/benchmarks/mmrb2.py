@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.contest_hub import HubRows, Keep, from_hub
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.errors import VievalError
@@ -125,16 +124,11 @@ _FOLDER = DataFolder(NAME, {T2I: 1000, EDIT: 1000}, read, ADVICE)
 _HUB = {part: HubRows(DATASET, part, SPLIT, partial(_from_hub, part)) for part in KINDS}
 
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     ByVotes("two_way"),
     title="MMRB2",
     source=SOURCE,
     licence=LICENCE,
-    trainable=False,
     prepare=from_hub(_FOLDER, _HUB, SOURCE, LICENCE),
     folders={"task1_image": T2I, "task2_edit": EDIT},
 )

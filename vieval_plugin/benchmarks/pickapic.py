@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId
@@ -52,11 +51,7 @@ def read(folder: Path, part: str) -> list[Sample]:
 
 _FOLDER = DataFolder(NAME, {"all": 200}, read, ADVICE)
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     WithLabels(("preference_accuracy",)),
     title="Pick-a-Pic",
     source=(
@@ -64,6 +59,4 @@ BENCHMARK = Benchmark(
         "zhiqiulin/vqascore_ablation"
     ),
     licence="the 100 items: MIT says the hub's card of the VQAScore authors; Pick-a-Pic itself: unknown, ask its authors",
-    trainable=False,
-    prepare=_FOLDER.prepare,
 )

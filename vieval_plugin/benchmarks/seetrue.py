@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId
@@ -52,11 +51,7 @@ def read(folder: Path, part: str) -> list[Sample]:
 
 _FOLDER = DataFolder(NAME, {"drawbench": 1312, "editbench": 3827, "coco_t2i": 1791}, read, ADVICE)
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     WithLabels(("auroc",)),
     title="SeeTRUE",
     source=(
@@ -64,6 +59,4 @@ BENCHMARK = Benchmark(
         "in github.com/linzhiqiu/t2v_metrics"
     ),
     licence="CC BY 4.0, and by the hub's terms for research and as a test set only, not to train on",
-    trainable=False,
-    prepare=_FOLDER.prepare,
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.meta_evaluation.labels import WithLabels
@@ -38,11 +37,7 @@ def read(folder: Path, part: str) -> list[Sample]:
 
 _FOLDER = DataFolder(NAME, {"all": 360}, read, ADVICE, count_file=VIEWS_FILE)
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),
     title="StanfordT23D",
     source=(
@@ -50,6 +45,4 @@ BENCHMARK = Benchmark(
         "of github.com/linzhiqiu/t2v_metrics, renderings of the hub's zhiqiulin/vqascore_ablation"
     ),
     licence="renderings: MIT says the hub's card of the VQAScore authors; objects and ratings: unknown, ask their authors",
-    trainable=False,
-    prepare=_FOLDER.prepare,
 )

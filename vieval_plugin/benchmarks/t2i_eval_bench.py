@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from vieval_plugin.benchmarks.benchmark import Benchmark, Preparing
+from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.loading.conditions import generating
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.errors import VievalError
@@ -221,11 +221,7 @@ def _objects(path: Path) -> list[dict[str, Any]]:
 
 _FOLDER = DataFolder(NAME, {PART: 301}, read, ADVICE, unpack_images)
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     WithAnnotators(DIMENSIONS, OVERALL, RATERS),
     title="T2I-Eval-Bench",
     source=(
@@ -234,7 +230,6 @@ BENCHMARK = Benchmark(
     ),
     licence="MIT (the hub's card); made to evaluate on: what is trained on it must not be reported on it",
     trainable=True,
-    prepare=_FOLDER.prepare,
 )
 
 BENCHMARKS = (BENCHMARK, generating(BENCHMARK, _FOLDER.parts, _FOLDER.load))

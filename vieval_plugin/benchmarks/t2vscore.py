@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from vieval_plugin.benchmarks.benchmark import Benchmark, Preparing
+from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.meta_evaluation.labels import WithLabels
@@ -77,11 +77,7 @@ def _rated(folder: Path, part: str, images: Images) -> list[Sample]:
 
 _FOLDER = DataFolder(NAME, {_ALL: 2543}, read, ADVICE, make_frames, FRAMES_FILE)
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),
     title="T2VScore",
     source=(
@@ -89,6 +85,4 @@ BENCHMARK = Benchmark(
         "github.com/linzhiqiu/t2v_metrics, videos of the hub's RaphaelLiu/EvalCrafter_T2V_Dataset"
     ),
     licence="videos: Apache-2.0 (the hub's card); ratings: unknown, ask their authors",
-    trainable=False,
-    prepare=_FOLDER.prepare,
 )

@@ -9,7 +9,6 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample, SampleId
@@ -72,11 +71,7 @@ def _answers(path: Path, listed: dict[str, Any]) -> dict[str, dict[str, float]]:
 
 _FOLDER = DataFolder(NAME, {"all": 800}, read, ADVICE)
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),
     title="TIFA160",
     source=(
@@ -84,6 +79,4 @@ BENCHMARK = Benchmark(
         "2310.18235; files of github.com/linzhiqiu/t2v_metrics"
     ),
     licence="unknown: ask its authors",
-    trainable=False,
-    prepare=_FOLDER.prepare,
 )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.benchmarks.loading.two_by_two import STATISTICS, read_two_by_two
 from vieval_plugin.judges.protocol import Sample
@@ -25,11 +24,7 @@ def read(folder: Path, part: str) -> list[Sample]:
 
 _FOLDER = DataFolder(NAME, {"all": 1600}, read, ADVICE)
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     WithLabels(STATISTICS),
     title="Winoground",
     source="Thrush et al., Winoground (2022), arXiv 2204.03162; the hub's facebook/winoground",
@@ -37,6 +32,4 @@ BENCHMARK = Benchmark(
         "the authors' own, in the dataset's files behind the hub's login: for research only, an evaluation set; images by "
         "Getty Images"
     ),
-    trainable=False,
-    prepare=_FOLDER.prepare,
 )

@@ -11,9 +11,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.importers import python_texts
-from vieval_plugin.importers.importing import raw, write_pack
+from vieval_plugin.importers.importing import raw, require_checkout, write_pack
 from vieval_plugin.prompts.packs import built_in, load
 from vieval_plugin.text.escaping import say
 
@@ -64,10 +63,7 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     out, which is printed. Raises VievalError naming the file and the text that is missing or is not as it was; nothing
     half-written is left.
     """
-    if context is not None:
-        raise VievalError("this wording has no context file; leave --context out")
-    if not source.is_dir():
-        raise VievalError(f"{source}: no such folder; pass {_PASS}")
+    require_checkout(source, context)
     path = source / _PROMPTS
     module = python_texts.read(path, _PASS)
     ours = load(built_in("cigeval")[-1]).questions

@@ -30,6 +30,14 @@ def importers() -> dict[str, Importer]:
     return {name: module.import_wording for name, module in modules.items() if hasattr(module, "import_wording")}
 
 
+def require_checkout(source: Path, context: str | None) -> None:
+    """VievalError for a context file of wording that has none, and for a source that is no folder."""
+    if context is not None:
+        raise VievalError("this wording has no context file; leave --context out")
+    if not source.is_dir():
+        raise VievalError(f"{source}: no such folder; pass a checkout of the authors' repository")
+
+
 def raw(text: str) -> str:
     """Text as Jinja source that renders to itself, also with an expression after it."""
     return re.sub(r"\{(?:[{%#]|\Z)", lambda match: "{{ '" + match.group() + "' }}", text)

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.importers.importing import raw, write_pack
+from vieval_plugin.importers.importing import raw, require_checkout, write_pack
 
 _TEMPLATES = Path("genaibench") / "templates"
 _EDIT, _IMAGE, _VIDEO = "image_edition", "image_generation", "video_generation"
@@ -36,10 +36,7 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     shows `prompt`, and of an edit's `instruction`, `source_prompt` and `target_prompt`, as far as their files do.
     Raises VievalError naming the file that is missing or is not as it was; nothing half-written is left.
     """
-    if context is not None:
-        raise VievalError("this wording has no context file; leave --context out")
-    if not source.is_dir():
-        raise VievalError(f"{source}: no such folder; pass a checkout of the authors' repository")
+    require_checkout(source, context)
     edit = _template(source / _TEMPLATES / _EDIT / "pairwise.txt", {_LEFT, _RIGHT, _SOURCE})
     image, video = (
         _template(source / _TEMPLATES / config / "pairwise.txt", {_LEFT, _RIGHT}) for config in (_IMAGE, _VIDEO)

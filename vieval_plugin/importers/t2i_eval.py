@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.importers.importing import raw, write_pack
+from vieval_plugin.importers.importing import raw, require_checkout, write_pack
 
 # Which constant words which question; those on looks come with and without a reference image.
 _CONSTANTS = {
@@ -56,8 +56,7 @@ def import_wording(source: Path, to: Path, context: str | None = None) -> list[P
     `source` is a checkout of their repository. Raises VievalError naming the constant that is missing or cannot be
     read; nothing half-written is left.
     """
-    if context is not None:
-        raise VievalError("this wording has no context file; leave --context out")
+    require_checkout(source, context)
     author_texts = _constants(source)
     needed = {
         name for pattern in _CONSTANTS.values() for name in (pattern.format(reference) for reference in _REFERENCES)
@@ -104,8 +103,6 @@ def _as_jinja(text: str, name: str) -> str:
 
 def _constants(source: Path) -> dict[str, str]:
     """Every constant text of the Python files below a folder, by name."""
-    if not source.is_dir():
-        raise VievalError(f"{source}: no such folder; pass a checkout of the authors' repository")
     texts: dict[str, str] = {}
     for file in sorted(source.rglob("*.py")):
         try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.imagenhub.samples import load as load_rated
 from vieval_plugin.benchmarks.imagenhub.tasks import task_info
 from vieval_plugin.benchmarks.loading.folders import DataFolder
@@ -100,16 +99,10 @@ def _plain(instruction: str) -> str:
 
 _FOLDER = DataFolder(NAME, {PART: 199}, read, ADVICE)
 
-BENCHMARK = Benchmark(
-    NAME,
-    _FOLDER.parts,
-    _FOLDER.load,
-    _FOLDER.missing,
+BENCHMARK = _FOLDER.benchmark(
     ByVotes("two_way", rated=True),
     title="ImagenHub-Arena",
     source=SOURCE,
     licence=LICENCE,
-    trainable=False,
-    prepare=_FOLDER.prepare,
     note="Votes of an arena on pairs of ImagenHub's edits. People's ratings of the same edits stand beside the judges.",
 )

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vieval_plugin.benchmarks.benchmark import Prepared, Preparing, known_part
+from vieval_plugin.benchmarks.benchmark import Benchmark, Prepared, Preparing, known_part
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.meta_evaluation.reports import Report
+from vieval_plugin.meta_evaluation.tables import Printed
 from vieval_plugin.text.untrusted import isfile
 
 
@@ -46,6 +48,39 @@ class DataFolder:
     advice: str
     make: Callable[[Path, Preparing], list[str]] | None = None
     count_file: str = ""
+
+    def benchmark(
+        self,
+        report: Report,
+        *,
+        title: str,
+        source: str,
+        licence: str,
+        trainable: bool = False,
+        prepare: Callable[[Path, Preparing], Prepared] | None = None,
+        folders: Mapping[str, str] | None = None,
+        note: str = "",
+        printed: tuple[Printed, ...] = (),
+    ) -> Benchmark:
+        """The benchmark whose data this folder holds; `prepare` checks the folder unless another one fetches it too.
+
+        The other arguments are fields of `Benchmark`.
+        """
+        return Benchmark(
+            self.name,
+            self.parts,
+            self.load,
+            self.missing,
+            report,
+            source,
+            licence,
+            trainable,
+            title,
+            prepare or self.prepare,
+            folders=folders or {},
+            note=note,
+            printed=printed,
+        )
 
     def load(self, root: Path, part: str) -> Sequence[Judged]:
         """The samples or contests of a part; images are named and not opened.
