@@ -19,6 +19,8 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges import registry as judge_registry
 
 ENTRY_POINTS = "vieval.tasks"
+FOLDER = Path(vieval_plugin.task_configs.__path__[0])
+"""Where the table is, and lmms-eval's files of the plain tasks."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def plugin_rows() -> tuple[TaskRow, ...]:
 
 
 def _document() -> Any:
-    return yaml.safe_load((Path(vieval_plugin.task_configs.__path__[0]) / "tasks.yaml").read_text(encoding="utf-8"))
+    return yaml.safe_load((FOLDER / "tasks.yaml").read_text(encoding="utf-8"))
 
 
 def tasks_of(row: TaskRow) -> list[Task]:

@@ -21,9 +21,9 @@ def written():
 
 def test_the_files_are_those_that_the_table_writes():
     on_disk = {
-        path.relative_to(task_files.FOLDER).as_posix(): path.read_text()
+        path.relative_to(tasks.FOLDER).as_posix(): path.read_text()
         for pattern in ("*/*", "*.inc", "*.md")
-        for path in task_files.FOLDER.glob(pattern)
+        for path in tasks.FOLDER.glob(pattern)
         if path.suffix != ".pyc"
     }
     assert on_disk == written(), "run `make tasks`"

@@ -22,7 +22,7 @@ from vieval_plugin.images import MAX_PIXELS
 from vieval_plugin.judges.arguments import described, require_several
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample
-from vieval_plugin.media import png
+from vieval_plugin.judges.tools._pixels import as_png
 from vieval_plugin.readers.sample_rows import BadLine, samples_of_row
 from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.text.redaction import redacted
@@ -111,7 +111,7 @@ def _of_picture(picture: PIL.Image.Image, form: Format) -> Image:
     except Exception as error:  # a picture of a file is only read now
         raise VievalError(f"an image of PIL cannot be read: {' '.join(str(error).split())[:200]}") from None
     pixels = np.asarray(rgb)
-    return images.vouch(as_jpeg(pixels) if form == "jpeg" else Image(png.encode(pixels)))
+    return images.vouch(as_jpeg(pixels) if form == "jpeg" else as_png(pixels))
 
 
 def _pixels(value: Any) -> NDArray[np.uint8]:

@@ -90,12 +90,19 @@ async def _close(
 ) -> tuple[float, float]:
     if len(token) != 1:
         return 0.0, 0.0
+    value, _ = await _allowed_token({**body, "allowed_token_ids": list(token)}, post)
+    return (low, high) if value is None or value > high * (1 + 1e-6) else (value, value)
+
+
+async def _allowed_token(body: Mapping[str, Any], post: Post) -> tuple[float | None, int | None]:
+    """The probability of the only token that a request allows, None where the server does not tell; and tokens in."""
     try:
-        answer = await post("chat/completions", {**body, "allowed_token_ids": list(token), "top_logprobs": 0})
-        value = math.exp(log_probability(answer["choices"][0]["logprobs"]["content"][0]["logprob"]))
+        answer = await post("chat/completions", {**body, "top_logprobs": 0})
+        return math.exp(log_probability(answer["choices"][0]["logprobs"]["content"][0]["logprob"])), tokens_of(answer)[
+            0
+        ]
     except (Refused, KeyError, IndexError, TypeError, ValueError):
-        return low, high
-    return (value, value) if value <= high * (1 + 1e-6) else (low, high)
+        return None, None
 
 
 Tokens: TypeAlias = tuple[int, ...]
@@ -249,10 +256,6 @@ async def _after(
     """
     conversation = {"messages": [*body["messages"], {"role": "assistant", "content": prefix_text}]}
     going_on = {"add_generation_prompt": False, "continue_final_message": True, "allowed_token_ids": [token]}
-    try:
-        answer = await post("chat/completions", {**body, **conversation, **going_on, "top_logprobs": 0})
-        value = math.exp(log_probability(answer["choices"][0]["logprobs"]["content"][0]["logprob"]))
-    except (Refused, KeyError, IndexError, TypeError, ValueError):
-        return UNKNOWN
-    read_length, _ = tokens_of(answer)
-    return (value, value) if prompt_length is not None and read_length == prompt_length + length else UNKNOWN
+    value, read_length = await _allowed_token({**body, **conversation, **going_on}, post)
+    is_read_so = prompt_length is not None and read_length == prompt_length + length
+    return (value, value) if value is not None and is_read_so else UNKNOWN

@@ -63,6 +63,19 @@ def _exit_code_of(line: str, code: int) -> int:
     return code
 
 
+def add_label(parser: argparse.ArgumentParser) -> None:
+    """The option that names the judge of each result."""
+    parser.add_argument(
+        "--label", action="append", default=[], help="what to call the judge of a result; once for each, in their order"
+    )
+
+
+def tell_unreadable(lines: Sequence[str]) -> int:
+    """Say which results could not be read; the exit code, 1 where there are such."""
+    say(*(f"vieval: not read, and left out: {line}" for line in lines), file=sys.stderr)
+    return 1 if lines else 0
+
+
 class _Parser(argparse.ArgumentParser):
     """The command line, whose help has the commands in groups."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from vieval_plugin.cli import add_label, tell_unreadable
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -19,9 +20,7 @@ GROUP = "look at results"
 def add(commands: Commands) -> None:
     parser = commands.add_parser("compare", help="which judge is better: paired tests on what all of them judged")
     parser.add_argument("results", nargs="+", type=Path, help="--output_path of runs with --log_samples")
-    parser.add_argument(
-        "--label", action="append", default=[], help="what to call the judge of a result; once for each, in their order"
-    )
+    add_label(parser)
     parser.add_argument("--out", type=Path, help="folder for the numbers as CSV and JSON")
     parser.add_argument(
         "--draws",
@@ -60,5 +59,4 @@ def _run(options: argparse.Namespace) -> int:
     if options.out:
         write_comparison(comparison, options.out, statistics)
         say(*(f"wrote {options.out / name}" for name in FILES))
-    say(*(f"vieval: not read, and left out: {line}" for line in results.unreadable), file=sys.stderr)
-    return 1 if results.unreadable else 0
+    return tell_unreadable(results.unreadable)

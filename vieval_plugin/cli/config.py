@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
-from dataclasses import is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,15 +50,13 @@ def commented() -> str:
 
 
 def _lines(holder: Any, depth: int) -> list[str]:
-    from pydantic import BaseModel
-
     from vieval_plugin.config import section
 
     indent, lines = "  " * depth, []
     for name, description in section.described(type(holder)).items():
         value = getattr(holder, name)
         comment = f"{indent}# {description}"
-        if isinstance(value, BaseModel) or is_dataclass(value):
+        if section.is_section(type(value)):
             section_lines = _lines(value, depth + 1)
             lines += [comment, f"{indent}{name}:", *section_lines] if section_lines else []
         else:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from vieval_plugin.cli import add_label, tell_unreadable
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -22,9 +23,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--human", nargs="+", type=Path, default=[], help="CSV files of people's ratings, by which means are corrected"
     )
-    parser.add_argument(
-        "--label", action="append", default=[], help="what to call the judge of a result; once for each, in their order"
-    )
+    add_label(parser)
     parser.add_argument("--out", type=Path, help="folder for the tables as Markdown, CSV and JSON")
     parser.set_defaults(run=_run)
 
@@ -47,5 +46,4 @@ def _run(options: argparse.Namespace) -> int:
     if options.out:
         write_ranking(ranking, options.out, statistics)
         say(*(f"wrote {options.out / name}" for name in FILES))
-    say(*(f"vieval: not read, and left out: {line}" for line in results.unreadable), file=sys.stderr)
-    return 1 if results.unreadable else 0
+    return tell_unreadable(results.unreadable)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from vieval_plugin.cli import add_label, tell_unreadable
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -22,9 +23,7 @@ def add(commands: Commands) -> None:
         type=Path,
         help="--output_path of lmms-eval runs with --log_samples, --work-dir of VLMEvalKit runs, or what score wrote",
     )
-    parser.add_argument(
-        "--label", action="append", default=[], help="what to call the judge of a result; once for each, in their order"
-    )
+    add_label(parser)
     parser.add_argument("--human", nargs="+", type=Path, default=[], help="CSV files of people's ratings")
     parser.add_argument(
         "--out", type=Path, required=True, help="folder for report.html, report.md, CSV tables and cells.json"
@@ -68,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
     )
     say(*written.headlines)
     say(f"wrote {options.out / PAGE} (open it in a browser) and {options.out / 'report.md'}")
-    say(*(f"vieval: not read, and left out: {line}" for line in results.unreadable), file=sys.stderr)
+    exit_code = tell_unreadable(results.unreadable)
     if options.traces:
         from vieval_plugin.report.traces import write_pages
         from vieval_plugin.results.lookup import open_results
@@ -76,6 +75,6 @@ def _run(options: argparse.Namespace) -> int:
         for page in write_pages(open_results(options.results), options.out):
             say(f"wrote {page}")
     if written.comparison is None:
-        return 1 if results.unreadable else 0
+        return exit_code
     say(*written.comparison.lines())
-    return 1 if written.comparison.failed or results.unreadable else 0
+    return 1 if written.comparison.failed else exit_code

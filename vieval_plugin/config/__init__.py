@@ -6,17 +6,17 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import platformdirs
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from vieval_plugin.config.backbone import Backbone
 from vieval_plugin.config.judges import Judges, Scorer
-from vieval_plugin.config.section import Section, anchored, described, safe
+from vieval_plugin.config.section import Section, anchored, described, is_section, safe
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import JudgeSpec
@@ -248,8 +248,4 @@ def _fields_at(place: list[str]) -> list[str]:
         hint = get_type_hints(model).get(part) if isinstance(model, type) else get_args(model)[-1:] or None
         model = hint[0] if isinstance(hint, tuple) else hint
         model = Judges if part == "judges" and model is not None else model
-    return (
-        list(described(model))
-        if isinstance(model, type) and (is_dataclass(model) or issubclass(model, BaseModel))
-        else []
-    )
+    return list(described(model)) if is_section(model) else []

@@ -52,6 +52,11 @@ def forbid_unknown(options: type[Any]) -> None:
                 forbid_unknown(part)
 
 
+def is_section(kind: Any) -> bool:
+    """Tell whether a type is one of options by name: a section, or a judge's own."""
+    return isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, BaseModel))
+
+
 def described(model: type[Any]) -> dict[str, str]:
     """The options of a section by name, with what each is for."""
     if issubclass(model, BaseModel):
@@ -77,14 +82,8 @@ def default_of(model: type[Any], name: str) -> Any:
 def held_by_name(model: type[Any], name: str) -> type[Any] | None:
     """The type of which an option holds several, each under a name of the user's, such as backbones; None for other options."""
     hint = get_type_hints(model).get(name)
-    value_types = get_args(hint)[-1:] if get_origin(hint) is Mapping else ()
-    return (
-        value_types[0]
-        if value_types
-        and isinstance(value_types[0], type)
-        and (is_dataclass(value_types[0]) or issubclass(value_types[0], BaseModel))
-        else None
-    )
+    value_type: type[Any] | None = get_args(hint)[-1] if get_origin(hint) is Mapping else None
+    return value_type if is_section(value_type) else None
 
 
 def anchored(value: Any, folder: Path) -> Any:

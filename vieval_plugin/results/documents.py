@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshal
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -31,31 +31,15 @@ def read_response(text: str) -> tuple[SampleId, Verdict, Provenance]:
 
 def read_record(response: str, target: str) -> Record:
     """A record from a host's response and target; VievalError if either is not ours or they name different samples."""
-    responded, parsed_target = _document(response, "verdict"), _target(target)
+    responded, (targeted, conditions, fields) = _document(response, "verdict"), _target(target)
     identity, verdict, provenance = _response(responded)
-    if parsed_target.id != (replace(identity, image_model="", draw=0) if parsed_target.conditions else identity):
-        raise VievalError(f"response and target name different samples ({identity} and {parsed_target.id})")
-    generation = _generation_of(responded) if parsed_target.conditions else None
+    if targeted != (replace(identity, image_model="", draw=0) if conditions else identity):
+        raise VievalError(f"response and target name different samples ({identity} and {targeted})")
+    generation = _generation_of(responded) if conditions else None
+    sample = _generated_sample(conditions, identity, generation) if conditions and generation else None
+    judged = str(responded.get("sample", ""))
     return plain(
-        Record(
-            identity,
-            verdict,
-            provenance,
-            parsed_target.ratings,
-            parsed_target.tags,
-            str(responded.get("sample", "")),
-            parsed_target.kind,
-            parsed_target.group,
-            parsed_target.place,
-            parsed_target.votes,
-            parsed_target.candidates,
-            parsed_target.category,
-            generation,
-            _generated_sample(parsed_target.conditions, identity, generation)
-            if parsed_target.conditions and generation
-            else None,
-            rated=parsed_target.rated,
-        )
+        Record(identity, verdict, provenance, fingerprint=judged, generation=generation, sample=sample, **fields)
     )
 
 
@@ -75,39 +59,28 @@ def plain(record: Record) -> Record:
     return record
 
 
-@dataclass(frozen=True)
-class _Target:
-    """Fields of a target, as a record has them."""
-
-    id: SampleId
-    ratings: Mapping[str, tuple[float, ...]]
-    tags: tuple[str, ...]
-    kind: str
-    group: str
-    place: tuple[int, ...]
-    votes: Votes | None
-    candidates: tuple[SampleId, ...]
-    category: str
-    conditions: Sample | None
-    rated: tuple[Mapping[str, tuple[float, ...]], ...]
-
-
 @lru_cache(maxsize=1 << 14)
-def _target(text: str) -> _Target:
-    """Cached, because all judges of a benchmark have the same targets."""
+def _target(text: str) -> tuple[SampleId, Sample | None, Mapping[str, Any]]:
+    """A target's sample, the conditions of a generator where it has them, and the fields of a record.
+
+    Cached, because all judges of a benchmark have the same targets.
+    """
     document = _document(text, "ratings")
     try:
         identity = _ID.validate_python(document["id"])
-        ratings, rated = _ratings(document["ratings"]), tuple(map(_ratings, document.get("rated", ())))
-        kind, group, place = str(document["kind"]), str(document["group"]), tuple(map(int, document["place"]))
-        tags = tuple(map(str, document["tags"]))
-        votes = _VOTES.validate_python(document["votes"]) if "votes" in document else None
-        candidates = tuple(map(_ID.validate_python, document.get("candidates", ())))
-        category = str(document.get("category", ""))
-        conditions = _conditions(identity, document, kind, group, tags)
+        fields = {
+            "ratings": _ratings(document["ratings"]),
+            "rated": tuple(map(_ratings, document.get("rated", ()))),
+            **{name: str(document[name]) for name in ("kind", "group")},
+            "place": tuple(map(int, document["place"])),
+            "tags": tuple(map(str, document["tags"])),
+            "votes": _VOTES.validate_python(document["votes"]) if "votes" in document else None,
+            "candidates": tuple(map(_ID.validate_python, document.get("candidates", ()))),
+            "category": str(document.get("category", "")),
+        }
+        return identity, _conditions(identity, document), fields
     except (ValidationError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise VievalError(f"not a VIEval target ({_brief(error)})") from None
-    return _Target(identity, ratings, tags, kind, group, place, votes, candidates, category, conditions, rated)
 
 
 def _ratings(by_aspect: Mapping[str, Any]) -> Mapping[str, tuple[float, ...]]:
@@ -128,8 +101,7 @@ def read_unjudged(response: str, target: str) -> Unjudged:
     responded, document = _document(response, "made"), _document(target, "images")
     try:
         identity, targeted = _ID.validate_python(responded["id"]), _ID.validate_python(document["id"])
-        tags = tuple(map(str, document["tags"]))
-        conditions = _conditions(targeted, document, str(document["kind"]), str(document["group"]), tags)
+        conditions = _conditions(targeted, document)
         judge_fields = {name: str(responded[name]) for name in ("judge", "setting", "reason")}
         findings = tuple(map(str, responded["findings"]))
         status = Status(responded.get("status", Status.NO_IMAGE))
@@ -142,15 +114,14 @@ def read_unjudged(response: str, target: str) -> Unjudged:
     return Unjudged(sample, generation, **judge_fields, findings=findings, status=status)
 
 
-def _conditions(
-    identity: SampleId, document: Mapping[str, Any], kind: str, group: str, tags: tuple[str, ...]
-) -> Sample | None:
+def _conditions(identity: SampleId, document: Mapping[str, Any]) -> Sample | None:
     """Conditions that a generator was given, where a target has them."""
     if "texts" not in document:
         return None
     images = {str(role): Image(path_of(path)) for role, path in document["images"].items()}
     texts = {str(name): str(text) for name, text in document["texts"].items()}
-    category = str(document.get("category", ""))
+    tags, category = tuple(map(str, document["tags"])), str(document.get("category", ""))
+    kind, group = str(document["kind"]), str(document["group"])
     return Sample(identity, images, texts, tags=tags, kind=kind, group=group, category=category)
 
 

@@ -67,16 +67,14 @@ class ServerAnswerer:
 
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
         """Judge by the server and the options' other backbones, on an event loop of this run; see `Answerer.judge`."""
-        asyncio.run(self._judge(jobs, options, progress, on_outcome, bar))
+        named, live = {**options.backbones, JUDGE: self._backbone}, self._backbone.num_concurrent
 
-    async def _judge(
-        self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool
-    ) -> None:
-        named = {**options.backbones, JUDGE: self._backbone}
-        with opened_store(options) as store:
+        async def ask_server() -> None:
             async with Backbones(named, store, progress.usage, options.statistics.seed) as backbones:
-                live = self._backbone.num_concurrent
                 await judge_each(jobs, backbones.answer, progress, on_outcome, live=live, store=store, bar=bar)
+
+        with opened_store(options) as store:
+            asyncio.run(ask_server())
 
 
 class MetricAnswerer:
@@ -172,11 +170,6 @@ class CallAnswerer:
 
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
         """Judge question by question; see `Answerer.judge`."""
-        asyncio.run(self._judge(jobs, options, progress, on_outcome, bar))
-
-    async def _judge(
-        self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool
-    ) -> None:
         live = max(1, self.threads)
         with opened_store(options) as store, ThreadPoolExecutor(live) as pool:
             call = self.bind(store, progress.usage)
@@ -186,7 +179,7 @@ class CallAnswerer:
                     return call(question, repeat)
                 return await asyncio.get_running_loop().run_in_executor(pool, call, question, repeat)
 
-            await judge_each(jobs, answer, progress, on_outcome, live=live, store=store, bar=bar)
+            asyncio.run(judge_each(jobs, answer, progress, on_outcome, live=live, store=store, bar=bar))
 
 
 def _hand_on(outcomes: Sequence[Outcome], on_outcome: OnOutcome) -> None:

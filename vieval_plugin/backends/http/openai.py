@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -46,6 +46,10 @@ class Sampling:
     temperature: float = 0.0
     max_tokens: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def limit(self, ask: Chat | Likelihood) -> int:
+        """The most tokens of an answer; one where probabilities are asked for."""
+        return self.max_tokens or ask.max_tokens if isinstance(ask, Chat) else 1
 
 
 class OpenAIBackend:
@@ -168,7 +172,7 @@ class OpenAIBackend:
         return failure
 
     async def _chat(self, ask: Chat, images: Mapping[Image, Encoded]) -> dict[str, Any]:
-        body = self._body(ask.messages, self._tokens(ask), images)
+        body = self._body(ask.messages, self.sampling.limit(ask), images)
         schema = ask.schema if self._lengths or ask.schema is None else without_lengths(ask.schema)
         if schema is None or schema in self._refused_schemas or not await self.takes_schemas():
             return self._count_tokens(await self._free_text(body, ask.stop_repeating))
@@ -211,7 +215,7 @@ class OpenAIBackend:
         if ask.definition == "sequence_mean":
             reason = f"a server cannot tell {ask.definition}; use the transformers backend (vieval_transformers)"
             return Failure(Status.API_ERROR, reason)
-        body = self._body(ask.messages, self._tokens(ask), images) | {"logprobs": True, "top_logprobs": _LISTED}
+        body = self._body(ask.messages, self.sampling.limit(ask), images) | {"logprobs": True, "top_logprobs": _LISTED}
         answer = self._count_tokens(await self._post(body))
         try:
             listed = first_token(answer)
@@ -244,13 +248,10 @@ class OpenAIBackend:
             self._limit = "max_completion_tokens"
             return await self._post(body)
 
-    def _tokens(self, ask: Chat | Likelihood) -> int:
-        return self.sampling.max_tokens or ask.max_tokens if isinstance(ask, Chat) else 1
-
     def _body(self, messages: Sequence[Message], tokens: int, images: Mapping[Image, Encoded]) -> dict[str, Any]:
         return {
             "model": self.model,
-            "messages": [{"role": m.role, "content": _content(m, images)} for m in messages],
+            "messages": [message_document(m, images.__getitem__) for m in messages],
             "max_tokens": tokens,
             "temperature": self.sampling.temperature,
             **self.sampling.extra,
@@ -259,7 +260,7 @@ class OpenAIBackend:
     def _key(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> str:
         """The key of a question in the store: everything its answer depends on, images by digest."""
         sampling = {k: v for k, v in asdict(self.sampling).items() if k != "max_tokens"}
-        fixed = {"model": self.model, "sampling": sampling, "max_tokens": self._tokens(ask), "repeat": repeat}
+        fixed = {"model": self.model, "sampling": sampling, "max_tokens": self.sampling.limit(ask), "repeat": repeat}
         return key_of({**fixed, **question(ask, lambda image: images[image].digest)})
 
     async def takes_schemas(self) -> bool:
@@ -296,15 +297,17 @@ def _is_probe(text: str) -> bool:
         return False
 
 
-def _content(message: Message, images: Mapping[Image, Encoded]) -> str | list[dict[str, Any]]:
+def message_document(message: Message, url_of: Callable[[Image], Any]) -> dict[str, Any]:
+    """A message as servers and engines take it: its texts as one, and where it has images its parts in order."""
     if not any(isinstance(part, Image) for part in message.parts):
-        return "\n\n".join(str(part) for part in message.parts)
-    return [
-        {"type": "image_url", "image_url": {"url": images[part]}}
+        return {"role": message.role, "content": "\n\n".join(map(str, message.parts))}
+    content = [
+        {"type": "image_url", "image_url": {"url": url_of(part)}}
         if isinstance(part, Image)
         else {"type": "text", "text": part}
         for part in message.parts
     ]
+    return {"role": message.role, "content": content}
 
 
 def without_lengths(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,11 +110,8 @@ class TransformersBackend:
 
     def _key(self, ask: Chat | Likelihood, digest: Callable[[Image], str]) -> str:
         engine = {"engine": "transformers", "model": self.model, "dtype": self._dtype, "origin": self._origin}
-        kind = {"limit": self._limit(ask)} if isinstance(ask, Chat) else {"definition": ask.definition}
+        kind = {"limit": self.sampling.limit(ask)} if isinstance(ask, Chat) else {"definition": ask.definition}
         return key_of({**engine, **kind, **question(ask, digest)})
-
-    def _limit(self, ask: Chat) -> int:
-        return self.sampling.max_tokens or ask.max_tokens
 
     def _answers(self, asks: Sequence[Chat | Likelihood]) -> list[Reply]:
         texts = iter(self._in_batches([ask for ask in asks if isinstance(ask, Chat)], self._texts))
@@ -207,7 +204,7 @@ class TransformersBackend:
 
     def _texts(self, asks: Sequence[Chat]) -> list[Text]:
         inputs = self._inputs([ask.messages for ask in asks])
-        limits = [self._limit(ask) for ask in asks]
+        limits = [self.sampling.limit(ask) for ask in asks]
         greedy = {"do_sample": False, "num_beams": 1, "pad_token_id": self._tokenizer.pad_token_id}
         outputs = self._network.generate(**inputs, **greedy, max_new_tokens=max(limits))
         skipped = inputs["input_ids"].shape[1] if self._start is None else 1

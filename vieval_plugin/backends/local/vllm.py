@@ -7,7 +7,7 @@ from typing import Any
 
 from vieval_plugin.backends.cache.store import Store, key_of, question
 from vieval_plugin.backends.http.image_encoding import encode
-from vieval_plugin.backends.http.openai import Sampling
+from vieval_plugin.backends.http.openai import Sampling, message_document
 from vieval_plugin.backends.http.responses import CUT
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import ExaminedImage, answer_in_batches
@@ -21,7 +21,7 @@ from vieval_plugin.backends.token_probabilities import (
     next_tokens,
 )
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Reply, Status, Text
+from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Reply, Status, Text
 
 _LISTED, _IMPOSSIBLE = 20, -9999.0
 
@@ -68,11 +68,12 @@ class VLLMBackend:
     def _key(self, ask: Chat | Likelihood, repeat: int, digest: Callable[[Image], str]) -> str:
         content = question(ask, digest)
         engine = {"engine": "vllm", "model": self.model, "arguments": self._arguments, "pixels": self._max_pixels}
-        sampling = {"temperature": self.sampling.temperature, "extra": self.sampling.extra, "limit": self._limit(ask)}
+        sampling = {
+            "temperature": self.sampling.temperature,
+            "extra": self.sampling.extra,
+            "limit": self.sampling.limit(ask),
+        }
         return key_of({**engine, **sampling, "repeat": repeat, **content})
-
-    def _limit(self, ask: Chat | Likelihood) -> int:
-        return self.sampling.max_tokens or ask.max_tokens if isinstance(ask, Chat) else 1
 
     def _generate(self, asks: list[Chat | Likelihood]) -> list[Reply]:
         replies: dict[int, Reply] = {}
@@ -83,7 +84,7 @@ class VLLMBackend:
                 replies[place] = Failure(Status.API_ERROR, reason)
                 continue
             try:
-                conversations.append([self._message(message) for message in ask.messages])
+                conversations.append([message_document(message, self._url) for message in ask.messages])
                 places.append(place)
             except VievalError as error:
                 replies[place] = Failure(Status.TOOL_ERROR, str(error))
@@ -175,16 +176,8 @@ class VLLMBackend:
             first = self._chat(conversations[:half], parameters[:half], going_on)
             return first + self._chat(conversations[half:], parameters[half:], going_on)
 
-    def _message(self, message: Message) -> dict[str, Any]:
-        if not any(isinstance(part, Image) for part in message.parts):
-            return {"role": message.role, "content": "\n\n".join(str(part) for part in message.parts)}
-        content = [
-            {"type": "image_url", "image_url": {"url": encode(part, self._max_pixels).url}}
-            if isinstance(part, Image)
-            else {"type": "text", "text": part}
-            for part in message.parts
-        ]
-        return {"role": message.role, "content": content}
+    def _url(self, image: Image) -> str:
+        return encode(image, self._max_pixels).url
 
     def _parameters(self, ask: Chat | Likelihood) -> Any:
         from vllm import SamplingParams
@@ -195,7 +188,7 @@ class VLLMBackend:
         structured = StructuredOutputsParams(json=dict(ask.schema)) if ask.schema is not None else None
         return SamplingParams(
             temperature=self.sampling.temperature,
-            max_tokens=self._limit(ask),
+            max_tokens=self.sampling.limit(ask),
             structured_outputs=structured,
             **self.sampling.extra,
         )

@@ -10,25 +10,14 @@ def register() -> list[Any]:
     from lmms_eval.api.model import lmms
     from lmms_eval.models.registry_v2 import ModelManifest
 
-    from vieval_plugin.hosts.lmms_eval import command_line, model_identity, task_index
+    from vieval_plugin.hosts.lmms_eval import answerable, command_line, model_identity, task_index
 
     command_line.install()
     model_identity.keep_arguments()
     task_index.install()
     lmms.vieval_judge = _judge_with_host_model
     lmms.vieval_generate = _generate_with_host_model
-    models, generators = "vieval_plugin.hosts.lmms_eval.models", "vieval_plugin.hosts.lmms_eval.generators"
-    return [
-        ModelManifest("vieval_replay", simple_class_path=f"{models}.VievalReplay"),
-        ModelManifest("vieval_measure", simple_class_path=f"{models}.VievalMeasure"),
-        ModelManifest("vieval_scorer", simple_class_path=f"{models}.VievalScorer"),
-        ModelManifest("vieval_openai", simple_class_path=f"{models}.VievalOpenAI"),
-        ModelManifest("vieval_vllm", simple_class_path=f"{models}.VievalVLLM"),
-        ModelManifest("vieval_images", simple_class_path=f"{generators}.VievalImages"),
-        ModelManifest("vieval_image_api", simple_class_path=f"{generators}.VievalImageApi"),
-        ModelManifest("vieval_diffusers", simple_class_path=f"{generators}.VievalDiffusers"),
-        ModelManifest("vieval_transformers", simple_class_path=f"{models}.VievalTransformers"),
-    ]
+    return [ModelManifest(name, simple_class_path=f"{__name__}.{path}") for name, path in answerable.MODELS.items()]
 
 
 def _judge_with_host_model(model: Any, instances: list[Any]) -> list[Any]:

@@ -27,16 +27,19 @@ from vieval_plugin.tasks import Task
 from vieval_plugin.text.escaping import say
 
 WhyNot: TypeAlias = Callable[[Task], "Why | None"]
-_REPLAY = ("vieval_replay", "VievalReplay")
-_MEASURE, _SCORER = ("vieval_measure", "VievalMeasure"), ("vieval_scorer", "VievalScorer")
+MODELS = {
+    "vieval_replay": "models.VievalReplay",
+    "vieval_measure": "models.VievalMeasure",
+    "vieval_scorer": "models.VievalScorer",
+    "vieval_openai": "models.VievalOpenAI",
+    "vieval_vllm": "models.VievalVLLM",
+    "vieval_images": "generators.VievalImages",
+    "vieval_image_api": "generators.VievalImageApi",
+    "vieval_diffusers": "generators.VievalDiffusers",
+    "vieval_transformers": "models.VievalTransformers",
+}
+"""Our models by the name that the host knows each by: those of `models` only judge, those of `generators` make images."""
 _why_not_of_models: dict[str, WhyNot] = {}
-_JUDGES_ONLY = (
-    *(*_MEASURE, *_SCORER),
-    *("vieval_openai", "VievalOpenAI", "vieval_vllm", "VievalVLLM", "vieval_transformers", "VievalTransformers"),
-)
-_GENERATES_ONLY = (
-    *("vieval_images", "VievalImages", "vieval_image_api", "VievalImageApi", "vieval_diffusers", "VievalDiffusers"),
-)
 
 
 @dataclass(frozen=True)
@@ -53,39 +56,45 @@ class Why:
 
 def answering(model: Any, why_not: WhyNot) -> None:
     """Say what a model of ours, that of this run, can answer: hosts make the model before they load its tasks."""
-    _why_not_of_models[type(model).__name__] = why_not
+    _why_not_of_models[_path_of(model)] = why_not
 
 
 def why_not(model: Any, loaded: bool) -> WhyNot:
     """Make the check of tasks by the host's model, a name or an object; for a model of ours once it is `loaded`."""
     name = model if isinstance(model, str) else type(model).__name__
-    of_model = _by_name(name, loaded)
+    of_model = _by_path(_path_of(model), loaded)
 
     def why(task: Task) -> Why | None:
         generates = benchmark_registry.benchmark(task.benchmark).generates
-        return _misplaced(task, name) or (None if generates else of_model(task))
+        return _misplaced(task, name, _path_of(model)) or (None if generates else of_model(task))
 
     return why
 
 
-def _by_name(name: str, loaded: bool) -> WhyNot:
-    for names in (_REPLAY, _SCORER):
-        if name in names and loaded and names[1] in _why_not_of_models:
-            return _why_not_of_models[names[1]]
-    if name in _REPLAY:
+def _path_of(model: Any) -> str:
+    """The module and class of a model of ours, which may be an object, a registered name or a class's; empty for others."""
+    name = model if isinstance(model, str) else type(model).__name__
+    return MODELS.get(name) or next((path for path in MODELS.values() if path.endswith(f".{name}")), "")
+
+
+def _by_path(path: str, loaded: bool) -> WhyNot:
+    if loaded and path in _why_not_of_models:
+        return _why_not_of_models[path]
+    if path == MODELS["vieval_replay"]:
         return lambda task: None
-    return lambda task: _unanswered(task, name in (*_MEASURE, *_SCORER), name in _SCORER)
+    has_scorers = path == MODELS["vieval_scorer"]
+    return lambda task: _unanswered(task, has_scorers or path == MODELS["vieval_measure"], has_scorers)
 
 
-def _misplaced(task: Task, name: str) -> Why | None:
+def _misplaced(task: Task, name: str, path: str) -> Why | None:
     """The reason that a model which only judges, or only makes images, is not for a task."""
     if benchmark_registry.benchmark(task.benchmark).generates:
-        if name not in (*_JUDGES_ONLY, *_REPLAY):
+        if not path.startswith("models."):
             return None
         return Why(
             "a generator makes their images", f"{task.name}: a generator makes the images, and {name} judges only"
         )
-    if name in _GENERATES_ONLY:
+    if path.startswith("generators."):
         return Why(
             "their images are there, and this model makes some", f"{task.name}: {name} makes images, and judges none"
         )
@@ -160,7 +169,7 @@ def either(*checks: WhyNot) -> WhyNot:
 
 def replays(model: Any) -> bool:
     """Tell whether a model, by its name or as an object, only hands on recorded verdicts."""
-    return (model if isinstance(model, str) else type(model).__name__) in _REPLAY
+    return _path_of(model) == MODELS["vieval_replay"]
 
 
 def require(names: Collection[str], check: WhyNot) -> None:

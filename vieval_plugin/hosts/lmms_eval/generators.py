@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from accelerate import PartialState
 from lmms_eval.api.instance import Instance
-from lmms_eval.api.model import lmms
 
 from vieval_plugin import config
 from vieval_plugin.backends.http.server import Usage, server_options
@@ -24,22 +22,17 @@ from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.hosts.host_models import given_backbone
 from vieval_plugin.hosts.lmms_eval.answering import is_padding
 from vieval_plugin.hosts.lmms_eval.generate_task import finish
-from vieval_plugin.hosts.lmms_eval.models import HOST
+from vieval_plugin.hosts.lmms_eval.models import HOST, OwnModel
 from vieval_plugin.hosts.shutdown import tell_usage, vieval_errors
 from vieval_plugin.text.untrusted import exists, path_of
 
 
-class _Generating(lmms):  # type: ignore[misc]
+class _Generating(OwnModel):
     """Base of these models: they answer our requests for images; subclasses make them."""
 
-    is_simple = True
+    answered = "tasks generate_* of VIEval only; see `vieval tasks`"
     # the files of its answers are its own or the user's, and nobody else's text: any may be named
     output_dir = "/"
-
-    @property
-    def device(self) -> Any:
-        """Device on which the host counts requests when there are several processes."""
-        return PartialState().device
 
     @abc.abstractmethod
     def answers(self, requests: Sequence[ImageRequest]) -> list[str]:
@@ -62,11 +55,6 @@ class _Generating(lmms):  # type: ignore[misc]
         outputs = ["" if is_padding(instance) else next(answers) for instance in instances]
         finish(self, instances, outputs)
         return outputs
-
-    def generate_until(self, requests: list[Instance]) -> list[str]:
-        raise VievalError(f"{type(self).__name__} answers tasks generate_* of VIEval only; see `vieval tasks`")
-
-    loglikelihood = generate_until_multi_round = generate_until
 
 
 class VievalImages(_Generating):

@@ -105,7 +105,7 @@ class _HostBackend:
             lambda: self._texts([(number, ask) for _, number, ask in chats]),
         )
         asks = [ask for _, _, ask in likelihoods]
-        probabilities_of = self._run(asks, lambda: probabilities(self.model, asks, (TASK, SPLIT), visuals_of, text_of))
+        probabilities_of = self._run(asks, lambda: probabilities(self.model, asks))
         replies = dict(zip([place for place, *_ in (*chats, *likelihoods)], [*texts, *probabilities_of], strict=True))
         return [replies[place] for place in range(len(batch))]
 
@@ -231,22 +231,10 @@ def require_known(model: Any, asks: Sequence[Likelihood]) -> None:
         )
 
 
-def probabilities(
-    model: Any,
-    asks: Sequence[Likelihood],
-    place: tuple[str, str],
-    visuals: Callable[[Any], list[Any]],
-    text: Callable[[Likelihood], str],
-) -> list[Reply]:
-    """The probability of every continuation of every ask; `place` is the task and split whose rows the asks are."""
-    task, split = place
+def probabilities(model: Any, asks: Sequence[Likelihood]) -> list[Reply]:
+    """The probability of every continuation of every ask, which are the rows of the synthetic dataset."""
     rows = [
-        Instance(
-            "loglikelihood",
-            (text(ask), continuation, visuals, row, task, split),
-            0,
-            {"task": task, "doc_id": row, "repeats": 1, "split": split},
-        )
+        Instance("loglikelihood", (text_of(ask), continuation, visuals_of, row, TASK, SPLIT), 0, _metadata(row))
         for row, ask in enumerate(asks)
         for continuation in ask.continuations
     ]

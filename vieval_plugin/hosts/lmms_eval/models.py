@@ -53,10 +53,11 @@ HOST = ForeignHost(
 )
 
 
-class _JudgingOnly(lmms):  # type: ignore[misc]
-    """Base of these models: they answer our requests and no others."""
+class OwnModel(lmms):  # type: ignore[misc]
+    """Base of our models: they answer our requests and no others."""
 
     is_simple = True
+    answered = "tasks of VIEval only; `vieval tasks` lists them"
 
     def __init__(self, **host_arguments: Any) -> None:
         """Ignore the arguments that the host passes to every model (batch size, device)."""
@@ -68,12 +69,12 @@ class _JudgingOnly(lmms):  # type: ignore[misc]
         return PartialState().device
 
     def generate_until(self, requests: list[Instance]) -> list[str]:
-        raise VievalError(f"{type(self).__name__} answers tasks of VIEval only; `vieval tasks` lists them")
+        raise VievalError(f"{type(self).__name__} answers {self.answered}")
 
     loglikelihood = generate_until_multi_round = generate_until
 
 
-class VievalReplay(_JudgingOnly):
+class VievalReplay(OwnModel):
     """Recorded verdicts as a judge: `--model vieval_replay --model_args name=...,logs=FOLDER`.
 
     `name` is what tables call it; without one they call each judge by its own name. Where a folder holds logs of several
@@ -163,7 +164,7 @@ class VievalReplay(_JudgingOnly):
             say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
 
 
-class _Judging(_JudgingOnly):
+class _Judging(OwnModel):
     """A model that judges by an answerer; `label` is what tables call it, None where each judge goes by its own name."""
 
     answerer: Answerer
@@ -224,7 +225,7 @@ class VievalScorer(_Judging):
         answering(self, lambda task: by_scorers(task, self.options.scorers))
 
 
-class VievalOpenAI(_JudgingOnly):
+class VievalOpenAI(OwnModel):
     """An OpenAI-compatible server as the judge's backbone, each sample at its own pace.
 
     `--model vieval_openai --model_args model=NAME,base_url=http://127.0.0.1:8000/v1,num_concurrent=32`; several

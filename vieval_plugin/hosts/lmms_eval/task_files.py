@@ -11,7 +11,6 @@ from typing import Any
 
 import yaml
 
-import vieval_plugin.task_configs
 from vieval_plugin import tasks
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
@@ -19,7 +18,6 @@ from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.tasks import Task, TaskGroup, TaskRow
 
-FOLDER = Path(vieval_plugin.task_configs.__path__[0])
 README = "README.md"
 INCLUDES = ("judged.inc", "generated.inc", "group.inc")
 
@@ -43,7 +41,7 @@ def configuration(entry: Task | TaskGroup) -> dict[str, Any]:
 def files(entries: Collection[Task | TaskGroup]) -> dict[str, str]:
     """The text of each task file by its path below a folder: a folder a benchmark, a README, and the included files."""
     texts = {f"{entry.benchmark}/{entry.name}.yaml": _yaml(configuration(entry)) for entry in entries}
-    texts |= {name: (FOLDER / name).read_text(encoding="utf-8") for name in INCLUDES}
+    texts |= {name: (tasks.FOLDER / name).read_text(encoding="utf-8") for name in INCLUDES}
     return texts | {README: _readme([entry for entry in entries if isinstance(entry, Task)])}
 
 
@@ -139,5 +137,5 @@ def write_plain(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    write_plain(FOLDER)
-    print(f"wrote {FOLDER}")
+    write_plain(tasks.FOLDER)
+    print(f"wrote {tasks.FOLDER}")

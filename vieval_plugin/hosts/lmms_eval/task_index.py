@@ -37,8 +37,8 @@ def configuration(name: str) -> dict[str, Any]:
 
     config = task_files.configuration(entries()[name])
     if "include" in config:
-        config["include"] = str(task_files.FOLDER / Path(config["include"]).name)
-    return dict(load_yaml_config(yaml_config=config, yaml_dir=str(task_files.FOLDER)))
+        config["include"] = str(tasks.FOLDER / Path(config["include"]).name)
+    return dict(load_yaml_config(yaml_config=config, yaml_dir=str(tasks.FOLDER)))
 
 
 def install() -> None:

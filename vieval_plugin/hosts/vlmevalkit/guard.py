@@ -22,6 +22,13 @@ REMEDY = (
     "install ms-vlmeval or nvidia-vlmeval, or put a checkout of VLMEvalKit on PYTHONPATH, in an environment of its own"
 )
 _JOB = ["model", "work_dir", "model_name", "dataset"]
+_NEEDED: tuple[tuple[str, str, type], ...] = (
+    ("dataset", "DATASET_CLASSES", list),
+    ("dataset", "SUPPORTED_DATASETS", list),
+    ("config", "supported_VLM", dict),
+    ("dataset.image_base", "ImageBaseDataset", type),
+    *(("smp", name, object) for name in ("load", "LMUDataRoot", "get_rank_and_world_size")),
+)
 
 
 @dataclass(frozen=True)
@@ -66,21 +73,13 @@ def checked() -> Modules:
     if "lmms_eval" in sys.modules:
         raise VievalError("lmms-eval and VLMEvalKit cannot share a process: each changes what the other relies on")
     dataset, vlm, config, inference = (_module(installed, name) for name in ("dataset", "vlm", "config", "inference"))
-    _require(installed, "vlmeval.dataset.DATASET_CLASSES", isinstance(getattr(dataset, "DATASET_CLASSES", None), list))
-    _require(
-        installed, "vlmeval.dataset.SUPPORTED_DATASETS", isinstance(getattr(dataset, "SUPPORTED_DATASETS", None), list)
-    )
-    _require(installed, "vlmeval.config.supported_VLM", isinstance(getattr(config, "supported_VLM", None), dict))
+    for module, name, kind in _NEEDED:
+        imported = _module(installed, module)
+        is_there = hasattr(imported, name) and isinstance(getattr(imported, name), kind)
+        _require(installed, f"vlmeval.{module}.{name}", is_there)
     job = getattr(inference, "infer_data_job", None)
     takes = list(inspect.signature(job).parameters)[: len(_JOB)] if callable(job) else []
     _require(installed, f"vlmeval.inference.infer_data_job({', '.join(_JOB)}, ...)", takes == _JOB)
-    for module, names in (
-        ("dataset.image_base", ("ImageBaseDataset",)),
-        ("smp", ("load", "LMUDataRoot", "get_rank_and_world_size")),
-    ):
-        imported = _module(installed, module)
-        for name in names:
-            _require(installed, f"vlmeval.{module}.{name}", hasattr(imported, name))
     return Modules(dataset, vlm, config, inference, _pipeline(installed))
 
 

@@ -29,7 +29,7 @@ from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply
 from vieval_plugin.prompts import descriptions
-from vieval_plugin.prompts.descriptions import Description, Part
+from vieval_plugin.prompts.descriptions import Part
 
 NAME = "served"
 
@@ -57,7 +57,9 @@ class ServedScorer(Part):
 class ServedInstrument:
     """A served scorer as an instrument; its connections live in the one thread that computes."""
 
-    def __init__(self, described: Description, usage: Usage) -> None:
+    def __init__(self, model: str, usage: Usage) -> None:
+        """Open the scorer of a description; VievalError where it has an unknown key, or names a head that does not fit."""
+        described = descriptions.load(model)
         settings = described.parsed(ServedScorer)
         self._settings, self._usage, self._described = settings, usage, described
         self.by = f"{described.name} on {settings.server.model}"
@@ -144,9 +146,4 @@ class ServedInstrument:
         return {**task, **common, "messages": turns, "add_generation_prompt": True}
 
 
-def open_served(model: str, usage: Usage) -> ServedInstrument:
-    """The served scorer of a description; VievalError where it has an unknown key, or names a head that does not fit."""
-    return ServedInstrument(descriptions.load(model), usage)
-
-
-METRIC = ServedMetric(NAME, open_served)
+METRIC = ServedMetric(NAME, ServedInstrument)
