@@ -1,6 +1,5 @@
 """A generator's place among ImagenHub's published image models, from a run of the judge on their images."""
 
-import asyncio
 import json
 
 import pytest
@@ -9,8 +8,7 @@ pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 
 from tests import in_process
 from tests.fake_server import FakeServer
-from tests.imagenhub_site import REDUCED, serving
-from vieval_plugin.benchmarks.imagenhub.filling import fill
+from tests.imagenhub_site import REDUCED
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Image
 
@@ -18,22 +16,9 @@ JUDGED, GENERATED = "imagenhub_viescore_tie", "generate_imagenhub_viescore_tie"
 SCORES = {"MagicBrush": 8, "SDEdit": 4}
 
 
-@pytest.fixture
-def data(tmp_path, monkeypatch):
-    """Prepared data of ImagenHub's shape, less most of its rows."""
-
-    async def filled():
-        async with serving(monkeypatch) as site:
-            return await asyncio.to_thread(
-                lambda: fill(tmp_path / "data", hosts=site.hosts(), progress=False, timeout=5)
-            )
-
-    assert asyncio.run(filled()).complete
-    return tmp_path / "data"
-
-
 @pytest.mark.parametrize(("score", "place"), [(9, 1), (6, 2), (1, 3)])
-def test_the_place_is_that_among_verdicts_of_the_same_judge(data, tmp_path, score, place):
+def test_the_place_is_that_among_verdicts_of_the_same_judge(prepared_data, tmp_path, score, place):
+    data = prepared_data()
     museum = data / "imagenhub" / "museum" / "ImagenHub_Text-Guided_IE"
     published = {
         in_process.pixels(Image((museum / model / uid).read_bytes())): SCORES[model]
