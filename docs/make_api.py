@@ -32,7 +32,7 @@ MODULES = {
     "benchmarks.benchmark": "How a benchmark describes itself.",
     "meta_evaluation.observations": "What statistics see of a run, and what they give back.",
     "meta_evaluation.comparison": "Systems compared two by two.",
-    "meta_evaluation.reports": "What a benchmark's report object does.",
+    "meta_evaluation.statistics": "A statistic, declared once, and the report object that lists a benchmark's.",
     "tasks": "The table of tasks, and the rows that other packages bring.",
     "stats.agreement": "Agreement of human raters.",
     "stats.binary": "Binary labels and preferences.",

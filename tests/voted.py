@@ -4,8 +4,9 @@ import numpy as np
 
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
+from vieval_plugin.meta_evaluation import statistics
 from vieval_plugin.meta_evaluation.observations import Contested, Observation
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.meta_evaluation.votes import ByVotes
 from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.stats import thresholds
@@ -24,19 +25,20 @@ def contest(
     contested = Contested(
         models,
         Votes(scheme, vote, annotators),
-        tuple((order, word) for order, word in said.items() if word),
-        tuple(preferences.items()),
-        tuple(tuple(one.items()) for one in scores),
+        {order: word for order, word in said.items() if word},
+        preferences,
+        tuple(scores),
     )
-    return Observation("", uid, (), (), status, tags=tags, group=group, contest=contested)
+    return Observation("", uid, {}, {}, status, tags=tags, group=group, contest=contested)
 
 
 def summarise(observations, scheme="four_way", aspects=(), options=OPTIONS):
-    return ByVotes(scheme).summarise(tuple(observations), Rating(aspects), "b", "t", options)
+    return statistics.summary_of(ByVotes(scheme), tuple(observations), Rating(aspects), "b", "t", options)
 
 
 def values(observations, scheme="four_way", aspects=()):
-    return {name: one.value for name, one in summarise(observations, scheme, aspects).estimates.items()}
+    estimates = summarise(observations, scheme, aspects).estimates
+    return {name.removesuffix("_value"): estimate.value for name, estimate in estimates.items()}
 
 
 def run(label, observations, part="t", benchmark="b", aspects=()):
@@ -44,7 +46,7 @@ def run(label, observations, part="t", benchmark="b", aspects=()):
     records = []
     for o in observations:
         seen = o.contest
-        choice = Choice(dict(seen.given), dict(seen.preferences), tuple(map(dict, seen.scores)))
+        choice = Choice(seen.judge_votes, seen.preferences, seen.scores)
         candidates = tuple(SampleId(benchmark, part, model, o.uid) for model in seen.image_models)
         verdict, provenance = Verdict({}, o.status, choice=choice), Provenance("mine", (), aspects, label)
         identity = SampleId(benchmark, part, "", o.uid)

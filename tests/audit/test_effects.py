@@ -38,8 +38,8 @@ def found(expected, shift, spread=0.05, n=N):
 def test_a_finding_follows_from_the_difference_its_interval_and_what_ought_to_be(expected, shift, spread, finding):
     one = found(expected, shift, spread)
     assert one.finding == finding
-    assert one.difference == pytest.approx(shift)
-    assert one.low <= one.difference <= one.high
+    assert one.difference.value == pytest.approx(shift)
+    assert one.difference.low <= one.difference.value <= one.difference.high
 
 
 def test_p_is_adjusted_for_all_effects_of_a_judge():

@@ -15,7 +15,7 @@ from vieval_plugin.judges import adiee, pairwise, viescore
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.spec import missing_inputs
 from vieval_plugin.meta_evaluation.observations import Observation
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.meta_evaluation.tables import printed_tables
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -72,11 +72,11 @@ def test_a_judge_of_the_whole_is_correlated_with_the_ratings():
     rng = np.random.default_rng(1)
     people, judge = rng.integers(0, 3, 40), rng.integers(0, 11, 40) / 10
     rows = tuple(
-        Observation("m", f"{n:02}", (("O", (float(p),)),), (("SC", 0.1), ("O", float(j))), Status.OK)
+        Observation("m", f"{n:02}", {"O": (float(p),)}, {"SC": 0.1, "O": float(j)}, Status.OK)
         for n, (p, j) in enumerate(zip(people, judge, strict=True))
     )
-    found = POINTS.report.summarise(rows, Rating(("SC", "O")), "aurora_bench", "points", StatisticsOptions(draws=5))
-    assert found.estimates["spearman"].value == pytest.approx(stats.spearmanr(people, judge).statistic)
+    found = summary_of(POINTS.report, rows, Rating(("SC", "O")), "aurora_bench", "points", StatisticsOptions(draws=5))
+    assert found.estimates["spearman_value"].value == pytest.approx(stats.spearmanr(people, judge).statistic)
 
 
 def test_pairs_are_contests_with_ties(tmp_path):

@@ -14,7 +14,7 @@ from vieval_plugin.judges.contests import RANKING, Votes, ranks
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
 from vieval_plugin.judges.spec import missing_inputs
 from vieval_plugin.meta_evaluation.observations import Contested, Observation
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.meta_evaluation.tables import printed_tables
 from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.report import write_report
@@ -41,9 +41,9 @@ def test_all_rankings_of_four_against_all_are_right_where_every_pair_is():
     assert len(every) == 75
     observations, whole, decided, pairs = [], [], [], []
     for number, (people, judge) in enumerate(product(every, every)):
-        votes, given = Votes(RANKING, written(people)), (("forward", written(judge)), ("reverse", written(judge)))
-        contested = Contested(tuple("wxyz"), votes, given)
-        observations.append(Observation("", f"{number:04}", (), (), Status.OK, contest=contested))
+        votes, own = Votes(RANKING, written(people)), dict.fromkeys(("forward", "reverse"), written(judge))
+        contested = Contested(tuple("wxyz"), votes, own)
+        observations.append(Observation("", f"{number:04}", {}, {}, Status.OK, contest=contested))
         signs = [
             tuple((one[i] > one[j]) - (one[i] < one[j]) for one in (people, judge))
             for i, j in combinations(range(4), 2)
@@ -52,12 +52,12 @@ def test_all_rankings_of_four_against_all_are_right_where_every_pair_is():
         whole.append(all(said == own for said, own in signs))
         if preferred := [said == own for said, own in signs if said]:
             decided.append(all(preferred))
-    found = BENCHMARK.report.summarise(tuple(observations), Rating(()), "b", "all", OPTIONS).estimates
-    assert found["votes_all_pairs_accuracy_three_way"].value == pytest.approx(sum(whole) / len(whole))
+    found = summary_of(BENCHMARK.report, tuple(observations), Rating(()), "b", "all", OPTIONS).estimates
+    assert found["votes_all_pairs_accuracy_three_way_value"].value == pytest.approx(sum(whole) / len(whole))
     assert sum(whole) == 75
-    assert found["votes_all_pairs_accuracy_decisive"].value == pytest.approx(sum(decided) / len(decided))
-    assert found["votes_all_pairs_accuracy_decisive"].count == len(decided) == 75 * 74
-    assert found["votes_accuracy_three_way"].value == pytest.approx(sum(pairs) / len(pairs))
+    assert found["votes_all_pairs_accuracy_decisive_value"].value == pytest.approx(sum(decided) / len(decided))
+    assert found["votes_all_pairs_accuracy_decisive_value"].n == len(decided) == 75 * 74
+    assert found["votes_accuracy_three_way_value"].value == pytest.approx(sum(pairs) / len(pairs))
 
 
 @pytest.mark.parametrize("number", [2, 3, 4])

@@ -13,7 +13,7 @@ from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.spec import missing_inputs
 from vieval_plugin.meta_evaluation.observations import Contested, Observation
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.stats.options import StatisticsOptions
 
 BENCHMARK = editscore_bench.BENCHMARK
@@ -67,14 +67,14 @@ def test_a_tie_is_wrong():
     def contest(uid, vote, first, second):
         from vieval_plugin.judges.contests import Votes
 
-        scores = ((("O", first),), (("O", second),))
+        scores = ({"O": first}, {"O": second})
         return Observation(
-            "", uid, (), (), Status.OK, contest=Contested(("x", "y"), Votes("two_way", vote), scores=scores)
+            "", uid, {}, {}, Status.OK, contest=Contested(("x", "y"), Votes("two_way", vote), scores=scores)
         )
 
     rows = (contest("a", "first", 0.9, 0.1), contest("b", "second", 0.5, 0.5), contest("c", "second", 0.2, 0.4))
-    found = BENCHMARK.report.summarise(rows, Rating(("O",)), "editscore_bench", "overall", StatisticsOptions(draws=5))
-    assert found.estimates["O_accuracy_decisive"].value == pytest.approx(2 / 3)
+    found = summary_of(BENCHMARK.report, rows, Rating(("O",)), "editscore_bench", "overall", StatisticsOptions(draws=5))
+    assert found.estimates["O_accuracy_decisive_value"].value == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_verdicts_need_a_file_and_samples_are_one(score, samples, vieval):
         ([str(samples)], "name the file that verdicts are to be written to with --out, or pass --plan"),
         (
             [str(samples), str(samples), "--out", "v"],
-            "pass one file of samples, or several folders of images with --prompts",
+            "pass images, one file of samples, or several folders of images with --prompts",
         ),
     ):
         assert message in vieval("score", *arguments, code=1).err

@@ -1,4 +1,4 @@
-"""A generator's place among ImagenHub's published image models, from a run of the judge on their images."""
+"""A generator beside ImagenHub's published image models, whose outputs the same task judges."""
 
 import json
 
@@ -12,12 +12,12 @@ from tests.imagenhub_site import REDUCED
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Image
 
-JUDGED, GENERATED = "imagenhub_viescore_tie", "generate_imagenhub_viescore_tie"
+GENERATED = "generate_imagenhub_viescore_tie"
 SCORES = {"MagicBrush": 8, "SDEdit": 4}
+OWN_SCORE = 6
 
 
-@pytest.mark.parametrize(("score", "place"), [(9, 1), (6, 2), (1, 3)])
-def test_the_place_is_that_among_verdicts_of_the_same_judge(prepared_data, tmp_path, score, place):
+def test_published_outputs_are_ranked_beside_a_generators_own(prepared_data, tmp_path):
     data = prepared_data()
     museum = data / "imagenhub" / "museum" / "ImagenHub_Text-Guided_IE"
     published = {
@@ -27,8 +27,8 @@ def test_the_place_is_that_among_verdicts_of_the_same_judge(prepared_data, tmp_p
     }
 
     def reply(body):
-        given = published.get(next(reversed(in_process.shown(body)), ""), score)
-        return json.dumps({"score": [given, given], "reasoning": "seen"})
+        score = published.get(next(reversed(in_process.shown(body)), ""), OWN_SCORE)
+        return json.dumps({"score": [score, score], "reasoning": "seen"})
 
     made = tmp_path / "made"
     made.mkdir()
@@ -36,22 +36,22 @@ def test_the_place_is_that_among_verdicts_of_the_same_judge(prepared_data, tmp_p
         (made / uid).write_bytes((museum / "input" / uid).read_bytes())
     with FakeServer(reply=reply) as server:
         backbones = {"judge": {"model": "fake", "base_url": server.base_url, "patience": 5}}
+        file = in_process.options_file(
+            tmp_path / "options.yaml", backbones=backbones, generate={"folder": str(tmp_path / "kept")}
+        )
 
-        def run(model, task, out, **generate):
-            file = in_process.options_file(
-                tmp_path / f"{out}.yaml", backbones=backbones, generate={"folder": str(tmp_path / "kept"), **generate}
-            )
-            arguments = in_process.command(model, task, 10)[1:]
-            in_process.run(*arguments, "--output_path", tmp_path / out, data=data, options=file)
-            return in_process.read(tmp_path / out)[0]["results"][task]
+        def run(name, folder):
+            images = ("--model", "vieval_images", "--model_args", f"folder={folder},name={name}")
+            arguments = in_process.command(images, GENERATED, 10)[1:]
+            in_process.run(*arguments, "--output_path", tmp_path / name, data=data, options=file)
+            return in_process.read(tmp_path / name)[0]["results"][GENERATED]
 
-        run(in_process.served("vieval_openai", server), JUDGED, "published")
-        images = ("--model", "vieval_images", "--model_args", f"folder={made},name=mine")
-        alone = run(images, GENERATED, "alone")
-        found = run(images, GENERATED, "placed", recorded=[str(tmp_path / "published")])
-    assert alone["place_value,none"] is None
-    assert found["SC_mean_value,none"] == pytest.approx(score / 10)
-    assert (found["place_value,none"], found["place_among_value,none"]) == (place, 3)
-    assert main(["report", str(tmp_path / "placed"), "--out", str(tmp_path / "report")]) == 0
-    report = (tmp_path / "report" / "report.md").read_text()
-    assert "mine" in report
+        assert run("mine", made)["SC_mean_value,none"] == pytest.approx(OWN_SCORE / 10)
+        for model in SCORES:
+            run(model, museum / model)
+    results = [str(tmp_path / name) for name in ("mine", *SCORES)]
+    assert main(["rank", *results, "--out", str(tmp_path / "ranks")]) == 0
+    rows = json.loads((tmp_path / "ranks" / "rank.json").read_text())["generators"]
+    means = {row["generator"]: row["mean"] for row in rows if row["aspect"] == "O" and not row["heading"]}
+    assert means == pytest.approx({"MagicBrush": 0.8, "mine": 0.6, "SDEdit": 0.4})
+    assert list(means) == ["MagicBrush", "mine", "SDEdit"]

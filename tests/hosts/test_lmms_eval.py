@@ -11,7 +11,7 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.meta_evaluation import metrics
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.statistics import Rating
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 

@@ -14,33 +14,37 @@ from tests.fake_server import FakeServer, instance
 from vieval_plugin import config
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation import metrics
+from vieval_plugin.meta_evaluation import metrics, statistics
 from vieval_plugin.meta_evaluation.annotator_agreement import (
-    AnnotatorCorrelation,
-    among_themselves,
-    annotator_agreement,
-    comparisons,
+    AnnotatedRows,
+    among_annotators,
+    correlations,
 )
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
+from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.observations import Observation, fill
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.statistics import Rating, estimates_of
 from vieval_plugin.stats.options import StatisticsOptions
 
 NAN = math.nan
 OPTIONS = StatisticsOptions(draws=50)
+BOOTSTRAP = Bootstrap.of("b/t", OPTIONS)
 IMPUTE = StatisticsOptions(draws=50, missing_ratings="impute_mean")
 DIMENSIONS = ("appearance", "intrinsic", "relationship")
 REPORT = WithAnnotators(DIMENSIONS, "O", 3)
 ANNOTATORS = ("1", "2", "3", "avg")
+OVERALL_MEAN = "overall_manual_avg_spearman_value"
 MEASURES = {"spearman": stats.spearmanr, "kendall": stats.kendalltau}
 
 
 def observation(uid, ratings, scores, status=Status.OK):
-    return Observation("unnamed", uid, tuple(ratings.items()), tuple(scores.items()), status)
+    return Observation("unnamed", uid, ratings, scores, status)
 
 
 def compare(rows, aspects, wanted, options=OPTIONS):
-    return annotator_agreement(rows, aspects, REPORT, wanted, "b/t", options)
+    dimensions = tuple(dict.fromkeys(statistic.aspect for statistic in wanted))
+    of_judge = AnnotatedRows.of(rows, Rating(aspects, dimensions), REPORT, options)
+    return {name.removesuffix("_value"): e for name, e in estimates_of(wanted, of_judge, BOOTSTRAP).items()}
 
 
 def direct(x, y, kind="spearman"):
@@ -67,7 +71,7 @@ def thirty():
 @pytest.mark.parametrize("kind", ["spearman", "kendall"])
 def test_correlations_are_scipys_with_each_annotator_and_with_their_mean(thirty, kind):
     rows, rated, judged = thirty
-    found = compare(rows, ("O",), comparisons(("overall", *DIMENSIONS), ANNOTATORS)).estimates
+    found = compare(rows, ("O",), correlations(("overall", *DIMENSIONS), ANNOTATORS))
     assert len(found) == 4 * 4 * 2
     for dimension in ("overall", *DIMENSIONS):
         aspect = "O" if dimension == "overall" else dimension
@@ -81,10 +85,10 @@ def test_correlations_are_scipys_with_each_annotator_and_with_their_mean(thirty,
 
 def test_intervals_follow_from_the_seed(thirty):
     rows, _, _ = thirty
-    wanted = (AnnotatorCorrelation("overall", "avg", "spearman"),)
 
     def low(seed):
-        return compare(rows, ("O",), wanted, StatisticsOptions("drop", 50, seed)).estimates[str(wanted[0])].low
+        options = StatisticsOptions("drop", 50, seed)
+        return statistics.summary_of(REPORT, rows, Rating(("O",)), "b", "t", options).estimates[OVERALL_MEAN].low
 
     assert low(0) == low(0) != low(1)
 
@@ -92,11 +96,10 @@ def test_intervals_follow_from_the_seed(thirty):
 def test_a_judge_without_o_is_compared_by_sc_and_one_with_o_by_nothing_else():
     rows = tuple(observation(str(i), {"O": (i, i, i)}, {"SC": (3 - i) / 10, "O": i / 10}) for i in range(4))
     partial = (*rows, observation("4", {"O": (9, 9, 9)}, {"SC": 0.0}, Status.PARSE_FAILURE))
-    wanted = (AnnotatorCorrelation("overall", "1", "spearman"),)
-    by_o = compare(partial, ("SC", "PQ", "O"), wanted)
-    assert (by_o.estimates[str(wanted[0])].value, by_o.scored, by_o.total) == (1.0, 4, 5)
-    by_sc = compare(rows, ("SC",), wanted)
-    assert by_sc.estimates[str(wanted[0])].value == -1.0
+    by_o = statistics.summary_of(REPORT, partial, Rating(("SC", "PQ", "O")), "b", "t", OPTIONS)
+    assert (by_o.estimates["overall_manual_1_spearman_value"].value, by_o.scored, by_o.total) == (1.0, 4, 5)
+    by_sc = compare(rows, ("SC",), correlations(["overall"], ["1"]))
+    assert by_sc["overall_manual_1_spearman"].value == -1.0
 
 
 MISSING = [  # three annotators' ratings of five pairs, the judge's score
@@ -122,17 +125,18 @@ GAPPED = tuple(observation(str(i), {"O": given}, {"O": score}) for i, (given, sc
 )
 @pytest.mark.parametrize("kind", ["spearman", "kendall"])
 def test_a_missing_rating_is_left_out_or_filled_by_the_other_raters(options, annotator, rated, judged, kind):
-    wanted = (AnnotatorCorrelation("overall", annotator, kind),)
-    found = compare(GAPPED, ("O",), wanted, options).estimates[str(wanted[0])]
+    found = compare(GAPPED, ("O",), correlations(["overall"], [annotator]), options)[
+        f"overall_manual_{annotator}_{kind}"
+    ]
     assert found.value == pytest.approx(direct(judged, rated, kind), abs=1e-12)
 
 
 def test_a_dimension_without_scores_or_ratings_is_undefined_with_a_reason():
-    wanted = comparisons(["relationship"], ["avg"])
+    wanted = correlations(["relationship"], ["avg"])
     for ratings, scores in (({}, {"relationship": 0.5}), ({"relationship": (1.0, 2.0, 3.0)}, {})):
         rows = tuple(observation(str(i), ratings, scores) for i in range(3))
         found = compare(rows, ("O",), wanted)
-        for estimate in found.estimates.values():
+        for estimate in found.values():
             assert math.isnan(estimate.value)
             assert estimate.reason == "0 pairs, two or more are needed"
 
@@ -142,9 +146,12 @@ def test_annotators_agree_with_the_mean_of_all_and_with_that_of_the_others(thirt
     for number in (1, 2, 3):
         own, others = rated["O"][number - 1], np.delete(rated["O"], number - 1, axis=0)
         for kind in ("spearman", "kendall"):
-            wanted = AnnotatorCorrelation("overall", str(number), kind)
-            with_all = among_themselves(rows, REPORT, wanted, False, "b/t", OPTIONS)
-            with_others = among_themselves(rows, REPORT, wanted, True, "b/t", OPTIONS)
+            with_all, with_others = (
+                compare(rows, ("O",), among_annotators(["overall"], [str(number)], leave_one_out))[
+                    f"overall_manual_{number}_{kind}"
+                ]
+                for leave_one_out in (False, True)
+            )
             assert with_all.value == pytest.approx(direct(own, rated["O"].mean(axis=0).round(9), kind), abs=1e-12)
             assert with_others.value == pytest.approx(direct(own, others.mean(axis=0).round(9), kind), abs=1e-12)
             assert with_others.value < with_all.value
@@ -157,13 +164,13 @@ def test_a_failed_verdict_enters_by_the_policy_whichever_aspects_the_judge_rates
     [of_o] = fill([failed], ("O", "appearance"), options)
     [of_all] = fill([failed], ("SC", "PQ", "O"), options)
     if policy == "drop":
-        assert of_o.scores == of_all.scores == ()
+        assert of_o.scores == of_all.scores == {}
     else:
-        assert [aspect for aspect, _ in of_o.scores] == ["O", "appearance"]
-        scores = dict(of_all.scores)
+        assert list(of_o.scores) == ["O", "appearance"]
+        scores = of_all.scores
         assert scores["O"] == pytest.approx(math.sqrt(scores["SC"] * scores["PQ"]))
     if policy == "worst":
-        assert set(dict(of_o.scores).values()) == {0.0}
+        assert set(of_o.scores.values()) == {0.0}
 
 
 def test_only_a_judge_that_scores_dimensions_has_metrics_of_them():
@@ -183,7 +190,7 @@ def test_only_a_judge_that_scores_dimensions_has_metrics_of_them():
 
 
 def test_a_policy_for_missing_ratings_other_than_the_default_is_told(tmp_path):
-    summary = REPORT.summarise(GAPPED, Rating(("O",)), "b", "t", IMPUTE)
+    summary = statistics.summary_of(REPORT, GAPPED, Rating(("O",)), "b", "t", IMPUTE)
     assert "missing ratings: impute_mean" in metrics.value(summary, "remarks")
     options = tmp_path / "v.yaml"
     options.write_text("statistics: {missing_ratings: impute_mean}\n")

@@ -17,9 +17,8 @@ from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.comparison import Comparison, compare_systems, over_benchmarks
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.labels import WithLabels
-from vieval_plugin.meta_evaluation.metrics import combine
 from vieval_plugin.meta_evaluation.observations import observe
-from vieval_plugin.meta_evaluation.reports import Rating, Report
+from vieval_plugin.meta_evaluation.statistics import Rating, Report, combine, summary_of
 from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
@@ -122,7 +121,7 @@ def test_difference_and_p_are_those_of_their_definitions_on_a_small_example() ->
     ranks = naive(first, second, uids)[0][:1]
     observed = difference(ranks)
     [pair] = found.pairs
-    assert pair.result.difference == pytest.approx(observed, abs=1e-9)
+    assert pair.result.difference.value == pytest.approx(observed, abs=1e-9)
     assert pair.n == 2 * len(uids)
     assert [one.system.n for one in found.standings] == [22, 22]
     hits, swaps = 0, list(itertools.product([False, True], repeat=len(uids)))
@@ -155,12 +154,12 @@ def test_a_judges_value_is_that_of_its_report() -> None:
     found = compared(judged, run("other", noisy(0.4, 2)))
     report = ByImageModel()
     parts = [
-        report.summarise(tuple(map(observe, judged.records[part])), Rating(ASPECTS), "b", part, OPTIONS)
+        summary_of(report, tuple(map(observe, judged.records[part])), Rating(ASPECTS), "b", part, OPTIONS)
         for part in PARTS
     ]
     for aspect in ASPECTS:
         [own] = [one for one in found[aspect].standings if one.system.label == "one"]
-        assert own.value == pytest.approx(combine(tuple(parts)).aspects[aspect].fisher)
+        assert own.value == pytest.approx(combine(tuple(parts)).estimates[f"{aspect}_fisher"].value)
         assert found[aspect].compared.part == "all"
         assert not found[aspect].warnings()
 
@@ -168,7 +167,7 @@ def test_a_judges_value_is_that_of_its_report() -> None:
 def test_a_judge_compared_with_itself_is_no_better() -> None:
     for found in compared(run("one", noisy(0.3, 1)), run("the same", noisy(0.3, 1))).values():
         [pair] = found.pairs
-        assert pair.result[2:] == (0, 0, 0, 1)
+        assert pair.result.numbers[2:] == (0, 0, 0, 1)
         assert pair.adjusted == 1
         assert [one.ranks for one in found.standings] == [(1, 2), (1, 2)]
         assert found.separated == ()
@@ -184,18 +183,18 @@ def test_ranks_are_ranges_and_a_line_stands_where_all_above_beat_all_below() -> 
     assert found.beats("good", "poor")
     assert not found.beats("poor", "good")
     for pair in found.pairs:
-        assert pair.result.low <= pair.result.difference <= pair.result.high
-        assert pair.better_first().result.difference >= 0
+        assert pair.result.difference.low <= pair.result.difference.value <= pair.result.difference.high
+        assert pair.better_first().result.difference.value >= 0
 
 
 def test_the_order_of_results_changes_nothing_and_a_seed_gives_the_same_again() -> None:
     runs = run("one", noisy(0.3, 1)), run("other", noisy(0.5, 2))
     [pair], [turned], [again] = (compared(*given)["PQ"].pairs for given in (runs, runs[::-1], runs))
     assert pair == again == turned
-    assert pair.better_first().result.difference == abs(pair.result.difference)
+    assert pair.better_first().result.difference.value == abs(pair.result.difference.value)
     [other] = compared(*runs, options=StatisticsOptions(draws=200, seed=1))["PQ"].pairs
-    assert (other.result.low, other.result.high) != (pair.result.low, pair.result.high)
-    assert other.result.difference == pair.result.difference
+    assert other.result.difference.low != pair.result.difference.low
+    assert other.result.difference.value == pair.result.difference.value
 
 
 def test_judges_that_do_not_cover_the_benchmark_are_not_ranked_but_compared() -> None:
@@ -253,7 +252,9 @@ def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_for_it() -> Non
             z.append(0.0 if model in "AC" else np.arctanh(stats.spearmanr(scores, np.round(human, 9)).statistic))
         of_parts.append(np.mean(z))
     assert values["flat on two"] == pytest.approx(np.tanh(np.mean(of_parts)), abs=1e-6)
-    assert found.pair_of("one", "flat on two").result.difference == pytest.approx(values["one"] - values["flat on two"])
+    assert found.pair_of("one", "flat on two").result.difference.value == pytest.approx(
+        values["one"] - values["flat on two"]
+    )
 
 
 def test_a_judge_that_always_says_the_same_stands_below_with_0() -> None:
@@ -337,10 +338,10 @@ def test_values_on_labels_are_those_of_the_report(statistic: str, places: Sequen
     standings = {one.system.label: one for one in found.standings}
     for judged, standing in [(one, standings[one.label]) for one in runs]:
         observed = tuple(map(observe, judged.records["t"]))
-        summary = WithLabels((statistic,)).summarise(observed, Rating(("SC",)), "b", "t", OPTIONS)
-        assert standing.value == pytest.approx(summary.estimates[statistic].value)
+        summary = summary_of(WithLabels((statistic,)), observed, Rating(("SC",)), "b", "t", OPTIONS)
+        assert standing.value == pytest.approx(summary.estimates[f"{statistic}_value"].value)
     [pair] = found.pairs
-    assert pair.result.low < pair.result.difference < pair.result.high
+    assert pair.result.difference.low < pair.result.difference.value < pair.result.difference.high
     assert 0 < pair.result.p <= 1
 
 

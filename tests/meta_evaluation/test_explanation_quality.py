@@ -8,7 +8,7 @@ from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation import metrics
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.observations import observe
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -41,11 +41,11 @@ def test_grades_are_metrics_where_they_are_asked_for() -> None:
 
 def test_a_metric_is_the_mean_of_the_samples_that_were_graded() -> None:
     observed = tuple(observe([record]) for record in records())
-    summary = REPORT.summarise(observed, GRADED, "b", "t", StatisticsOptions(draws=200))
-    overall = summary.estimates[f"{OVERALL}_mean"]
+    summary = summary_of(REPORT, observed, GRADED, "b", "t", StatisticsOptions(draws=200))
+    overall = summary.estimates[f"{OVERALL}_mean_value"]
     assert overall.value == pytest.approx(0.6)
     assert (overall.low, overall.high) == pytest.approx((0.4, 0.8))
-    assert summary.estimates[f"{QUESTIONS}_mean"].value == pytest.approx(0.5)
+    assert summary.estimates[f"{QUESTIONS}_mean_value"].value == pytest.approx(0.5)
     assert metrics.value(summary, f"{OVERALL}_mean_value") == pytest.approx(0.6)
 
 

@@ -43,8 +43,7 @@ def contests(label, answers, votes, part="p"):
 
 
 def of(headline, label):
-    [found] = [one for one in headline.numbers if one.label == label]
-    return found
+    return headline.estimates[label]
 
 
 def test_of_rated_images_it_is_what_the_tables_have_by_the_aspect_that_most_judges_rate():
@@ -58,15 +57,16 @@ def test_of_rated_images_it_is_what_the_tables_have_by_the_aspect_that_most_judg
     made = ByImageModel().tables("b", ("tie",), [both, one], OPTIONS)
     first, second = made.headlines
     assert (first.aspect, second.aspect) == ("SC", "O")
-    assert [number.label for number in first.numbers] == ["both", "one"]
-    assert [number.label for number in second.numbers] == ["both"]
+    assert list(first.estimates) == ["both", "one"]
+    assert list(second.estimates) == ["both"]
     assert of(first, "both").value == pytest.approx(0.9999)
     assert of(second, "both").value == pytest.approx(-0.9999)
     assert of(first, "one").n == 20
-    assert [label.label.split(":")[0] for label in first.references] == ["human ceiling", "best constant"]
-    assert first.references[0].value < 0.9
-    assert first.references[1].value == 0
-    assert first.breakdowns["kind"]["tie"][0].value == of(first, "both").value
+    assert [label.split(":")[0] for label in first.references] == ["human ceiling", "best constant"]
+    ceiling, constant = first.references.values()
+    assert ceiling.value < 0.9
+    assert constant.value == 0
+    assert first.breakdowns["kind"]["tie"]["both"].value == of(first, "both").value
     compared = first.compared()
     assert compared.aspect == "SC"
     assert compared.pair(0, 1).n == 20
@@ -81,10 +81,10 @@ def test_of_votes_it_is_the_accuracy_over_all_parts_beside_the_best_constant():
     number = of(headline, "judge")
     assert number.value == pytest.approx(5 / 8)
     assert number.n == 8
-    [constant] = headline.references
-    assert constant.label == "best constant: always first"
+    [(label, constant)] = headline.references.items()
+    assert label == "best constant: always first"
     assert constant.value == pytest.approx(5 / 8)
-    assert {word: several[0].value for word, several in headline.breakdowns["part"].items()} == pytest.approx(
+    assert {word: several["judge"].value for word, several in headline.breakdowns["part"].items()} == pytest.approx(
         {"p": 4 / 6, "q": 1 / 2}
     )
 
@@ -94,7 +94,7 @@ def test_of_labels_it_is_the_first_statistic_and_one_without_a_test_says_so():
     made = WithLabels(("auroc", "pearson")).tables("b", ("p",), [run("judge", rows, ("SC",))], OPTIONS)
     [headline] = made.headlines
     assert of(headline, "judge").value == made.cells[Key("statistics", "p", "", "judge", "auroc", "SC")] == 1
-    assert headline.references[0].value == 0.5
+    assert headline.references["scores that never look"].value == 0.5
     assert "no paired test" in headline.compared().untestable
 
 
@@ -104,7 +104,7 @@ def test_of_annotators_it_is_the_correlation_with_their_mean_beside_what_they_re
     made = WithAnnotators((), "O", 3).tables("b", ("p",), [run("judge", rows)], OPTIONS)
     [headline] = made.headlines
     assert of(headline, "judge").value == pytest.approx(1)
-    ceiling = headline.references[0]
+    ceiling = next(iter(headline.references.values()))
     each = [
         made.cells[
             Key(
@@ -131,8 +131,10 @@ def test_of_generators_it_is_the_mean_over_prompts_of_what_each_judge_says():
     made = OfGenerators().tables("b", ("tig",), [run("judge", rows, ("SC", "O"))], OPTIONS)
     [headline] = made.headlines
     assert (headline.aspect, headline.entrant, headline.judge) == ("O", "generator", "judge")
-    assert {one.label: one.value for one in headline.numbers} == pytest.approx({"good": 0.85, "bad": 0.25})
+    assert {label: estimate.value for label, estimate in headline.estimates.items()} == pytest.approx(
+        {"good": 0.85, "bad": 0.25}
+    )
     pair = headline.compared().pair(0, 1)
     assert pair.statistic.estimates() == pytest.approx((0.85, 0.25))
     assert not headline.references
-    assert not any(math.isnan(one.low) for one in headline.numbers)
+    assert not any(math.isnan(estimate.low) for estimate in headline.estimates.values())

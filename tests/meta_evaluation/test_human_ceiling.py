@@ -51,8 +51,8 @@ def test_both_numbers_are_their_definitions():
         for rater in range(3)
     ]
     assert found.annotators == pytest.approx(np.tanh(np.mean(z)))
-    assert found.low < found.difference < found.high
-    assert found.n == 120
+    assert found.difference.low < found.difference.value < found.difference.high
+    assert found.difference.n == 120
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from scipy import stats
 from tests import in_process
 from tests.fake_server import FakeServer
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
-from vieval_plugin.meta_evaluation import metrics
-from vieval_plugin.meta_evaluation.label_statistics import label_statistics_by_tag
+from vieval_plugin.meta_evaluation import metrics, statistics
+from vieval_plugin.meta_evaluation.label_statistics import STATISTICS, LabelRows
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import Observation
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.stats.options import StatisticsOptions
@@ -25,9 +25,9 @@ OPTIONS = StatisticsOptions(draws=200)
 
 
 def observation(uid, score, rating, tags=(), exact=True, group="", place=()):
-    scores = () if score is None else (("SC", score),)
+    scores = {} if score is None else {"SC": score}
     status = Status.OK if scores else Status.API_ERROR
-    rated = (("SC", tuple(np.atleast_1d(rating).astype(float))),)
+    rated = {"SC": tuple(np.atleast_1d(rating).astype(float))}
     return Observation("m", uid, rated, scores, status, (), tags, exact, group, place)
 
 
@@ -40,12 +40,13 @@ def example(name, table, tags=()):
     ]
 
 
-def summarise(observations, statistics, part="t"):
-    return WithLabels(statistics).summarise(tuple(observations), Rating(("SC",)), "b", part, OPTIONS)
+def summarise(observations, named, part="t"):
+    return statistics.summary_of(WithLabels(named), tuple(observations), Rating(("SC",)), "b", part, OPTIONS)
 
 
-def values(observations, statistics):
-    return {name: estimate.value for name, estimate in summarise(observations, statistics).estimates.items()}
+def values(observations, named):
+    estimates = summarise(observations, named).estimates
+    return {name: estimates[f"{name}_value"].value for name in named}
 
 
 def test_winoground_by_hand():
@@ -55,9 +56,9 @@ def test_winoground_by_hand():
     names = ("text_score", "image_score", "group_score")
     found = values([*both, *text_only, *equal], names)
     assert found == pytest.approx({"text_score": 2 / 3, "image_score": 1 / 3, "group_score": 1 / 3})
-    by_tag = label_statistics_by_tag([*both, *text_only, *equal], names, "b/t", OPTIONS)
-    assert by_tag["Object"].estimates["group_score"].value == 1
-    assert by_tag["Relation"].estimates["text_score"].value == 0.5
+    rows = LabelRows.of([*both, *text_only, *equal], "SC", "SC", OPTIONS)
+    assert STATISTICS["group_score"].compute(rows.with_tag("Object")).value == 1
+    assert STATISTICS["text_score"].compute(rows.with_tag("Relation")).value == 0.5
 
 
 def test_an_example_with_a_failed_pair_is_left_out():
@@ -82,15 +83,17 @@ def test_correlations_with_mean_human_scores_and_an_interval():
     judged = raters.mean(axis=1) / 5 + 0.2 * rng.normal(size=60)
     rows = tuple(observation(f"p{i}", float(judged[i]), raters[i]) for i in range(60))
     found = summarise(rows, ("pearson", "kendall", "pairwise_accuracy")).estimates
-    assert found["pearson"].value == pytest.approx(stats.pearsonr(judged, raters.mean(axis=1)).statistic)
-    assert found["kendall"].value == pytest.approx(stats.kendalltau(judged, np.round(raters.mean(axis=1), 9)).statistic)
-    for estimate in found.values():
+    assert found["pearson_value"].value == pytest.approx(stats.pearsonr(judged, raters.mean(axis=1)).statistic)
+    assert found["kendall_value"].value == pytest.approx(
+        stats.kendalltau(judged, np.round(raters.mean(axis=1), 9)).statistic
+    )
+    for estimate in (found[f"{name}_value"] for name in ("pearson", "kendall", "pairwise_accuracy")):
         assert estimate.low < estimate.value < estimate.high
 
 
 def test_an_undefined_statistic_says_why():
     rows = tuple(observation(str(i), 0.5, i) for i in range(4))
-    estimate = summarise(rows, ("pearson",)).estimates["pearson"]
+    estimate = summarise(rows, ("pearson",)).estimates["pearson_value"]
     assert math.isnan(estimate.value)
     assert "constant" in estimate.reason
 
@@ -105,16 +108,16 @@ def test_exact_scores_are_counted_and_failed_ones_are_not_scored():
 def test_a_group_takes_the_plain_mean_over_its_tasks():
     a = summarise(example("a", [[0.9, 0.1], [0.2, 0.8]]), ("group_score",), "a")
     b = summarise(example("b", [[0.1, 0.9], [0.2, 0.8]]), ("group_score",), "b")
-    assert metrics.combine((a, b)).estimates["group_score"].value == 0.5
+    assert statistics.combine((a, b)).estimates["group_score_value"].value == 0.5
 
 
 def test_what_is_drawn_together_follows_from_the_group_and_not_from_the_uid():
     rng = np.random.default_rng(1)
     rows = [observation(f"p{i}#{i}", float(rng.random()), i % 5) for i in range(30)]
     grouped = [replace(row, group=f"g{i // 3}") for i, row in enumerate(rows)]
-    alone, together = (summarise(some, ("pearson",)).estimates["pearson"] for some in (rows, grouped))
+    alone, together = (summarise(some, ("pearson",)).estimates["pearson_value"] for some in (rows, grouped))
     assert alone.value == together.value
-    assert not np.array_equal(alone.draws, together.draws)
+    assert not np.array_equal(alone.resamples, together.resamples)
 
 
 def test_a_statistic_that_nobody_knows_is_refused():

@@ -21,7 +21,7 @@ from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.label_statistics import STATISTICS
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import Observation
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.statistics import Rating, combine, summary_of
 from vieval_plugin.stats.options import StatisticsOptions
 
 DIMENSIONS = ("appearance", "intrinsic", "relationship")
@@ -68,8 +68,8 @@ def observations(aspects: tuple[str, ...]) -> tuple[Observation, ...]:
         Observation(
             "model",
             f"{i}",
-            tuple((aspect, (float(i % 2),) * 3) for aspect in (*aspects, "O", "SC")),
-            tuple((aspect, float(rng.random())) for aspect in aspects),
+            {aspect: (float(i % 2),) * 3 for aspect in (*aspects, "O", "SC")},
+            {aspect: float(rng.random()) for aspect in aspects},
             Status.OK,
         )
         for i in range(12)
@@ -80,21 +80,21 @@ def observations(aspects: tuple[str, ...]) -> tuple[Observation, ...]:
 def test_every_name_has_a_value_of_a_summary_and_of_the_whole(report: str) -> None:
     for rating in RATINGS:
         rows = observations((*rating.aspects, "SC"))
-        found = REPORTS[report].summarise(rows, rating, "b", "t", StatisticsOptions(draws=10))
-        for summary in (found, metrics.combine((found, found))):
+        found = summary_of(REPORTS[report], rows, rating, "b", "t", StatisticsOptions(draws=10))
+        for summary in (found, combine((found, found))):
             for name in metrics.names(REPORTS[report], rating):
                 value = metrics.value(summary, name)
                 assert isinstance(value, str) if name == "remarks" else value is None or isinstance(value, float)
 
 
 def test_an_undefined_number_is_none_and_its_reason_a_remark() -> None:
-    rows = tuple(Observation("m", str(i), (("SC", (float(i),)),), (("SC", 0.5),), Status.OK) for i in range(12))
-    found = ByImageModel().summarise(rows, Rating(("SC",)), "b", "t", StatisticsOptions("worst", draws=10, seed=2))
+    rows = tuple(Observation("m", str(i), {"SC": (float(i),)}, {"SC": 0.5}, Status.OK) for i in range(12))
+    found = summary_of(ByImageModel(), rows, Rating(("SC",)), "b", "t", StatisticsOptions("worst", draws=10, seed=2))
     assert metrics.value(found, "SC_paper") is None
     assert metrics.value(found, "SC_fisher") == 0
     remarks = metrics.value(found, "remarks")
     assert remarks == "failures: worst; 10 draws; seed 2; counted as 0: SC m: the judge is constant"
-    few = ByImageModel().summarise(rows[:4], Rating(("SC",)), "b", "t", StatisticsOptions(draws=10, seed=2))
+    few = summary_of(ByImageModel(), rows[:4], Rating(("SC",)), "b", "t", StatisticsOptions(draws=10, seed=2))
     assert metrics.value(few, "SC_fisher") is None
     assert metrics.value(few, "remarks").endswith("undefined: SC m: 4 samples, 10 are needed")
     with pytest.raises(KeyError):
@@ -127,7 +127,7 @@ def test_what_a_hosts_table_shows_is_a_handful_of_a_tasks_numbers(row: tasks.Tas
     spec = judge_registry.judge(row.judge)
     rating = Rating(spec.aspects, spec.dimensions, (), spec.intervals, against_all=spec.against_all)
     report = benchmark_registry.benchmark(row.benchmark).report
-    shown, names = metrics.shown(report, rating), metrics.names(report, rating)
+    shown, names = metrics.table_names(report, rating), metrics.names(report, rating)
     assert set(shown) <= set(names)
     assert 2 <= len(shown) <= 7
     assert shown[-1] == "status_ok_share"

@@ -12,9 +12,9 @@ from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.labels import WithLabels
-from vieval_plugin.meta_evaluation.metrics import combine, value
+from vieval_plugin.meta_evaluation.metrics import value
 from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, fill, observe
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.statistics import Rating, combine, summary_of
 from vieval_plugin.records import Provenance, Record
 
 ASPECTS = ("SC", "PQ", "O")
@@ -39,9 +39,9 @@ def test_group_and_place_are_the_records_and_nothing_is_read_from_a_uid() -> Non
 def test_of_several_verdicts_the_mean_counts_and_each_is_kept() -> None:
     verdicts = [Verdict({"SC": 0.25}, Status.OK), Verdict({"SC": 0.75}, Status.REPAIRED), Verdict({}, Status.REFUSAL)]
     found = observe([record(verdict) for verdict in verdicts])
-    assert found.scores == (("SC", 0.5),)
+    assert found.scores == {"SC": 0.5}
     assert found.status is Status.REFUSAL
-    assert found.repeats == ((("SC", 0.25),), (("SC", 0.75),), ())
+    assert found.repeats == ({"SC": 0.25}, {"SC": 0.75}, {})
 
 
 @pytest.mark.parametrize(("width", "exact"), [(0.0, True), (5e-5, True), (0.02, False)])
@@ -51,8 +51,8 @@ def test_a_score_is_exact_where_its_interval_is_no_wider_than_the_fourth_decimal
 
 
 def rated(number: int, status: Status, scores: dict[str, float]) -> Observation:
-    ratings = tuple((aspect, (float(number % 2),) * 3) for aspect in (*ASPECTS, "look"))
-    return Observation("model", f"u{number:02}", ratings, tuple(scores.items()), status)
+    ratings = {aspect: (float(number % 2),) * 3 for aspect in (*ASPECTS, "look")}
+    return Observation("model", f"u{number:02}", ratings, scores, status)
 
 
 @pytest.mark.parametrize("policy", ["drop", "random", "worst", "as_recorded"])
@@ -67,12 +67,11 @@ def test_what_is_not_applicable_enters_no_statistic_under_any_policy(report, pol
         rated(21, Status.NOT_APPLICABLE, dict.fromkeys(ASPECTS, 1.0)),
         observe([record(Verdict({"SC": 1.0}, s)) for s in (Status.OK, Status.NOT_APPLICABLE)]),
     )
-    assert all(o.scores == o.repeats == () for o in fill(other, ASPECTS, options))
-    without, with_them = (report.summarise(some, RATING, "b", "t", options) for some in (rows, (*rows, *other)))
-    for aspect, found in without.aspects.items():
-        # the draws are of other instructions where there are more of them, the value and its n are not
-        assert (with_them.aspects[aspect].fisher, with_them.aspects[aspect].count) == (found.fisher, found.count)
-    assert with_them.estimates == without.estimates
+    assert all((o.scores, o.repeats) == ({}, ()) for o in fill(other, ASPECTS, options))
+    without, with_them = (summary_of(report, some, RATING, "b", "t", options) for some in (rows, (*rows, *other)))
+    for metric, estimate in without.estimates.items():
+        # the resamples are of other instructions where there are more of them, the value and its n are not
+        assert (with_them.estimates[metric].value, with_them.estimates[metric].n) == (estimate.value, estimate.n)
     assert (with_them.scored, with_them.exact) == (without.scored, without.exact) == (20, 20)
     assert with_them.statuses == {Status.OK: 20, Status.NOT_APPLICABLE: 3}
     assert value(with_them, "status_not_applicable_share") == pytest.approx(3 / 23)
@@ -94,7 +93,7 @@ def test_a_random_draw_is_a_samples_own() -> None:
     drawn = fill(failed, ("SC",), options)
     assert fill(failed[::-1], ("SC",), options)[::-1] == drawn
     assert any(one.scores != other.scores for one, other in pairwise(drawn))
-    assert {dict(o.scores)["SC"] for o in drawn} <= {tenths / 10 for tenths in range(11)}
+    assert {o.scores["SC"] for o in drawn} <= {tenths / 10 for tenths in range(11)}
 
 
 @pytest.mark.parametrize("policy", ["drop", "random", "worst"])
@@ -102,11 +101,11 @@ def test_a_number_kept_apart_enters_no_statistic_but_as_recorded(policy) -> None
     guessed = Verdict({"PQ": 0.5}, Status.GUESSED, recorded={"SC": 0.9, "PQ": 0.5, "O": 0.67})
     plain = Verdict({"PQ": 0.5}, Status.GUESSED)
     apart, none = observe([record(guessed)]), observe([record(plain)])
-    assert apart.scores == none.scores == (("PQ", 0.5),)
+    assert apart.scores == none.scores == {"PQ": 0.5}
     options = StatisticsOptions(policy)
     assert [o.scores for o in fill([apart], ASPECTS, options)] == [o.scores for o in fill([none], ASPECTS, options)]
     [told] = fill([apart], ASPECTS, StatisticsOptions("as_recorded"))
-    assert dict(told.scores) == {"SC": 0.9, "PQ": 0.5, "O": 0.67}
+    assert told.scores == {"SC": 0.9, "PQ": 0.5, "O": 0.67}
 
 
 def test_as_recorded_takes_the_number_of_a_log_whatever_a_reader_made_of_the_reply() -> None:
@@ -114,6 +113,6 @@ def test_as_recorded_takes_the_number_of_a_log_whatever_a_reader_made_of_the_rep
     live = Verdict({"SC": 0.4}, Status.OK)
     failed = Verdict({}, Status.API_ERROR)
     filled = fill([observe([record(v)]) for v in (read, live, failed)], ("SC",), StatisticsOptions("as_recorded"))
-    assert [dict(o.scores) for o in filled] == [{"SC": 0.2}, {"SC": 0.4}, {}]
+    assert [o.scores for o in filled] == [{"SC": 0.2}, {"SC": 0.4}, {}]
     [both] = fill([observe([record(read), record(live)])], ("SC",), StatisticsOptions("as_recorded"))
-    assert dict(both.scores) == {"SC": pytest.approx(0.3)}
+    assert both.scores == {"SC": pytest.approx(0.3)}

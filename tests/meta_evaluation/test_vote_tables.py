@@ -25,7 +25,9 @@ from vieval_plugin.stats.options import StatisticsOptions
 
 def test_a_judge_not_above_the_best_constant_is_marked_and_a_good_one_is_not():
     rows = voting()
-    always = [replace(o, contest=replace(o.contest, given=(("forward", "first"), ("reverse", "second")))) for o in rows]
+    always = [
+        replace(o, contest=replace(o.contest, judge_votes={"forward": "first", "reverse": "second"})) for o in rows
+    ]
     made = ByVotes().tables("b", ("t",), [run("good", rows), run("first shown", always)], OPTIONS)
     marks = {row["judge"]: row["not shown to be above the best constant"] for row in table(made, "accuracy")}
     assert marks["good"] == marks["always first"] == ""
@@ -62,7 +64,7 @@ def test_rankings_of_one_group_are_drawn_together():
     ]
     alone = [replace(o, group=o.uid) for o in rows]
     together, apart = (
-        summarise(some, RANKING).estimates["votes_all_pairs_accuracy_decisive"] for some in (rows, alone)
+        summarise(some, RANKING).estimates["votes_all_pairs_accuracy_decisive_value"] for some in (rows, alone)
     )
     assert together.value == apart.value == pytest.approx(2 / 3)
     assert together.high - together.low > apart.high - apart.low
@@ -118,7 +120,7 @@ def test_who_left_many_unanswered_is_told_where_judges_are_compared():
 
 def test_judges_that_score_and_judges_that_vote_stand_in_one_table():
     rows = scored(60, aspects=("SC", "O"))
-    votes = [replace(o, contest=replace(o.contest, scores=(), given=(("forward", "first"),))) for o in rows]
+    votes = [replace(o, contest=replace(o.contest, scores=(), judge_votes={"forward": "first"})) for o in rows]
     made = ByVotes().tables("b", ("t",), [run("scores", rows, aspects=("SC", "O")), run("votes", votes)], OPTIONS)
     shown = [(row["judge"], row["votes from"]) for row in table(made, "accuracy")]
     assert shown[4:] == [("scores", "SC"), ("scores", "O"), ("votes", "votes")]
@@ -127,7 +129,7 @@ def test_judges_that_score_and_judges_that_vote_stand_in_one_table():
         ("SC", "O"), ("accuracy_four_way", "accuracy_decisive", "upper_bound_four_way")
     ):
         cell = made.cells[Key("b", "t", "", "scores", what, aspect)]
-        assert cell == pytest.approx(100 * summary.estimates[f"{aspect}_{what}"].value)
+        assert cell == pytest.approx(100 * summary.estimates[f"{aspect}_{what}_value"].value)
 
 
 def test_judges_are_compared_on_the_contests_of_both():

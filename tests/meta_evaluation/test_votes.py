@@ -14,8 +14,8 @@ from tests.voted import CODES, OPTIONS, contest, run, scored, summarise, table, 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import RANKING, SCHEMES
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation import metrics
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation import metrics, statistics
+from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.meta_evaluation.vote_answers import answers_of, pairs_of
 from vieval_plugin.meta_evaluation.votes import ByVotes
@@ -68,8 +68,8 @@ def test_inconsistent_answers_are_a_tie_where_ties_are_one_answer():
 @pytest.mark.parametrize("policy", ["drop", "random", "worst", "as_recorded"])
 def test_a_missing_answer_is_wrong_and_never_dropped_under_any_policy(policy):
     rows = [contest("a", "first", forward="first"), contest("b", "first", status=Status.REFUSAL)]
-    found = summarise(rows, options=replace(OPTIONS, policy=policy)).estimates["votes_accuracy_four_way"]
-    assert (found.value, found.count) == (0.5, 2)
+    found = summarise(rows, options=replace(OPTIONS, policy=policy)).estimates["votes_accuracy_four_way_value"]
+    assert (found.value, found.n) == (0.5, 2)
 
 
 def test_what_was_never_judged_or_never_voted_on_is_left_out_and_counted():
@@ -80,7 +80,7 @@ def test_what_was_never_judged_or_never_voted_on_is_left_out_and_counted():
         contest("d", "", forward="first"),
     ]
     summary = summarise(rows)
-    assert summary.estimates["votes_accuracy_four_way"].count == summary.scored == 1
+    assert summary.estimates["votes_accuracy_four_way_value"].n == summary.scored == 1
     assert metrics.value(summary, "status_missing_share") == 0.25
     made = ByVotes().tables("b", ("t",), [run("mine", rows)], OPTIONS)
     row = table(made, "accuracy")[-1]
@@ -91,10 +91,10 @@ def test_what_was_never_judged_or_never_voted_on_is_left_out_and_counted():
 def test_of_one_order_alone_nothing_is_said_of_two():
     rows = [contest("a", "first", forward="first"), contest("b", "second", forward="first")]
     found = summarise(rows).estimates
-    assert found["votes_accuracy_four_way"].value == found["votes_forward_accuracy_four_way"].value == 0.5
+    assert found["votes_accuracy_four_way_value"].value == found["votes_forward_accuracy_four_way_value"].value == 0.5
     for what in ("both_orders_accuracy", "each_order_accuracy", "consistent_share", "inconsistent_share"):
-        assert math.isnan(found[f"votes_{what}"].value)
-        assert found[f"votes_{what}"].reason == "one order was asked"
+        assert math.isnan(found[f"votes_{what}_value"].value)
+        assert found[f"votes_{what}_value"].reason == "one order was asked"
     made = ByVotes().tables("b", ("t",), [run("mine", rows)], OPTIONS)
     assert [one.name for one in made.tables] == ["accuracy", "statuses"]
 
@@ -105,7 +105,7 @@ def test_a_judge_that_fails_on_everything_is_wrong_everywhere():
     assert (
         found["votes_accuracy_three_way"] == found["votes_both_orders_accuracy"] == found["votes_consistent_share"] == 0
     )
-    scored = values([replace(row, contest=replace(row.contest, scores=((), ()))) for row in rows], aspects=("O",))
+    scored = values([replace(row, contest=replace(row.contest, scores=({}, {}))) for row in rows], aspects=("O",))
     assert scored["O_accuracy_decisive"] == 0
 
 
@@ -278,10 +278,10 @@ def test_no_metric_name_is_part_of_another_and_each_has_a_value(scheme, aspects)
     judged = {"scores": [dict.fromkeys(aspects, 0.7)] * 2} if aspects else {"forward": said, "reverse": said}
     rows = tuple(contest(str(n), said, scheme, **judged) for n in range(4))
     for some in (rows, ()):
-        found = report.summarise(some, rating, "b", "t", OPTIONS)
-        for summary in (found, metrics.combine((found, found))):
+        found = statistics.summary_of(report, some, rating, "b", "t", OPTIONS)
+        for summary in (found, statistics.combine((found, found))):
             assert all(isinstance(metrics.value(summary, name), (str, float, type(None))) for name in names)
-    assert set(found.estimates) == {name.removesuffix("_value") for name in names if name.endswith("_value")}
+    assert set(found.estimates) == {name for name in names if name.endswith(("_value", "_count"))}
 
 
 @pytest.mark.parametrize(
@@ -301,11 +301,11 @@ def test_more_is_better_less_is_or_neither(name, better):
 
 def test_intervals_are_those_of_a_bootstrap_over_groups():
     rows = scored(60)
-    found = summarise(rows, aspects=("O",)).estimates["O_accuracy_decisive"]
+    found = summarise(rows, aspects=("O",)).estimates["O_accuracy_decisive_value"]
     right = answers_of(pairs_of(rows, "four_way"), "O", "four_way", [0]).points("decisive")
     counts = bootstrap.cluster_counts([o.group for o in rows], OPTIONS.draws, [OPTIONS.seed, *b"b/t"])
     assert (found.low, found.high) == pytest.approx(bootstrap.interval(resampled_mean(right, counts)))
-    alone = summarise([replace(o, group=o.uid) for o in rows], aspects=("O",)).estimates["O_accuracy_decisive"]
+    alone = summarise([replace(o, group=o.uid) for o in rows], aspects=("O",)).estimates["O_accuracy_decisive_value"]
     assert (alone.value, alone.low) != (found.value, found.low)
 
 

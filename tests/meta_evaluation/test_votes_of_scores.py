@@ -10,7 +10,9 @@ import pytest
 from tests.voted import CODES, OPTIONS, contest, scored, summarise, values
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.vote_answers import answers_of, pairs_of
+from vieval_plugin.meta_evaluation.vote_statistics import bounds
 from vieval_plugin.stats import thresholds
 from vieval_plugin.stats.votes import BOTH_GOOD
 
@@ -81,8 +83,8 @@ def test_thresholds_never_see_the_votes_they_are_used_on():
 def test_contests_of_one_group_have_no_thresholds_and_say_so():
     rows = [replace(o, group="g") for o in scored(6)]
     found = summarise(rows, aspects=("O",)).estimates
-    assert found["O_accuracy_four_way"].reason == "thresholds need contests of two groups"
-    assert not math.isnan(found["O_accuracy_decisive"].value)
+    assert found["O_accuracy_four_way_value"].reason == "thresholds need contests of two groups"
+    assert not math.isnan(found["O_accuracy_decisive_value"].value)
 
 
 def test_a_candidate_without_a_score_is_a_wrong_answer():
@@ -92,7 +94,7 @@ def test_a_candidate_without_a_score_is_a_wrong_answer():
         contest("c", "first", scores=({"O": 0.5}, {"O": 0.5})),  # a tie is wrong too
     ]
     found = summarise(rows, aspects=("O",))
-    assert found.estimates["O_accuracy_decisive"].value == pytest.approx(1 / 3)
+    assert found.estimates["O_accuracy_decisive_value"].value == pytest.approx(1 / 3)
     assert found.scored == 2
 
 
@@ -104,10 +106,10 @@ def test_preferences_are_averaged_over_the_orders():
         contest("d", "first", preferences={"forward": 0.9}, status=Status.REFUSAL),  # one order unread: no vote
     ]
     found = summarise(rows).estimates
-    assert found["votes_accuracy_decisive"].value == 0.5
-    assert found["votes_accuracy_four_way"].reason == "a preference does not tell both good from both bad"
-    assert found["votes_forward_accuracy_decisive"].reason == "the judge gives preferences and no votes"
-    assert math.isnan(found["votes_both_orders_accuracy"].value)
+    assert found["votes_accuracy_decisive_value"].value == 0.5
+    assert found["votes_accuracy_four_way_value"].reason == "a preference does not tell both good from both bad"
+    assert found["votes_forward_accuracy_decisive_value"].reason == "the judge gives preferences and no votes"
+    assert math.isnan(found["votes_both_orders_accuracy_value"].value)
 
 
 def test_preferences_near_zero_are_ties_by_thresholds():
@@ -120,5 +122,7 @@ def test_preferences_near_zero_are_ties_by_thresholds():
     ]
     found = values(rows)
     assert found["votes_accuracy_decisive"] == 1
-    assert found["votes_upper_bound_three_way"] == 1
+    bound = bounds(["three_way"])["upper_bound_three_way"]
+    answers = answers_of(pairs_of(rows, "four_way"), "votes", "four_way", [0])
+    assert bound(answers, Bootstrap(10, (0,))).value == 1
     assert 0.9 < found["votes_accuracy_three_way"] <= 1

@@ -5,35 +5,37 @@ import pytest
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
-from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber
+from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.report.headlines.costs import Cost
 from vieval_plugin.report.headlines.leaderboards import leaderboards
 from vieval_plugin.report.headlines.words import sentences
+from vieval_plugin.stats.estimate import Coverage, Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=100)
-CEILING = HeadlineNumber("human ceiling: each annotator with the others", 0.8, 0.75, 0.85, 100)
-CONSTANT = HeadlineNumber("best constant: always first", 0.4, float("nan"), float("nan"), 100)
+CEILING = {"human ceiling: each annotator with the others": Estimate(0.8, 0.75, 0.85, n=100)}
+EVERYTHING = Coverage()
+CONSTANT = {"best constant: always first": Estimate(0.4, n=100)}
 
 
-def said(accuracies, items=200, partial=(), references=(CEILING, CONSTANT), rests_on=""):
+def said(accuracies, items=200, partial=(), references=CEILING | CONSTANT, coverage=EVERYTHING):
     """Sentences of judges that are right on so many of the items; `partial` judges have a third of the items."""
     own = {}
     for number, (label, accuracy) in enumerate(accuracies.items()):
         right = np.random.default_rng(number).permutation(items) < accuracy * items
         held = range(items // 3 if label in partial else items)
         own[label] = {f"i{n}": JudgedItem(f"i{n}", float(right[n])) for n in held}
-    numbers = []
+    estimates = {}
     for label, answers in own.items():
         value = float(np.mean([item.value for item in answers.values()]))
-        numbers.append(HeadlineNumber(label, value, value - 0.05, value + 0.05, len(answers), rests_on=rests_on))
+        estimates[label] = Estimate(value, value - 0.05, value + 0.05, n=len(answers), coverage=coverage)
     headline = Headline(
         "votes",
         "accuracy",
         "",
         "pairs",
         (0, 1),
-        tuple(numbers),
+        estimates,
         lambda: compared_means("all", "votes", "accuracy", own, "pairs"),
         references,
     )
@@ -96,7 +98,7 @@ def test_who_is_not_above_the_constant_is_named_and_nobody_else():
 
 
 def test_an_average_says_what_it_rests_on():
-    assert said({"a": 0.9}, rests_on="5 of 7 task types, 21 of 29 image models")[0] == (
+    assert said({"a": 0.9}, coverage=Coverage(21, 29, 5, 7))[0] == (
         "a has 0.900 [0.850, 0.950] on 5 of 7 task types, 21 of 29 image models."
     )
 

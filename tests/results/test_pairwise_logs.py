@@ -397,7 +397,7 @@ def test_replayed_votes_survive_the_hosts_files(contests, recorded):
     assert record.verdict == verdict
     assert isinstance(record, Record)
     seen = observe([record]).contest
-    assert (dict(seen.given), seen.votes) == ({"forward": "first", "paper": "first"}, asked.votes)
+    assert (seen.judge_votes, seen.votes) == ({"forward": "first", "paper": "first"}, asked.votes)
 
 
 def test_results_on_prompts_of_any_length_are_read_back(contests, recorded):

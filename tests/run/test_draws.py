@@ -62,11 +62,11 @@ def test_results_written_before_there_were_draws_are_read(tmp_path):
     ("policy", "scores"), [("drop", {}), ("random", {}), ("worst", {"SC": 0.0, "PQ": 0.0, "O": 0.0})]
 )
 def test_no_image_is_dropped_or_worst_and_never_a_drawn_number(policy, scores):
-    [one] = fill([Observation("m", "1", (), (), Status.NO_IMAGE)], ("SC", "PQ", "O"), StatisticsOptions(policy))
+    [one] = fill([Observation("m", "1", {}, {}, Status.NO_IMAGE)], ("SC", "PQ", "O"), StatisticsOptions(policy))
     assert dict(one.scores) == scores
 
 
 def test_the_penalty_of_a_second_image_is_drawn_for_itself():
-    failed = [Observation("m", "1", (), (), Status.REFUSAL, draw=n) for n in range(40)]
-    drawn = [dict(o.scores)["SC"] for o in fill(failed, ("SC",), StatisticsOptions("random"))]
+    failed = [Observation("m", "1", {}, {}, Status.REFUSAL, draw=n) for n in range(40)]
+    drawn = [o.scores["SC"] for o in fill(failed, ("SC",), StatisticsOptions("random"))]
     assert len(set(drawn)) > 5

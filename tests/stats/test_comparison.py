@@ -130,7 +130,7 @@ def test_means_after_every_swap_are_those_of_a_naive_computation():
     assert permutation_p(statistic, 1, 40_000, ALL) == pytest.approx(exact, abs=0.01)
     assert found.p == pytest.approx(exact, rel=0.6)
     assert (found.first, found.second) == pytest.approx((7 / 9, 3 / 9), abs=1e-12)
-    assert found.difference == pytest.approx(naive[0])
+    assert found.difference.value == pytest.approx(naive[0])
 
 
 def test_p_counts_hits_and_adds_one_to_both():
@@ -179,14 +179,14 @@ def test_scales_and_the_order_of_the_judges_do_not_matter(seed, coefficient):
 
     one, other, scaled = found(first, second), found(second, first), found(first, 3 + second / 1000)
     assert one.p == other.p == scaled.p
-    assert one.difference == pytest.approx(-other.difference)
-    assert (one.low, one.high) == pytest.approx((-other.high, -other.low))
-    assert (one.low, one.high) == pytest.approx((scaled.low, scaled.high))
+    assert one.difference.value == pytest.approx(-other.difference.value)
+    assert (one.difference.low, one.difference.high) == pytest.approx((-other.difference.high, -other.difference.low))
+    assert (one.difference.low, one.difference.high) == pytest.approx((scaled.difference.low, scaled.difference.high))
 
 
 def test_a_judge_against_itself_is_never_different():
     first, _, human = tables(rows=12)
-    assert compare(CorrelationDifference(first, first, human), 100)[2:] == (0, 0, 0, 1)
+    assert compare(CorrelationDifference(first, first, human), 100).numbers[2:] == (0, 0, 0, 1)
 
 
 @pytest.mark.parametrize("coefficient", ["spearman", "pearson"])
@@ -212,7 +212,7 @@ def test_the_bootstrap_draws_the_same_groups_for_both(coefficient):
     fast = resampled_differences(statistic, 40, seed=2)
     np.testing.assert_allclose(fast, slow, atol=1e-9)
     found = compare(statistic, 40, seed=2)
-    assert (found.low, found.high) == pytest.approx(bootstrap.interval(slow))
+    assert (found.difference.low, found.difference.high) == pytest.approx(bootstrap.interval(slow))
 
 
 def test_groups_are_drawn_within_their_part():
@@ -268,10 +268,10 @@ def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_and_one_on_whic
 def test_without_anything_defined_there_is_no_p():
     ones = np.ones((4, 2))
     found = compare(CorrelationDifference(ones, ones, ones), 10)
-    assert all(math.isnan(value) for value in found)
-    assert all(math.isnan(value) for value in compare(MeanDifference([NAN], [NAN], "a"), 10))
-    assert all(math.isnan(value) for value in compare(MeanDifference([], [], []), 10))
-    assert all(math.isnan(value) for value in compare(CorrelationDifference(*np.zeros((3, 0, 0))), 10))
+    assert all(math.isnan(value) for value in found.numbers)
+    assert all(math.isnan(value) for value in compare(MeanDifference([NAN], [NAN], "a"), 10).numbers)
+    assert all(math.isnan(value) for value in compare(MeanDifference([], [], []), 10).numbers)
+    assert all(math.isnan(value) for value in compare(CorrelationDifference(*np.zeros((3, 0, 0))), 10).numbers)
 
 
 def test_what_only_one_judge_has_is_an_error():
@@ -303,7 +303,7 @@ def test_two_generators_over_common_prompts():
     scores = rng.normal(size=60)[prompts] + rng.normal(size=(2, 240)) + np.array([[0.5], [0.0]])
     found = compare(MeanDifference(*scores, prompts.tolist()))
     assert found.p < 0.01
-    assert 0 < found.low < found.difference < found.high
+    assert 0 < found.difference.low < found.difference.value < found.difference.high
 
 
 def test_holm_by_hand_and_in_any_order():
@@ -416,4 +416,4 @@ def test_an_average_of_differences_is_that_of_its_parts_in_every_swap_and_draw()
     assert len(set(both.strata[:3])) == len(set(both.strata[3:])) == 1
     assert both.strata[0] != both.strata[-1]
     first, second = both.estimates()
-    assert compare(both, draws=50).difference == pytest.approx(first - second)
+    assert compare(both, draws=50).difference.value == pytest.approx(first - second)

@@ -28,19 +28,20 @@ RATINGS = np.where(ITEMS % 3 == 0, TRUTH, np.nan)
 def test_each_item_by_itself_equals_the_authors_package(
     scores: np.ndarray, expected: tuple[float, float, float]
 ) -> None:
-    assert corrected_mean(RATINGS, scores)[:3] == pytest.approx(expected, abs=1e-14)
+    mean = corrected_mean(RATINGS, scores).mean
+    assert (mean.value, mean.low, mean.high) == pytest.approx(expected, abs=1e-14)
 
 
 def test_a_judge_that_says_nothing_or_the_opposite_is_left_out() -> None:
     plain = corrected_mean(RATINGS, np.full(30, 0.5))
     assert plain.weight == 0.0
-    assert plain.mean == pytest.approx(RATINGS[::3].mean())
-    assert corrected_mean(RATINGS, -TRUTH)[:3] == plain[:3]
+    assert plain.mean.value == pytest.approx(RATINGS[::3].mean())
+    assert corrected_mean(RATINGS, -TRUTH).mean == plain.mean
 
 
 def test_all_rated_is_the_mean_of_ratings() -> None:
     found = corrected_mean(TRUTH, TRUTH)
-    assert (found.mean, found.weight) == (pytest.approx(TRUTH.mean()), 0.0)
+    assert (found.mean.value, found.weight) == (pytest.approx(TRUTH.mean()), 0.0)
 
 
 def test_items_of_a_group_count_as_one() -> None:
@@ -48,12 +49,14 @@ def test_items_of_a_group_count_as_one() -> None:
     scores = 0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3)
     once = corrected_mean(RATINGS, scores)
     often = corrected_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4), [str(n) for n in np.repeat(ITEMS, 4)])
-    assert often == pytest.approx(once, abs=1e-12)
-    assert corrected_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4)).high < once.high
+    assert often.weight == pytest.approx(once.weight, abs=1e-12)
+    assert often.mean.value == pytest.approx(once.mean.value, abs=1e-12)
+    assert often.mean.high == pytest.approx(once.mean.high, abs=1e-12)
+    assert corrected_mean(np.repeat(RATINGS, 4), np.repeat(scores, 4)).mean.high < once.mean.high
 
 
 def test_a_single_rated_group_has_no_interval_and_so_no_estimate() -> None:
-    assert np.isnan(corrected_mean([0.5, 0.7, np.nan], [0.5, 0.6, 0.7], ["a", "a", "b"]).mean)
+    assert np.isnan(corrected_mean([0.5, 0.7, np.nan], [0.5, 0.6, 0.7], ["a", "a", "b"]).mean.value)
 
 
 @pytest.mark.parametrize("scores", [[0.1, 0.2], [0.1, float("nan"), 0.3], [0.1, float("inf"), 0.3]])
@@ -72,7 +75,7 @@ def _covered(rated: int, runs: int, rng: np.random.Generator, *, biased: float =
         judge = 0.6 * people + biased + rng.normal(0, 0.1, 2 * groups)
         chosen = np.isin(np.repeat(np.arange(groups), 2), rng.choice(groups, rated // 2, replace=False))
         found = corrected_mean(np.where(chosen, people, np.nan), judge, names)
-        held += found.low <= 0.5 <= found.high
+        held += found.mean.low <= 0.5 <= found.mean.high
     return held / runs
 
 
@@ -95,12 +98,12 @@ def _two_kinds(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.nda
 def test_kinds_of_which_other_shares_were_rated_count_by_their_size() -> None:
     ratings, judge, kinds = _two_kinds(np.random.default_rng(0))
     found = corrected_mean(ratings, judge, strata=kinds)
-    assert found.mean == pytest.approx(0.5, abs=0.03)
-    assert corrected_mean(ratings, judge).mean > 0.52
+    assert found.mean.value == pytest.approx(0.5, abs=0.03)
+    assert corrected_mean(ratings, judge).mean.value > 0.52
     without_judge = corrected_mean(ratings, np.zeros(400), strata=kinds)
     by_kind = [np.nanmean(ratings[kinds == kind]) for kind in ("plain", "good")]
-    assert without_judge.mean == pytest.approx(0.75 * by_kind[0] + 0.25 * by_kind[1])
-    assert found.high - found.low < without_judge.high - without_judge.low
+    assert without_judge.mean.value == pytest.approx(0.75 * by_kind[0] + 0.25 * by_kind[1])
+    assert found.mean.high - found.mean.low < without_judge.mean.high - without_judge.mean.low
 
 
 def test_one_stratum_and_strata_with_too_few_ratings_are_as_without() -> None:
@@ -115,5 +118,5 @@ def test_intervals_over_strata_hold_the_truth() -> None:
     for number in range(200):
         ratings, judge, kinds = _two_kinds(np.random.default_rng([7, number]))
         found = corrected_mean(ratings, judge, strata=kinds)
-        held += found.low <= 0.5 <= found.high
+        held += found.mean.low <= 0.5 <= found.mean.high
     assert 180 <= held <= 199

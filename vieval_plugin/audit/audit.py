@@ -21,6 +21,7 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import Counted, Session
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
+from vieval_plugin.stats.estimate import Estimate
 
 ORDER = "order swapped"
 PREFERENCE = "preference"
@@ -53,7 +54,7 @@ class Audit:
     judge: str
     effects: tuple[Effect, ...]
     unscored: int
-    inconsistent: tuple[float, float, float] | None = None
+    inconsistent: Estimate | None = None
 
 
 async def audit(
@@ -166,9 +167,7 @@ def _audit(
     )
 
 
-def _inconsistent(
-    verdicts: Sequence[Verdict], groups: Sequence[str], resamples: int, seed: int
-) -> tuple[float, float, float] | None:
+def _inconsistent(verdicts: Sequence[Verdict], groups: Sequence[str], resamples: int, seed: int) -> Estimate | None:
     forward, reverse = (np.array(of_order(verdicts, order)) for order in (FORWARD, REVERSE))
     answered_twice = ~np.isnan(forward)
     if not answered_twice.any():
@@ -177,7 +176,7 @@ def _inconsistent(
     counts = cluster_counts(list(compress(groups, answered_twice)), resamples, seed)
     sums = counts.sum(axis=1)
     shares = (counts @ differs) / np.where(sums, sums, math.nan)
-    return float(differs.mean()), *interval(shares)
+    return Estimate(float(differs.mean()), *interval(shares), shares, len(differs))
 
 
 def of_aspect(verdicts: Sequence[Verdict], aspect: str) -> list[float]:

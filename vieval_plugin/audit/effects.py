@@ -14,6 +14,7 @@ from vieval_plugin.audit.changes import Expected
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.stats.bootstrap import Seed
 from vieval_plugin.stats.comparison import MeanDifference, compare
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
 
@@ -26,7 +27,7 @@ class Effect:
     """Effect of a change on the scores of an aspect.
 
     `n` samples have a score before and after; `failed` have one before and none after. `before` and `after` are the means
-    of those n, `difference` is after less before with its 95% interval from `low` to `high`, all NaN for n = 0. `p` is
+    of those n, `difference` is after less before, all NaN for n = 0. `p` is
     that of a paired permutation test, `adjusted` by Holm over a judge's effects. `finding` says whether it is as
     `expected`.
     """
@@ -38,9 +39,7 @@ class Effect:
     failed: int
     before: float
     after: float
-    difference: float
-    low: float
-    high: float
+    difference: Estimate
     p: float
     adjusted: float = math.nan
 
@@ -51,18 +50,19 @@ class Effect:
         What ought to stay is flagged where it moved significantly and by more than `LEAST`; what ought to fall, where its
         interval rules out that it fell by as much.
         """
-        is_significant = self.adjusted <= LEVEL and abs(self.difference) > LEAST
-        if math.isnan(self.difference):
+        difference = self.difference
+        is_significant = self.adjusted <= LEVEL and abs(difference.value) > LEAST
+        if not difference.defined:
             return "nothing to compare"
         if self.expected == "lower":
-            if is_significant and self.difference < 0:
+            if is_significant and difference.value < 0:
                 return "as expected"
-            return "FLAGGED: does not fall" if self.low > -LEAST else "undecided"
-        if is_significant and self.difference > 0:
+            return "FLAGGED: does not fall" if difference.low > -LEAST else "undecided"
+        if is_significant and difference.value > 0:
             return "FLAGGED: rises"
         if is_significant and self.expected == "same":
             return "FLAGGED: falls"
-        settled = self.high <= LEAST and (self.expected == "not higher" or self.low >= -LEAST)
+        settled = difference.high <= LEAST and (self.expected == "not higher" or difference.low >= -LEAST)
         return "as expected" if settled else "undecided"
 
     @property
@@ -94,7 +94,7 @@ def effect(
         seed: of the bootstrap and the test.
 
     >>> one = effect("border", "SC", "same", [1.0] * 20, [0.5] * 20, [str(n) for n in range(20)], StatisticsOptions(), 0)
-    >>> one.difference, adjusted([one])[0].finding
+    >>> one.difference.value, adjusted([one])[0].finding
     (-0.5, 'FLAGGED: falls')
     """
     first, second = np.asarray(after, dtype=float), np.asarray(unchanged, dtype=float)
@@ -102,7 +102,7 @@ def effect(
     failed = int((np.isnan(first) & ~np.isnan(second)).sum())
     paired_groups = list(compress(groups, is_paired))
     if not paired_groups:
-        return Effect(change, aspect, expected, 0, failed, *[math.nan] * 6)
+        return Effect(change, aspect, expected, 0, failed, math.nan, math.nan, Estimate(math.nan), math.nan)
     comparison = compare(MeanDifference(first[is_paired], second[is_paired], paired_groups), options.draws, seed)
     return Effect(
         change,
@@ -113,8 +113,6 @@ def effect(
         comparison.second,
         comparison.first,
         comparison.difference,
-        comparison.low,
-        comparison.high,
         comparison.p,
     )
 

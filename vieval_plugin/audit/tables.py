@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from vieval_plugin.audit.audit import ORDER, Audit, AuditPlan
 from vieval_plugin.audit.effects import LEAST, Effect
@@ -12,6 +11,7 @@ from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, with_interval
 from vieval_plugin.text.tables import text_table
 
+_NUMBERS = ("before", "after", "difference", "low", "high", "p", "adjusted")
 _MEANS = ("change", "aspect", "n", "failed", "before", "after")
 
 
@@ -30,7 +30,7 @@ def lines(result: Audit) -> list[str]:
     flagged = [f"flagged: {_flag_text(effect)}" for effect in result.effects if effect.flagged]
     report = ["", f"{result.judge}:", *text_table(rows), "", *(flagged or ["nothing flagged"])]
     if result.inconsistent:
-        share = with_interval(*result.inconsistent)
+        share = with_interval(result.inconsistent)
         report.append(f"order: {share} of the contests have different answers in the two orders")
     elif any(effect.change == ORDER for effect in result.effects):
         report.append("order: no contest has answers in two orders, so nothing is known of it")
@@ -82,30 +82,35 @@ def document(audits: Sequence[Audit], resamples: int, seed: int) -> dict[str, ob
 
 def _document(result: Audit) -> dict[str, object]:
     effects = [
-        {**{k: _json(v) for k, v in asdict(effect).items()}, "finding": effect.finding} for effect in result.effects
+        {
+            **{name: getattr(effect, name) for name in ("change", "aspect", "expected", "n", "failed")},
+            **dict(zip(_NUMBERS, map(_json, _numbers(effect)), strict=True)),
+            "finding": effect.finding,
+        }
+        for effect in result.effects
     ]
-    inconsistent = (
-        dict(zip(("share", "low", "high"), result.inconsistent, strict=True)) if result.inconsistent else None
-    )
+    share = result.inconsistent
+    inconsistent = {"share": share.value, "low": share.low, "high": share.high} if share else None
     return {"judge": result.judge, "unscored": result.unscored, "inconsistent": inconsistent, "effects": effects}
 
 
 def _flag_text(effect: Effect) -> str:
     if effect.change == ORDER:
-        place = "first" if effect.difference > 0 else "second"
-        return f"{ORDER}: what is shown {place} is preferred, by {abs(effect.difference):.2f}"
+        place = "first" if effect.difference.value > 0 else "second"
+        return f"{ORDER}: what is shown {place} is preferred, by {abs(effect.difference.value):.2f}"
     verb = effect.finding.partition(": ")[2]
-    return f"{effect.change}: {effect.aspect} {verb} ({effect.difference:+.2f})"
+    return f"{effect.change}: {effect.aspect} {verb} ({effect.difference.value:+.2f})"
 
 
 def _effect_row(effect: Effect) -> tuple[str, ...]:
-    difference = with_interval(effect.difference, effect.low, effect.high, digits=3)
+    difference = with_interval(effect.difference, digits=3)
     numbers = (_short(effect.before), _short(effect.after), difference, _short(effect.adjusted))
     return (effect.change, effect.aspect, str(effect.n), str(effect.failed), *numbers, effect.expected, effect.finding)
 
 
 def _numbers(effect: Effect) -> tuple[float, ...]:
-    return effect.before, effect.after, effect.difference, effect.low, effect.high, effect.p, effect.adjusted
+    difference = effect.difference
+    return effect.before, effect.after, difference.value, difference.low, difference.high, effect.p, effect.adjusted
 
 
 def _short(value: float) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +14,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
+    from vieval_plugin.judges.protocol import Sample, Verdict
+    from vieval_plugin.records import Provenance
     from vieval_plugin.run.prepare import PreparedJudge
     from vieval_plugin.run.samples_file import SampleFile
 
 
 GROUP = "judge images"
+MODEL, URL = "VIEVAL_MODEL", "VIEVAL_BASE_URL"
+"""Environment variables of the backbone where neither flags nor options name one."""
+_REASON = 300  # characters of a reason that are printed
 _OF_BACKBONE = ("num_concurrent", "temperature", "max_tokens", "timeout", "patience", "price_input", "price_output")
 
 
@@ -35,15 +41,18 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser("score", help="judge the images of your own generator")
     parser.add_argument(
         "samples",
-        type=Path,
         nargs="+",
-        help="JSONL or CSV: images (output, source, ...), texts, kind, uid, image_model; or folders of images, with "
-        "--prompts; or what lmms-eval wrote of a generator (--log_samples)",
+        help="images, with --prompt; or JSONL or CSV: images (output, source, ...), texts, kind, uid, image_model; or "
+        "folders of images, with --prompts; or what lmms-eval wrote of a generator (--log_samples)",
     )
-    parser.add_argument("--out", type=Path, help="JSONL of verdicts, in the samples' order")
+    parser.add_argument("--out", type=Path, help="JSONL of verdicts, in the samples' order; not needed for images")
+    parser.add_argument("--json", action="store_true", help="print the verdicts on images as JSON, one a line")
     parser.add_argument("--plan", action="store_true", help="judge eight samples, tell what all would cost, and stop")
 
     selection = parser.add_argument_group("what is judged")
+    selection.add_argument("--prompt", metavar="TEXT", help="what the images were made of")
+    selection.add_argument("--source", metavar="IMAGE", help="the image that was edited")
+    selection.add_argument("--instruction", metavar="TEXT", help="how it was to be edited")
     selection.add_argument("--prompts", type=Path, help="what images in folders were made of: .txt, .csv or .jsonl")
     selection.add_argument(
         "--kind", "--task", dest="kind", help="the kind of samples whose line names none, such as tig"
@@ -100,11 +109,13 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.images import files_of
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.media.files import require_writable
+    from vieval_plugin.run.image_folder import are_images
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.run.samples_file import limited, require_good
     from vieval_plugin.text.escaping import say
 
-    if options.out is None and not options.plan:
+    images = not options.prompts and are_images(options.samples)
+    if options.out is None and not (options.plan or images):
         raise VievalError("name the file that verdicts are to be written to with --out, or pass --plan")
     if options.limit is not None and options.limit < 1:
         raise VievalError(f"--limit {options.limit} leaves nothing to judge; give 1 or more")
@@ -117,10 +128,16 @@ def _run(options: argparse.Namespace) -> int:
         prepare(name, options.setting or (setting if name == judge else None), current, backbone)
         for name in dict.fromkeys(options.judge or [judge])
     ]
+    if not options.plan:
+        _require_model(prepared, current, backbone)
     samples_file = limited(samples_file, options.limit)
     say(*(f"vieval: {line}" for line in (*samples_file.notes, *_unused(options, prepared))), file=sys.stderr)
     if options.out:
-        reads = [*options.samples, *([options.prompts] if options.prompts else []), *files_of(samples_file.samples)]
+        reads = [
+            *map(Path, options.samples),
+            *([options.prompts] if options.prompts else []),
+            *files_of(samples_file.samples),
+        ]
         require_writable(options.out, reads=reads)
     if samples_file.addresses or options.allow_urls:
         from vieval_plugin.run.addresses import fetch_images
@@ -128,9 +145,9 @@ def _run(options: argparse.Namespace) -> int:
         fetch_images(samples_file, options.allow_urls, options.fresh)
     if options.strict:
         for prepared_judge in prepared:
-            require_good(options.samples[0], samples_file, prepared_judge.spec)
+            require_good(Path(options.samples[0]), samples_file, prepared_judge.spec)
     request = _Request(samples_file, prepared, current, backbone)
-    return _plan(request) if options.plan else _score(options, request)
+    return _plan(request) if options.plan else _score(options, request, images)
 
 
 def options_in_force(options: argparse.Namespace) -> Config:
@@ -151,11 +168,15 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
     from vieval_plugin.errors import VievalError
     from vieval_plugin.run.backbones import JUDGE
 
-    if bool(options.model) != bool(options.base_url):
+    model, base_url = options.model, options.base_url
+    if JUDGE not in current.backbones:
+        model = model or os.environ.get(MODEL)
+        base_url = base_url or [address for address in (os.environ.get(URL),) if address]
+    if bool(model) != bool(base_url):
         raise VievalError("--model and --base-url go together; or name neither and set backbones.judge in the options")
     fields = {name: getattr(options, name) for name in _OF_BACKBONE if getattr(options, name, None) is not None}
-    if options.model:
-        fields |= {"model": options.model, "base_url": tuple(options.base_url)}
+    if model:
+        fields |= {"model": model, "base_url": tuple(base_url)}
     elif not fields or JUDGE not in current.backbones:
         return None
     else:
@@ -170,22 +191,43 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
 def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleFile, str, str | None]:
     """The samples, and the judge and setting that they are for where no other is named."""
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.run.image_folder import holds_images, read_folders
+    from vieval_plugin.run.image_folder import are_images, holds_images, read_folders, read_images
     from vieval_plugin.run.samples_file import read_samples
 
+    paths = [Path(named) for named in options.samples]
     if options.prompts:
-        return read_folders(options.samples, options.prompts, options.kind), "viescore", None
+        return read_folders(paths, options.prompts, options.kind), "viescore", None
+    if are_images(options.samples):
+        texts = {name: getattr(options, name) for name in ("prompt", "instruction") if getattr(options, name)}
+        return read_images(options.samples, texts, options.source, options.kind), "viescore", None
     from vieval_plugin.results.unjudged import is_run, load_unjudged
 
-    if len(options.samples) > 1:
-        raise VievalError("pass one file of samples, or several folders of images with --prompts")
-    [path] = options.samples
+    if options.prompt or options.instruction or options.source:
+        raise VievalError("--prompt, --source and --instruction are for images; a file of samples has its own")
+    if len(paths) > 1:
+        raise VievalError("pass images, one file of samples, or several folders of images with --prompts")
+    [path] = paths
     if holds_images(path) and not any(path.rglob("*_samples_*.jsonl")):
         raise VievalError(f"{path}: images, and no prompts; name the file of what they were made of with --prompts")
     if not is_run(path):
         return read_samples(path, options.kind), "viescore", None
     run = load_unjudged(path, current, options.kind)
     return run.samples_file, run.judge or "viescore", run.setting
+
+
+def _require_model(prepared: Sequence[PreparedJudge], current: Config, backbone: Backbone | None) -> None:
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.judges import registry as judge_registry
+    from vieval_plugin.run.backbones import JUDGE
+
+    asking = next((judge.spec.name for judge in prepared if judge.asks_a_model), "")
+    if asking and not (backbone or current.backbones):
+        own_weights = (spec for spec in judge_registry.judges().values() if spec.training_benchmarks and not spec.pack)
+        trial = ", ".join(f"--judge {spec.title}" for spec in own_weights)
+        raise VievalError(
+            f"{asking} asks a model, and none is named: pass --model and --base-url of a server, or set {MODEL} and {URL}; "
+            f"or name it as backbones.{JUDGE} in the options; or try the pipeline with {trial}"
+        )
 
 
 def _unused(options: argparse.Namespace, prepared: Sequence[PreparedJudge]) -> list[str]:
@@ -219,18 +261,24 @@ def _plan(request: _Request) -> int:
     return 0
 
 
-def _score(options: argparse.Namespace, request: _Request) -> int:
+def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
     from vieval_plugin.judges.protocol import Status
     from vieval_plugin.run.evaluate import judge_samples, provenance_of
     from vieval_plugin.run.progress import Progress, failures, next_step, summary
-    from vieval_plugin.run.samples_file import write_all
+    from vieval_plugin.run.samples_file import verdict_lines, write_all
     from vieval_plugin.text.escaping import say
 
     samples_file, samples, progress, judged = request.samples_file, request.samples_file.samples, Progress(), []
     try:
         for prepared in request.prepared:
             judging = judge_samples(
-                samples, prepared, request.current, request.backbone, progress, bar=True, decided=samples_file.decided
+                samples,
+                prepared,
+                request.current,
+                request.backbone,
+                progress,
+                bar=not images,
+                decided=samples_file.decided,
             )
             verdicts_of_judge = asyncio.run(judging)
             verdicts = [
@@ -241,12 +289,18 @@ def _score(options: argparse.Namespace, request: _Request) -> int:
                 (verdicts, replace(provenance_of(prepared, request.current, request.backbone), label=options.label))
             )
     finally:
-        say(*progress.lines(), file=sys.stderr)
-    write_all(options.out, samples, judged)
-    for prepared, (verdicts, _) in zip(request.prepared, judged, strict=True):
+        if not images or progress.failed_calls:
+            say(*progress.lines(), file=sys.stderr)
+    if options.out:
+        write_all(options.out, samples, judged)
+    for prepared, (verdicts, source) in zip(request.prepared, judged, strict=True):
+        if images:
+            say(*(verdict_lines(samples, verdicts, source) if options.json else _in_words(samples, verdicts, source)))
+            continue
         named = [f"{prepared.spec.name}:"] if len(judged) > 1 else []
         say(*named, *summary(samples, verdicts, prepared.spec.aspects), *failures(samples, verdicts))
-    say(f"wrote {options.out}", *next_step(samples, judged[0][0], options.out))
+    if options.out and not options.json:
+        say(f"wrote {options.out}", *next_step(samples, judged[0][0], options.out))
     numbered = [(n, verdict) for verdicts, _ in judged for n, verdict in enumerate(verdicts)]
     judgeable = any(
         n not in samples_file.decided and verdict.status is not Status.NOT_APPLICABLE for n, verdict in numbered
@@ -256,3 +310,15 @@ def _score(options: argparse.Namespace, request: _Request) -> int:
         say(f"vieval: nothing could be {'scored' if judgeable else 'judged'} (see above)", file=sys.stderr)
     bad = [verdict for verdict in samples_file.decided.values() if verdict.status is not Status.NO_IMAGE]
     return 0 if scored and not bad and not progress.failed_calls else 1
+
+
+def _in_words(samples: Sequence[Sample], verdicts: Sequence[Verdict], source: Provenance) -> Iterator[str]:
+    """A line an image with its scores, and one an answer with its sub-scores and reason."""
+    by = " ".join([source.judge, *source.settings, *(["by", source.backbone] if source.pack else [])])
+    for sample, verdict in zip(samples, verdicts, strict=True):
+        scores = ", ".join(f"{aspect} {score:.2f}" for aspect, score in verdict.scores.items())
+        yield f"{sample.id.uid}: {scores or 'no score'} ({by}{'' if verdict.status.usable else f', {verdict.status}'})"
+        for step in verdict.trace:
+            numbers = ", ".join(f"{score:.3g}" for score in step.scores)
+            if numbers or not step.status.usable:
+                yield f"  {': '.join(filter(None, (step.label, numbers, ' '.join(step.reason.split())[:_REASON])))}"

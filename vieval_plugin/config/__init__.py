@@ -68,9 +68,6 @@ class GenerateOptions(Section):
         description="folders whose files the answers of a host's generator may name as its output, beside those into "
         "which it is known to save",
     )
-    recorded: tuple[Path, ...] = Field(
-        (), description="results of runs on published images, among which a generator is given its place"
-    )
 
 
 class Config(Section):

@@ -15,7 +15,7 @@ from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.meta_evaluation.observations import Observation
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.tasks import Task
 
 
@@ -50,5 +50,5 @@ def as_rated(judge: JudgeSpec, rating: Rating, observations: Sequence[Observatio
     """The rating with the aspects that there are scores of, where a described scorer decides which these are."""
     if not judge.described:
         return rating
-    rated = dict.fromkeys(aspect for observation in observations for aspect, _ in observation.scores)
+    rated = dict.fromkeys(aspect for observation in observations for aspect in observation.scores)
     return replace(rating, aspects=tuple(rated) or rating.aspects)

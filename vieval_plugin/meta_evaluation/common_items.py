@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,13 +23,29 @@ class JudgedItem(NamedTuple):
     human: float = float("nan")
 
 
+PairedCoefficient: TypeAlias = Literal["spearman", "pearson"]
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """The paired test of a statistic: `items` are a system's by their names, from the rows that the statistic is of.
+
+    Their values' means are compared or, with a `coefficient`, their correlations with human ratings; `unit` is what
+    items are called.
+    """
+
+    items: Callable[[Any], Mapping[str, JudgedItem]]
+    coefficient: PairedCoefficient | None = None
+    unit: str = "samples"
+
+
 def compared_means(
     part: str,
     aspect: str,
     statistic: str,
     items: Mapping[str, Mapping[str, JudgedItem]],
-    counted: str = "samples",
-    who: str = "judges",
+    unit: str = "samples",
+    entrants: str = "judges",
     lacking: Mapping[str, list[str]] | None = None,
 ) -> ComparedStatistic:
     """Systems compared by the mean of their values on common items, such as their accuracies.
@@ -38,8 +55,8 @@ def compared_means(
         aspect: what is rated.
         statistic: what the mean is, in words.
         items: by the system's label, its items by their names.
-        counted: what items are called.
-        who: what systems are called.
+        unit: what items are called.
+        entrants: what systems are called.
         lacking: by label, the parts that a system has no item of.
 
     >>> right = {"a": JudgedItem("a", 1.0), "b": JudgedItem("b", 0.0)}
@@ -53,18 +70,18 @@ def compared_means(
         first_items, second_items = items[labels[first]], items[labels[second]]
         names = sorted(first_items.keys() & second_items.keys())
         if not names:
-            return CommonSamples(0, reason=f"no {counted} in common")
+            return CommonSamples(0, reason=f"no {unit} in common")
         first_values, second_values = ([system[name].value for name in names] for system in (first_items, second_items))
         groups = [first_items[name].group for name in names]
         return CommonSamples(len(names), MeanDifference(first_values, second_values, groups))
 
-    return ComparedStatistic(part, aspect, statistic, _systems(items, counted, lacking or {}), pair, counted, who)
+    return ComparedStatistic(part, aspect, statistic, _systems(items, unit, lacking or {}), pair, unit, entrants)
 
 
 def compared_correlations(
     part: str,
     aspect: str,
-    coefficient: Literal["spearman", "pearson"],
+    coefficient: PairedCoefficient,
     items: Mapping[str, Mapping[str, JudgedItem]],
 ) -> ComparedStatistic:
     """Judges compared by the correlation of their scores with human ratings, over all common items at once.
@@ -104,15 +121,15 @@ def compared_correlations(
 
 
 def _systems(
-    items: Mapping[str, Mapping[str, JudgedItem]], counted: str, missing_parts: Mapping[str, list[str]]
+    items: Mapping[str, Mapping[str, JudgedItem]], unit: str, missing_parts: Mapping[str, list[str]]
 ) -> tuple[System, ...]:
     available = max(map(len, items.values()), default=0)
     return tuple(
         System(
             label,
             len(system_items),
-            "" if system_items else f"no {counted} with a score",
-            coverage(len(system_items), available, missing_parts.get(label, ()), counted),
+            "" if system_items else f"no {unit} with a score",
+            coverage(len(system_items), available, missing_parts.get(label, ()), unit),
         )
         for label, system_items in items.items()
     )

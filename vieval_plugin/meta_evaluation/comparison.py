@@ -58,7 +58,7 @@ class ComparedStatistic:
 
     - `part` is the benchmark's part, or `all`; `aspect` what is rated; `statistic` how it is computed, in words;
     - `pair` gives two systems, by their places, on what both have scores of; a system with itself has all its samples;
-    - `counted` is what samples are called, `who` what the systems are called;
+    - `unit` is what samples are called, `entrants` what the systems are called;
     - `untestable` says why the statistic has no paired test; `notes` are lines to be read beside the result.
     """
 
@@ -67,8 +67,8 @@ class ComparedStatistic:
     statistic: str
     systems: tuple[System, ...]
     pair: Callable[[int, int], CommonSamples]
-    counted: str = "samples"
-    who: str = "judges"
+    unit: str = "samples"
+    entrants: str = "judges"
     untestable: str = ""
     notes: tuple[str, ...] = ()
 
@@ -91,11 +91,9 @@ class SystemPair:
 
     def better_first(self) -> SystemPair:
         """Return the pair with the better system first, so that its difference is not negative."""
-        if not self.result.difference < 0:
+        if not self.result.difference.value < 0:
             return self
-        result = self.result
-        turned = PairedComparison(result.second, result.first, -result.difference, -result.high, -result.low, result.p)
-        return replace(self, first=self.second, second=self.first, result=turned)
+        return replace(self, first=self.second, second=self.first, result=self.result.turned)
 
 
 @dataclass(frozen=True)
@@ -180,7 +178,7 @@ class Comparison:
         for place, better in enumerate(labels):
             lines += [
                 f"{worse} stands below {better} by its own number and is significantly better on the "
-                f"{pair.n} {self.compared.counted} that both scored"
+                f"{pair.n} {self.compared.unit} that both scored"
                 for worse in labels[place + 1 :]
                 if self.beats(worse, better) and (pair := self.pair_of(better, worse))
             ]
@@ -210,7 +208,7 @@ def compare_systems(
     ...     return CommonSamples(9, MeanDifference(right[first], right[second], range(9)))
     >>> systems = (System("bad", 9), System("good", 9))
     >>> found = compare_systems(ComparedStatistic("all", "votes", "accuracy", systems, pair), "mine", StatisticsOptions())
-    >>> [standing.rank_text for standing in found.standings], found.pairs[0].result.difference
+    >>> [standing.rank_text for standing in found.standings], found.pairs[0].result.difference.value
     (['1', '2'], 1.0)
     """
     standings = _own_values(compared)
@@ -231,7 +229,7 @@ def compare_systems(
     pairs = _adjusted([pair for pair, ranked in tested if ranked])
     other_pairs = _adjusted([pair for pair, ranked in tested if not ranked])
     if not tested:
-        reason = f"no two of these {compared.who} have {compared.counted} in common that a test can use"
+        reason = f"no two of these {compared.entrants} have {compared.unit} in common that a test can use"
     return Comparison(compared, _ranked(standings, pairs), pairs, other_pairs, reason)
 
 
@@ -270,7 +268,7 @@ def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> C
     return ComparedStatistic(OVER_BENCHMARKS, "", statistic, systems, pair)
 
 
-def coverage(n: int, available: int, lacking: Sequence[str] = (), counted: str = "samples") -> str:
+def coverage(n: int, available: int, lacking: Sequence[str] = (), unit: str = "samples") -> str:
     """Return why a system is not ranked: parts or task types without a value, or too few samples; empty where it is.
 
     >>> coverage(40, 100), coverage(90, 100, ["sdie"]), coverage(90, 100)
@@ -278,7 +276,7 @@ def coverage(n: int, available: int, lacking: Sequence[str] = (), counted: str =
     """
     if lacking:
         return f"no value for {', '.join(lacking)}"
-    return f"a score for {n} of {available} {counted}" if n < LEAST_COVERAGE * available else ""
+    return f"a score for {n} of {available} {unit}" if n < LEAST_COVERAGE * available else ""
 
 
 def _over_benchmarks(label: str, comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> System:
@@ -309,9 +307,7 @@ def _own_values(compared: ComparedStatistic) -> tuple[Standing, ...]:
             own_samples = compared.pair(place, place)
             value = own_samples.statistic.estimates()[0] if own_samples.statistic is not None else math.nan
             if math.isnan(value):
-                system = replace(
-                    system, undefined=own_samples.reason or f"undefined on its {system.n} {compared.counted}"
-                )
+                system = replace(system, undefined=own_samples.reason or f"undefined on its {system.n} {compared.unit}")
         standings.append(Standing(system, value))
     return tuple(
         sorted(
@@ -330,7 +326,7 @@ def _without_pairs(compared: ComparedStatistic, standings: Sequence[Standing], d
     unable = "".join(
         f"; {standing.system.label}: {standing.system.undefined}" for standing in standings if standing.system.undefined
     )
-    return f"two {compared.who} are needed, and there is {able or 'none'}{unable}"
+    return f"two {compared.entrants} are needed, and there is {able or 'none'}{unable}"
 
 
 def _adjusted(pairs: Sequence[SystemPair]) -> tuple[SystemPair, ...]:

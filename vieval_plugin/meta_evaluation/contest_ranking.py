@@ -16,6 +16,7 @@ from vieval_plugin.records import Run
 from vieval_plugin.stats.bootstrap import Ints, cluster_counts, interval, numbered, sign_p
 from vieval_plugin.stats.bradley_terry import Strengths, resampled_strengths, strengths, win_shares
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.orders import overall_votes
 from vieval_plugin.stats.ranking import holm, rank_ranges
@@ -32,15 +33,13 @@ SEPARATED = "the contests fall into two sets of image models of which one never 
 class RankedModel:
     """An image model in a ranking by contests.
 
-    `strength` is the natural logarithm of its strength, all of sum 0, with its 95% interval; `share` how often it is to
+    `strength` is the natural logarithm of its strength, all of sum 0; `share` how often it is to
     be expected to win against another, a tie being half a win. `ranks` are the best and the worst that the tests leave,
     None where there is no estimate. `contests` counts pairs that it was in and that have an answer.
     """
 
     image_model: str
-    strength: float
-    low: float
-    high: float
+    strength: Estimate
     share: float
     ranks: tuple[int, int] | None
     contests: int
@@ -48,13 +47,11 @@ class RankedModel:
 
 @dataclass(frozen=True)
 class ModelPair:
-    """Two image models: the difference of their logarithms of strengths with its interval, p, and p adjusted by Holm."""
+    """Two image models: the difference of their logarithms of strengths, p, and p adjusted by Holm."""
 
     first: str
     second: str
-    difference: float
-    low: float
-    high: float
+    difference: Estimate
     p: float
     adjusted: float
 
@@ -138,11 +135,10 @@ def ranked(
     fitted = strengths(won.sum(axis=0), tied.sum(axis=0))
     logs, played = fitted.log_strengths, (won + won.transpose(0, 2, 1) + tied).sum(axis=(0, 2))
     if np.isnan(logs).any():
-        alone = tuple(
-            RankedModel(model, np.nan, np.nan, np.nan, np.nan, None, int(n))
-            for model, n in zip(models, played, strict=True)
-        )
         why = SEPARATED if answer_count else "no contest has an answer"
+        alone = tuple(
+            RankedModel(model, Estimate(np.nan), np.nan, None, int(n)) for model, n in zip(models, played, strict=True)
+        )
         return ContestRanking(benchmark, part, voter, subject, alone, (), np.nan, answer_count, pair_count, why)
     seed = [options.seed, zlib.crc32(f"{benchmark}/{part}".encode())]
     names = [str(number) for number in range(len(won))]
@@ -187,8 +183,9 @@ def _pairs(models: Sequence[str], logs: Floats, draws: Floats) -> tuple[ModelPai
     p = [sign_p(draws[:, first] - draws[:, second]) for first, second in two_by_two]
     return tuple(
         ModelPair(
-            *(models[first], models[second], float(logs[first] - logs[second])),
-            *(*_interval(draws[:, first] - draws[:, second]), raw_p, float(adjusted)),
+            *(models[first], models[second]),
+            Estimate(float(logs[first] - logs[second]), *_interval(draws[:, first] - draws[:, second])),
+            *(raw_p, float(adjusted)),
         )
         for (first, second), raw_p, adjusted in zip(two_by_two, p, holm(p), strict=True)
     )
@@ -205,12 +202,12 @@ def _models(
     beats = np.zeros((len(models), len(models)), dtype=bool)
     for (first, second), pair in zip(combinations(range(len(models)), 2), pairs, strict=True):
         if pair.adjusted <= LEVEL:
-            beats[(first, second) if pair.difference > 0 else (second, first)] = True
+            beats[(first, second) if pair.difference.value > 0 else (second, first)] = True
     logs = fitted.log_strengths
     best, worst = rank_ranges(beats)
     return tuple(
         RankedModel(
-            *(model, float(logs[n]), *_interval(draws[:, n]), float(share)),
+            *(model, Estimate(float(logs[n]), *_interval(draws[:, n])), float(share)),
             (int(best[n]), int(worst[n])),
             int(played[n]),
         )

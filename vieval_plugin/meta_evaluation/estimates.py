@@ -1,73 +1,86 @@
-"""A benchmark's own statistics as estimates: a value with the interval of its resamples."""
+"""From the rows of a part to an estimate: a value with the interval of its resamples, and averages over parts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from vieval_plugin.meta_evaluation.observations import Estimate
-from vieval_plugin.stats.bootstrap import cluster_counts, interval
+from vieval_plugin.stats.bootstrap import Ints, cluster_counts, interval
 from vieval_plugin.stats.correlation import Coefficient, Floats, correlation, resampled_correlations, undefined
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.votes import share
 
-Counts: TypeAlias = NDArray[np.int64]
-"""How often each row occurs in each bootstrap draw, shape (draws, rows)."""
+Counts: TypeAlias = Ints
+"""How often each row occurs in each bootstrap resample, shape (resamples, rows)."""
 
 
 class Computed(NamedTuple):
-    """A statistic of some rows: its value, its resamples from counts of the rows, and which rows are drawn together.
+    """A statistic of some rows before it has an interval: its value, its resamples from counts of the rows, its clusters.
 
-    `resample` turns counts of shape (draws, rows) into draws of shape (draws,); `groups` names each row's cluster;
-    `reason` says why the value is undefined, where it is.
+    `resample` turns counts of shape (resamples, rows) into values of shape (resamples,); `clusters` names each row's
+    cluster; `reason` says why the value is undefined, where it is.
     """
 
     value: float
     resample: Callable[[Counts], Floats]
-    groups: Sequence[str]
+    clusters: Sequence[str]
     reason: str
 
 
-def estimated(computed: Computed, name: str, options: StatisticsOptions) -> Estimate:
-    """Turn a computed statistic into an estimate with its interval.
+@dataclass(frozen=True)
+class Bootstrap:
+    """The bootstrap of a part: the number of resamples, and a seed of its own."""
 
-    Args:
-        computed: a statistic of rows that do not depend on the order in which samples were judged.
-        name: that of the part (`benchmark/part`); it joins the seed, so that parts are resampled independently.
-        options: the number of draws, and the seed.
+    resamples: int
+    seed: tuple[int, ...]
 
-    Returns:
-        The value with its 95% interval, on the statistic's own scale; NaN with a reason where it is undefined.
+    @classmethod
+    def of(cls, name: str, options: StatisticsOptions) -> Bootstrap:
+        """Return that of the part called `name` (`benchmark/part`), so that parts are resampled independently."""
+        return cls(options.draws, (options.seed, *name.encode()))
 
-    >>> values = np.array([1.0, 2.0, 3.0])
-    >>> mean = Computed(2.0, lambda counts: counts @ values / 3, ["a", "b", "c"], "")
-    >>> found = estimated(mean, "benchmark/part", StatisticsOptions(draws=100))
-    >>> 1 <= found.low < found.value < found.high <= 3
-    True
-    """
-    if math.isnan(computed.value):
-        undrawn = np.full(options.draws, np.nan)
-        return Estimate(math.nan, math.nan, math.nan, undrawn, computed.reason or "undefined")
-    seed = [options.seed, *name.encode()]
-    draws = computed.resample(cluster_counts(computed.groups, options.draws, seed))
-    low, high = interval(draws)
-    return Estimate(computed.value, low, high, draws)
+    def estimate(self, computed: Computed | Estimate) -> Estimate:
+        """The computed statistic with its 95% interval, on its own scale; NaN with a reason where it is undefined.
+
+        >>> values = np.array([1.0, 2.0, 3.0])
+        >>> mean = Computed(2.0, lambda counts: counts @ values / 3, ["a", "b", "c"], "")
+        >>> estimate = Bootstrap(100, (0,)).estimate(mean)
+        >>> 1 <= estimate.low < estimate.value < estimate.high <= 3
+        True
+        """
+        if isinstance(computed, Estimate):
+            return computed
+        if math.isnan(computed.value):
+            return self.undefined(computed.reason or "undefined")
+        resampled = computed.resample(cluster_counts(computed.clusters, self.resamples, self.seed))
+        return Estimate(computed.value, *interval(resampled), resampled, len(computed.clusters))
+
+    def undefined(self, reason: str) -> Estimate:
+        """An estimate without a value; `reason` says why."""
+        return Estimate(math.nan, resamples=np.full(self.resamples, np.nan), reasons=(reason,))
+
+    def share(self, points: ArrayLike, clusters: Sequence[Hashable], reason: str = "") -> Estimate:
+        """The mean of points with its interval; `reason` says why they are undefined, where they are."""
+        return share(points, clusters, self.resamples, self.seed, reason)
 
 
-def correlated(judged: Floats, rated: Floats, groups: Sequence[str], coefficient: Coefficient) -> Computed:
+def correlated(judged: Floats, rated: Floats, clusters: Sequence[str], coefficient: Coefficient) -> Computed:
     """The correlation of a judge's scores with ratings.
 
     Args:
         judged: the judge's scores, shape (rows,).
         rated: people's, shape (rows,), on any scale.
-        groups: what each row is drawn together with, one name a row.
+        clusters: what each row is resampled together with, one name a row.
         coefficient: as for `stats.correlation.correlation`.
 
     Returns:
-        The coefficient, in [-1, 1], to be given to `estimated`.
+        The coefficient, in [-1, 1].
 
     Raises:
         ValueError: where `judged` and `rated` have different lengths.
@@ -78,16 +91,35 @@ def correlated(judged: Floats, rated: Floats, groups: Sequence[str], coefficient
     return Computed(
         correlation(judged, rated, coefficient),
         lambda counts: resampled_correlations(judged, rated, counts, coefficient),
-        groups,
+        clusters,
         undefined(judged, rated),
     )
 
 
-def mean_over_parts(parts: Sequence[Estimate]) -> Estimate:
-    """The plain mean over a benchmark's parts of a statistic, with an interval from their independent draws.
+def averaged(values: Sequence[float], clusters: Sequence[str], reason: str) -> Computed:
+    """The mean of some values.
 
     Args:
-        parts: one estimate a part, all with the same number of draws; not none.
+        values: one a row, on any scale; NaN none.
+        clusters: what each row is resampled together with, one name a row.
+        reason: why there is no mean, where there are no values.
+
+    >>> averaged([0.5, 1.0], ["a", "b"], "").value
+    0.75
+    """
+    array = np.asarray(values, dtype=float)
+
+    def resampled(counts: Counts) -> Floats:
+        return np.asarray((counts @ array) / np.maximum(counts.sum(axis=1), 1))
+
+    return Computed(math.fsum(array) / len(array) if len(array) else math.nan, resampled, clusters, reason)
+
+
+def mean_over_parts(parts: Sequence[Estimate]) -> Estimate:
+    """The plain mean over a benchmark's parts of a statistic, with an interval from their independent resamples.
+
+    Args:
+        parts: one estimate a part, all with the same number of resamples; not none.
 
     Returns:
         The mean, on the statistic's own scale; NaN if it is undefined in a part.
@@ -96,7 +128,12 @@ def mean_over_parts(parts: Sequence[Estimate]) -> Estimate:
     >>> mean_over_parts([half, Estimate(1.0, 1.0, 1.0, np.array([1.0, 1.0]))]).value
     0.75
     """
-    draws = np.mean([part.draws for part in parts], axis=0)
-    low, high = interval(draws)
-    reasons = tuple(dict.fromkeys(part.reason for part in parts if part.reason))
-    return Estimate(math.fsum(part.value for part in parts) / len(parts), low, high, draws, ", ".join(reasons))
+    resampled = np.mean([part.resamples for part in parts], axis=0)
+    value = math.fsum(part.value for part in parts) / len(parts)
+    reasons = tuple(dict.fromkeys(reason for part in parts for reason in part.reasons))
+    return Estimate(value, *interval(resampled), resampled, sum(part.n for part in parts), reasons)
+
+
+def sum_over_parts(parts: Sequence[Estimate]) -> Estimate:
+    """The sum over parts of a count."""
+    return Estimate(math.fsum(part.value for part in parts))

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import partial
 from typing import TypeAlias
 
-import numpy as np
-
-from vieval_plugin.meta_evaluation.estimates import Computed, estimated
-from vieval_plugin.meta_evaluation.observations import Estimate, Observation, Summary, fill, observe
+from vieval_plugin.meta_evaluation.estimates import Computed, averaged
+from vieval_plugin.meta_evaluation.observations import Observation, fill, observe
+from vieval_plugin.meta_evaluation.statistics import SCORED, Statistic
 from vieval_plugin.records import Run
-from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.options import StatisticsOptions
 
 Words = Callable[[str, Observation], Iterable[str]]
@@ -94,88 +91,76 @@ def words_under(judged: Sequence[GeneratorImages], heading: str) -> list[str]:
     )
 
 
+OfImages: TypeAlias = Callable[[Sequence[float]], float]
+"""The score of a prompt from those of its images."""
+
 COSTS = ("generation_seconds", "generation_tokens", "judging_tokens")
 """Costs of an image, each a mean over the images of which it is known."""
 
 
-PLACES = ("place", "place_among")
-"""The place of a generator among published image models, and how many those and it are."""
+@dataclass(frozen=True)
+class GeneratorRows:
+    """A part's images in a fixed order: as they were judged, and with failed verdicts filled."""
 
-Published: TypeAlias = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
-"""The score of each published image model on each prompt, hashable."""
+    judged: tuple[Observation, ...]
+    filled: tuple[Observation, ...]
 
+    @classmethod
+    def of(cls, images: Sequence[Observation], scores: tuple[str, ...], options: StatisticsOptions) -> GeneratorRows:
+        """Return those of some images of which the judge gives these scores."""
+        ordered = tuple(sorted(images, key=lambda image: (image.group, image.uid, image.draw)))
+        return cls(ordered, tuple(fill(ordered, scores, options)))
 
-def with_place(summary: Summary, score_by_uid: Mapping[str, float], published: Published) -> Summary:
-    """A summary with the generator's place, by means over the prompts of which all have a score.
-
-    Args:
-        summary: that of the generator.
-        score_by_uid: its score on each prompt.
-        published: those of the others; empty where there are none, and then there is no place.
-
-    >>> half = Summary({}, {}, StatisticsOptions())
-    >>> others = (("SD", (("1", 0.9), ("2", 0.1))), ("SDXL", (("1", 0.7), ("2", 0.9))))
-    >>> found = with_place(half, {"1": 0.5, "2": 0.6}, others).estimates
-    >>> found["place"].value, found["place_among"].value
-    (2.0, 3.0)
-    """
-    scores, draws = [dict(model) for _, model in published], summary.options.draws
-    common = [uid for uid in score_by_uid if all(uid in model for model in scores)]
-    if not scores or not common:
-        reason = "no recorded verdicts of the same judge" if not scores else "no prompt has all scores"
-        return replace(summary, estimates={**summary.estimates, **dict.fromkeys(PLACES, _undefined(reason, draws))})
-    mean = math.fsum(score_by_uid[uid] for uid in common)
-    better = sum(math.fsum(model[uid] for uid in common) > mean for model in scores)
-    estimates = {"place": _known(1.0 + better, draws), "place_among": _known(1.0 + len(scores), draws)}
-    return replace(summary, estimates={**summary.estimates, **estimates})
+    @property
+    def scored(self) -> list[Observation]:
+        """The images with a score."""
+        return [image for image in self.filled if image.scores]
 
 
-def _known(value: float, draws: int) -> Estimate:
-    return Estimate(value, math.nan, math.nan, np.full(draws, np.nan))
-
-
-def _undefined(reason: str, draws: int) -> Estimate:
-    return Estimate(math.nan, math.nan, math.nan, np.full(draws, np.nan), reason)
-
-
-@lru_cache(maxsize=16)
-def means_of_generator(
-    observations: tuple[Observation, ...],
-    aspects: tuple[str, ...],
-    name: str,
-    options: StatisticsOptions,
-    best: bool = False,
-) -> Summary:
-    """A generator's means on a part. Cached, because a host asks once for every metric.
+def generator_statistics(scores: Sequence[str], in_table: Sequence[str], best: bool) -> tuple[Statistic, ...]:
+    """A generator's means on a part.
 
     Args:
-        observations: one an image, in any order.
-        aspects: the scores that the judge gives.
-        name: that of the part; it joins the seed.
-        options: what a failed verdict is, how many draws, the seed.
+        scores: those that the judge gives.
+        in_table: those of them that a host's own table shows.
         best: whether a prompt has several images, of which the best counts as well.
 
     Returns:
-        `<aspect>_mean` over prompts of the mean of a prompt's images, `<aspect>_best` of the best of them, all in [0,
-        1], and the mean of each of `COSTS`. Prompts of which no image has the score are in no mean.
+        `<score>_mean` over prompts of the mean of a prompt's images, `<score>_best` of the best of them, all in [0, 1],
+        the mean of each of `COSTS`, and its place, which is not known of the images alone. Prompts of which no image
+        has the score are in no mean.
 
     >>> from vieval_plugin.judges.protocol import Status
     >>> images = [("1", 0, 0.25), ("1", 1, 0.75), ("2", 0, 1.0)]
-    >>> seen = tuple(Observation("m", uid, (), (("PQ", v),), Status.OK, draw=n) for uid, n, v in images)
-    >>> found = means_of_generator(seen, ("PQ",), "b/p", StatisticsOptions(draws=50), True).estimates
-    >>> found["PQ_mean"].value, found["PQ_best"].value
-    (0.75, 0.875)
+    >>> seen = [Observation("m", uid, {}, {"PQ": v}, Status.OK, draw=n) for uid, n, v in images]
+    >>> rows = GeneratorRows.of(seen, ("PQ",), StatisticsOptions())
+    >>> [statistic.compute(rows).value for statistic in generator_statistics(("PQ",), (), True)[:3]]
+    [0.75, 0.875, 3.0]
     """
-    ordered = sorted(observations, key=lambda image: (image.group, image.uid, image.draw))
-    images = fill(ordered, aspects, options)
-    estimates = {f"{a}_mean": over_prompts(images, a, name, options) for a in aspects}
-    if best:
-        estimates |= {f"{a}_best": over_prompts(images, a, name, options, max) for a in aspects}
-    estimates |= {cost: _cost(ordered, cost, name, options) for cost in COSTS}
-    estimates |= dict.fromkeys(PLACES, Estimate(math.nan, math.nan, math.nan, np.full(options.draws, np.nan)))
-    scored = sum(bool(image.scores) for image in images)
-    exact = sum(bool(image.scores) and image.exact for image in images)
-    return Summary({}, Counter(image.status for image in ordered), options, estimates, scored, exact)
+    ways: dict[str, OfImages] = {"mean": mean_of, **({"best": max} if best else {})}
+    return (
+        *(
+            Statistic(
+                f"{score}_{way}",
+                partial(_of_prompts, score, of_images),
+                in_host_table=way == "mean" and score in in_table,
+                aspect=score,
+            )
+            for way, of_images in ways.items()
+            for score in scores
+        ),
+        SCORED,
+        *(Statistic(cost, partial(_cost, cost), interval=False) for cost in COSTS),
+    )
+
+
+def _of_prompts(score: str, of_images: OfImages, rows: GeneratorRows) -> Computed:
+    return mean_over_prompts(by_prompt(rows.filled, score, of_images))
+
+
+def _cost(cost: str, rows: GeneratorRows) -> Computed:
+    known = [(image.group, image.cost[cost]) for image in rows.judged if cost in image.cost]
+    return averaged([value for _, value in known], [group for group, _ in known], "")
 
 
 def mean_of(values: Sequence[float]) -> float:
@@ -206,9 +191,7 @@ def best_of(scores: Sequence[float], number: int) -> float:
     return math.fsum(math.comb(place, number - 1) / ways * score for place, score in enumerate(sorted(scores)))
 
 
-def by_prompt(
-    observations: Sequence[Observation], aspect: str, of_images: Callable[[Sequence[float]], float] = mean_of
-) -> Mapping[str, float]:
+def by_prompt(observations: Sequence[Observation], aspect: str, of_images: OfImages = mean_of) -> Mapping[str, float]:
     """The score of each prompt from those of its images that have one.
 
     Args:
@@ -217,7 +200,7 @@ def by_prompt(
         of_images: what several images of a prompt count as, such as their mean or the best.
 
     >>> from vieval_plugin.judges.protocol import Status
-    >>> by_prompt([Observation("m", "1", (), (("PQ", 0.5),), Status.OK)], "PQ")
+    >>> by_prompt([Observation("m", "1", {}, {"PQ": 0.5}, Status.OK)], "PQ")
     {'1': 0.5}
     """
     return {prompt: of_images(values) for prompt, values in scores_by_prompt(observations, aspect).items()}
@@ -231,56 +214,18 @@ def scores_by_prompt(observations: Sequence[Observation], aspect: str) -> dict[s
     """
     prompt_scores: dict[str, list[float]] = {}
     for image in observations:
-        if (score := dict(image.scores).get(aspect)) is not None:
+        if (score := image.scores.get(aspect)) is not None:
             prompt_scores.setdefault(image.group, []).append(score)
     return prompt_scores
 
 
-def over_prompts(
-    observations: Sequence[Observation],
-    aspect: str,
-    name: str,
-    options: StatisticsOptions,
-    of_images: Callable[[Sequence[float]], float] = mean_of,
-) -> Estimate:
-    """The mean of `by_prompt` over prompts, with its interval by a bootstrap over prompts.
-
-    Args:
-        observations, aspect, of_images: as for `by_prompt`, in an order of their own.
-        name: what joins the seed.
-        options: how many draws, the seed.
-
-    >>> over_prompts([], "PQ", "b/p", StatisticsOptions(draws=10)).reason
-    'no image has a score'
-    """
-    return mean_over_prompts(by_prompt(observations, aspect, of_images), name, options)
-
-
-def mean_over_prompts(scores: Mapping[str, float], name: str, options: StatisticsOptions) -> Estimate:
-    """The mean of what prompts have, with its interval by a bootstrap over prompts.
+def mean_over_prompts(scores: Mapping[str, float]) -> Computed:
+    """The mean of what prompts have, for a bootstrap over prompts.
 
     Args:
         scores: that of each prompt; `by_prompt` gives them.
-        name: what joins the seed.
-        options: how many draws, the seed.
 
-    >>> mean_over_prompts({"1": 0.5, "2": 1.0}, "b/p", StatisticsOptions(draws=10)).value
+    >>> mean_over_prompts({"1": 0.5, "2": 1.0}).value
     0.75
     """
-    return estimated(_mean(np.array(list(scores.values())), list(scores), "no image has a score"), name, options)
-
-
-def _cost(observations: Sequence[Observation], cost: str, name: str, options: StatisticsOptions) -> Estimate:
-    known = [(image.group, dict(image.cost)[cost]) for image in observations if cost in dict(image.cost)]
-    return estimated(_mean(np.array([value for _, value in known]), [group for group, _ in known], ""), name, options)
-
-
-def _mean(values: Floats, groups: Sequence[str], reason: str) -> Computed:
-    if len(values) == 0:
-        return Computed(math.nan, lambda counts: np.full(len(counts), np.nan), groups, reason)
-    return Computed(
-        math.fsum(values) / len(values),
-        lambda counts: (counts @ values) / np.maximum(counts.sum(axis=1), 1),
-        groups,
-        "",
-    )
+    return averaged(list(scores.values()), list(scores), "no image has a score")

@@ -17,22 +17,24 @@ import numpy as np
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.comparison import Comparison, compare_systems
+from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.generator_means import (
     HEADINGS,
     GeneratorImages,
     best_of,
+    by_prompt,
     generators_of,
     mean_of,
     mean_over_prompts,
     named_with_part,
-    over_prompts,
     scores_by_prompt,
     words_under,
 )
-from vieval_plugin.meta_evaluation.observations import Estimate, Observation
+from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.records import Run
-from vieval_plugin.stats.agreement import mean_of_given
+from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.prediction_powered import CorrectedMean, corrected_mean
 
@@ -147,11 +149,12 @@ def _ranked(
         for model, prompt_scores in scores.items()
     }
     compared = compared_means(word, aspect, statistic, items, "prompts", "generators")
-    comparison, name = compare_systems(compared, run.benchmark, options), f"{run.benchmark}/{word}"
+    comparison = compare_systems(compared, run.benchmark, options)
+    bootstrap = Bootstrap.of(f"{run.benchmark}/{word}", options)
     ranked = tuple(
         RankedGenerator(
             label,
-            mean_over_prompts(scores[label], name, options),
+            bootstrap.estimate(mean_over_prompts(scores[label])),
             standing.ranks,
             standing.system.undefined or standing.system.unranked,
             len(scores[label]),
@@ -213,9 +216,10 @@ def corrected_generators(run: Run, options: StatisticsOptions) -> list[Corrected
 
 
 def _corrected(run: Run, generator: GeneratorImages, aspect: str, options: StatisticsOptions) -> CorrectedGenerator:
-    images = [image for image in generator.all if aspect in dict(image.scores)]
+    images = [image for image in generator.all if aspect in image.scores]
+    bootstrap = Bootstrap.of(f"{run.benchmark}/{ALL}", options)
     people = np.array([_rating(image, aspect) for image in images], dtype=float)
-    scores = np.array([dict(image.scores)[aspect] for image in images], dtype=float)
+    scores = np.array([image.scores[aspect] for image in images], dtype=float)
     prompts, kinds = [image.group for image in images], [image.kind for image in images]
     rated = ~np.isnan(people)
     return CorrectedGenerator(
@@ -223,7 +227,7 @@ def _corrected(run: Run, generator: GeneratorImages, aspect: str, options: Stati
         run.label,
         generator.image_model,
         aspect,
-        over_prompts(images, aspect, f"{run.benchmark}/all", options),
+        bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect))),
         _without_judge(people, prompts, kinds),
         corrected_mean(people, scores, prompts, strata=kinds),
         int(rated.sum()),
@@ -234,15 +238,13 @@ def _corrected(run: Run, generator: GeneratorImages, aspect: str, options: Stati
 
 def _on_our_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:
     """True where people rated as judges score: beside another scale, a judge's mean says nothing."""
-    ratings = [
-        value for generator in judged for image in generator.all for value in dict(image.ratings).get(aspect, ())
-    ]
+    ratings = [value for generator in judged for image in generator.all for value in image.ratings.get(aspect, ())]
     return all(0 <= value <= 1 or math.isnan(value) for value in ratings)
 
 
 def _rating(image: Observation, aspect: str) -> float:
-    ratings = dict(image.ratings).get(aspect, ())
-    return float(mean_of_given([[value] for value in ratings])[0]) if ratings else float("nan")
+    ratings = image.ratings.get(aspect, ())
+    return float(mean_of_known([[value] for value in ratings])[0]) if ratings else float("nan")
 
 
 def _without_judge(people: Floats, prompts: Sequence[str], kinds: Sequence[str]) -> CorrectedMean:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,24 +9,27 @@ from dataclasses import dataclass
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, SystemPair, compare_systems
+from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.generator_means import (
-    COSTS,
     HEADINGS,
-    PLACES,
     GeneratorImages,
+    GeneratorRows,
     by_prompt,
+    generator_statistics,
     generators_of,
-    means_of_generator,
+    mean_over_prompts,
     named_with_part,
-    over_prompts,
     words_under,
 )
-from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber, preferred
-from vieval_plugin.meta_evaluation.observations import Observation, Summary
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.headline import Headline, preferred
+from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
 from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, p_text, with_interval
 from vieval_plugin.records import Run
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
+
+ALL = "all"
 
 
 def generator_headline(
@@ -47,11 +49,13 @@ def generator_headline(
         options: how many draws, the seed.
     """
     aspect = preferred(aspects, dict.fromkeys(aspects, 1))[0]
-    name = f"{benchmark}/all"
+    bootstrap = Bootstrap.of(f"{benchmark}/{ALL}", options)
 
-    def number(model: str, observations: Sequence[Observation]) -> HeadlineNumber:
-        mean = over_prompts(observations, aspect, name, options)
-        return HeadlineNumber(model, mean.value, mean.low, mean.high, len(by_prompt(observations, aspect)), mean.reason)
+    def means(by_model: Mapping[str, Sequence[Observation]]) -> dict[str, Estimate]:
+        return {
+            model: bootstrap.estimate(mean_over_prompts(by_prompt(several, aspect)))
+            for model, several in by_model.items()
+        }
 
     headings: Mapping[str, Callable[[Observation], Sequence[str]]] = {
         "kind": lambda image: (image.kind,),
@@ -63,10 +67,7 @@ def generator_headline(
         words_present = dict.fromkeys(word for several in images.values() for image in several for word in words(image))
         if len(words_present) > 1:
             broken[heading] = {
-                word: [
-                    number(model, [image for image in several if word in words(image)])
-                    for model, several in images.items()
-                ]
+                word: means({model: [i for i in several if word in words(i)] for model, several in images.items()})
                 for word in words_present
             }
     return Headline(
@@ -75,7 +76,7 @@ def generator_headline(
         "O is what SC and PQ are together. It is the judge's opinion: nobody rated these images.",
         "prompts",
         (0.0, 1.0),
-        tuple(number(model, several) for model, several in images.items()),
+        means(images),
         lambda: compared_generators(aspect, images),
         breakdowns=broken,
         entrant="generator",
@@ -95,9 +96,6 @@ def compared_generators(aspect: str, images: Mapping[str, Sequence[Observation]]
         for model, observations in images.items()
     }
     return compared_means("all", aspect, f"mean {aspect} over prompts", items, "prompts", "generators")
-
-
-ALL = "all"
 
 
 def generator_tables(benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
@@ -202,15 +200,16 @@ def _cell(
 ) -> str:
     if aspect not in generator.aspects:
         return ""
-    mean = over_prompts(images, aspect, f"{benchmark}/{task}", options)
-    if not math.isnan(mean.value):
+    bootstrap = Bootstrap.of(f"{benchmark}/{task}", options)
+    mean = bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect)))
+    if mean.defined:
         cells[Key(table, task, generator.image_model, generator.judge, "mean", aspect)] = mean.value
-    return with_interval(mean.value, mean.low, mean.high, mean.reason)
+    return with_interval(mean)
 
 
 def _best(images: Sequence[Observation], aspect: str, benchmark: str, options: StatisticsOptions) -> str:
-    mean = over_prompts(images, aspect, f"{benchmark}/{ALL}", options, max)
-    return with_interval(mean.value, mean.low, mean.high, mean.reason)
+    bootstrap = Bootstrap.of(f"{benchmark}/{ALL}", options)
+    return with_interval(bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect, max))))
 
 
 def _differences(benchmark: str, judged: Sequence[GeneratorImages], options: StatisticsOptions) -> Table | None:
@@ -223,7 +222,7 @@ def _differences(benchmark: str, judged: Sequence[GeneratorImages], options: Sta
             rows += [
                 (
                     *(pair.first, pair.second, judge, aspect, str(pair.n)),
-                    with_interval(pair.result.difference, pair.result.low, pair.result.high),
+                    with_interval(pair.result.difference),
                     p_text(pair.result.p),
                     p_text(pair.adjusted),
                 )
@@ -235,44 +234,30 @@ def _differences(benchmark: str, judged: Sequence[GeneratorImages], options: Sta
     return Table("differences", "Differences of generators, tested on the prompts that both have", header, tuple(rows))
 
 
-_NUMBERS = ("value", "ci_low", "ci_high")
-
-
 @dataclass(frozen=True)
 class OfGenerators:
     """Scores of a generator's images by a judge: means over prompts with intervals, and what they cost."""
 
-    def names(self, rating: Rating) -> tuple[str, ...]:
-        """`<aspect>_mean_<what>` and, where a prompt has several images, `<aspect>_best_<what>`; counts; costs.
+    def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
+        """Means of all scores and, where a prompt has several images, of the best ones; counts; costs.
 
-        >>> OfGenerators().names(Rating(("PQ",)))[:4]
-        ('PQ_mean_value', 'PQ_mean_ci_low', 'PQ_mean_ci_high', 'scored_count')
+        >>> [statistic.metric for statistic in OfGenerators().statistics(Rating(("PQ",)))[:2]]
+        ['PQ_mean_value', 'scored_count']
         """
-        scores = (*rating.aspects, *rating.dimensions)
-        found = [f"{aspect}_mean_{number}" for aspect in scores for number in _NUMBERS]
-        if rating.repeats > 1:
-            found += [f"{aspect}_best_{number}" for aspect in scores for number in _NUMBERS]
-        return (*found, "scored_count", *(f"{cost}_value" for cost in COSTS), *(f"{name}_value" for name in PLACES))
+        return generator_statistics(
+            (*rating.aspects, *rating.dimensions), in_table=rating.aspects, best=rating.repeats > 1
+        )
 
-    def shown(self, rating: Rating) -> tuple[str, ...]:
-        """The mean of each aspect.
-
-        >>> OfGenerators().shown(Rating(("SC", "PQ")))
-        ('SC_mean_value', 'PQ_mean_value')
-        """
-        return tuple(f"{aspect}_mean_value" for aspect in rating.aspects)
-
-    def summarise(
+    def rows(
         self,
-        observations: tuple[Observation, ...],
+        observations: Sequence[Observation],
         rating: Rating,
         benchmark: str,
         part: str,
         options: StatisticsOptions,
-    ) -> Summary:
-        """A part's means; see `means_of_generator`."""
-        scores = (*rating.aspects, *rating.dimensions)
-        return means_of_generator(observations, scores, f"{benchmark}/{part}", options, rating.repeats > 1)
+    ) -> GeneratorRows:
+        """The images in a fixed order."""
+        return GeneratorRows.of(observations, (*rating.aspects, *rating.dimensions), options)
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
         """Generators side by side, by part, kind, category and tag; and which of them the judge tells apart."""

@@ -1,4 +1,4 @@
-"""Headlines of a benchmark: a number for each judge or generator, and why it is that one.
+"""Headlines of a benchmark: an estimate for each judge or generator, and why it is that one.
 
 A benchmark's report object makes its headlines beside its tables; whoever shows them asks nothing about the benchmark.
 """
@@ -10,52 +10,52 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.human_ceiling import CeilingComparison
+from vieval_plugin.stats.estimate import Estimate
+
+Breakdown: TypeAlias = Mapping[str, Mapping[str, Estimate]]
+"""By a word, such as a kind or a category, the estimates of the entrants on the samples under that word alone."""
+
+SAME_FOR_ALL = "best constant: the same score for all"
+"""The constant baseline of a correlation, which is 0."""
 
 
 @dataclass(frozen=True)
-class HeadlineNumber:
-    """A number of a headline, with its 95% interval and how many samples it is of.
+class CeilingComparison:
+    """Correlations of a judge and of annotators with the other annotators, and the judge's less that of annotators."""
 
-    NaN where it is undefined, and `reason` says why; the ends are NaN too where a number has no interval. `rests_on`
-    says what an average is over, where it is not over everything.
-    """
+    judge: float
+    annotators: float
+    difference: Estimate
 
-    label: str
-    value: float
-    low: float
-    high: float
-    n: int
-    reason: str = ""
-    rests_on: str = ""
-
-
-Breakdown: TypeAlias = Mapping[str, Sequence[HeadlineNumber]]
-"""By a word, such as a kind or a category, the same number on the samples under that word alone."""
+    @property
+    def position(self) -> str:
+        """`above`, `below`, or neither where the interval holds 0."""
+        low, high = self.difference.low, self.difference.high
+        return "above" if low > 0 else "below" if high < 0 else "not shown to be above or below"
 
 
 @dataclass(frozen=True, eq=False)
 class Headline:
-    """A number on which judges, or generators, are put in order.
+    """A statistic by which judges, or generators, are put in order.
 
-    - `aspect` is what is rated; `number` says in words what the number is, `why` why it is this one of all;
-    - `counted` is what `n` counts; `ends` are the lowest and highest value that the number can have;
-    - `numbers` has one of each entrant, on all that it scored; higher is better;
+    - `aspect` is what is rated; `title` says in words what the statistic is, `why` why it is this one of all;
+    - `unit` is what `n` counts; `ends` are the lowest and highest value that the statistic can have;
+    - `estimates` has one of each entrant by its label, on all that it scored; higher is better;
     - `compared` gives the statistic that their paired tests are of, each two on what both scored;
-    - `references` are what the numbers stand beside: what people reach among themselves, answers that never look;
-    - `breakdowns` has the same number by kind, category or tag, whichever there are, under the name of that heading;
+    - `references` are what they stand beside: what people reach among themselves, answers that never look;
+    - `breakdowns` has the same statistic by kind, category or tag, whichever there are, under the name of that heading;
     - `ceiling` compares a row, by its label, with the annotators, None where there is nothing to compare;
     - `entrant` says what stands in the rows; `judge` whose scores they are, where the rows are no judges.
     """
 
     aspect: str
-    number: str
+    title: str
     why: str
-    counted: str
+    unit: str
     ends: tuple[float, float]
-    numbers: tuple[HeadlineNumber, ...]
+    estimates: Mapping[str, Estimate]
     compared: Callable[[], ComparedStatistic]
-    references: tuple[HeadlineNumber, ...] = ()
+    references: Mapping[str, Estimate] = field(default_factory=dict)
     breakdowns: Mapping[str, Breakdown] = field(default_factory=dict)
     entrant: str = "judge"
     judge: str = ""

@@ -10,39 +10,19 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from vieval_plugin.meta_evaluation.headline import CeilingComparison
 from vieval_plugin.meta_evaluation.image_model_agreement import compare, why_no_value
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import rater_mean
 from vieval_plugin.stats.bootstrap import Ints, cluster_counts, interval, numbered
 from vieval_plugin.stats.correlation import Floats, correlation, fisher_mean, fisher_mean_over, resampled_correlations
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
-
-
-@dataclass(frozen=True)
-class CeilingComparison:
-    """Correlations of a judge and of annotators with the other annotators, and their difference with its 95% interval."""
-
-    judge: float
-    annotators: float
-    low: float
-    high: float
-    n: int
-
-    @property
-    def difference(self) -> float:
-        """The judge's correlation less that of annotators."""
-        return self.judge - self.annotators
-
-    @property
-    def position(self) -> str:
-        """`above`, `below`, or neither where the interval holds 0."""
-        return "above" if self.low > 0 else "below" if self.high < 0 else "not shown to be above or below"
 
 
 class _Correlations(NamedTuple):
@@ -89,12 +69,13 @@ def compared_with_annotators(
         fisher_mean_over([fisher_mean_over(values) for values in side])
         for side in ([part.judge_draws for part in parts], [part.annotator_draws for part in parts])
     ]
-    return CeilingComparison(judge, annotators, *interval(draws[0] - draws[1]), n)
+    difference = draws[0] - draws[1]
+    return CeilingComparison(judge, annotators, Estimate(judge - annotators, *interval(difference), difference, n))
 
 
 def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bool:
-    ratings = dict(observation.ratings).get(aspect, ())
-    scored = set(aspects) <= dict(observation.scores).keys()
+    ratings = observation.ratings.get(aspect, ())
+    scored = set(aspects) <= observation.scores.keys()
     return scored and len(ratings) > 1 and not any(map(math.isnan, ratings))
 
 
@@ -106,8 +87,8 @@ def _of_part(observations: Sequence[Observation], aspect: str, draws: int, seed:
     correlations = _Correlations([], [], [], [])
     for model in dict.fromkeys(observation.image_model for observation in ordered):
         rows = [observation for observation in ordered if observation.image_model == model]
-        ratings = np.array([dict(row.ratings)[aspect] for row in rows], dtype=float).T
-        scores = np.array([dict(row.scores)[aspect] for row in rows], dtype=float)
+        ratings = np.array([row.ratings[aspect] for row in rows], dtype=float).T
+        scores = np.array([row.scores[aspect] for row in rows], dtype=float)
         _add(correlations, ratings, scores, group_counts[:, [number[row.group] for row in rows]])
     return correlations
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from functools import cached_property, lru_cache, partial
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.estimates import Counts
-from vieval_plugin.meta_evaluation.observations import Agreement, Coverage, Observation, Summary, against_all, fill
+from vieval_plugin.meta_evaluation.estimates import Counts, sum_over_parts
+from vieval_plugin.meta_evaluation.observations import Observation, against_all, fill
+from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
 from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out, leave_one_out_resampled, rater_mean
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.correlation import (
@@ -28,6 +30,7 @@ from vieval_plugin.stats.correlation import (
     resampled_correlations,
     undefined,
 )
+from vieval_plugin.stats.estimate import Coverage, Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
 LEAST = 10
@@ -51,48 +54,106 @@ class RatingColumns:
     ratings: Floats
 
 
-@lru_cache(maxsize=16)
-def agreement_by_image_model(
-    observations: tuple[Observation, ...],
-    aspects: tuple[str, ...],
+class Agreement(NamedTuple):
+    """Agreement on one aspect, averaged over image models: the corrected average, and the published one.
+
+    Both are in [-1, 1], NaN where undefined; their reasons name image models without a value and why.
+    """
+
+    corrected: Estimate
+    paper: Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class ImageModelRows:
+    """A part's samples as they are compared, failed verdicts filled, on some aspects.
+
+    `judged` are the samples as they were judged, `name` is that of the part (`benchmark/part`) and joins the seed,
+    `added_last` the place of the rater whose O the published code adds last, from 0.
+    """
+
+    judged: Sequence[Observation]
+    filled: Sequence[Observation]
+    aspects: tuple[str, ...]
+    name: str
+    added_last: int | None
+    options: StatisticsOptions
+
+    @property
+    def scored(self) -> list[Observation]:
+        """The samples with a score."""
+        return [o for o in self.judged if o.scores]
+
+    @cached_property
+    def columns(self) -> Mapping[str, Mapping[str, Columns]]:
+        """The columns to correlate, by aspect and image model."""
+        return {aspect: columns(self.filled, self.aspects, aspect) for aspect in self.aspects}
+
+    def published_columns(self, aspect: str) -> Mapping[str, Columns]:
+        """The same of an aspect with means as the published code adds them."""
+        return columns(self.filled, self.aspects, aspect, self.added_last)
+
+
+def image_model_rows(
+    observations: Sequence[Observation],
+    rating: Rating,
     name: str,
     added_last: int | None,
+    rated: tuple[str, ...],
     options: StatisticsOptions,
-    rated: tuple[str, ...] = (),
-) -> Summary:
-    """A part's agreement by aspect, averaged over image models both ways, with 95% intervals.
-
-    Cached, because a host asks once for every metric.
+) -> ImageModelRows:
+    """The rows of a part.
 
     Args:
         observations: the part's samples, in any order.
-        aspects: those that the judge rates.
-        name: that of the part (`benchmark/part`); it joins the seed, so that parts are resampled independently.
-        added_last: the place of the rater whose O the published code adds last, from 0.
-        options: what failed verdicts are, how many draws, the seed.
-        rated: what people rated, where the judge's one score is compared with all of it.
+        rating: what is to be known of the judge.
+        name, added_last: as in `ImageModelRows`.
+        rated: what people rated, for judges whose one score is compared with all of it.
+        options: what failed verdicts are, how many resamples, the seed.
+    """
+    filled, aspects = compare(observations, rating.aspects, rated if rating.against_all else (), options)
+    return ImageModelRows(observations, filled, aspects, name, added_last, options)
 
-    Returns:
-        An `Agreement` an aspect, in [-1, 1]; NaN where it is undefined, with reasons.
+
+def agreement_statistics(aspect: str) -> tuple[Statistic, ...]:
+    """Agreement on an aspect, averaged over image models both ways, and the number of samples behind it.
 
     Source: Ku et al., VIEScore (ACL 2024), "Meta-evaluation"; the order of operations is that of its released code.
 
     >>> from vieval_plugin.judges.protocol import Status
-    >>> rows = tuple(
-    ...     Observation("model", str(n), (("SC", (n / 12,)),), (("SC", (n / 12) ** 2),), Status.OK) for n in range(12)
-    ... )
-    >>> found = agreement_by_image_model(rows, ("SC",), "mine/all", None, StatisticsOptions(draws=10))
-    >>> round(found.aspects["SC"].fisher, 4), found.aspects["SC"].count
-    (0.9999, 12)
+    >>> rows = [Observation("model", str(n), {"SC": (n / 12,)}, {"SC": (n / 12) ** 2}, Status.OK) for n in range(12)]
+    >>> of = ImageModelRows(rows, rows, ("SC",), "mine/all", None, StatisticsOptions(draws=10))
+    >>> [round(statistic.compute(of).value, 4) for statistic in agreement_statistics("SC")]
+    [0.9999, 0.7616, 12.0]
     """
-    compared_rows, compared = compare(observations, aspects, rated, options)
-    return Summary(
-        {aspect: _agreement(compared_rows, compared, aspect, name, added_last, options) for aspect in compared},
-        Counter(o.status for o in observations),
-        options,
-        scored=sum(bool(o.scores) for o in observations),
-        exact=sum(bool(o.scores) and o.exact for o in observations),
+    return (
+        Statistic(
+            *(aspect, partial(_corrected, aspect), "fisher"),
+            over_parts=fisher_over_parts,
+            in_host_table=True,
+            aspect=aspect,
+            ends=(-1.0, 1.0),
+            constant=0.0,
+        ),
+        Statistic(aspect, partial(_paper, aspect), "paper", interval=False, over_parts=paper_over_parts),
+        Statistic(
+            aspect,
+            lambda rows: Estimate(float(_sample_count(aspect, rows))),
+            "count",
+            interval=False,
+            over_parts=sum_over_parts,
+        ),
     )
+
+
+def consistency(aspect: str) -> Statistic:
+    """Krippendorff's alpha of repeated verdicts on an aspect, each time of judging a rater."""
+    return Statistic(aspect, partial(_consistency, aspect), "consistency", interval=False)
+
+
+def agreement_of(rows: ImageModelRows, aspect: str) -> Agreement:
+    """A judge's agreement on an aspect, averaged both ways."""
+    return Agreement(_corrected(aspect, rows), _paper(aspect, rows))
 
 
 def compare(
@@ -110,21 +171,11 @@ def compare(
     return (against_all(filled_rows, aspects[0], rated), rated) if rated else (filled_rows, aspects)
 
 
-def _agreement(
-    observations: Sequence[Observation],
-    aspects: tuple[str, ...],
-    aspect: str,
-    name: str,
-    added_last: int | None,
-    options: StatisticsOptions,
-) -> Agreement:
-    by_model = columns(observations, aspects, aspect)
-    exact = columns(observations, aspects, aspect, added_last)
-    counts = _counts(observations, name, options)
-    values, papers, draws, reasons, constant, paper_reasons = [], [], [], [], [], []
+def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
+    by_model = rows.columns[aspect]
+    counts = _counts(rows.judged, rows.name, rows.options)
+    values, resampled, reasons, constant = [], [], [], []
     for model, c in by_model.items():
-        papers.append(correlation(exact[model].human, exact[model].judge))
-        paper_reasons += [f"{model}: {reason}"] if (reason := why_undefined(c)) else []
         if reason := why_no_value(c.human):
             reasons.append(f"{model}: {reason}")
             continue
@@ -132,33 +183,39 @@ def _agreement(
         if math.isnan(value):
             constant.append(f"{model}: the judge is constant")
         values.append(0.0 if math.isnan(value) else value)
-        draws.append(resampled_correlations(c.human, c.judge, counts(c.groups), constant_second=0.0))
-    averaged = fisher_mean_over(draws) if draws else np.full(options.draws, np.nan)
-    low, high = interval(averaged)
-    count = sum(len(c.groups) for c in by_model.values())
-    return Agreement(
-        fisher_mean(values),
-        low,
-        high,
-        paper_mean(papers),
-        count,
-        averaged,
-        tuple(reasons),
-        _consistency(observations, aspect),
-        tuple(constant),
-        tuple(paper_reasons),
-        Coverage(len(values), len(by_model), int(bool(values)), 1),
-    )
+        resampled.append(resampled_correlations(c.human, c.judge, counts(c.groups), constant_second=0.0))
+    coverage = Coverage(len(values), len(by_model), int(bool(values)), 1)
+    n = _sample_count(aspect, rows)
+    return replace(_fisher(values, resampled, n, reasons, rows.options), zeros=tuple(constant), coverage=coverage)
 
 
-def _consistency(observations: Sequence[Observation], aspect: str) -> float:
-    """Alpha of repeated verdicts, each time of judging a rater; NaN where no sample was judged twice."""
-    times = max((len(o.repeats) for o in observations), default=0)
+def _fisher(
+    values: Sequence[float], resampled: Sequence[Floats], n: int, reasons: Sequence[str], options: StatisticsOptions
+) -> Estimate:
+    """Fisher's average of correlations, with the interval of the averages of their resamples."""
+    averages = fisher_mean_over(resampled) if resampled else np.full(options.draws, np.nan)
+    return Estimate(fisher_mean(values), *interval(averages), averages, n, tuple(reasons))
+
+
+def _paper(aspect: str, rows: ImageModelRows) -> Estimate:
+    published = rows.published_columns(aspect)
+    reasons = [f"{model}: {why}" for model, c in rows.columns[aspect].items() if (why := why_undefined(c))]
+    value = paper_mean(correlation(c.human, c.judge) for c in published.values())
+    return Estimate(value, n=_sample_count(aspect, rows), reasons=tuple(reasons))
+
+
+def _sample_count(aspect: str, rows: ImageModelRows) -> int:
+    return sum(len(c.groups) for c in rows.columns[aspect].values())
+
+
+def _consistency(aspect: str, rows: ImageModelRows) -> Estimate:
+    """NaN where no sample was judged twice."""
+    times = max((len(o.repeats) for o in rows.filled), default=0)
     if times < 2:
-        return math.nan
+        return Estimate(math.nan)
     unscored = [math.nan] * times
-    table = [[dict(scores).get(aspect, math.nan) for scores in o.repeats] or unscored for o in observations]
-    return krippendorff_alpha(np.array(table).T, "interval")
+    table = [[scores.get(aspect, math.nan) for scores in o.repeats] or unscored for o in rows.filled]
+    return Estimate(krippendorff_alpha(np.array(table).T, "interval"))
 
 
 def human_agreement(
@@ -169,7 +226,7 @@ def human_agreement(
     Args:
         observations: all rated samples of the part, in any order, each with as many raters; two or more.
         aspects: those that people rated.
-        name: as for `agreement_by_image_model`.
+        name: that of the part (`benchmark/part`); it joins the seed.
         options: how many draws, and the seed.
 
     Returns:
@@ -182,9 +239,9 @@ def human_agreement(
 
     >>> from vieval_plugin.judges.protocol import Status
     >>> rated = [(0.0, 0.0), (0.5, 1.0), (1.0, 0.5)]
-    >>> rows = [Observation("model", str(n), (("SC", both),), (), Status.OK) for n, both in enumerate(rated)]
+    >>> rows = [Observation("model", str(n), {"SC": both}, {}, Status.OK) for n, both in enumerate(rated)]
     >>> found = human_agreement(rows, ("SC",), "mine/all", StatisticsOptions(draws=10))["SC"]
-    >>> round(found.fisher, 4), found.count
+    >>> round(found.corrected.value, 4), found.corrected.n
     (0.5, 3)
     """
     result = {}
@@ -192,60 +249,64 @@ def human_agreement(
     for aspect in aspects:
         values: list[float] = []
         papers: list[float] = []
-        draws: list[Floats] = []
+        resampled: list[Floats] = []
         reasons: list[str] = []
         for model, rated in rating_columns(observations, aspect).items():
             per_rater = leave_one_out(rated.ratings)
             values.extend(per_rater)
             papers.append(paper_mean(per_rater, rounded=False))
-            draws.extend(leave_one_out_resampled(rated.ratings, counts(rated.groups)))
+            resampled.extend(leave_one_out_resampled(rated.ratings, counts(rated.groups)))
             reasons.extend(f"{model}: rater {r + 1} is constant" for r in np.flatnonzero(np.isnan(per_rater)))
-        averaged = fisher_mean_over(draws)
-        low, high = interval(averaged)
-        count = len(observations)
-        result[aspect] = Agreement(
-            fisher_mean(values),
-            low,
-            high,
-            paper_mean(papers),
-            count,
-            averaged,
-            tuple(reasons),
-            paper_reasons=tuple(reasons),
-        )
+        average = _fisher(values, resampled, len(observations), reasons, options)
+        result[aspect] = Agreement(average, Estimate(paper_mean(papers), reasons=tuple(reasons)))
     return result
 
 
-def agreement_over_parts(parts: Sequence[Agreement]) -> Agreement:
-    """The average over a benchmark's parts of their averages, both ways, with an interval from their independent draws.
+def fisher_over_parts(parts: Sequence[Estimate]) -> Estimate:
+    """Fisher's average over a benchmark's parts, with an interval from their independent resamples.
 
     Args:
-        parts: one agreement a part, on the same aspect and with the same number of draws; not none.
+        parts: one correlation a part, all with the same number of resamples; not none.
 
     Returns:
-        The averages, in [-1, 1], over the parts where agreement is defined. `count` is the sum, and `consistency` the
-        plain mean.
+        The average, in [-1, 1], over the parts where it is defined.
 
-    >>> tied = Agreement(0.5, 0.4, 0.6, 0.5, 10, np.array([0.4, 0.6]))
-    >>> found = agreement_over_parts([tied, tied])
-    >>> round(found.fisher, 4), round(found.paper, 4), found.count
-    (0.5, 0.4621, 20)
+    >>> tied = Estimate(0.5, 0.4, 0.6, np.array([0.4, 0.6]), 10)
+    >>> both = fisher_over_parts([tied, tied])
+    >>> round(both.value, 4), both.n
+    (0.5, 20)
     """
-    draws = fisher_mean_over([part.draws for part in parts])
-    low, high = interval(draws)
-    return Agreement(
-        fisher_mean([part.fisher for part in parts]),
-        low,
-        high,
-        paper_mean(part.paper for part in parts),
-        sum(part.count for part in parts),
-        draws,
-        tuple(dict.fromkeys(reason for part in parts for reason in part.reasons)),
-        math.fsum(part.consistency for part in parts) / len(parts),
-        tuple(dict.fromkeys(reason for part in parts for reason in part.constant)),
-        tuple(dict.fromkeys(reason for part in parts for reason in part.paper_reasons)),
+    resampled = fisher_mean_over([part.resamples for part in parts])
+    return Estimate(
+        fisher_mean([part.value for part in parts]),
+        *interval(resampled),
+        resampled,
+        sum(part.n for part in parts),
+        _joined(part.reasons for part in parts),
+        _joined(part.zeros for part in parts),
         Coverage(*map(sum, zip(*(astuple(part.coverage) for part in parts), strict=True))),
     )
+
+
+def paper_over_parts(parts: Sequence[Estimate]) -> Estimate:
+    """The published average over a benchmark's parts; arguments as for `fisher_over_parts`.
+
+    >>> round(paper_over_parts([Estimate(0.5), Estimate(0.5)]).value, 4)
+    0.4621
+    """
+    value, n = paper_mean(part.value for part in parts), sum(part.n for part in parts)
+    return Estimate(value, n=n, reasons=_joined(part.reasons for part in parts))
+
+
+def agreement_over_parts(parts: Sequence[Agreement]) -> Agreement:
+    """Both averages over a benchmark's parts."""
+    return Agreement(
+        fisher_over_parts([part.corrected for part in parts]), paper_over_parts([part.paper for part in parts])
+    )
+
+
+def _joined(several: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(several)))
 
 
 def why_no_value(human: Floats) -> str:
@@ -282,12 +343,12 @@ def columns(
     """
     columns_by_model = {}
     for model, rows in _by_model(observations).items():
-        complete = [o for o in rows if set(aspects) <= {name for name, _ in o.scores} and aspect in dict(o.ratings)]
-        ratings = np.array([dict(o.ratings)[aspect] for o in complete], dtype=float).T
+        complete = [o for o in rows if set(aspects) <= o.scores.keys() and aspect in o.ratings]
+        ratings = np.array([o.ratings[aspect] for o in complete], dtype=float).T
         columns_by_model[model] = Columns(
             tuple(o.group for o in complete),
             rater_mean(ratings, added_last) if complete else np.zeros(0),
-            np.array([dict(o.scores)[aspect] for o in complete], dtype=float),
+            np.array([o.scores[aspect] for o in complete], dtype=float),
         )
     return columns_by_model
 
@@ -303,15 +364,13 @@ def rating_columns(observations: Sequence[Observation], aspect: str) -> dict[str
         Ratings of shape (raters, samples), on the benchmark's own scale; no entry for a model without any.
 
     >>> from vieval_plugin.judges.protocol import Status
-    >>> row = Observation("model", "1", (("SC", (0.0, 0.5)),), (), Status.REFUSAL)
+    >>> row = Observation("model", "1", {"SC": (0.0, 0.5)}, {}, Status.REFUSAL)
     >>> rating_columns([row], "SC")["model"].ratings.tolist()
     [[0.0], [0.5]]
     """
-    rated = [o for o in observations if aspect in dict(o.ratings)]
+    rated = [o for o in observations if aspect in o.ratings]
     return {
-        model: RatingColumns(
-            tuple(o.group for o in rows), np.array([dict(o.ratings)[aspect] for o in rows], dtype=float).T
-        )
+        model: RatingColumns(tuple(o.group for o in rows), np.array([o.ratings[aspect] for o in rows], dtype=float).T)
         for model, rows in _by_model(rated).items()
     }
 

@@ -15,16 +15,18 @@ import numpy as np
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.image_model_agreement import (
-    agreement_by_image_model,
+    Agreement,
+    ImageModelRows,
+    agreement_of,
     agreement_over_parts,
-    columns,
-    compare,
     human_agreement,
+    image_model_rows,
     rating_columns,
     why_undefined,
 )
-from vieval_plugin.meta_evaluation.observations import Agreement, Observation, observe
-from vieval_plugin.meta_evaluation.tables import Key, because
+from vieval_plugin.meta_evaluation.observations import Observation, observe
+from vieval_plugin.meta_evaluation.statistics import Rating, parts_of
+from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out, rater_mean
 from vieval_plugin.stats.correlation import Coefficient, correlation, paper_mean, undefined
@@ -78,7 +80,7 @@ def numbers_by_image_model(
 
     Args:
         benchmark: its name, part of the seed.
-        parts: its parts in order; those that no run holds are left out.
+        parts: its parts in order; those that no run holds are left out, and what else runs hold comes last.
         runs: one a judge, labels all different.
         added_last: by part, the place of the rater whose O the published code adds last, from 0.
         options: what failed verdicts are, how many draws, the seed.
@@ -87,7 +89,7 @@ def numbers_by_image_model(
     Returns:
         Correlations in [-1, 1], footrules >= 0, alphas at most 1.
     """
-    judged_parts = tuple(part for part in parts if any(part in run.records for run in runs))
+    judged_parts = parts_of(parts, runs)
     cells = _Cells()
     agreement: dict[tuple[str, str, str], Agreement] = {}
     rankings: dict[tuple[str, str], Ranking] = {}
@@ -95,22 +97,18 @@ def numbers_by_image_model(
     replies: dict[str, dict[Status, int]] = {}
     for run in runs:
         for part in (p for p in judged_parts if p in run.records):
-            observed = tuple(observe(judged) for judged in run.records[part])
-            last, widened = added_last.get(part), rated if run.against_all else ()
-            summary = agreement_by_image_model(observed, run.aspects, f"{benchmark}/{part}", last, options, widened)
-            compared_rows, aspects = compare(observed, run.aspects, widened, options)
-            for aspect, aspect_agreement in summary.aspects.items():
-                agreement[run.label, part, aspect] = aspect_agreement
-                cells.put(
-                    Key("T2/3", part, "", run.label, "spearman", aspect),
-                    aspect_agreement.paper,
-                    because(aspect_agreement.paper_reasons),
-                )
-                for model, c in columns(compared_rows, aspects, aspect, last).items():
+            observations = [observe(judged) for judged in run.records[part]]
+            rows = image_model_rows(
+                observations, Rating.of(run), f"{benchmark}/{part}", added_last.get(part), rated, options
+            )
+            for aspect in rows.aspects:
+                agreement[run.label, part, aspect] = both = agreement_of(rows, aspect)
+                cells.put(Key("T2/3", part, "", run.label, "spearman", aspect), both.paper.value, both.paper.reason)
+                for model, c in rows.published_columns(aspect).items():
                     key = Key(run.table or BY_MODEL, part, model, run.label, "spearman", aspect)
                     cells.put(key, correlation(c.human, c.judge), why_undefined(c))
             if "O" in run.aspects:
-                rankings[run.label, part] = ranking = _ranking(compared_rows, run.aspects, last)
+                rankings[run.label, part] = ranking = _ranking(rows)
                 _rank_cells(cells, part, run.label, ranking)
         judged = [record for rows in run.records.values() for repeats in rows for record in repeats]
         statuses[run.label] = _count(record.verdict.status for record in judged)
@@ -134,11 +132,11 @@ class _Cells:
             self.reasons[key] = reason
 
 
-def _ranking(observed: list[Observation], aspects: tuple[str, ...], last: int | None) -> Ranking:
-    judged = {
-        m: float(c.judge.mean()) if len(c.judge) else math.nan for m, c in columns(observed, aspects, "O").items()
+def _ranking(rows: ImageModelRows) -> Ranking:
+    judged = {m: float(c.judge.mean()) if len(c.judge) else math.nan for m, c in rows.published_columns("O").items()}
+    rated = {
+        m: float(rater_mean(c.ratings, rows.added_last).mean()) for m, c in rating_columns(rows.filled, "O").items()
     }
-    rated = {m: float(rater_mean(c.ratings, last).mean()) for m, c in rating_columns(observed, "O").items()}
     models = [m for m in judged if not math.isnan(judged[m])]
     of_judge, of_humans = ranks([judged[m] for m in models]), ranks([rated[m] for m in models])
     return Ranking(dict(zip(models, of_judge, strict=True)), dict(zip(models, of_humans, strict=True)))
@@ -169,17 +167,12 @@ def _human_cells(
     alpha = {}
     for part, observed in rated.items():
         observed = [o for o in observed if o.ratings]
-        ratings = observed[0].ratings if observed else ()
-        if min((len(values) for _, values in ratings), default=0) < 2:
+        ratings = observed[0].ratings if observed else {}
+        if min(map(len, ratings.values()), default=0) < 2:
             continue
-        aspects = tuple(aspect for aspect, _ in ratings)
-        for aspect, between_raters in human_agreement(observed, aspects, f"{benchmark}/{part}", options).items():
-            agreement[HUMAN, part, aspect] = between_raters
-            cells.put(
-                Key("T2/3", part, "", HUMAN, "spearman", aspect),
-                between_raters.paper,
-                because(between_raters.paper_reasons),
-            )
+        for aspect, both in human_agreement(observed, tuple(ratings), f"{benchmark}/{part}", options).items():
+            agreement[HUMAN, part, aspect] = both
+            cells.put(Key("T2/3", part, "", HUMAN, "spearman", aspect), both.paper.value, both.paper.reason)
             by_model = {model: c.ratings for model, c in rating_columns(observed, aspect).items()}
             alpha[part, aspect] = krippendorff_alpha(np.concatenate(list(by_model.values()), axis=1))
             for model, values in by_model.items():
@@ -200,8 +193,8 @@ def _over_all_parts(
         for aspect in dict.fromkeys(a for judge, _, a in agreement if judge == label):
             of_parts = [agreement[label, part, aspect] for part in parts if (label, part, aspect) in agreement]
             agreement[label, ALL_PARTS, aspect] = overall = agreement_over_parts(of_parts)
-            reasons = because(overall.paper_reasons)
-            cells.put(Key("T1", ALL_PARTS, "", label, "spearman", aspect), overall.paper, reasons)
+            paper = overall.paper
+            cells.put(Key("T1", ALL_PARTS, "", label, "spearman", aspect), paper.value, paper.reason)
 
 
 def _count(statuses: Iterable[Status]) -> dict[Status, int]:

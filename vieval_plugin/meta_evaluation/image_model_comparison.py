@@ -5,7 +5,6 @@ Two judges are compared on the samples that both scored, and on the image models
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -14,15 +13,15 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System, coverage
-from vieval_plugin.meta_evaluation.headline import WHY_PREFERRED, Headline, HeadlineNumber, preferred
-from vieval_plugin.meta_evaluation.human_ceiling import CeilingComparison, compared_with_annotators
+from vieval_plugin.meta_evaluation.headline import SAME_FOR_ALL, WHY_PREFERRED, CeilingComparison, Headline, preferred
+from vieval_plugin.meta_evaluation.human_ceiling import compared_with_annotators
 from vieval_plugin.meta_evaluation.image_model_agreement import LEAST, compare, why_no_value
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, HUMAN, Numbers
-from vieval_plugin.meta_evaluation.observations import Agreement, observe
-from vieval_plugin.meta_evaluation.tables import because
+from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import rater_mean
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.estimate import Estimate, because
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.paired_correlations import CorrelationDifference
 
@@ -93,7 +92,7 @@ def scored_samples(
         observed = [observe(judged) for judged in run.records[part]]
         observations, aspects = compare(observed, run.aspects, rated if run.against_all else (), options)
         for observation in observations:
-            scores, ratings = dict(observation.scores), dict(observation.ratings)
+            scores, ratings = observation.scores, observation.ratings
             complete = set(aspects) <= scores.keys()
             cell = Cell(part, observation.uid, observation.image_model)
             for aspect in aspects:
@@ -239,8 +238,8 @@ def image_model_headlines(
 
 def _headline(aspect: str, judges: Sequence[str], numbers: Numbers, scored: Callable[[], Scored]) -> Headline:
     by_kind = {part: _of(part, aspect, (*judges, HUMAN), numbers) for part in numbers.parts}
-    nothing = HeadlineNumber("best constant: the same score for all", 0.0, math.nan, math.nan, 0)
-    people = [_renamed(ceiling) for ceiling in _of(ALL_PARTS, aspect, [HUMAN], numbers)]
+    people = _of(ALL_PARTS, aspect, [HUMAN], numbers)
+    ceiling = {"human ceiling: each rater with the others": people[HUMAN]} if people else {}
     return Headline(
         aspect,
         f"Spearman's correlation with people on {aspect}, averaged over image models and kinds (Fisher)",
@@ -249,26 +248,14 @@ def _headline(aspect: str, judges: Sequence[str], numbers: Numbers, scored: Call
         (-1.0, 1.0),
         _of(ALL_PARTS, aspect, judges, numbers),
         _comparing(aspect, scored),
-        (*people, nothing),
-        {"kind": {part: row_numbers for part, row_numbers in by_kind.items() if row_numbers}},
+        {**ceiling, SAME_FOR_ALL: Estimate(0.0)},
+        {"kind": {part: estimates for part, estimates in by_kind.items() if estimates}},
     )
 
 
-def _of(part: str, aspect: str, labels: Sequence[str], numbers: Numbers) -> tuple[HeadlineNumber, ...]:
+def _of(part: str, aspect: str, labels: Sequence[str], numbers: Numbers) -> dict[str, Estimate]:
     agreements = {label: numbers.agreement.get((label, part, aspect)) for label in labels}
-    return tuple(_number(label, agreement) for label, agreement in agreements.items() if agreement)
-
-
-def _number(label: str, agreement: Agreement) -> HeadlineNumber:
-    reason = because(agreement.reasons) if math.isnan(agreement.fisher) else ""
-    return HeadlineNumber(
-        label, agreement.fisher, agreement.low, agreement.high, agreement.count, reason, str(agreement.coverage)
-    )
-
-
-def _renamed(people: HeadlineNumber) -> HeadlineNumber:
-    label = "human ceiling: each rater with the others"
-    return HeadlineNumber(label, people.value, people.low, people.high, people.n, people.reason)
+    return {label: agreement.corrected for label, agreement in agreements.items() if agreement}
 
 
 def _comparing(aspect: str, scored: Callable[[], Scored]) -> Callable[[], ComparedStatistic]:

@@ -9,16 +9,22 @@ from dataclasses import dataclass, field
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.image_model_agreement import (
-    agreement_by_image_model,
-    agreement_over_parts,
+    Agreement,
+    ImageModelRows,
+    agreement_of,
+    agreement_statistics,
+    consistency,
     human_agreement,
+    image_model_rows,
+    paper_over_parts,
 )
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, BY_MODEL, HUMAN, Numbers, numbers_by_image_model
 from vieval_plugin.meta_evaluation.image_model_comparison import compared_by_image_model, image_model_headlines
-from vieval_plugin.meta_evaluation.observations import Agreement, Observation, Summary, observe
-from vieval_plugin.meta_evaluation.reports import Rating
-from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, because, number, with_interval
+from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, observed
+from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, number, with_interval
 from vieval_plugin.records import Run
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
 ASPECT = "SC"
@@ -44,37 +50,29 @@ def same_samples_tables(
     if len(rating) < 2 or all(run.aspects != (ASPECT,) for run in rating):
         return []
     parts = [part for part in parts if all(part in run.records for run in rating)]
-    by_label: dict[str, list[Agreement]] = {HUMAN: [], **{run.label: [] for run in rating}}
+    by_label: dict[str, list[Estimate]] = {HUMAN: [], **{run.label: [] for run in rating}}
     for part in parts:
-        observed = {run.label: [observe(judged) for judged in run.records[part]] for run in rating}
-        common = set.intersection(*({_sample_key(o) for o in rows if _scored(o)} for rows in observed.values()))
-        common_rows = {label: tuple(o for o in rows if _sample_key(o) in common) for label, rows in observed.items()}
+        by_run = {run.label: observations for run, observations in observed(rating, part)}
+        common = set.intersection(*({_sample_key(o) for o in rows if ASPECT in o.scores} for rows in by_run.values()))
+        common_rows = {label: [o for o in rows if _sample_key(o) in common] for label, rows in by_run.items()}
         name, last = f"{benchmark}/{part}", added_last.get(part)
         for label, rows in common_rows.items():
-            by_label[label].append(agreement_by_image_model(rows, (ASPECT,), name, last, options).aspects[ASPECT])
+            of_judge = image_model_rows(rows, Rating((ASPECT,)), name, last, (), options)
+            by_label[label].append(agreement_of(of_judge, ASPECT).paper)
         rated = next(iter(common_rows.values()))
-        if rated and len(dict(rated[0].ratings).get(ASPECT, ())) > 1:
-            by_label[HUMAN].append(human_agreement(rated, (ASPECT,), name, options)[ASPECT])
+        if rated and len(rated[0].ratings.get(ASPECT, ())) > 1:
+            by_label[HUMAN].append(human_agreement(rated, (ASPECT,), name, options)[ASPECT].paper)
     lines = [
-        (label, *map(_agreement_text, agreements), _agreement_text(agreement_over_parts(agreements)))
-        for label, agreements in by_label.items()
-        if agreements
+        (label, *map(number, papers), number(paper_over_parts(papers))) for label, papers in by_label.items() if papers
     ]
-    counts = ("n", *(str(agreement.count) for agreement in by_label[rating[0].label]), "")
+    counts = (str(paper.n) for paper in by_label[rating[0].label])
     title = "SC on the samples that all of these judges scored: Spearman, the published averaging"
-    return [Table("sc_same_samples", title, ("judge", *parts, ALL_PARTS), (*lines, counts))] if parts else []
+    header = ("judge", *parts, ALL_PARTS)
+    return [Table("sc_same_samples", title, header, (*lines, ("n", *counts, "")))] if parts else []
 
 
 def _sample_key(observation: Observation) -> tuple[str, str]:
     return observation.image_model, observation.uid
-
-
-def _scored(observation: Observation) -> bool:
-    return ASPECT in dict(observation.scores)
-
-
-def _agreement_text(agreement: Agreement) -> str:
-    return number(agreement.paper, reason=because(agreement.reasons))
 
 
 ORDER = ("SC", "PQ", "O")
@@ -115,16 +113,16 @@ def agreement_document(agreement: Mapping[tuple[str, str, str], Agreement]) -> l
             "judge": judge,
             "task": part,
             "aspect": aspect,
-            "fisher": _or_null(a.fisher),
-            "ci_low": _or_null(a.low),
-            "ci_high": _or_null(a.high),
-            "paper": _or_null(a.paper),
-            "count": a.count,
-            "undefined": list(a.reasons),
-            "counted_as_0": list(a.constant),
-            "rests_on": str(a.coverage),
+            "fisher": _or_null(corrected.value),
+            "ci_low": _or_null(corrected.low),
+            "ci_high": _or_null(corrected.high),
+            "paper": _or_null(paper.value),
+            "count": corrected.n,
+            "undefined": list(corrected.reasons),
+            "counted_as_0": list(corrected.zeros),
+            "rests_on": str(corrected.coverage),
         }
-        for (judge, part, aspect), a in agreement.items()
+        for (judge, part, aspect), (corrected, paper) in agreement.items()
     ]
 
 
@@ -143,14 +141,10 @@ def _averages(numbers: Numbers, aspects: Sequence[str], parts: Sequence[str], na
         for label in numbers.labels:
             agreements = [numbers.agreement.get((label, part, aspect)) for aspect in aspects]
             if any(agreements):
-                n = max(a.count for a in agreements if a)
-                intervals = ("" if a is None else _with_interval(a) for a in agreements)
+                n = max(a.corrected.n for a in agreements if a)
+                intervals = ("" if a is None else with_interval(a.corrected, digits=3) for a in agreements)
                 rows.append((part, label, str(n), *intervals))
     return Table(name, title, ("task", "judge", "n", *aspects), tuple(rows))
-
-
-def _with_interval(agreement: Agreement) -> str:
-    return with_interval(agreement.fisher, agreement.low, agreement.high, because(agreement.reasons), digits=3)
 
 
 def _cell_text(numbers: Numbers, key: Key, digits: int = 4) -> str:
@@ -161,8 +155,8 @@ def _left_out(numbers: Numbers) -> Table:
     """Image models without a value, and those that count as 0 because all scores are the same."""
     aspects: dict[tuple[str, str, str, str], list[str]] = {}
     for (label, part, aspect), agreement in numbers.agreement.items():
-        zero = [f"{reason}, which counts as 0" for reason in agreement.constant]
-        for reason in (*agreement.reasons, *zero) if part != ALL_PARTS else ():
+        zero = [f"{reason}, which counts as 0" for reason in agreement.corrected.zeros]
+        for reason in (*agreement.corrected.reasons, *zero) if part != ALL_PARTS else ():
             model, _, why = reason.partition(": ")
             aspects.setdefault((part, label, why, model), []).append(aspect)
     models: dict[tuple[str, str, str, str], list[str]] = {}
@@ -260,8 +254,6 @@ PAPER = (
     "side; the numbers are computed here, from these runs."
 )
 
-_NUMBERS = ("fisher", "ci_low", "ci_high", "paper", "count")
-
 
 @dataclass(frozen=True)
 class ByImageModel:
@@ -275,48 +267,40 @@ class ByImageModel:
     added_last: Mapping[str, int] = field(default_factory=dict)
     rated: tuple[str, ...] = ("SC", "PQ", "O")
 
-    def names(self, rating: Rating) -> tuple[str, ...]:
-        """`<aspect>_<what>` for each aspect that the judge rates; with repeated verdicts, their consistency too.
+    def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
+        """Agreement on each aspect that the judge rates; with repeated verdicts, their consistency too.
 
-        >>> ByImageModel().names(Rating(("SC",)))
-        ('SC_fisher', 'SC_ci_low', 'SC_ci_high', 'SC_paper', 'SC_count')
+        >>> [name for statistic in ByImageModel().statistics(Rating(("SC",))) for name in statistic.metrics]
+        ['SC_fisher', 'SC_ci_low', 'SC_ci_high', 'SC_paper', 'SC_count']
         """
-        endings = (*_NUMBERS, *(["consistency"] if rating.repeats > 1 else []))
-        return tuple(f"{aspect}_{ending}" for aspect in self._aspects(rating) for ending in endings)
+        return tuple(
+            statistic
+            for aspect in (self.rated if rating.against_all else rating.aspects)
+            for statistic in (*agreement_statistics(aspect), *([consistency(aspect)] if rating.repeats > 1 else []))
+        )
 
-    def shown(self, rating: Rating) -> tuple[str, ...]:
-        """The corrected average of each aspect.
-
-        >>> ByImageModel().shown(Rating(("SC", "PQ")))
-        ('SC_fisher', 'PQ_fisher')
-        """
-        return tuple(f"{aspect}_fisher" for aspect in self._aspects(rating))
-
-    def _aspects(self, rating: Rating) -> tuple[str, ...]:
-        return self.rated if rating.against_all else rating.aspects
-
-    def summarise(
+    def rows(
         self,
-        observations: tuple[Observation, ...],
+        observations: Sequence[Observation],
         rating: Rating,
         benchmark: str,
         part: str,
         options: StatisticsOptions,
-    ) -> Summary:
-        """A part's agreement by aspect; see `agreement_by_image_model`."""
-        last, rated = self.added_last.get(part), self.rated if rating.against_all else ()
-        return agreement_by_image_model(observations, rating.aspects, f"{benchmark}/{part}", last, options, rated)
+    ) -> ImageModelRows:
+        """The samples on the aspects that the judge is compared on."""
+        return image_model_rows(
+            observations, rating, f"{benchmark}/{part}", self.added_last.get(part), self.rated, options
+        )
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
         """The tables of the VIEScore paper, and the judges of SC side by side.
 
         What runs hold of a part that is not among `parts` comes last.
         """
-        all_parts = dict.fromkeys((*parts, *(part for run in runs for part in run.records)))
-        numbers = numbers_by_image_model(benchmark, tuple(all_parts), runs, self.added_last, options, self.rated)
+        numbers = numbers_by_image_model(benchmark, parts, runs, self.added_last, options, self.rated)
         tables = [
             *image_model_tables(numbers),
-            *same_samples_tables(benchmark, tuple(all_parts), runs, self.added_last, options),
+            *same_samples_tables(benchmark, numbers.parts, runs, self.added_last, options),
         ]
         document = {"agreement": agreement_document(numbers.agreement)}
         headlines = image_model_headlines(numbers, runs, options, self.rated)

@@ -2,266 +2,209 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, replace
+from functools import partial
 
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber
-from vieval_plugin.meta_evaluation.label_statistics import (
-    ASPECT,
-    STATISTICS,
-    compared_aspect,
-    compared_with_labels,
-    label_statistics,
-    label_statistics_by_tag,
-    of_aspect,
+from vieval_plugin.meta_evaluation.estimates import Bootstrap, Computed
+from vieval_plugin.meta_evaluation.headline import Headline
+from vieval_plugin.meta_evaluation.label_statistics import ASPECT, STATISTICS, LabelRows
+from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.meta_evaluation.statistics import (
+    SCORED,
+    Rating,
+    Statistic,
+    compared_by,
+    estimates_of,
+    observed,
+    parts_of,
+    statistic_cells,
 )
-from vieval_plugin.meta_evaluation.observations import Observation, Summary, observe
-from vieval_plugin.meta_evaluation.reports import Rating
 from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, with_interval
 from vieval_plugin.records import Run
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
-UNSEEN: Mapping[str, float] = MappingProxyType(
-    {
-        "pearson": 0.0,
-        "spearman": 0.0,
-        "kendall": 0.0,
-        "auroc": 0.5,
-        "preference_accuracy": 0.5,
-        "text_score": 1 / 4,
-        "image_score": 1 / 4,
-        "group_score": 1 / 6,
-    }
-)
-"""Mean of a constant or random baseline, by statistic. Source of the last three: Thrush et al., Winoground (2022)."""
+
+@dataclass(frozen=True)
+class RowsByAspect:
+    """The rows of each aspect that a judge is compared on."""
+
+    by_aspect: Mapping[str, LabelRows]
+
+    @property
+    def scored(self) -> tuple[Observation, ...]:
+        """The samples with a score, of the aspect that has fewest."""
+        return min((rows.scored for rows in self.by_aspect.values()), key=len, default=())
 
 
-def label_headlines(
-    statistics: Sequence[str],
-    summaries: Mapping[tuple[str, str], Summary],
-    tagged: Mapping[tuple[str, str], Mapping[str, Summary]],
-    runs: Sequence[Run],
-    options: StatisticsOptions,
-    aspect: str = ASPECT,
-) -> tuple[Headline, ...]:
-    """Headlines, a part each.
+@dataclass(frozen=True)
+class _Judged:
+    """A judge on a part by one aspect: the estimates by metric, and those of the samples under each tag."""
 
-    Args:
-        statistics: those of the benchmark, the first of which is taken.
-        summaries: by part and judge.
-        tagged: the same by tag.
-        runs: one a judge.
-        options: what failed verdicts are.
-        aspect: what people rated.
-    """
-    statistic = statistics[0]
-    parts = list(dict.fromkeys(part for part, _ in summaries))
-    return tuple(_headline(statistic, part, summaries, tagged, runs, options, len(parts) > 1, aspect) for part in parts)
-
-
-def _headline(
-    statistic: str,
-    part: str,
-    summaries: Mapping[tuple[str, str], Summary],
-    tagged: Mapping[tuple[str, str], Mapping[str, Summary]],
-    runs: Sequence[Run],
-    options: StatisticsOptions,
-    several: bool,
-    aspect: str,
-) -> Headline:
-    labels = [label for judged_part, label in summaries if judged_part == part]
-    words = dict.fromkeys(tag for label in labels for tag in tagged.get((part, label), {}))
-    by_tag = {
-        word: [
-            _number(label, tagged[part, label][word], statistic)
-            for label in labels
-            if word in tagged.get((part, label), {})
-        ]
-        for word in words
-    }
-    unseen = UNSEEN.get(statistic)
-    nothing = HeadlineNumber("scores that never look", unseen, math.nan, math.nan, 0) if unseen is not None else None
-    correlated = statistic in ("pearson", "spearman", "kendall")
-    return Headline(
-        aspect,
-        f"{statistic.replace('_', ' ')}{f', {part}' if several else ''}",
-        "It is the first of the statistics that this benchmark was published with.",
-        "samples",
-        (-1.0 if correlated else 0.0, 1.0),
-        tuple(_number(label, summaries[part, label], statistic) for label in labels),
-        lambda: _compared(statistic, part, runs, options, aspect),
-        (nothing,) if nothing else (),
-        {"tag": by_tag} if by_tag else {},
-    )
-
-
-def _number(label: str, summary: Summary, statistic: str) -> HeadlineNumber:
-    estimate = summary.estimates[statistic]
-    return HeadlineNumber(label, estimate.value, estimate.low, estimate.high, summary.scored, estimate.reason)
-
-
-def _compared(
-    statistic: str, part: str, runs: Sequence[Run], options: StatisticsOptions, aspect: str
-) -> ComparedStatistic:
-    judging = [run for run in runs if part in run.records]
-    [compared] = [
-        statistic
-        for statistic in compared_with_labels((part,), judging, (statistic,), options, aspect)
-        if statistic.part == part
-    ]
-    return compared
+    run: Run
+    part: str
+    aspect: str
+    rows: LabelRows
+    estimates: Mapping[str, Estimate]
+    by_tag: Mapping[str, tuple[LabelRows, Mapping[str, Estimate]]]
 
 
 @dataclass(frozen=True)
 class WithLabels:
-    """Some of the statistics of `label_statistics.STATISTICS`, on each of the `aspects` that people rated.
+    """Some statistics, by their names in `label_statistics.STATISTICS` or your own, on each aspect that people rated.
 
     >>> WithLabels(("auc",))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ValueError: no statistic 'auc'; known: pearson, spearman, kendall, ...
     """
 
-    statistics: tuple[str, ...]
+    named: tuple[str | Statistic, ...]
     aspects: tuple[str, ...] = (ASPECT,)
 
     def __post_init__(self) -> None:
-        if unknown := [statistic for statistic in self.statistics if statistic not in STATISTICS]:
+        if unknown := [name for name in self.named if isinstance(name, str) and name not in STATISTICS]:
             raise ValueError(f"no statistic {unknown[0]!r}; known: {', '.join(STATISTICS)}")
 
-    def names(self, rating: Rating) -> tuple[str, ...]:
-        """Each statistic with the ends of its interval, and how many samples have a score; the same for all judges.
+    @property
+    def columns(self) -> tuple[Statistic, ...]:
+        """The statistics of one aspect's rows."""
+        return tuple(STATISTICS[named] if isinstance(named, str) else named for named in self.named)
 
-        Where people rated several aspects, those that the judge rates, by aspect.
+    def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
+        """Each statistic, and how many samples have a score; where people rated several aspects, by each that is judged.
 
-        >>> WithLabels(("auroc",)).names(Rating(("SC",)))
-        ('auroc_value', 'auroc_ci_low', 'auroc_ci_high', 'scored_count')
-        >>> WithLabels(("spearman",), ("SC", "PQ")).names(Rating(("PQ", "O")))
-        ('PQ_spearman_value', 'PQ_spearman_ci_low', 'PQ_spearman_ci_high', 'scored_count')
+        >>> [statistic.metric for statistic in WithLabels(("auroc",)).statistics(Rating(("SC",)))]
+        ['auroc_value', 'scored_count']
+        >>> [statistic.name for statistic in WithLabels(("spearman",), ("SC", "PQ")).statistics(Rating(("PQ", "O")))]
+        ['PQ_spearman', 'scored']
         """
-        named = [
-            f"{self._named(aspect, statistic)}_{what}"
-            for aspect in self._of(rating.aspects, rating.against_all)
-            for statistic in self.statistics
-            for what in ("value", "ci_low", "ci_high")
-        ]
-        return (*named, "scored_count")
+        return (*(self._of(aspect, column) for aspect in self._compared(rating) for column in self.columns), SCORED)
 
-    def shown(self, rating: Rating) -> tuple[str, ...]:
-        """Each statistic, by aspect where people rated several.
+    def _of(self, aspect: str, column: Statistic) -> Statistic:
+        def compute(rows: RowsByAspect) -> Computed | Estimate:
+            return column.compute(rows.by_aspect[aspect])
 
-        >>> WithLabels(("pearson", "kendall")).shown(Rating(("SC",)))
-        ('pearson_value', 'kendall_value')
-        """
-        return tuple(
-            f"{self._named(aspect, statistic)}_value"
-            for aspect in self._of(rating.aspects, rating.against_all)
-            for statistic in self.statistics
-        )
+        name = column.name if len(self.aspects) == 1 else f"{aspect}_{column.name}"
+        return replace(column, name=name, compute=compute, in_host_table=True, aspect=aspect)
 
-    def summarise(
+    def rows(
         self,
-        observations: tuple[Observation, ...],
+        observations: Sequence[Observation],
         rating: Rating,
         benchmark: str,
         part: str,
         options: StatisticsOptions,
-    ) -> Summary:
-        """A part's statistics; see `label_statistics`. Of several aspects, `scored` is the number of the one with fewest."""
-        summary_by_aspect = self._summaries(
-            observations, rating.aspects, rating.against_all, f"{benchmark}/{part}", options
-        )
-        estimates = {
-            self._named(aspect, statistic): estimate
-            for aspect, summary in summary_by_aspect.items()
-            for statistic, estimate in summary.estimates.items()
-        }
-        fewest = min(summary_by_aspect.values(), key=lambda summary: summary.scored, default=None)
-        scored, exact = (fewest.scored, fewest.exact) if fewest else (0, 0)
-        return Summary({}, Counter(o.status for o in observations), options, estimates, scored, exact)
+    ) -> RowsByAspect:
+        """The rows of each aspect that the judge is compared on."""
+        return RowsByAspect({aspect: _rows(observations, rating, aspect, options) for aspect in self._compared(rating)})
+
+    def _compared(self, rating: Rating) -> tuple[str, ...]:
+        """The aspects that a judge is compared on: a benchmark of one aspect compares every judge on that."""
+        if len(self.aspects) == 1 or rating.against_all:
+            return self.aspects
+        return tuple(aspect for aspect in self.aspects if aspect in rating.aspects)
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
         """A row a part, judge and aspect, one a skill where samples have tags, and the numbers as cells (`statistics`)."""
-        rows: list[tuple[str, ...]] = []
-        by_skill: list[tuple[str, ...]] = []
+        judged = [row for run in runs for part in run.records for row in self._judged(run, benchmark, part, options)]
+        several = len(self.aspects) > 1
+        heads = [(row.part, row.run.label, *([row.aspect] if several else [])) for row in judged]
+        rows = [(*head, *_cells(row.rows, row.estimates)) for head, row in zip(heads, judged, strict=True)]
+        by_skill = [
+            (*head, tag, *_cells(*of_tag))
+            for head, row in zip(heads, judged, strict=True)
+            for tag, of_tag in row.by_tag.items()
+        ]
         cells: dict[Key, float] = {}
         reasons: dict[Key, str] = {}
-        summaries: dict[str, dict[tuple[str, str], Summary]] = {aspect: {} for aspect in self.aspects}
-        by_tag: dict[str, dict[tuple[str, str], dict[str, Summary]]] = {aspect: {} for aspect in self.aspects}
-        for run in runs:
-            for part, judged in run.records.items():
-                observed = tuple(observe(records) for records in judged)
-                name = f"{benchmark}/{part}"
-                summary_by_aspect = self._summaries(observed, run.aspects, run.against_all, name, options)
-                for aspect, summary in summary_by_aspect.items():
-                    row_head = (part, run.label, *([aspect] if len(self.aspects) > 1 else []))
-                    summaries[aspect][part, run.label] = summary
-                    rows.append((*row_head, *_cells(summary)))
-                    for statistic, estimate in summary.estimates.items():
-                        key = Key("statistics", part, "", run.label, statistic, aspect)
-                        cells[key] = estimate.value
-                        reasons |= {key: estimate.reason} if estimate.reason else {}
-                    scored = compared_aspect(aspect, run.aspects, run.against_all)
-                    tagged = label_statistics_by_tag(
-                        of_aspect(observed, aspect, scored), self.statistics, name, options
-                    )
-                    by_tag[aspect][part, run.label] = tagged
-                    by_skill += [(*row_head, tag, *_cells(of_tag)) for tag, of_tag in tagged.items()]
-        row_head = ("task", "judge", *(["aspect"] if len(self.aspects) > 1 else []))
-        header = ("scored", "exact", *self.statistics)
+        for row in judged:
+            columns = [replace(column, aspect=row.aspect) for column in self.columns]
+            statistic_cells(columns, row.estimates, row.part, row.run.label, cells, reasons)
+        head = ("task", "judge", *(["aspect"] if several else []))
+        header = ("scored", "exact", *(column.name for column in self.columns))
         tables = (
-            Table("statistics", "Statistics [95% interval]", (*row_head, *header), tuple(rows)),
-            Table("skills", "By skill", (*row_head, "skill", *header), tuple(by_skill)),
+            Table("statistics", "Statistics [95% interval]", (*head, *header), tuple(rows)),
+            Table("skills", "By skill", (*head, "skill", *header), tuple(by_skill)),
         )
         headlines = tuple(
-            headline
+            self._headline(aspect, part, judged, runs, options)
             for aspect in self.aspects
-            for headline in label_headlines(self.statistics, summaries[aspect], by_tag[aspect], runs, options, aspect)
+            for part in dict.fromkeys(row.part for row in judged if row.aspect == aspect)
         )
         return Tables(tuple(table for table in tables if table.rows), cells, reasons=reasons, headlines=headlines)
+
+    def _judged(self, run: Run, benchmark: str, part: str, options: StatisticsOptions) -> list[_Judged]:
+        [(_, observations)] = observed([run], part)
+        name, rows = f"{benchmark}/{part}", self.rows(observations, Rating.of(run), benchmark, part, options)
+        tags = sorted({tag for o in observations for tag in o.tags})
+        return [
+            _Judged(
+                run,
+                part,
+                aspect,
+                of_aspect,
+                estimates_of(self.columns, of_aspect, Bootstrap.of(name, options)),
+                {
+                    tag: (tagged, estimates_of(self.columns, tagged, Bootstrap.of(f"{name}/{tag}", options)))
+                    for tag in tags
+                    for tagged in [of_aspect.with_tag(tag)]
+                },
+            )
+            for aspect, of_aspect in rows.by_aspect.items()
+        ]
+
+    def _headline(
+        self, aspect: str, part: str, judged: Sequence[_Judged], runs: Sequence[Run], options: StatisticsOptions
+    ) -> Headline:
+        """The first statistic on a part."""
+        first, several = self.columns[0], len({row.part for row in judged if row.aspect == aspect}) > 1
+        rows = [row for row in judged if (row.aspect, row.part) == (aspect, part)]
+        by_tag = {
+            tag: {row.run.label: row.by_tag[tag][1][first.metric] for row in rows if tag in row.by_tag}
+            for tag in dict.fromkeys(tag for row in rows for tag in row.by_tag)
+        }
+        return Headline(
+            aspect,
+            f"{first.words}{f', {part}' if several else ''}",
+            "It is the first of the statistics that this benchmark was published with.",
+            "samples",
+            first.ends,
+            {row.run.label: row.estimates[first.metric] for row in rows},
+            partial(self._test, first, aspect, part, runs, options),
+            {} if first.constant is None else {"scores that never look": Estimate(first.constant)},
+            {"tag": by_tag} if by_tag else {},
+        )
 
     def compared(
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
     ) -> Sequence[ComparedStatistic]:
-        """Each aspect, part and statistic that has a paired test; see `compared_with_labels`."""
+        """Each aspect, part and statistic that has a paired test; where none has, one entry a part that says so."""
+        testable = [column for column in self.columns if column.paired] or self.columns[:1]
         return [
-            statistic
+            self._test(column, aspect, part, runs, options)
             for aspect in self.aspects
-            for statistic in compared_with_labels(parts, runs, self.statistics, options, aspect)
+            for part in parts_of(parts, runs)
+            for column in testable
         ]
 
-    def _of(self, aspects: Sequence[str], against_all: bool) -> tuple[str, ...]:
-        """The aspects that a judge is compared on: a benchmark of one aspect compares every judge on that."""
-        if len(self.aspects) == 1 or against_all:
-            return self.aspects
-        return tuple(aspect for aspect in self.aspects if aspect in aspects)
-
-    def _summaries(
-        self,
-        observations: Sequence[Observation],
-        aspects: Sequence[str],
-        against_all: bool,
-        name: str,
-        options: StatisticsOptions,
-    ) -> dict[str, Summary]:
-        """The statistics of each aspect that a judge is compared on."""
-        return {
-            aspect: label_statistics(
-                of_aspect(observations, aspect, compared_aspect(aspect, aspects, against_all)),
-                self.statistics,
-                name,
-                options,
-            )
-            for aspect in self._of(aspects, against_all)
+    def _test(
+        self, column: Statistic, aspect: str, part: str, runs: Sequence[Run], options: StatisticsOptions
+    ) -> ComparedStatistic:
+        rows = {
+            run.label: _rows(observations, Rating.of(run), aspect, options)
+            for run, observations in observed(runs, part)
         }
-
-    def _named(self, aspect: str, statistic: str) -> str:
-        return statistic if len(self.aspects) == 1 else f"{aspect}_{statistic}"
+        return compared_by(replace(column, aspect=aspect), part, rows)
 
 
-def _cells(summary: Summary) -> list[str]:
-    intervals = [with_interval(e.value, e.low, e.high, e.reason) for e in summary.estimates.values()]
-    return [str(summary.scored), str(summary.exact), *intervals]
+def _rows(observations: Sequence[Observation], rating: Rating, aspect: str, options: StatisticsOptions) -> LabelRows:
+    """The rows of an aspect that people rated: scores of the same aspect, or of a judge's only one."""
+    judged = rating.aspects[0] if rating.against_all and rating.aspects else aspect
+    return LabelRows.of(observations, aspect, judged, options)
+
+
+def _cells(rows: LabelRows, estimates: Mapping[str, Estimate]) -> list[str]:
+    exact = sum(o.exact for o in rows.scored)
+    return [str(len(rows.scored)), str(exact), *map(with_interval, estimates.values())]

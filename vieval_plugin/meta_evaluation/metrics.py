@@ -1,4 +1,4 @@
-"""Summaries as metrics by name, for any host: one name a number, and the way from a benchmark's parts to the whole.
+"""Summaries as metrics by name, for any host: one name a number.
 
 No metric name is part of another: hosts look for names as substrings.
 """
@@ -6,15 +6,9 @@ No metric name is part of another: hosts look for names as substrings.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
-from functools import lru_cache
 
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.estimates import mean_over_parts
-from vieval_plugin.meta_evaluation.image_model_agreement import agreement_over_parts
-from vieval_plugin.meta_evaluation.observations import Agreement, Estimate, Summary
-from vieval_plugin.meta_evaluation.reports import Rating, Report
+from vieval_plugin.meta_evaluation.statistics import Rating, Report, Summary
 
 REMARKS = "remarks"
 
@@ -29,18 +23,19 @@ def names(report: Report, rating: Rating) -> tuple[str, ...]:
         rating: what is to be known of the judge.
 
     Returns:
-        The report's names; `exact_share` where scores may be known to an interval only; the share of samples by status;
-        `remarks`, the one in words.
+        Those of the report's statistics; `exact_share` where scores may be known to an interval only; the share of
+        samples by status; `remarks`, the one in words.
 
     >>> from vieval_plugin.meta_evaluation.labels import WithLabels
     >>> names(WithLabels(("auroc",)), Rating(("SC",), intervals=True))[3:6]
     ('scored_count', 'exact_share', 'status_ok_share')
     """
     exact = ("exact_share",) if rating.intervals else ()
-    return (*report.names(rating), *exact, *_STATUSES, REMARKS)
+    of_report = (metric for statistic in report.statistics(rating) for metric in statistic.metrics)
+    return (*of_report, *exact, *_STATUSES, REMARKS)
 
 
-def shown(report: Report, rating: Rating) -> tuple[str, ...]:
+def table_names(report: Report, rating: Rating) -> tuple[str, ...]:
     """The handful of a task's metric names that a host's own table has room for.
 
     Args:
@@ -48,13 +43,14 @@ def shown(report: Report, rating: Rating) -> tuple[str, ...]:
         rating: what is to be known of the judge.
 
     Returns:
-        The report's choice, and the share of samples that the judge could rate at once.
+        Those that its statistics mark, and the share of samples that the judge could rate at once.
 
     >>> from vieval_plugin.meta_evaluation.labels import WithLabels
-    >>> shown(WithLabels(("auroc",)), Rating(("SC",)))
+    >>> table_names(WithLabels(("auroc",)), Rating(("SC",)))
     ('auroc_value', 'status_ok_share')
     """
-    return (*report.shown(rating), f"status_{Status.OK}_share")
+    in_table = (statistic.metric for statistic in report.statistics(rating) if statistic.in_host_table)
+    return (*in_table, f"status_{Status.OK}_share")
 
 
 def interval_names(name: str) -> tuple[str, str]:
@@ -102,7 +98,7 @@ def higher_is_better(name: str) -> bool | None:
     if name in _STATUSES or name.endswith("_inconsistent_share_value"):
         return False
     # an upper bound is none of the judge's own, and what an image costs says nothing of it
-    if "_upper_bound_" in name or name.startswith(("generation_", "judging_", "place_")):
+    if "_upper_bound_" in name or name.startswith(("generation_", "judging_")):
         return None
     return True if name.endswith(("_fisher", "_paper", "_consistency", "_value")) else None
 
@@ -111,7 +107,7 @@ def value(summary: Summary, name: str) -> float | str | None:
     """The value of a metric in a summary.
 
     Args:
-        summary: what the report's `summarise`, or `combine`, gave.
+        summary: what `summary_of`, or `combine`, gave.
         name: one that `names` gave for the same report and judge.
 
     Returns:
@@ -121,7 +117,7 @@ def value(summary: Summary, name: str) -> float | str | None:
         KeyError: for a name that the summary does not have.
 
     >>> from vieval_plugin.stats.options import StatisticsOptions
-    >>> half = Summary({}, {Status.OK: 1, Status.REFUSAL: 1}, StatisticsOptions(draws=10), scored=1)
+    >>> half = Summary((), {}, {Status.OK: 1, Status.REFUSAL: 1}, StatisticsOptions(draws=10), scored=1)
     >>> value(half, "status_refusal_share"), value(half, "remarks")
     (0.5, 'failures: drop; 10 draws; seed 0')
     """
@@ -134,77 +130,25 @@ def value(summary: Summary, name: str) -> float | str | None:
 
 
 def _number(summary: Summary, name: str) -> float:
-    if name == "scored_count":
-        return float(summary.scored)
     if name == "exact_share":
         return summary.exact / summary.scored if summary.scored else math.nan
-    named: dict[str, float] = {}
-    for statistic, estimate in summary.estimates.items():
-        named |= {f"{statistic}_{what}": number for what, number in _of_estimate(estimate).items()}
-    for aspect, agreement in summary.aspects.items():
-        named |= {f"{aspect}_{what}": number for what, number in _of_agreement(agreement).items()}
-    return named[name]
-
-
-def _of_estimate(estimate: Estimate) -> dict[str, float]:
-    return {"value": estimate.value, "ci_low": estimate.low, "ci_high": estimate.high}
-
-
-def _of_agreement(agreement: Agreement) -> dict[str, float]:
-    return {
-        "fisher": agreement.fisher,
-        "ci_low": agreement.low,
-        "ci_high": agreement.high,
-        "paper": agreement.paper,
-        "count": float(agreement.count),
-        "consistency": agreement.consistency,
-    }
+    for statistic in summary.statistics:
+        if name in statistic.metrics:
+            estimate = summary.estimates[statistic.metric]
+            ends = (estimate.value, estimate.low, estimate.high)
+            return ends[statistic.metrics.index(name)]
+    raise KeyError(name)
 
 
 def _remarks(summary: Summary) -> str:
     options = summary.options
     parts = [f"failures: {options.policy}", f"{options.draws} draws", f"seed {options.seed}"]
     parts += [f"missing ratings: {options.missing_ratings}"] if options.missing_ratings != "drop" else []
-    undefined = [f"{aspect} {reason}" for aspect, a in summary.aspects.items() for reason in a.reasons]
-    undefined += [f"{name} {estimate.reason}" for name, estimate in summary.estimates.items() if estimate.reason]
-    constant = [f"{aspect} {reason}" for aspect, a in summary.aspects.items() for reason in a.constant]
+    # of what has one name, such as a correlation and its number of samples, the first says it for all
+    first = {s.name: summary.estimates[s.metric] for s in reversed(summary.statistics)}
+    estimates = {s.name: first[s.name] for s in summary.statistics}
+    undefined = [f"{name} {reason}" for name, estimate in estimates.items() for reason in estimate.reasons]
+    constant = [f"{name} {reason}" for name, estimate in estimates.items() for reason in estimate.zeros]
     parts += ["undefined: " + ", ".join(undefined)] if undefined else []
     parts += ["counted as 0: " + ", ".join(constant)] if constant else []
     return "; ".join(parts)
-
-
-@lru_cache(maxsize=16)
-def combine(summaries: tuple[Summary, ...]) -> Summary:
-    """The summary of several parts from theirs; each aspect over the parts that rate it.
-
-    Cached, because a host asks once for every metric.
-
-    Args:
-        summaries: one a part, in any order but always the same; not none. All drawn under the same options.
-
-    Returns:
-        Agreement averaged over parts both ways (see `agreement_over_parts`), a benchmark's own statistics as plain
-        means, each with an interval from the parts' independent draws; statuses and counts are sums.
-
-    >>> from vieval_plugin.stats.options import StatisticsOptions
-    >>> part = Summary({}, {Status.OK: 3}, StatisticsOptions(), scored=3)
-    >>> combine((part, part)).total
-    6
-    """
-    aspects = dict.fromkeys(aspect for summary in summaries for aspect in summary.aspects)
-    estimates = dict.fromkeys(name for summary in summaries for name in summary.estimates)
-    statuses: Counter[Status] = Counter()
-    for summary in summaries:
-        statuses.update(summary.statuses)
-    return Summary(
-        {a: agreement_over_parts([s.aspects[a] for s in summaries if a in s.aspects]) for a in aspects},
-        statuses,
-        summaries[0].options,
-        {name: mean_over_parts(_having(summaries, name)) for name in estimates},
-        sum(s.scored for s in summaries),
-        sum(s.exact for s in summaries),
-    )
-
-
-def _having(summaries: Sequence[Summary], name: str) -> list[Estimate]:
-    return [summary.estimates[name] for summary in summaries if name in summary.estimates]

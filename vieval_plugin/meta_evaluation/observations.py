@@ -1,4 +1,4 @@
-"""Input and output of the statistics: an observation a sample, and a summary of a part."""
+"""Input of the statistics: an observation a sample or contest, and what failed verdicts are to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Choice, Status, worst
 from vieval_plugin.records import Record
-from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.options import StatisticsOptions
 
 EXACT = 1e-4
@@ -26,22 +25,23 @@ _NOT_GUESSED = (*_NEVER_FILLED, Status.NO_IMAGE)
 class Contested:
     """A contest as the statistics see it, beyond an `Observation`: people's votes and the judge's, each as it has them.
 
-    `image_models` are those of the candidates in order. `given` maps an order (`forward`, `reverse`) to the judge's
-    vote, `preferences` an order to how much it prefers the first, in [-1, 1]; `scores` are those of each candidate by
-    aspect. `rated` are people's ratings of each candidate by aspect, one value a rater, and empty where there are none.
+    `image_models` are those of the candidates in order. `judge_votes` maps an order (`forward`, `reverse`) to the
+    judge's vote, `preferences` an order to how much it prefers the first, in [-1, 1]; `scores` are those of each
+    candidate by aspect. `rated` are people's ratings of each candidate by aspect, one value a rater, and empty where
+    there are none.
     """
 
     image_models: tuple[str, ...]
     votes: Votes
-    given: tuple[tuple[str, str], ...] = ()
-    preferences: tuple[tuple[str, float], ...] = ()
-    scores: tuple[tuple[tuple[str, float], ...], ...] = ()
-    rated: tuple[tuple[tuple[str, tuple[float, ...]], ...], ...] = ()
+    judge_votes: Mapping[str, str] = field(default_factory=dict)
+    preferences: Mapping[str, float] = field(default_factory=dict)
+    scores: tuple[Mapping[str, float], ...] = ()
+    rated: tuple[Mapping[str, tuple[float, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
 class Observation:
-    """A sample or contest as the statistics see it; hashable, small, and short when printed.
+    """A sample or contest as the statistics see it; small, and short when printed.
 
     `ratings` has, per aspect, one value a rater, on the benchmark's own scale; `scores` the judge's value per aspect it
     could rate, in [0, 1]. Of several verdicts of one sample, `scores` are the means of those that have them and
@@ -56,102 +56,29 @@ class Observation:
 
     image_model: str
     uid: str
-    ratings: tuple[tuple[str, tuple[float, ...]], ...]
-    scores: tuple[tuple[str, float], ...]
+    ratings: Mapping[str, tuple[float, ...]]
+    scores: Mapping[str, float]
     status: Status
-    repeats: tuple[tuple[tuple[str, float], ...], ...] = ()
+    repeats: tuple[Mapping[str, float], ...] = ()
     tags: tuple[str, ...] = ()
     exact: bool = True
     group: str = ""
     place: tuple[int, ...] = ()
-    recorded: tuple[tuple[str, float], ...] = ()
+    recorded: Mapping[str, float] = field(default_factory=dict)
     contest: Contested | None = None
     draw: int = 0
     kind: str = ""
     category: str = ""
-    cost: tuple[tuple[str, float], ...] = ()
+    cost: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "group", self.group or self.uid)
         if self.status is Status.NOT_APPLICABLE:
-            for name in ("scores", "repeats", "recorded"):
-                object.__setattr__(self, name, ())
+            for name, nothing in (("scores", {}), ("repeats", ()), ("recorded", {})):
+                object.__setattr__(self, name, nothing)
 
     def __str__(self) -> str:
-        return " ".join([str(self.status), *(f"{aspect}={value:.4g}" for aspect, value in self.scores)])
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """The image models with a value of all that there are, and the parts."""
-
-    image_models: int = 0
-    all_image_models: int = 0
-    parts: int = 0
-    all_parts: int = 0
-
-    def __str__(self) -> str:
-        """Return what an average rests on, in words; empty where it is everything."""
-        if (self.image_models, self.parts) == (self.all_image_models, self.all_parts):
-            return ""
-        parts = f"{self.parts} of {self.all_parts} task types, " if self.all_parts > 1 else ""
-        return f"{parts}{self.image_models} of {self.all_image_models} image models"
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Agreement on one aspect; NaN where undefined, and `reasons` names image models without a value and why.
-
-    `fisher` is the corrected average in [-1, 1] with its 95% interval, `paper` the published one, `count` the number of
-    samples behind them, `draws` the bootstrap draws of `fisher`. `consistency` is Krippendorff's alpha (interval) of a
-    judge's repeated verdicts with one another, NaN where there are none. `constant` names the image models of which all
-    scores are the same, which count as 0, `paper_reasons` those without a value to `paper`, and `coverage` what
-    `fisher` rests on.
-    """
-
-    fisher: float
-    low: float
-    high: float
-    paper: float
-    count: int
-    draws: Floats = field(repr=False, compare=False)
-    reasons: tuple[str, ...] = ()
-    consistency: float = math.nan
-    constant: tuple[str, ...] = ()
-    paper_reasons: tuple[str, ...] = ()
-    coverage: Coverage = Coverage()
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A benchmark's own statistic with its 95% interval; NaN where undefined, with the reason."""
-
-    value: float
-    low: float
-    high: float
-    draws: Floats = field(repr=False, compare=False)
-    reason: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Summary:
-    """The numbers of a part, or several: agreement by aspect, or a benchmark's own statistics by name.
-
-    `statuses` counts samples by what became of them, `scored` those with a score, `exact` those of them whose scores
-    are known to the fourth decimal.
-    """
-
-    aspects: Mapping[str, Agreement]
-    statuses: Mapping[Status, int]
-    options: StatisticsOptions
-    estimates: Mapping[str, Estimate] = field(default_factory=dict)
-    scored: int = 0
-    exact: int = 0
-
-    @property
-    def total(self) -> int:
-        """The number of samples."""
-        return sum(self.statuses.values())
+        return " ".join([str(self.status), *(f"{aspect}={value:.4g}" for aspect, value in self.scores.items())])
 
 
 def observe(records: Sequence[Record]) -> Observation:
@@ -177,20 +104,20 @@ def observe(records: Sequence[Record]) -> Observation:
     return Observation(
         first.id.image_model,
         first.id.uid,
-        tuple((aspect, tuple(values)) for aspect, values in first.ratings.items()),
+        {aspect: tuple(values) for aspect, values in first.ratings.items()},
         _means(scored),
         worst([record.verdict.status for record in records]),
-        tuple(tuple(scores.items()) for scores in scored) if len(records) > 1 else (),
+        tuple(scored) if len(records) > 1 else (),
         first.tags,
         all(high - low <= EXACT for r in records for low, high in r.verdict.bounds.values()),
         first.group,
         first.place,
-        _means([{**r.verdict.scores, **r.verdict.recorded} for r in records]) if kept_apart else (),
+        _means([{**r.verdict.scores, **r.verdict.recorded} for r in records]) if kept_apart else {},
         _contested(first),
         first.id.draw,
         first.kind,
         first.category,
-        tuple(first.generation.cost.items()) if first.generation else (),
+        first.generation.cost if first.generation else {},
     )
 
 
@@ -202,20 +129,20 @@ def _contested(record: Record) -> Contested | None:
     return Contested(
         tuple(candidate.image_model for candidate in record.candidates),
         record.votes,
-        tuple(choice.votes.items()),
-        tuple(choice.preferences.items()),
-        tuple(tuple(scores.items()) for scores in choice.scores),
-        tuple(tuple(ratings.items()) for ratings in record.rated),
+        choice.votes,
+        choice.preferences,
+        tuple(choice.scores),
+        record.rated,
     )
 
 
-def _means(scored: Sequence[Mapping[str, float]]) -> tuple[tuple[str, float], ...]:
+def _means(scored: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
     """The mean of each aspect over those that have it."""
     if len(scored) == 1:
-        return tuple(scored[0].items())
+        return scored[0]
     aspects = dict.fromkeys(aspect for scores in scored for aspect in scores)
     scores_by_aspect = {a: [scores[a] for scores in scored if a in scores] for a in aspects}
-    return tuple((aspect, math.fsum(values) / len(values)) for aspect, values in scores_by_aspect.items())
+    return {aspect: math.fsum(values) / len(values) for aspect, values in scores_by_aspect.items()}
 
 
 def against_all(observations: Sequence[Observation], aspect: str, rated: Sequence[str]) -> list[Observation]:
@@ -226,13 +153,13 @@ def against_all(observations: Sequence[Observation], aspect: str, rated: Sequenc
         aspect: the one that the judge rates.
         rated: those that people rated.
 
-    >>> one = Observation("model", "1", (), (("SC", 0.5),), Status.OK)
+    >>> one = Observation("model", "1", {}, {"SC": 0.5}, Status.OK)
     >>> print(*against_all([one], "SC", ("SC", "PQ")))
     ok SC=0.5 PQ=0.5
     """
 
-    def widened(scores: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
-        return tuple((name, value) for name_scored, value in scores if name_scored == aspect for name in rated)
+    def widened(scores: Mapping[str, float]) -> Mapping[str, float]:
+        return dict.fromkeys(rated, scores[aspect]) if aspect in scores else {}
 
     return [
         replace(o, scores=widened(o.scores), repeats=tuple(map(widened, o.repeats)), recorded=widened(o.recorded))
@@ -258,7 +185,7 @@ def fill(observations: Sequence[Observation], aspects: Sequence[str], options: S
     Returns:
         The observations in their order, scores in [0, 1].
 
-    >>> failed = Observation("model", "1", (), (("SC", 0.5),), Status.REFUSAL)
+    >>> failed = Observation("model", "1", {}, {"SC": 0.5}, Status.REFUSAL)
     >>> [filled] = fill([failed], ("SC", "PQ", "O"), StatisticsOptions("worst"))
     >>> print(filled)
     refusal SC=0.5 PQ=0 O=0
@@ -281,7 +208,7 @@ def _with_failures_filled(observation: Observation, aspects: Sequence[str], opti
     for aspect in (a for a in aspects if not (derived and a == "O")):
         # drawn whether it is needed or not, so that an aspect's draw does not depend on which others failed
         guess = float(rng.integers(0, 11)) / 10 if options.policy == "random" else 0.0
-        scores[aspect] = dict(observation.scores).get(aspect, guess)
+        scores[aspect] = observation.scores.get(aspect, guess)
     if derived:
         scores["O"] = math.sqrt(scores["SC"] * scores["PQ"])
-    return replace(observation, scores=tuple(scores.items()))
+    return replace(observation, scores=scores)

@@ -14,7 +14,7 @@ from vieval_plugin.judges.contests import BOTH_BAD, BOTH_GOOD, SCHEMES, TIE, Vot
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.tables import Table, number
 from vieval_plugin.records import Record, Run
-from vieval_plugin.stats.agreement import krippendorff_alpha, mean_of_given
+from vieval_plugin.stats.agreement import krippendorff_alpha, mean_of_known
 
 VOTE = "vote"
 """The aspect of a vote on a contest."""
@@ -120,7 +120,7 @@ def _by_aspect(ratings: HumanRatings) -> dict[SampleId, dict[str, tuple[float, .
         identity: {
             aspect: tuple(by_rater[rater] for rater in sorted(by_rater))
             if complete
-            else (float(mean_of_given([[value] for value in by_rater.values()])[0]),)
+            else (float(mean_of_known([[value] for value in by_rater.values()])[0]),)
             for aspect, by_rater in aspects.items()
         }
         for identity, aspects in ratings_by_sample.items()

@@ -13,6 +13,7 @@ from vieval_plugin.meta_evaluation.tables import Key, Table, with_interval
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
 from vieval_plugin.stats.correlation import Floats, undefined
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import footrule, rank_rho, rank_tau, ranks, resampled_means, resampled_rankings
 
@@ -60,7 +61,8 @@ def ranking_against(
                     cells[key], reason = value, undefined(means, places).replace("first variable", "judge")
                     if math.isnan(value):
                         reasons[key] = reason
-                    cells_text.append(with_interval(value, *interval(draws), reason, digits=_DIGITS[name]))
+                    estimate = Estimate(value, *interval(draws), draws, reasons=(reason,))
+                    cells_text.append(with_interval(estimate, _DIGITS[name]))
                 by_rank = sorted(zip(ranks(means), models, strict=True))
                 ranked = " ".join(f"{model}:{rank:g}" for rank, model in by_rank)
                 rows.append((part, run.label, aspect, f"{len(models)} of {len(order)}", ranked, *cells_text))
@@ -75,9 +77,7 @@ def _scores(
     """Image model, group, uid and score of each output that has one, in a fixed order; of contests, of each candidate once."""
     samples = [observe(records) for records in judged if not records[0].candidates]
     score_by_output = {
-        (o.image_model, o.group, o.uid): dict(o.scores)[aspect]
-        for o in fill(samples, aspects, options)
-        if aspect in dict(o.scores)
+        (o.image_model, o.group, o.uid): o.scores[aspect] for o in fill(samples, aspects, options) if aspect in o.scores
     }
     for records in judged:
         score_by_output |= dict(_of_candidates(records[0], aspect))

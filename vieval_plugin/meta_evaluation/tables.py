@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vieval_plugin.meta_evaluation.headline import Headline
-
-_NAMED = 3
+from vieval_plugin.stats.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -49,38 +48,48 @@ class Tables:
     paper: str = ""
 
 
-def number(value: float | None, digits: int = 4, reason: str = "") -> str:
+def number(value: Estimate | float | None, digits: int = 4, reason: str = "") -> str:
     """A number as a table shows it, or why it is undefined.
 
     Args:
-        value: None where a table has nothing to say, NaN for the undefined.
+        value: None where a table has nothing to say, NaN for the undefined; of an estimate the value is shown.
         digits: how many decimals.
-        reason: why it is undefined.
+        reason: why it is undefined, where no estimate says it.
 
     >>> number(0.51234), number(None), number(float("nan"), reason="no sample")
     ('0.5123', '', 'undefined (no sample)')
     """
+    if isinstance(value, Estimate):
+        return number(value.value, digits, value.reason)
     if value is None:
         return ""
     return _undefined(reason) if math.isnan(value) else f"{value:.{digits}f}"
 
 
-def with_interval(value: float, low: float, high: float, reason: str = "", digits: int = 4) -> str:
-    """A number with its 95% interval as a table shows it, or why it is undefined.
+def with_interval(estimate: Estimate, digits: int = 4, scale: float = 1.0) -> str:
+    """An estimate with its 95% interval as a table shows it, or why it is undefined.
 
     Args:
-        value: NaN for the undefined.
-        low: the interval's lower end.
-        high: its upper end.
-        reason: why it is undefined, where that is known.
+        estimate: on the statistic's own scale.
         digits: how many decimals.
+        scale: what it is multiplied by.
 
-    >>> with_interval(0.5, 0.25, 0.75, digits=2), with_interval(float("nan"), 0, 0, "no sample")
+    >>> with_interval(Estimate(0.5, 0.25, 0.75), 2), with_interval(Estimate(math.nan, reasons=("no sample",)))
     ('0.50 [0.25, 0.75]', 'undefined (no sample)')
     """
-    if math.isnan(value):
-        return _undefined(reason)
+    if not estimate.defined:
+        return _undefined(estimate.reason)
+    value, low, high = (scale * end for end in (estimate.value, estimate.low, estimate.high))
     return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def in_percent(share: Estimate) -> str:
+    """A share with its interval, in percent.
+
+    >>> in_percent(Estimate(0.4266, 0.4, 0.45))
+    '42.66 [40.00, 45.00]'
+    """
+    return with_interval(share, digits=2, scale=100)
 
 
 def p_text(p: float) -> str:
@@ -92,26 +101,6 @@ def p_text(p: float) -> str:
     if math.isnan(p):
         return "undefined"
     return "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
-
-
-def because(reasons: Sequence[str]) -> str:
-    """Reason why an average is undefined, in brief.
-
-    Args:
-        reasons: of each of its parts, `who: why`.
-
-    >>> because(["SDEdit: the judge is constant", "Glide: the judge is constant"])
-    'the judge is constant: SDEdit, Glide'
-    """
-    parts: dict[str, list[str]] = {}
-    for reason in reasons:
-        subject, _, why = reason.partition(": ")
-        parts.setdefault(why, []).append(subject)
-    grouped = [
-        f"{why}: {', '.join(subjects[:_NAMED])}{', ...' if len(subjects) > _NAMED else ''}"
-        for why, subjects in parts.items()
-    ]
-    return "; ".join(grouped) or "there is nothing to average"
 
 
 def _undefined(reason: str) -> str:

@@ -76,7 +76,7 @@ class Pairs:
 
     def codes_in_order(self, order: str) -> Ints:
         """The judge's code for each pair in an order of showing."""
-        return self.codes_of([dict(_contest(o).given).get(order, "") for o in self.observations])
+        return self.codes_of([_contest(o).judge_votes.get(order, "") for o in self.observations])
 
     def annotations(self) -> Ints:
         """The code of each annotator for each pair, shape (annotators, pairs); `NONE` where one gave no vote."""
@@ -88,8 +88,7 @@ class Pairs:
     def scores(self, aspect: str) -> tuple[Floats, Floats]:
         """The judge's scores of both candidates of each pair; NaN where it gave none."""
         scored = [
-            [dict(candidate_scores).get(aspect, np.nan) for candidate_scores in _contest(o).scores]
-            for o in self.observations
+            [candidate_scores.get(aspect, np.nan) for candidate_scores in _contest(o).scores] for o in self.observations
         ]
         table = [
             [scored[number][place] if place < len(scored[number]) else np.nan for place in pair_places]
@@ -100,7 +99,7 @@ class Pairs:
 
     def preferences(self, orders: Sequence[str]) -> Floats:
         """The judge's preference for the first of each pair, the mean over orders; NaN where it lacks one of them."""
-        preferences = [dict(_contest(o).preferences) for o in self.observations]
+        preferences = [_contest(o).preferences for o in self.observations]
         means = [
             float(np.mean([by_order.get(order, np.nan) for order in orders])) if orders else np.nan
             for by_order in preferences
@@ -124,7 +123,7 @@ def pairs_of(observations: Sequence[Observation], scheme: str) -> Pairs:
 
     >>> from vieval_plugin.judges.contests import Votes
     >>> ranked = Contested(("x", "y", "z"), Votes("ranking", "2>1=3"))
-    >>> pairs_of([Observation("", "1", (), (), Status.OK, contest=ranked)], "ranking").human.tolist()
+    >>> pairs_of([Observation("", "1", {}, {}, Status.OK, contest=ranked)], "ranking").human.tolist()
     [1, 4, 0]
     """
     voted = sorted((o for o in observations if left_out(o) == ""), key=lambda o: o.uid)
@@ -143,8 +142,8 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
         observations: of one part and judge, in any order; what is no contest is left out.
 
     >>> from vieval_plugin.judges.contests import Votes
-    >>> unvoted = Contested(("x", "y"), Votes(), (("forward", "first"),))
-    >>> judged_pairs([Observation("", "1", (), (), Status.OK, contest=unvoted)]).codes_in_order("forward").tolist()
+    >>> unvoted = Contested(("x", "y"), Votes(), {"forward": "first"})
+    >>> judged_pairs([Observation("", "1", {}, {}, Status.OK, contest=unvoted)]).codes_in_order("forward").tolist()
     [0]
     """
     judged = [o for o in observations if o.contest is not None and o.status not in NEVER_JUDGED]
@@ -167,7 +166,7 @@ def _paired(contested: Sequence[Observation]) -> Pairs:
 def left_out(observation: Observation) -> str:
     """Reason why no statistic of votes sees an observation, in words; empty where they do.
 
-    >>> left_out(Observation("m", "1", (), (), Status.OK))
+    >>> left_out(Observation("m", "1", {}, {}, Status.OK))
     'no contest'
     """
     if observation.contest is None:
@@ -240,7 +239,7 @@ def subjects_of(observations: Sequence[Observation], aspects: Sequence[str]) -> 
     (('SC', 'O'), ('votes',))
     """
     contested = [o.contest for o in observations if o.contest is not None]
-    voting = any(contest.given or contest.preferences for contest in contested)
+    voting = any(contest.judge_votes or contest.preferences for contest in contested)
     return (VOTES,) if voting or not aspects else tuple(aspects)
 
 
@@ -264,8 +263,8 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
     >>> from vieval_plugin.judges.protocol import Status
     >>> from vieval_plugin.meta_evaluation.observations import Contested
     >>> from vieval_plugin.meta_evaluation.vote_answers import pairs_of
-    >>> both = Contested(("x", "y"), Votes("two_way", "first"), (("forward", "first"), ("reverse", "first")))
-    >>> found = pairs_of([Observation("", "1", (), (), Status.OK, contest=both)], "two_way")
+    >>> both = Contested(("x", "y"), Votes("two_way", "first"), {"forward": "first", "reverse": "first"})
+    >>> found = pairs_of([Observation("", "1", {}, {}, Status.OK, contest=both)], "two_way")
     >>> answers_of(found, "votes", "two_way", [0]).points("decisive").tolist()
     [1.0]
     """
@@ -286,7 +285,7 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
 def orders_of(pairs: Pairs) -> tuple[str, ...]:
     """The orders in which any contest has an answer: the others count as not asked for."""
     contested = [o.contest for o in pairs.observations if o.contest is not None]
-    orders = {order for contest in contested for order, _ in (*contest.given, *contest.preferences)}
+    orders = {order for contest in contested for order in (*contest.judge_votes, *contest.preferences)}
     return tuple(order for order in (FORWARD, REVERSE) if order in orders)
 
 

@@ -6,22 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.tables import Table, with_interval
+from vieval_plugin.meta_evaluation.tables import Table, in_percent
 from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS
-from vieval_plugin.meta_evaluation.vote_statistics import Entrant, JudgedPart, Share, share_estimate
+from vieval_plugin.meta_evaluation.vote_statistics import Entrant, JudgedPart
 from vieval_plugin.stats.comparison import Bools
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.votes import FIRST, NONE, SECOND, accuracy_by_size, annotator_points, ceiling_points
 
 _INTERVAL = "% [95% interval]"
-
-
-def in_percent(accuracy: Share) -> str:
-    """A share as a table shows it.
-
-    >>> in_percent(Share(0.4266, 0.4, 0.45, np.zeros(1)))
-    '42.66 [40.00, 45.00]'
-    """
-    return with_interval(100 * accuracy.value, 100 * accuracy.low, 100 * accuracy.high, accuracy.reason, digits=2)
 
 
 def breakdowns(judged: Sequence[JudgedPart], scheme: str) -> list[Table]:
@@ -69,7 +61,7 @@ def _annotators(judged: Sequence[JudgedPart], scheme: str) -> Table:
             continue
         if of_part.part not in parts_with_ceiling and len(annotations) > 1:
             parts_with_ceiling.add(of_part.part)
-            ceiling = of_part.drawing.share(ceiling_points(annotations, ties), pairs.groups)
+            ceiling = of_part.bootstrap.share(ceiling_points(annotations, ties), pairs.groups)
             rows.append((of_part.part, "annotators with one another", "", *[""] * (2 * most), *_cells(ceiling)))
         # preferences, and scores of a single group, are no votes of the most detailed kind
         why = entrant.answers.why.get(ties, "")
@@ -78,9 +70,9 @@ def _annotators(judged: Sequence[JudgedPart], scheme: str) -> Table:
             if why
             else annotator_points(entrant.answers.codes[ties], annotations, ties)
         )
-        shares = [of_part.drawing.share(annotator_right, pairs.groups, why) for annotator_right in right]
+        shares = [of_part.bootstrap.share(annotator_right, pairs.groups, why) for annotator_right in right]
         blank = [""] * (2 * (most - len(shares)))
-        all_of_them = of_part.drawing.share(right, pairs.groups, why)
+        all_of_them = of_part.bootstrap.share(right, pairs.groups, why)
         named = (of_part.part, entrant.label, entrant.subject)
         rows.append((*named, *(cell for share in shares for cell in _cells(share)), *blank, *_cells(all_of_them)))
     numbered = [cell for number in range(1, most + 1) for cell in ("n", f"annotator {number}")]
@@ -92,16 +84,17 @@ def _sizes(judged: Sequence[JudgedPart], scheme: str) -> Table:
     tie_handlings = TIE_HANDLINGS[scheme] if scheme == "ranking" else ()
     rows = []
     for of_part, entrant in _accepted_entrants(judged) if tie_handlings else ():
-        pairs, drawing = entrant.answers.pairs, of_part.drawing
+        answers, pairs, bootstrap = entrant.answers, entrant.answers.pairs, of_part.bootstrap
         contests = pairs.contest.tolist()
         by_size = {
             ties: accuracy_by_size(
-                entrant.answers.points(ties), contests, pairs.sizes, pairs.groups, drawing.draws, drawing.seed
+                *(answers.points(ties), contests, pairs.sizes, pairs.groups),
+                *(bootstrap.resamples, bootstrap.seed, answers.why.get(ties, "")),
             )
             for ties in tie_handlings
         }
         for size in np.unique(pairs.sizes).tolist():
-            shares = [share_estimate(by_size[ties][size], entrant.answers.why.get(ties, "")) for ties in tie_handlings]
+            shares = [by_size[ties][size] for ties in tie_handlings]
             named = (of_part.part, str(size), entrant.label, entrant.subject)
             rows.append((*named, *(cell for share in shares for cell in _cells(share))))
     title = f"Contests all of whose pairs are right, by number of candidates, {_INTERVAL}"
@@ -165,7 +158,7 @@ def _preferred(
     for votes in (pairs.human, codes):
         won = np.where(np.isin(votes, (FIRST, SECOND)), (votes == winning).astype(float), 0.5)
         preferred = np.where(votes == NONE, np.nan, won)
-        cells += _cells(of_part.drawing.share(preferred[of_both], _masked(pairs.groups, of_both)))
+        cells += _cells(of_part.bootstrap.share(preferred[of_both], _masked(pairs.groups, of_both)))
     return cells
 
 
@@ -174,7 +167,7 @@ def _accuracies(of_part: JudgedPart, entrant: Entrant, scheme: str, mask: Bools)
     answers = entrant.answers
     groups = _masked(answers.pairs.groups, mask)
     shares = [
-        of_part.drawing.share(answers.points(ties)[mask], groups, answers.why.get(ties, ""))
+        of_part.bootstrap.share(answers.points(ties)[mask], groups, answers.why.get(ties, ""))
         for ties in TIE_HANDLINGS[scheme]
     ]
     return [cell for share in shares for cell in _cells(share)]
@@ -188,5 +181,5 @@ def _header(tie_handlings: Sequence[str]) -> list[str]:
     return [cell for ties in tie_handlings for cell in ("n", ties.replace("_", "-"))]
 
 
-def _cells(share: Share) -> tuple[str, str]:
-    return str(share.count), in_percent(share)
+def _cells(share: Estimate) -> tuple[str, str]:
+    return str(share.n), in_percent(share)

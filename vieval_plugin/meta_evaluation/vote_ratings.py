@@ -7,20 +7,22 @@ pairs and on those that a judge scored: what they reach is what a judge of singl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, RankedModel, ranked
+from vieval_plugin.meta_evaluation.estimates import Bootstrap
 from vieval_plugin.meta_evaluation.headline import preferred
 from vieval_plugin.meta_evaluation.observations import Contested
-from vieval_plugin.meta_evaluation.tables import Key, Table, number, with_interval
+from vieval_plugin.meta_evaluation.tables import Key, Table, in_percent, number, with_interval
 from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs
-from vieval_plugin.meta_evaluation.vote_statistics import Drawing, Entrant, JudgedPart, Share
-from vieval_plugin.stats.agreement import mean_of_given
+from vieval_plugin.meta_evaluation.vote_statistics import Entrant, JudgedPart
+from vieval_plugin.stats.agreement import mean_of_known
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import rank_tau
 from vieval_plugin.stats.thresholds import vote_of_scores
@@ -39,8 +41,8 @@ class _Row:
     voter: str
     aspect: str
     pairs: str
-    scored: Share
-    untied: Share
+    scored: Estimate
+    untied: Estimate
 
 
 def beside_ratings(
@@ -87,13 +89,13 @@ def _row(judged: JudgedPart, voter: str, aspect: str, named: str, pairs: Pairs, 
         voter,
         aspect,
         named,
-        _share(judged.drawing, right, votes != NONE, pairs),
-        _share(judged.drawing, right, np.isin(votes, (FIRST, SECOND)), pairs),
+        _share(judged.bootstrap, right, votes != NONE, pairs),
+        _share(judged.bootstrap, right, np.isin(votes, (FIRST, SECOND)), pairs),
     )
 
 
-def _share(drawing: Drawing, right: Floats, counts: Bools, pairs: Pairs) -> Share:
-    return drawing.share(np.where(counts, right, np.nan), pairs.groups)
+def _share(bootstrap: Bootstrap, right: Floats, counts: Bools, pairs: Pairs) -> Estimate:
+    return bootstrap.share(np.where(counts, right, np.nan), pairs.groups)
 
 
 def _accuracy(rows: Sequence[_Row]) -> Table:
@@ -105,7 +107,7 @@ def _accuracy(rows: Sequence[_Row]) -> Table:
     cells = [
         (
             *(row.part, row.voter, row.aspect, row.pairs),
-            *(cell for share in (row.scored, row.untied) for cell in (str(share.count), _percent(share))),
+            *(cell for share in (row.scored, row.untied) for cell in (str(share.n), in_percent(share))),
         )
         for row in rows
     ]
@@ -153,18 +155,18 @@ def _strength(ranking: ContestRanking, image_model: str) -> tuple[str, str]:
     """The number of pairs that a model was in, and its place and strength."""
     for place, model in enumerate(_ordered(ranking), start=1):
         if model.image_model == image_model:
-            strength = with_interval(model.strength, model.low, model.high, ranking.why, digits=2)
+            strength = with_interval(replace(model.strength, reasons=(ranking.why,)), digits=2)
             return str(model.contests), strength if model.ranks is None else f"{place}: {strength}"
     return "0", "undefined (in no pair)"
 
 
 def _ordered(ranking: ContestRanking) -> list[RankedModel]:
-    return sorted(ranking.models, key=lambda model: -model.strength if model.ranks else 0)
+    return sorted(ranking.models, key=lambda model: -model.strength.value if model.ranks else 0)
 
 
 def _tau(votes: ContestRanking, other: ContestRanking) -> float:
     strengths: list[Mapping[str, float]] = [
-        {m.image_model: m.strength for m in ranking.models} for ranking in (votes, other)
+        {m.image_model: m.strength.value for m in ranking.models} for ranking in (votes, other)
     ]
     common = [model for model in strengths[0] if model in strengths[1]]
     return rank_tau(*([strength_of[model] for model in common] for strength_of in strengths))
@@ -190,7 +192,7 @@ def _compared_aspect(subject: str, aspects: Sequence[str]) -> str:
 
 def _rated(pairs: Pairs) -> tuple[str, ...]:
     """The aspects of which all candidates have ratings."""
-    candidate_ratings = [dict(ratings) for contest in _contests(pairs) for ratings in contest.rated or ((),)]
+    candidate_ratings = [ratings for contest in _contests(pairs) for ratings in contest.rated or ({},)]
     return tuple(
         aspect
         for aspect in (candidate_ratings[0] if candidate_ratings else ())
@@ -200,9 +202,7 @@ def _rated(pairs: Pairs) -> tuple[str, ...]:
 
 def _by_ratings(pairs: Pairs, aspect: str) -> Ints:
     """The vote that people's mean ratings of each pair stand for; equal means are a tie."""
-    means = [
-        [float(mean_of_given([[v] for v in dict(ratings)[aspect]])[0]) for ratings in c.rated] for c in _contests(pairs)
-    ]
+    means = [[float(mean_of_known([[v] for v in ratings[aspect]])[0]) for ratings in c.rated] for c in _contests(pairs)]
     first, second = (
         [means[contest][place] for contest, place in zip(pairs.contest, side, strict=True)] for side in pairs.places.T
     )
@@ -211,7 +211,3 @@ def _by_ratings(pairs: Pairs, aspect: str) -> Ints:
 
 def _contests(pairs: Pairs) -> list[Contested]:
     return [o.contest for o in pairs.observations if o.contest is not None]
-
-
-def _percent(share: Share) -> str:
-    return with_interval(100 * share.value, 100 * share.low, 100 * share.high, share.reason, digits=2)

@@ -6,11 +6,11 @@ stays in the denominator, under every policy for failures.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,9 @@ from vieval_plugin.judges.contests import (
     ranks,
 )
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.observations import Contested, Estimate, Observation, Summary, observe
+from vieval_plugin.meta_evaluation.estimates import Bootstrap
+from vieval_plugin.meta_evaluation.observations import Contested, Observation, observe
+from vieval_plugin.meta_evaluation.statistics import Statistic
 from vieval_plugin.meta_evaluation.vote_answers import (
     CODES,
     TIE_HANDLINGS,
@@ -41,171 +43,149 @@ from vieval_plugin.meta_evaluation.vote_answers import (
     subjects_of,
 )
 from vieval_plugin.records import Run
+from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.correlation import Floats
-from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.orders import both_orders_points, consistent_points, each_order_points
-from vieval_plugin.stats.votes import NONE, VoteScheme, VoteShare, above_constant, group_points, points, share
+from vieval_plugin.stats.votes import NONE, VoteScheme, above_constant, group_points, points
+
+Share: TypeAlias = Callable[[Answers, Bootstrap], Estimate]
+"""A share of pairs, or of contests, from a judge's answers."""
 
 
-@dataclass(frozen=True)
-class Share(Estimate):
-    """A share of points in [0, 1], or a difference of two in [-1, 1]; `count` is how many points it is of."""
+@dataclass(frozen=True, eq=False)
+class VoteRows:
+    """A judge's answers to the contests of a part, by their subject: `votes`, or the aspects that it scores."""
 
-    count: int = 0
+    pairs: Pairs
+    answers: Mapping[str, Answers]
+    bootstrap: Bootstrap
 
-
-@dataclass(frozen=True)
-class Drawing:
-    """Bootstrap of a part: number of resamples and seed."""
-
-    draws: int
-    seed: tuple[int, ...]
-
-    @classmethod
-    def of(cls, name: str, options: StatisticsOptions) -> Drawing:
-        """Return that of the part called `name` (`benchmark/part`), so that parts are resampled independently."""
-        return cls(options.draws, (options.seed, *name.encode()))
-
-    def share(self, points: Floats, groups: Sequence[str], why: str = "") -> Share:
-        """The mean of points with its interval; `why` says why they are undefined, where they are."""
-        return share_estimate(share(points, groups, self.draws, self.seed), why)
+    @property
+    def scored(self) -> list[Observation]:
+        """The contests with an answer to all their pairs."""
+        answered = frozenset.intersection(*(answers.answered for answers in self.answers.values()))
+        return [o for o in self.pairs.observations if o.uid in answered]
 
 
-def share_estimate(vote_share: VoteShare, why: str = "") -> Share:
-    """A share as an estimate, with the reason where it is undefined.
-
-    >>> share_estimate(share([], [], draws=10)).reason
-    'no contest counts'
-    """
-    reason = (why or "no contest counts") if math.isnan(vote_share.value) else ""
-    return Share(vote_share.value, vote_share.low, vote_share.high, vote_share.draws, reason, vote_share.count)
-
-
-def names_of(subject: str, scheme: str) -> tuple[str, ...]:
-    """The statistics that every judge of a benchmark has, by name.
+def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
+    """The statistics that every judge of a benchmark has.
 
     Args:
         subject: `votes`, or an aspect.
         scheme: that of the benchmark's votes.
 
-    >>> names_of("SC", "two_way")
-    ('SC_accuracy_decisive', 'SC_above_constant_decisive')
+    >>> [statistic.name for statistic in vote_statistics("SC", "two_way")]
+    ['SC_accuracy_decisive', 'SC_above_constant_decisive']
     """
     tie_handlings = TIE_HANDLINGS[scheme]
-    whats = [f"{what}_{ties}" for what in ("accuracy", "above_constant") for ties in tie_handlings]
-    if subject == VOTES:
-        whats += [f"forward_accuracy_{ties}" for ties in tie_handlings]
-        whats += ["both_orders_accuracy", "each_order_accuracy", "consistent_share", "inconsistent_share"]
-    else:
-        whats += [f"upper_bound_{ties}" for ties in tie_handlings if ties != "decisive"]
-    if scheme == "ranking":
-        whats += [f"all_pairs_accuracy_{ties}" for ties in tie_handlings]
-    return tuple(f"{subject}_{what}" for what in whats)
+    of_subject = order_shares(scheme) if subject == VOTES else bounds([t for t in tie_handlings if t != "decisive"])
+    in_table = [f"{what}_{tie_handlings[0]}" for what in ("accuracy", "above_constant")]
+
+    def compute(share: Share, rows: VoteRows) -> Estimate:
+        return share(rows.answers[subject], rows.bootstrap)
+
+    return tuple(
+        Statistic(f"{subject}_{what}", partial(compute, share), in_host_table=what in in_table, aspect=subject)
+        for what, share in (accuracies(scheme) | of_subject | whole_contests(scheme)).items()
+    )
 
 
-@lru_cache(maxsize=16)
-def vote_statistics(
-    observations: tuple[Observation, ...], subjects: tuple[str, ...], scheme: str, name: str, options: StatisticsOptions
-) -> Summary:
-    """A part's statistics by name, with 95% intervals. Cached, because a host asks once for every metric.
+def accuracies(scheme: str) -> dict[str, Share]:
+    """Accuracy by tie handling, and how far it is above the best constant answer."""
 
-    Args:
-        observations: the part's contests, in any order.
-        subjects: `votes`, or the aspects that the judge scores.
-        scheme: that of the benchmark's votes.
-        name: that of the part (`benchmark/part`); it joins the seed, so that parts are resampled independently.
-        options: how many draws, the seed.
+    def accuracy(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
+        return bootstrap.share(answers.points(ties), answers.pairs.groups, answers.why.get(ties, ""))
 
-    Returns:
-        A `Share` a name of `names_of`; `scored` are the contests with an answer to all their pairs.
+    def above(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
+        if ties in answers.why:
+            return accuracy(ties, answers, bootstrap)
+        return _above_constant(answers.pairs, answers.points(ties), ties, bootstrap)
 
-    Raises:
-        ValueError: for a contest whose votes are in another scheme.
-    """
-    pairs = pairs_of(observations, scheme)
-    drawing = Drawing.of(name, options)
-    estimates: dict[str, Estimate] = {}
-    scored = frozenset(o.uid for o in pairs.observations)
-    for subject in subjects:
-        answers = answers_of(pairs, subject, scheme, drawing.seed)
-        scored &= answers.answered
-        shares = {
-            **of_answers(answers, scheme, drawing),
-            **(of_orders(answers, scheme, drawing) if subject == VOTES else {}),
-        }
-        estimates |= {f"{subject}_{what}": estimate for what, estimate in shares.items()}
-    exact = sum(o.exact for o in pairs.observations if o.uid in scored)
-    return Summary({}, Counter(o.status for o in observations), options, estimates, len(scored), exact)
+    shares = (("accuracy", accuracy), ("above_constant", above))
+    return {f"{what}_{ties}": partial(share, ties) for what, share in shares for ties in TIE_HANDLINGS[scheme]}
 
 
-def of_answers(answers: Answers, scheme: str, drawing: Drawing) -> dict[str, Share]:
-    """Accuracy and upper bound by way of counting, and how far the accuracy is above the best constant answer.
+def bounds(tie_handlings: Iterable[VoteScheme]) -> dict[str, Share]:
+    """Accuracy with thresholds that are best on the test set itself, by tie handling."""
 
-    Of rankings also the share of contests all of whose pairs are right.
-    """
-    shares: dict[str, Share] = {}
-    groups = answers.pairs.groups
-    for ties in TIE_HANDLINGS[scheme]:
-        right, why = answers.points(ties), answers.why.get(ties, "")
-        shares[f"accuracy_{ties}"] = drawing.share(right, groups, why)
-        shares[f"above_constant_{ties}"] = (
-            drawing.share(right, groups, why)
-            if why
-            else share_estimate(_above_constant(answers.pairs, right, ties, drawing))
-        )
-        if ties in answers.bounds:
-            best_points = points(answers.bounds[ties], answers.pairs.human, ties)
-            shares[f"upper_bound_{ties}"] = drawing.share(best_points, groups)
-        if scheme == "ranking":
-            contest_points = group_points(right, answers.pairs.contest.tolist())[1]
-            contest_groups = [o.group for o in answers.pairs.observations]
-            shares[f"all_pairs_accuracy_{ties}"] = drawing.share(contest_points, contest_groups, why)
-    return shares
+    def bound(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
+        return bootstrap.share(points(answers.bounds[ties], answers.pairs.human, ties), answers.pairs.groups)
+
+    return {f"upper_bound_{ties}": partial(bound, ties) for ties in tie_handlings}
 
 
-def of_orders(answers: Answers, scheme: str, drawing: Drawing) -> dict[str, Share]:
-    """Statistics of a judge that votes itself: accuracy of the forward order, and what the two orders are together.
+def whole_contests(scheme: str) -> dict[str, Share]:
+    """Of rankings the share of contests all of whose pairs are right, by tie handling."""
+
+    def all_pairs(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
+        of_contest = group_points(answers.points(ties), answers.pairs.contest.tolist())[1]
+        return bootstrap.share(of_contest, [o.group for o in answers.pairs.observations], answers.why.get(ties, ""))
+
+    tie_handlings = TIE_HANDLINGS[scheme] if scheme == RANKING else ()
+    return {f"all_pairs_accuracy_{ties}": partial(all_pairs, ties) for ties in tie_handlings}
+
+
+def order_shares(scheme: str) -> dict[str, Share]:
+    """Shares of a judge that votes itself: accuracy of the forward order, and what the two orders are together.
 
     What two orders are together is counted in the benchmark's most detailed way.
     """
-    pairs = answers.pairs
     widest = TIE_HANDLINGS[scheme][0]
-    forward, reverse = pairs.codes_in_order(FORWARD), pairs.codes_in_order(REVERSE)
-    consistent = consistent_points(forward, reverse, widest)
-    inconsistent = (forward != NONE) & (reverse != NONE) & (consistent == 0)
-    of_forward = {f"forward_accuracy_{ties}": points(forward, pairs.human, ties) for ties in TIE_HANDLINGS[scheme]}
-    of_both = {
-        "both_orders_accuracy": both_orders_points(forward, reverse, pairs.human, widest),
-        "each_order_accuracy": each_order_points(forward, reverse, pairs.human, widest),
-        "consistent_share": consistent,
-        "inconsistent_share": inconsistent.astype(float),
+
+    def forward(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
+        pairs = answers.pairs
+        return _of_orders(points(pairs.codes_in_order(FORWARD), pairs.human, ties), False, pairs, bootstrap)
+
+    def together(of_orders: Callable[[Ints, Ints, Ints], Floats], answers: Answers, bootstrap: Bootstrap) -> Estimate:
+        pairs = answers.pairs
+        right = of_orders(pairs.codes_in_order(FORWARD), pairs.codes_in_order(REVERSE), pairs.human)
+        return _of_orders(right, True, pairs, bootstrap)
+
+    def inconsistent(forward: Ints, reverse: Ints, human: Ints) -> Floats:
+        differ = consistent_points(forward, reverse, widest) == 0
+        return np.asarray((forward != NONE) & (reverse != NONE) & differ, dtype=float)
+
+    of_both: dict[str, Callable[[Ints, Ints, Ints], Floats]] = {
+        "both_orders_accuracy": lambda forward, reverse, human: both_orders_points(forward, reverse, human, widest),
+        "each_order_accuracy": lambda forward, reverse, human: each_order_points(forward, reverse, human, widest),
+        "consistent_share": lambda forward, reverse, human: consistent_points(forward, reverse, widest),
+        "inconsistent_share": inconsistent,
     }
-    shares: dict[str, Share] = {}
-    for what, right in (of_forward | of_both).items():
-        why = _undefined(what in of_both, pairs)
-        shares[what] = drawing.share(np.where(why != "", np.nan, right), pairs.groups, why)
-    return shares
+    return {
+        **{f"forward_accuracy_{ties}": partial(forward, ties) for ties in TIE_HANDLINGS[scheme]},
+        **{what: partial(together, of_orders) for what, of_orders in of_both.items()},
+    }
+
+
+def _of_orders(right: Floats, of_both: bool, pairs: Pairs, bootstrap: Bootstrap) -> Estimate:
+    reason = _undefined(of_both, pairs)
+    return bootstrap.share(np.where(reason != "", np.nan, right), pairs.groups, reason)
 
 
 def has_paper(pairs: Pairs) -> bool:
     """Return True where any answer was read as the authors of a log read it."""
-    return any(dict(o.contest.given).get(PAPER) for o in pairs.observations if o.contest is not None)
+    return any(o.contest.judge_votes.get(PAPER) for o in pairs.observations if o.contest is not None)
 
 
-def of_paper(answers: Answers, drawing: Drawing) -> dict[str, Share]:
+def paper_shares() -> dict[str, Share]:
     """Accuracy as the authors of a log read its answers, and how far it is above the best constant answer of that kind."""
-    pairs = answers.pairs
-    right = points(pairs.codes_in_order(PAPER), pairs.human, "paper")
+
+    def right(answers: Answers) -> Floats:
+        return points(answers.pairs.codes_in_order(PAPER), answers.pairs.human, "paper")
+
     return {
-        "accuracy_paper": drawing.share(right, pairs.groups),
-        "above_constant_paper": share_estimate(_above_constant(pairs, right, "paper", drawing)),
+        "accuracy_paper": lambda answers, bootstrap: bootstrap.share(right(answers), answers.pairs.groups),
+        "above_constant_paper": lambda answers, bootstrap: _above_constant(
+            answers.pairs, right(answers), "paper", bootstrap
+        ),
     }
 
 
 def _undefined(of_both: bool, pairs: Pairs) -> str:
     """Reason why a statistic of orders is undefined; a judge without any answer was asked and failed, which is wrong."""
     contests = [o.contest for o in pairs.observations if o.contest is not None]
-    voted = {order for contest in contests for order, _ in contest.given} & {FORWARD, REVERSE}
+    voted = {order for contest in contests for order in contest.judge_votes} & {FORWARD, REVERSE}
     if not voted and any(contest.preferences for contest in contests):
         return "the judge gives preferences and no votes"
     if of_both:
@@ -213,9 +193,10 @@ def _undefined(of_both: bool, pairs: Pairs) -> str:
     return "the forward order was not asked" if voted == {REVERSE} else ""
 
 
-def _above_constant(pairs: Pairs, right: Floats, ties: VoteScheme, drawing: Drawing) -> VoteShare:
+def _above_constant(pairs: Pairs, right: Floats, ties: VoteScheme, bootstrap: Bootstrap) -> Estimate:
     """Difference between points and those of the best constant baseline."""
-    return above_constant(right, pairs.human, pairs.groups, ties, draws=drawing.draws, seed=drawing.seed).difference
+    against = above_constant(right, pairs.human, pairs.groups, ties, draws=bootstrap.resamples, seed=bootstrap.seed)
+    return against.difference
 
 
 CONSTANT = "constant"
@@ -254,21 +235,21 @@ class Entrant:
 
 @dataclass(frozen=True)
 class JudgedPart:
-    """A part of a benchmark with all that stand in its tables, and how its intervals are drawn."""
+    """A part of a benchmark with all that stand in its tables, and its bootstrap."""
 
     part: str
     entrants: Sequence[Entrant]
-    drawing: Drawing
+    bootstrap: Bootstrap
 
 
-def entrants_of(part: str, runs: Sequence[Run], scheme: str, drawing: Drawing) -> list[Entrant]:
+def entrants_of(part: str, runs: Sequence[Run], scheme: str, bootstrap: Bootstrap) -> list[Entrant]:
     """Entrants of a part, constant baselines first.
 
     Args:
         part: the benchmark's.
         runs: one a judge, labels all different; those that did not judge the part are left out.
         scheme: that of the benchmark's votes.
-        drawing: of the part.
+        bootstrap: of the part.
 
     Returns:
         A constant for each fixed answer, on all contests that any judge was asked about; an entrant for each judge and
@@ -289,7 +270,7 @@ def entrants_of(part: str, runs: Sequence[Run], scheme: str, drawing: Drawing) -
         )
         pairs = pairs_of(rows, scheme)
         judges += [
-            Entrant(run.label, subject, answers_of(pairs, subject, scheme, drawing.seed), left_out_counts)
+            Entrant(run.label, subject, answers_of(pairs, subject, scheme, bootstrap.seed), left_out_counts)
             for subject in subjects_of(rows, run.aspects)
         ]
     _require_one_vote(part, observed)
@@ -300,7 +281,7 @@ def entrants_of(part: str, runs: Sequence[Run], scheme: str, drawing: Drawing) -
         for o in rows
         if o.contest is None or not _fault_of_votes(o.contest, scheme)
     }
-    return [*_constants(list(people.values()), scheme, drawing), *judges]
+    return [*_constants(list(people.values()), scheme, bootstrap), *judges]
 
 
 def _require_sound(part: str, judge: str, observations: Sequence[Observation], scheme: str) -> None:
@@ -309,7 +290,7 @@ def _require_sound(part: str, judge: str, observations: Sequence[Observation], s
     for o in observations:
         if o.contest is None or left_out(o):
             continue
-        ways |= {what for what in ("given", "preferences", "scores") if getattr(o.contest, what)}
+        ways |= {what for what in ("judge_votes", "preferences", "scores") if getattr(o.contest, what)}
         mixed = "of votes, preferences and scores of candidates a judge gives one kind, and other contests have another"
         fault = _fault_of_votes(o.contest, scheme) or _fault_of_answer(o.contest) or mixed * (len(ways) > 1)
         if fault:
@@ -342,27 +323,27 @@ def _fault_of_votes(contest: Contested, scheme: str) -> str:
 def _fault_of_answer(contest: Contested) -> str:
     """The fault in a judge's answer, in words; empty where there is none."""
     number = len(contest.image_models)
-    for order, word in contest.given:
+    for order, word in contest.judge_votes.items():
         if order not in (FORWARD, REVERSE, PAPER):
             return f"the judge has a vote in an order {order!r}, and there are {FORWARD}, {REVERSE} and {PAPER}"
         if not (word in CODES and number == 2) and not ranks(word, number):
             return f"the judge's vote {word!r} is none on {number} candidates"
-    for order, value in contest.preferences:
+    for order, value in contest.preferences.items():
         if order not in (FORWARD, REVERSE) or not -1 <= value <= 1:
             return f"the judge's preference {value} in the order {order!r} is none from -1 to 1, {FORWARD} or {REVERSE}"
     if contest.scores and len(contest.scores) != number:
         return f"the judge has scores of {len(contest.scores)} candidates, and there are {number}"
-    if not all(0 <= score <= 1 for scores in contest.scores for _, score in scores):
+    if not all(0 <= score <= 1 for scores in contest.scores for score in scores.values()):
         return "a score of the judge is no number from 0 to 1"
     return ""
 
 
-def _constants(people: Sequence[Observation], scheme: str, drawing: Drawing) -> list[Entrant]:
+def _constants(people: Sequence[Observation], scheme: str, bootstrap: Bootstrap) -> list[Entrant]:
     words = [FIRST, SECOND, TIE] if scheme == RANKING else [*SCHEMES[scheme], *([TIE] if scheme == "four_way" else [])]
     constants = []
     for word in words:
         pairs = pairs_of([_always(o, word) for o in people], scheme)
-        answers = answers_of(pairs, VOTES, scheme, drawing.seed)
+        answers = answers_of(pairs, VOTES, scheme, bootstrap.seed)
         constants.append(Entrant(f"always {word}", CONSTANT, answers, accepted=word != TIE or scheme != "four_way"))
     return constants
 
@@ -376,5 +357,5 @@ def _always(observation: Observation, word: str) -> Observation:
     if contest.votes.scheme == RANKING:
         places = map(str, range(number, 0, -1) if word == SECOND else range(1, number + 1))
         word = ("=" if word == TIE else ">").join(places)
-    votes = tuple((order, word) for order in (FORWARD, REVERSE, PAPER))
-    return replace(observation, contest=replace(contest, given=votes, preferences=(), scores=()))
+    votes = dict.fromkeys((FORWARD, REVERSE, PAPER), word)
+    return replace(observation, contest=replace(contest, judge_votes=votes, preferences={}, scores=()))

@@ -12,23 +12,27 @@ import numpy as np
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.headline import Breakdown, Headline, HeadlineNumber, preferred
-from vieval_plugin.meta_evaluation.tables import Key, Table, Tables
+from vieval_plugin.meta_evaluation.estimates import Bootstrap
+from vieval_plugin.meta_evaluation.headline import Breakdown, Headline, preferred
+from vieval_plugin.meta_evaluation.statistics import parts_of
+from vieval_plugin.meta_evaluation.tables import Key, Table, Tables, in_percent
 from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS, VOTES
-from vieval_plugin.meta_evaluation.vote_breakdowns import breakdowns, in_percent
+from vieval_plugin.meta_evaluation.vote_breakdowns import breakdowns
 from vieval_plugin.meta_evaluation.vote_ratings import beside_ratings
 from vieval_plugin.meta_evaluation.vote_statistics import (
-    Drawing,
     Entrant,
     JudgedPart,
     Share,
+    accuracies,
+    bounds,
     entrants_of,
     has_paper,
-    of_answers,
-    of_orders,
-    of_paper,
+    order_shares,
+    paper_shares,
+    whole_contests,
 )
 from vieval_plugin.records import Run
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.votes import VoteScheme, ceiling_points
 
@@ -62,35 +66,30 @@ def vote_headlines(
         options: how many draws, the seed.
     """
     tie_handling = TIE_HANDLINGS[scheme][0]
-    drawing = Drawing.of(f"{benchmark}/{ALL_PARTS}", options)
-    judges = {label: _pooled(judged, label, subject, tie_handling) for label, subject in _subjects(judged).items()}
-    constants = [_number(label, points, drawing) for label, points in _constants(judged, tie_handling).items()]
-    best = max(constants, key=lambda number: number.value, default=None)
-    references = (*_people(judged, tie_handling, drawing), *([best] if best else []))
-    headings = {
-        "part": lambda point: (point.part,),
-        "category": lambda point: point.tags,
+    bootstrap = Bootstrap.of(f"{benchmark}/{ALL_PARTS}", options)
+    pooled = {label: _pooled(judged, label, subject, tie_handling) for label, subject in _subjects(judged).items()}
+    judges = {label: points for label, points in pooled.items() if points}
+    if not judges:
+        return ()
+    constants = {label: _accuracy_of(points, bootstrap) for label, points in _constants(judged, tie_handling).items()}
+    best = max(constants, key=lambda label: constants[label].value, default=None)
+    broken = {
+        "part": _broken(pooled, lambda point: (point.part,), bootstrap),
+        "category": _broken(pooled, lambda point: point.tags, bootstrap),
     }
-    broken = {name: _broken(judges, words_of, drawing) for name, words_of in headings.items()}
-    judges_with_points = {label: points for label, points in judges.items() if points}
-    return (
-        (
-            Headline(
-                VOTES,
-                f"Share of pairs in which the judge says what people say (accuracy, {tie_handling.replace('_', '-')})",
-                "It is the question that people were asked, counted in the most detailed way; a missing answer is wrong, and a "
-                "judge that is not above the best fixed answer is no judge.",
-                "pairs",
-                (0.0, 1.0),
-                tuple(_number(label, points, drawing) for label, points in judges_with_points.items()),
-                lambda: _compared(judges_with_points, tie_handling),
-                references,
-                {name: breakdown for name, breakdown in broken.items() if len(breakdown) > 1},
-            ),
-        )
-        if judges_with_points
-        else ()
+    headline = Headline(
+        VOTES,
+        f"Share of pairs in which the judge says what people say (accuracy, {_words(tie_handling)})",
+        "It is the question that people were asked, counted in the most detailed way; a missing answer is wrong, and a "
+        "judge that is not above the best fixed answer is no judge.",
+        "pairs",
+        (0.0, 1.0),
+        {label: _accuracy_of(points, bootstrap) for label, points in judges.items()},
+        lambda: _compared(judges, tie_handling),
+        _people(judged, tie_handling, bootstrap) | ({best: constants[best]} if best else {}),
+        {name: breakdown for name, breakdown in broken.items() if len(breakdown) > 1},
     )
+    return (headline,)
 
 
 def _subjects(judged: Sequence[JudgedPart]) -> dict[str, str]:
@@ -133,7 +132,7 @@ def _constants(judged: Sequence[JudgedPart], tie_handling: VoteScheme) -> dict[s
     return {f"best constant: {label}": _pooled(judged, label, subject, tie_handling) for label, subject in named}
 
 
-def _people(judged: Sequence[JudgedPart], tie_handling: VoteScheme, drawing: Drawing) -> list[HeadlineNumber]:
+def _people(judged: Sequence[JudgedPart], tie_handling: VoteScheme, bootstrap: Bootstrap) -> dict[str, Estimate]:
     """Agreement of annotators with one another, where there are several."""
     values: list[float] = []
     groups: list[str] = []
@@ -146,31 +145,27 @@ def _people(judged: Sequence[JudgedPart], tie_handling: VoteScheme, drawing: Dra
             values += np.nanmean(points.reshape(-1, points.shape[-1]), axis=0).tolist()
             groups += [f"{of_part.part}/{group}" for group in pairs.groups]
     if not values:
-        return []
-    ceiling = drawing.share(np.array(values), groups)
-    return [
-        HeadlineNumber(
-            "human ceiling: annotators with one another", ceiling.value, ceiling.low, ceiling.high, ceiling.count
-        )
-    ]
+        return {}
+    return {"human ceiling: annotators with one another": bootstrap.share(np.array(values), groups)}
 
 
-def _broken(judges: Mapping[str, _Points], words_of: Callable[[_Point], Sequence[str]], drawing: Drawing) -> Breakdown:
+def _broken(
+    judges: Mapping[str, _Points], words_of: Callable[[_Point], Sequence[str]], bootstrap: Bootstrap
+) -> Breakdown:
     words = dict.fromkeys(word for points in judges.values() for point in points.values() for word in words_of(point))
     return {
-        word: [
-            _number(label, word_points, drawing)
+        word: {
+            label: _accuracy_of(word_points, bootstrap)
             for label, points in judges.items()
             if (word_points := {name: point for name, point in points.items() if word in words_of(point)})
-        ]
+        }
         for word in words
     }
 
 
-def _number(label: str, points: _Points, drawing: Drawing) -> HeadlineNumber:
+def _accuracy_of(points: _Points, bootstrap: Bootstrap) -> Estimate:
     values = np.array([point.value for point in points.values()], dtype=float)
-    accuracy = drawing.share(values, [point.group for point in points.values()])
-    return HeadlineNumber(label, accuracy.value, accuracy.low, accuracy.high, accuracy.count, accuracy.reason)
+    return bootstrap.share(values, [point.group for point in points.values()])
 
 
 def _compared(points: Mapping[str, _Points], tie_handling: VoteScheme) -> ComparedStatistic:
@@ -193,18 +188,18 @@ _NOT_ABOVE = "not shown to be above the best constant"
 
 @dataclass(frozen=True)
 class Line:
-    """An entrant in a part with its shares by statistic."""
+    """An entrant in a part with its shares by name."""
 
     part: str
     entrant: Entrant
-    found: dict[str, Share]
+    shares: Mapping[str, Estimate]
 
     @property
     def not_above(self) -> list[str]:
-        """The ways of counting in which it is not significantly above the best constant."""
-        what = "above_constant_"
-        known = [(name, share) for name, share in self.found.items() if name.startswith(what) and not share.reason]
-        return [name.removeprefix(what) for name, share in known if not share.low > 0 and not self.entrant.constant]
+        """The tie handlings with which it is not significantly above the best constant."""
+        above = "above_constant_"
+        known = [(name, share) for name, share in self.shares.items() if name.startswith(above) and share.defined]
+        return [name.removeprefix(above) for name, share in known if not share.low > 0 and not self.entrant.constant]
 
 
 def vote_tables(
@@ -230,10 +225,9 @@ def vote_tables(
         constant answer, and in which way of counting.
     """
     judged = [
-        JudgedPart(part, entrants_of(part, runs, scheme, drawing), drawing)
-        for part in dict.fromkeys((*parts, *(part for run in runs for part in run.records)))
-        if any(part in run.records for run in runs)
-        for drawing in [Drawing.of(f"{benchmark}/{part}", options)]
+        JudgedPart(part, entrants_of(part, runs, scheme, bootstrap), bootstrap)
+        for part in parts_of(parts, runs)
+        for bootstrap in [Bootstrap.of(f"{benchmark}/{part}", options)]
     ]
     lines = [line for of_part in judged for line in _lines(of_part, scheme)]
     of_ratings, cells = beside_ratings(benchmark, judged, options) if rated else ([], {})
@@ -247,10 +241,10 @@ def vote_tables(
     ]
     reasons: dict[Key, str] = {}
     for line in lines:
-        for what, share in line.found.items():
+        for what, share in line.shares.items():
             key = Key(benchmark, line.part, "", line.entrant.label, what, line.entrant.aspect)
             cells[key] = 100 * share.value
-            reasons |= {key: share.reason} if share.reason else {}
+            reasons |= {} if share.defined else {key: share.reason}
     not_above = [
         {"task": line.part, "judge": line.entrant.label, "votes_from": line.entrant.subject, "counted": ties}
         for line in lines
@@ -272,20 +266,21 @@ def _lines(judged: JudgedPart, scheme: str) -> list[Line]:
     as_authors = any(has_paper(entrant.answers.pairs) for entrant in judges)
     lines = []
     for entrant in judged.entrants:
-        shares: dict[str, Share] = {}
+        answers, shares = entrant.answers, dict[str, Share]()
         if entrant.accepted:
-            shares |= of_answers(entrant.answers, scheme, judged.drawing)
-            shares |= of_orders(entrant.answers, scheme, judged.drawing) if entrant.voting and voting else {}
-        if as_authors and has_paper(entrant.answers.pairs):
-            shares |= of_paper(entrant.answers, judged.drawing)
-        lines.append(Line(judged.part, entrant, shares))
+            shares |= accuracies(scheme) | bounds(answers.bounds) | whole_contests(scheme)
+            shares |= order_shares(scheme) if entrant.voting and voting else {}
+        if as_authors and has_paper(answers.pairs):
+            shares |= paper_shares()
+        estimates = {name: share(answers, judged.bootstrap) for name, share in shares.items()}
+        lines.append(Line(judged.part, entrant, estimates))
     return lines
 
 
 def _accuracy(lines: Sequence[Line], scheme: str) -> Table:
     tie_handlings = TIE_HANDLINGS[scheme]
-    bounded = [ties for ties in tie_handlings if any(f"upper_bound_{ties}" in line.found for line in lines)]
-    wholes = [ties for ties in tie_handlings if any(f"all_pairs_accuracy_{ties}" in line.found for line in lines)]
+    bounded = [ties for ties in tie_handlings if any(f"upper_bound_{ties}" in line.shares for line in lines)]
+    wholes = [ties for ties in tie_handlings if any(f"all_pairs_accuracy_{ties}" in line.shares for line in lines)]
     columns = [
         *((_words(ties), f"accuracy_{ties}") for ties in tie_handlings),
         *((f"all pairs of a contest, {_words(ties)}", f"all_pairs_accuracy_{ties}") for ties in wholes),
@@ -294,7 +289,7 @@ def _accuracy(lines: Sequence[Line], scheme: str) -> Table:
     header = ("task", "judge", "votes from", "answered", "left out", *_with_counts(columns), _NOT_ABOVE)
     rows = []
     for line in lines:
-        if f"accuracy_{tie_handlings[0]}" in line.found:
+        if f"accuracy_{tie_handlings[0]}" in line.shares:
             entrant = line.entrant
             answer_count = f"{len(entrant.answers.answered)} of {len(entrant.answers.pairs.observations)}"
             not_above = ", ".join(_words(ties) for ties in line.not_above if ties != "paper")
@@ -316,7 +311,7 @@ def _orders(lines: Sequence[Line], scheme: str) -> Table:
     rows = [
         (line.part, line.entrant.label, *_cells(line, columns))
         for line in lines
-        if line.part in parts_with_orders and "both_orders_accuracy" in line.found
+        if line.part in parts_with_orders and "both_orders_accuracy" in line.shares
     ]
     header = ("task", "judge", *_with_counts(columns))
     way = _words(TIE_HANDLINGS[scheme][0])
@@ -326,7 +321,7 @@ def _orders(lines: Sequence[Line], scheme: str) -> Table:
 
 def _has_two_orders(line: Line) -> bool:
     """True where a judge was asked in both orders: in one order alone, the table of accuracy says it all."""
-    return "both_orders_accuracy" in line.found and not line.found["both_orders_accuracy"].reason
+    return "both_orders_accuracy" in line.shares and not line.shares["both_orders_accuracy"].reason
 
 
 def _paper(lines: Sequence[Line]) -> Table:
@@ -334,7 +329,7 @@ def _paper(lines: Sequence[Line]) -> Table:
     rows = [
         (line.part, line.entrant.label, *_cells(line, columns), "not above" * ("paper" in line.not_above))
         for line in lines
-        if "accuracy_paper" in line.found
+        if "accuracy_paper" in line.shares
     ]
     title = f"Accuracy of the forward order as the authors read answers, {_RULE}"
     return Table("paper", title, ("task", "judge", *_with_counts(columns), _NOT_ABOVE), tuple(rows))
@@ -358,8 +353,8 @@ def _with_counts(columns: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _cells(line: Line, columns: Sequence[tuple[str, str]]) -> list[str]:
-    shares = [line.found.get(what) for _, what in columns]
-    return [cell for share in shares for cell in (("", "") if share is None else (str(share.count), in_percent(share)))]
+    shares = [line.shares.get(what) for _, what in columns]
+    return [cell for share in shares for cell in (("", "") if share is None else (str(share.n), in_percent(share)))]
 
 
 def _words(tie_handling: str) -> str:

@@ -9,11 +9,12 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
-from vieval_plugin.meta_evaluation.observations import Observation, Summary
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.estimates import Bootstrap
+from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.meta_evaluation.statistics import SCORED, Rating, Statistic, parts_of
 from vieval_plugin.meta_evaluation.tables import Tables
-from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS, VOTES, Answers
-from vieval_plugin.meta_evaluation.vote_statistics import Drawing, Entrant, entrants_of, names_of, vote_statistics
+from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS, VOTES, Answers, answers_of, pairs_of
+from vieval_plugin.meta_evaluation.vote_statistics import Entrant, VoteRows, entrants_of, vote_statistics
 from vieval_plugin.meta_evaluation.vote_tables import vote_tables
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
@@ -38,9 +39,9 @@ def compared_votes(
         options: the seed.
     """
     comparisons = []
-    for part in dict.fromkeys((*parts, *(part for run in runs for part in run.records))):
-        drawing = Drawing.of(f"{benchmark}/{part}", options)
-        judges = [entrant for entrant in entrants_of(part, runs, scheme, drawing) if not entrant.constant]
+    for part in parts_of(parts, runs):
+        bootstrap = Bootstrap.of(f"{benchmark}/{part}", options)
+        judges = [entrant for entrant in entrants_of(part, runs, scheme, bootstrap) if not entrant.constant]
         scored = tuple(dict.fromkeys(entrant.subject for entrant in judges if not entrant.voting))
         for aspect in scored or ((VOTES,) if judges else ()):
             compared = [entrant for entrant in judges if entrant.voting or entrant.subject == aspect]
@@ -99,38 +100,27 @@ class ByVotes:
         if self.scheme not in TIE_HANDLINGS:
             raise ValueError(f"no scheme of votes {self.scheme!r}; known: {', '.join(TIE_HANDLINGS)}")
 
-    def names(self, rating: Rating) -> tuple[str, ...]:
-        """Each statistic with the ends of its interval, and how many contests have an answer.
+    def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
+        """Shares of each subject, and how many contests have an answer.
 
-        >>> ByVotes("two_way").names(Rating(("O",)))[:3]
-        ('O_accuracy_decisive_value', 'O_accuracy_decisive_ci_low', 'O_accuracy_decisive_ci_high')
+        >>> [statistic.metric for statistic in ByVotes("two_way").statistics(Rating(("O",)))]
+        ['O_accuracy_decisive_value', 'O_above_constant_decisive_value', 'scored_count']
         """
-        named = [statistic for subject in _subjects(rating) for statistic in names_of(subject, self.scheme)]
-        return (
-            *(f"{statistic}_{what}" for statistic in named for what in ("value", "ci_low", "ci_high")),
-            "scored_count",
-        )
+        return (*(s for subject in _subjects(rating) for s in vote_statistics(subject, self.scheme)), SCORED)
 
-    def shown(self, rating: Rating) -> tuple[str, ...]:
-        """Accuracy in the most detailed way of counting, and how far it is above the best fixed answer.
-
-        >>> ByVotes("two_way").shown(Rating(("O",)))
-        ('O_accuracy_decisive_value', 'O_above_constant_decisive_value')
-        """
-        tie_handling = TIE_HANDLINGS[self.scheme][0]
-        whats = (f"{what}_{tie_handling}" for what in ("accuracy", "above_constant"))
-        return tuple(f"{subject}_{what}_value" for what in whats for subject in _subjects(rating))
-
-    def summarise(
+    def rows(
         self,
-        observations: tuple[Observation, ...],
+        observations: Sequence[Observation],
         rating: Rating,
         benchmark: str,
         part: str,
         options: StatisticsOptions,
-    ) -> Summary:
-        """A part's statistics; see `vote_statistics`."""
-        return vote_statistics(observations, _subjects(rating), self.scheme, f"{benchmark}/{part}", options)
+    ) -> VoteRows:
+        """The judge's answers; ValueError for a contest whose votes are in another scheme."""
+        bootstrap, pairs = Bootstrap.of(f"{benchmark}/{part}", options), pairs_of(observations, self.scheme)
+        subjects = _subjects(rating)
+        answers = {subject: answers_of(pairs, subject, self.scheme, bootstrap.seed) for subject in subjects}
+        return VoteRows(pairs, answers, bootstrap)
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
         """Tables with the constant baselines above the judges; see `vote_tables`."""

@@ -19,7 +19,7 @@ from vieval_plugin.records import Run
 from vieval_plugin.report.expect import PrintedComparison, compare
 from vieval_plugin.report.headlines.costs import durations
 from vieval_plugin.report.headlines.leaderboards import leaderboards
-from vieval_plugin.report.headlines.words import format_number, sentences
+from vieval_plugin.report.headlines.words import format_estimate, sentences
 from vieval_plugin.report.inputs import rated_runs, read_order
 from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables
 from vieval_plugin.report.own_samples import runs_by_benchmark
@@ -124,10 +124,10 @@ def _first_lines(section: PageSection) -> list[str]:
     board, [table, *_] = section.boards[0], section.headlines
     rows = [table.header, *table.rows]
     other_lines = [
-        f"{_name(other.headline)}: {', '.join(f'{row.number.label} {format_number(row.number)}' for row in other.rows)}"
+        f"{_name(other.headline)}: {', '.join(f'{row.label} {format_estimate(row.estimate)}' for row in other.rows)}"
         for other in section.boards[1:]
     ]
-    named = f"{section.benchmark.name}: {board.headline.number}"
+    named = f"{section.benchmark.name}: {board.headline.title}"
     return [*sentences(board), "", named, "", *text_table(rows), *other_lines, ""]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
@@ -18,6 +18,7 @@ from vieval_plugin.report.own_samples import runs_by_benchmark
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.comparison import PERMUTATIONS
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.tables import text_table
 
@@ -122,7 +123,7 @@ def _lines(benchmark: str, comparison: Comparison) -> list[str]:
         (
             f"{pair.first} - {pair.second}",
             str(pair.n),
-            _interval(pair.result.difference, pair.result.low, pair.result.high),
+            _interval(pair.result.difference),
             p_text(pair.result.p),
             p_text(pair.adjusted),
         )
@@ -146,7 +147,7 @@ def _answer(comparison: Comparison) -> str:
     """Result of a comparison in one sentence."""
     significant = [pair.better_first() for pair in comparison.all_pairs if pair.significant]
     if not significant:
-        return f"no {comparison.compared.who[:-1]} is significantly better than another"
+        return f"no {comparison.compared.entrants[:-1]} is significantly better than another"
     if len(comparison.ranked) > 1:
         first, *following = [standing.system.label for standing in comparison.ranked]
         if all(comparison.beats(first, label) for label in following):
@@ -159,10 +160,10 @@ def _answer(comparison: Comparison) -> str:
     )
 
 
-def _interval(value: float, low: float, high: float) -> str:
-    if not math.isnan(value) and math.isnan(low):
-        return f"{value:.4f} [no interval]"
-    return with_interval(value, low, high, "no swap or draw has it")
+def _interval(difference: Estimate) -> str:
+    if difference.defined and math.isnan(difference.low):
+        return f"{difference.value:.4f} [no interval]"
+    return with_interval(replace(difference, reasons=("no swap or draw has it",)))
 
 
 def _judges_table(comparisons: Sequence[BenchmarkComparison]) -> Table:
@@ -190,7 +191,7 @@ def _pairs_table(comparisons: Sequence[BenchmarkComparison]) -> Table:
 
 
 def _numbers(pair: SystemPair) -> tuple[float, ...]:
-    return (*pair.result, pair.adjusted)
+    return (*pair.result.numbers, pair.adjusted)
 
 
 def _named(of_benchmark: BenchmarkComparison, comparison: Comparison) -> tuple[str, ...]:
@@ -215,7 +216,7 @@ def _comparison_document(comparison: Comparison) -> dict[str, object]:
         "task": compared.part,
         "aspect": compared.aspect,
         "statistic": compared.statistic,
-        "counted": compared.counted,
+        "counted": compared.unit,
         "why_not": comparison.reason,
         "warnings": comparison.warnings(),
         "notes": compared.notes,

@@ -12,10 +12,11 @@ from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
+from vieval_plugin.meta_evaluation.generator_means import GeneratorRows
 from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
-from vieval_plugin.meta_evaluation.observations import Observation, Summary
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.records import Run
 from vieval_plugin.run.evaluate import OWN
@@ -28,24 +29,20 @@ _GENERATORS, _JUDGES = OfGenerators(), ByImageModel()
 class OfOwnSamples:
     """Report on a user's own samples: a judge's scores of generators and, with ratings, its agreement with people."""
 
-    def names(self, rating: Rating) -> tuple[str, ...]:
-        """Names of the statistics of `OfGenerators`."""
-        return _GENERATORS.names(rating)
+    def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
+        """Statistics of `OfGenerators`."""
+        return _GENERATORS.statistics(rating)
 
-    def shown(self, rating: Rating) -> tuple[str, ...]:
-        """Names of those statistics of `OfGenerators` that hosts show."""
-        return _GENERATORS.shown(rating)
-
-    def summarise(
+    def rows(
         self,
-        observations: tuple[Observation, ...],
+        observations: Sequence[Observation],
         rating: Rating,
         benchmark: str,
         part: str,
         options: StatisticsOptions,
-    ) -> Summary:
-        """Summary by `OfGenerators`."""
-        return _GENERATORS.summarise(observations, rating, benchmark, part, options)
+    ) -> GeneratorRows:
+        """Rows of `OfGenerators`."""
+        return _GENERATORS.rows(observations, rating, benchmark, part, options)
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
         """Generators side by side; below that, with ratings, agreement with people as on rated benchmarks."""

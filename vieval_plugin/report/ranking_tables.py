@@ -12,6 +12,7 @@ from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
 from vieval_plugin.meta_evaluation.generator_ranking import ALL, CorrectedGenerator, GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
+from vieval_plugin.stats.estimate import Estimate
 
 DEFAULT = "O"
 """The aspect that stands first, because it is about the whole image; of a judge without it, the first that it rates."""
@@ -68,13 +69,13 @@ def corrected_tables(corrected: Sequence[CorrectedGenerator]) -> list[Table]:
     """For each judge and aspect: the judge's mean, that of people's ratings alone, and the corrected one."""
     tables = []
     for (benchmark, judge, aspect), means in _grouped(corrected, "benchmark", "judge", "aspect").items():
-        means.sort(key=lambda mean: -mean.corrected.mean if not math.isnan(mean.corrected.mean) else 1)
+        means.sort(key=lambda mean: -mean.corrected.mean.value if mean.corrected.mean.defined else 1)
         rows = [
             (
                 mean.generator,
-                with_interval(mean.raw.value, mean.raw.low, mean.raw.high),
-                _mean(mean.people),
-                _mean(mean.corrected),
+                with_interval(mean.raw),
+                with_interval(mean.people.mean),
+                with_interval(mean.corrected.mean),
                 f"{mean.rated} of {mean.images}",
                 "" if math.isnan(mean.corrected.weight) else f"{mean.corrected.weight:.2f}",
                 ", ".join(mean.unrated_kinds),
@@ -90,12 +91,12 @@ def contest_tables(rankings: Sequence[ContestRanking]) -> list[Table]:
     """For each part, and people or a judge: image models by their strength."""
     tables = []
     for ranking in rankings:
-        models = sorted(ranking.models, key=lambda model: -model.strength if not math.isnan(model.strength) else 0)
+        models = sorted(ranking.models, key=lambda model: -model.strength.value if model.strength.defined else 0)
         rows = [
             (
                 _ranks(model.ranks),
                 model.image_model,
-                with_interval(model.strength, model.low, model.high, digits=3),
+                with_interval(model.strength, digits=3),
                 "" if math.isnan(model.share) else f"{model.share:.1%}",
                 str(model.contests),
             )
@@ -121,14 +122,21 @@ def long_tables(
             for generator in ranking.generators
         ],
         "generator_pairs": [
-            (*_ranking_key(ranking), pair.first, pair.second, str(pair.n), *map(_cell, (*pair.result, pair.adjusted)))
+            (
+                *_ranking_key(ranking),
+                pair.first,
+                pair.second,
+                str(pair.n),
+                *map(_cell, (*pair.result.numbers, pair.adjusted)),
+            )
             for ranking in rankings
             for pair in map(SystemPair.better_first, ranking.comparison.all_pairs)
         ],
         "corrected": [
             (
                 *(mean.benchmark, mean.judge, mean.aspect, mean.generator),
-                *map(_cell, (mean.raw.value, mean.raw.low, mean.raw.high, *mean.people[:3], *mean.corrected)),
+                *map(_cell, (*_ends(mean.raw), *_ends(mean.people.mean), *_ends(mean.corrected.mean))),
+                _cell(mean.corrected.weight),
                 *(str(mean.rated), str(mean.images), ", ".join(mean.unrated_kinds)),
             )
             for mean in corrected
@@ -136,7 +144,7 @@ def long_tables(
         "contests": [
             (
                 *(*_contest_key(contest), *_rank_ends(model.ranks), model.image_model),
-                *map(_cell, (model.strength, model.low, model.high, model.share)),
+                *map(_cell, (*_ends(model.strength), model.share)),
                 *(str(model.contests), contest.why),
             )
             for contest in contests
@@ -145,7 +153,7 @@ def long_tables(
         "contest_pairs": [
             (
                 *(*_contest_key(contest), pair.first, pair.second),
-                *map(_cell, (pair.difference, pair.low, pair.high, pair.p, pair.adjusted)),
+                *map(_cell, (*_ends(pair.difference), pair.p, pair.adjusted)),
             )
             for contest in contests
             for pair in contest.pairs
@@ -171,7 +179,7 @@ def _ranking(ranking: GeneratorRanking) -> Table:
         (
             _ranks(generator.ranks),
             generator.generator,
-            with_interval(generator.mean.value, generator.mean.low, generator.mean.high, generator.mean.reason),
+            with_interval(generator.mean),
             f"{generator.scored} of {generator.prompts}",
             str(generator.images),
             _failed(generator),
@@ -192,7 +200,7 @@ def _pairs(ranking: GeneratorRanking) -> Table:
         (
             f"{pair.first} - {pair.second}",
             str(pair.n),
-            with_interval(pair.result.difference, pair.result.low, pair.result.high),
+            with_interval(pair.result.difference),
             p_text(pair.result.p),
             p_text(pair.adjusted),
         )
@@ -230,10 +238,9 @@ def _short(generator: RankedGenerator) -> str:
 
 
 def _long(ranking: GeneratorRanking, generator: RankedGenerator) -> tuple[str, ...]:
-    mean = generator.mean
     return (
         *(*_rank_ends(generator.ranks), generator.generator),
-        *map(_cell, (mean.value, mean.low, mean.high)),
+        *map(_cell, _ends(generator.mean)),
         *(str(generator.scored), str(generator.prompts), str(generator.images)),
         *(_failed(generator), generator.reason or ranking.comparison.reason),
     )
@@ -259,8 +266,8 @@ def _ranks(ranks: tuple[int, int] | None) -> str:
     return str(best) if best == worst else f"{best}-{worst}"
 
 
-def _mean(estimate: tuple[float, float, float, float]) -> str:
-    return with_interval(*estimate[:3], "fewer than two prompts rated")
+def _ends(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.value, estimate.low, estimate.high
 
 
 def _rank_ends(ranks: tuple[int, int] | None) -> tuple[str, str]:

@@ -180,8 +180,8 @@ def read_verdict(document: Mapping[str, Any]) -> Verdict:
     """A verdict from its JSON; pydantic's ValidationError for what is none, VievalError for scores that none has."""
     verdict = _VERDICT.validate_python(document)
     for aspect, score in document["scores"].items():
-        if type(score) not in (int, float) or not 0 <= score <= 1:
-            raise VievalError(f"{aspect} is {score!r}, which is no score from 0 to 1; restore the file")
+        if type(score) not in (int, float) or not -1 <= score <= 1:  # a cosine may be negative
+            raise VievalError(f"{aspect} is {score!r}, which is no score; restore the file")
     return verdict
 
 

@@ -52,6 +52,29 @@ def read_folders(folders: Sequence[Path], prompts: Path, kind: str | None = None
     return loaded
 
 
+def are_images(named: Sequence[str]) -> bool:
+    """Return whether all of these are images themselves, by their names: files or addresses, and no file of samples."""
+    return all(name.lower().endswith(SUFFIXES) or "://" in name for name in named)
+
+
+def read_images(images: Sequence[str], texts: Mapping[str, str], source: str | None, kind: str | None) -> SampleFile:
+    """Samples from image files or addresses, all of which were asked for with the same words.
+
+    Args:
+        images: each is a sample, called by its file's name.
+        texts: `prompt` or `instruction`, as far as they are there.
+        source: the image that was edited, where one was.
+        kind: the kind of all (default: what images and texts tell, `tig` where they tell nothing).
+    """
+    loaded = SampleFile()
+    stems = [Path(image).stem for image in images]
+    for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1):
+        row = {"images": {"output": image, **({"source": source} if source else {})}, "texts": texts}
+        uid = stem if stems.count(stem) == 1 else image
+        add_row(loaded, Path.cwd(), number, {"uid": uid, **row}, kind or kind_of(row) or "tig")
+    return loaded
+
+
 def holds_images(folder: Path) -> bool:
     """Return whether images are in a folder, or in folders of it."""
     return isdir(folder) and any(_images(candidate) for candidate in (folder, *folder.iterdir()) if candidate.is_dir())

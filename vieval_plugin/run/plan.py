@@ -25,7 +25,8 @@ from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.runner import absent_image
-from vieval_plugin.stats.totals import Total, total
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.totals import total
 
 PILOT = 8
 VARIABLE = "VIEVAL_PLAN"
@@ -183,18 +184,19 @@ def plan(trial: Pilot, backbone: Backbone | None) -> list[str]:
     return lines
 
 
-def _calls(trial: Pilot) -> Total:
+def _calls(trial: Pilot) -> Estimate:
     """The calls for all samples; those of the first, which also find out what the server can, are added as they are."""
     if not trial.others:
         return total([trial.first.questions], 1)
     further = total([cost.questions for cost in trial.others], trial.asked - 1)
-    return Total(*(trial.first.questions + end for end in further))
+    first = trial.first.questions
+    return Estimate(first + further.value, first + further.low, first + further.high)
 
 
-def _of_known(values: Sequence[float], population: int) -> Total:
+def _of_known(values: Sequence[float], population: int) -> Estimate:
     """The total over a population from those values that are known; NaN where none is."""
     known = [value for value in values if not math.isnan(value)]
-    return total(known, population) if known else Total(math.nan, math.nan, math.nan)
+    return total(known, population) if known else Estimate(math.nan)
 
 
 def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
@@ -210,7 +212,7 @@ def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
         return f"about {_short(slowest)}"
     at_once = backbone.num_concurrent
     longest = max(cost.seconds / max(cost.questions, 1) for cost in fresh_costs)
-    fastest = max(total([cost.seconds for cost in fresh_costs], trial.asked).estimate / at_once, longest)
+    fastest = max(total([cost.seconds for cost in fresh_costs], trial.asked).value / at_once, longest)
     return (
         f"{_short(fastest)} if the server answers {at_once} requests at once as quickly as those of the pilot, "
         f"{_short(max(slowest, fastest))} if it gets no further than in the pilot"
@@ -222,18 +224,18 @@ def _price(trial: Pilot, named: Backbone) -> str:
         return "not known; give --price-input and --price-output (price_input and price_output of a backbone), per million tokens"
     prices = [(c.input_tokens * named.price_input + c.output_tokens * named.price_output) / 1e6 for c in trial.costs]
     priced = _of_known(prices, trial.asked)
-    if math.isnan(priced.estimate):
+    if not priced.defined:
         return "not known, as the tokens are not"
     at = f"at {named.price_input:g} in and {named.price_output:g} out per million tokens"
-    return f"{priced.estimate:.4g} ({priced.low:.4g} to {priced.high:.4g}), {at}"
+    return f"{priced.value:.4g} ({priced.low:.4g} to {priced.high:.4g}), {at}"
 
 
-def _tokens(estimate: Total) -> str:
-    return "not known, as the server does not say" if math.isnan(estimate.estimate) else _rounded_total(estimate)
+def _tokens(estimate: Estimate) -> str:
+    return "not known, as the server does not say" if not estimate.defined else _rounded_total(estimate)
 
 
-def _rounded_total(estimate: Total) -> str:
-    return f"{estimate.estimate:,.0f} ({estimate.low:,.0f} to {estimate.high:,.0f})"
+def _rounded_total(estimate: Estimate) -> str:
+    return f"{estimate.value:,.0f} ({estimate.low:,.0f} to {estimate.high:,.0f})"
 
 
 def _short(seconds: float) -> str:

@@ -178,10 +178,12 @@ def write_verdicts(path: Path, samples: Sequence[Sample], verdicts: Sequence[Ver
 
 def write_all(path: Path, samples: Sequence[Sample], judged: Sequence[tuple[Sequence[Verdict], Provenance]]) -> None:
     """`write_verdicts` of several judges, one after another in one file."""
-    write_whole(path, (line for verdicts, source in judged for line in _lines(samples, verdicts, source)))
+    lines = (line for verdicts, source in judged for line in verdict_lines(samples, verdicts, source))
+    write_whole(path, (f"{line}\n" for line in lines))
 
 
-def _lines(samples: Sequence[Sample], verdicts: Sequence[Verdict], source: Provenance) -> Iterator[str]:
+def verdict_lines(samples: Sequence[Sample], verdicts: Sequence[Verdict], source: Provenance) -> Iterator[str]:
+    """A verdict a line, as JSON."""
     by = asdict(source)
     for sample, verdict in zip(samples, verdicts, strict=True):
         identity = {"uid": sample.id.uid, "image_model": sample.id.image_model, "kind": sample.kind}
@@ -194,4 +196,4 @@ def _lines(samples: Sequence[Sample], verdicts: Sequence[Verdict], source: Prove
             "sample": fingerprint(sample),
             "provenance": by,
         }
-        yield f"{json.dumps(row, allow_nan=False)}\n"
+        yield json.dumps(row, allow_nan=False)

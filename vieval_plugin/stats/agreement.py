@@ -27,7 +27,7 @@ def rater_mean(ratings: ArrayLike, added_last: int | None = None) -> Floats:
         added_last: the place of the rater whom a published computation adds last, from 0.
 
     Returns:
-        Shape (items,), on the scale of the ratings; NaN for an item that a rater did not rate (see `mean_of_given`).
+        Shape (items,), on the scale of the ratings; NaN for an item that a rater did not rate (see `mean_of_known`).
 
     >>> rater_mean([[0.0, 1.0], [0.5, 1.0], [1.0, 1.0]]).tolist()
     [0.5, 1.0]
@@ -41,16 +41,16 @@ def rater_mean(ratings: ArrayLike, added_last: int | None = None) -> Floats:
     return np.asarray(total / len(values))
 
 
-def mean_of_given(ratings: ArrayLike) -> Floats:
-    """Mean over the raters who gave a rating, rounded as in `rater_mean`.
+def mean_of_known(ratings: ArrayLike) -> Floats:
+    """Mean over the raters whose ratings are known, rounded as in `rater_mean`.
 
     Args:
-        ratings: shape (raters, items), on any scale; NaN marks a rating not given.
+        ratings: shape (raters, items), on any scale; NaN marks a missing rating.
 
     Returns:
         Shape (items,), on the scale of the ratings; NaN where no rater gave one.
 
-    >>> mean_of_given([[1.0, float("nan")], [2.0, float("nan")], [float("nan"), 3.0]]).tolist()
+    >>> mean_of_known([[1.0, float("nan")], [2.0, float("nan")], [float("nan"), 3.0]]).tolist()
     [1.5, 3.0]
     """
     values = np.asarray(ratings, dtype=float)
@@ -63,7 +63,7 @@ def impute_mean(ratings: ArrayLike) -> Floats:
     """Ratings with each that is missing filled by the mean of the item's other raters.
 
     Args:
-        ratings: shape (raters, items), on any scale; NaN marks a rating not given.
+        ratings: shape (raters, items), on any scale; NaN marks a missing rating.
 
     Returns:
         Shape (raters, items), on the scale of the ratings; NaN where no rater gave one.
@@ -72,7 +72,7 @@ def impute_mean(ratings: ArrayLike) -> Floats:
     [[1.0, 4.0], [2.0, 3.5], [1.5, 3.0]]
     """
     values = np.asarray(ratings, dtype=float)
-    return np.asarray(np.where(np.isnan(values), mean_of_given(values), values))
+    return np.asarray(np.where(np.isnan(values), mean_of_known(values), values))
 
 
 def leave_one_out(ratings: ArrayLike, coefficient: Coefficient = "spearman") -> Floats:
@@ -131,7 +131,7 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
     ratings, of whichever items. Only items with two ratings or more enter either.
 
     Args:
-        ratings: shape (raters, items), any number of raters; NaN marks a rating not given.
+        ratings: shape (raters, items), any number of raters; NaN marks a missing rating.
         level: what a difference is. `nominal`: 1 unless equal; `ordinal`: how many ratings lie between the two values,
             half of those at either included; `interval`: c - k; `ratio`: (c - k) / (c + k), of values >= 0.
 

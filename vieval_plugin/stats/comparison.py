@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from vieval_plugin.stats.bootstrap import DRAWS, Ints, Seed, cluster_counts, group_sums, interval, numbered
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.estimate import Estimate
 
 Bools: TypeAlias = NDArray[np.bool_]
 
@@ -46,14 +47,24 @@ class PairedStatistic(Protocol):
 
 
 class PairedComparison(NamedTuple):
-    """Both estimates, first less second with its 95% interval, and the two-sided p-value in (0, 1]."""
+    """Both values, first less second, and the two-sided p-value in (0, 1]."""
 
     first: float
     second: float
-    difference: float
-    low: float
-    high: float
+    difference: Estimate
     p: float
+
+    @property
+    def turned(self) -> PairedComparison:
+        """The same, second less first."""
+        value, low, high = self.difference.value, self.difference.low, self.difference.high
+        return PairedComparison(self.second, self.first, Estimate(-value, -high, -low), self.p)
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """Both values, the difference with its ends, p."""
+        difference = self.difference
+        return self.first, self.second, difference.value, difference.low, difference.high, self.p
 
 
 def compare(statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0, intervals: bool = True) -> PairedComparison:
@@ -69,12 +80,12 @@ def compare(statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0, inte
     Returns:
         All numbers on the statistic's scale but p; NaN where an estimate is undefined.
 
-    >>> compare(MeanDifference([1, 1, 1, 0], [0, 0, 1, 0], ["a", "a", "b", "c"]), draws=100).difference
+    >>> compare(MeanDifference([1, 1, 1, 0], [0, 0, 1, 0], ["a", "a", "b", "c"]), draws=100).difference.value
     0.5
     """
     first, second = statistic.estimates()
-    low, high = interval(resampled_differences(statistic, draws, seed) if intervals else [])
-    return PairedComparison(first, second, first - second, low, high, permutation_p(statistic, seed))
+    ends = interval(resampled_differences(statistic, draws, seed) if intervals else [])
+    return PairedComparison(first, second, Estimate(first - second, *ends), permutation_p(statistic, seed))
 
 
 def permutation_p(

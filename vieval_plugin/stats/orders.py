@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.correlation import Floats
-from vieval_plugin.stats.votes import NONE, TIE, VoteScheme, coarse, codes, points
+from vieval_plugin.stats.votes import NONE, TIE, VoteScheme, codes, merged_ties, points
 
 
 def overall_votes(forward: ArrayLike, reverse: ArrayLike) -> Ints:
@@ -89,5 +89,5 @@ def consistent_points(forward: ArrayLike, reverse: ArrayLike, scheme: VoteScheme
     >>> consistent_points([FIRST, FIRST, NONE], [FIRST, SECOND, NONE]).tolist()
     [1.0, 0.0, 0.0]
     """
-    forward_votes, reverse_votes = coarse(codes(forward), scheme), coarse(codes(reverse), scheme)
+    forward_votes, reverse_votes = merged_ties(codes(forward), scheme), merged_ties(codes(reverse), scheme)
     return np.asarray((forward_votes == reverse_votes) & (forward_votes != NONE), dtype=float)

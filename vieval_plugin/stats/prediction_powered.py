@@ -14,17 +14,16 @@ from scipy import stats
 from vieval_plugin.stats.bootstrap import Ints, numbered
 from vieval_plugin.stats.comparison import Bools
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.estimate import Estimate
 
 
 class CorrectedMean(NamedTuple):
-    """The estimated mean of people's ratings with the ends of its interval, all in the ratings' unit.
+    """The estimated mean of people's ratings, in their unit.
 
     `weight` is how much of the judge went in, in [0, 1]: 0 where its scores say nothing of people's.
     """
 
-    mean: float
-    low: float
-    high: float
+    mean: Estimate
     weight: float
 
 
@@ -61,7 +60,7 @@ def corrected_mean(
     items, as in any linearised variance of clusters (Liang and Zeger 1986); strata as in the combined regression
     estimator of Cochran 1977, Sampling Techniques, section 7.10.
 
-    >>> round(corrected_mean([0.9, 0.4, 0.6, np.nan, np.nan, np.nan], [1.0, 0.5, 0.7, 0.9, 0.3, 0.6]).mean, 3)
+    >>> round(corrected_mean([0.9, 0.4, 0.6, np.nan, np.nan, np.nan], [1.0, 0.5, 0.7, 0.9, 0.3, 0.6]).mean.value, 3)
     0.591
     """
     y, f = np.asarray(ratings, dtype=float), np.asarray(scores, dtype=float)
@@ -74,7 +73,7 @@ def corrected_mean(
         for in_stratum in (stratum == number for number in np.unique(stratum))
     ]
     if any(part.rated_groups < 2 for part in parts) or not parts:
-        return CorrectedMean(float("nan"), float("nan"), float("nan"), float("nan"))
+        return CorrectedMean(Estimate(math.nan, reasons=("fewer than two prompts rated",)), math.nan)
     shares = np.array([part.items for part in parts]) / len(y)
     gained = math.fsum(share**2 * part.shared for share, part in zip(shares, parts, strict=True))
     needed = math.fsum(share**2 * part.spread for share, part in zip(shares, parts, strict=True))
@@ -86,7 +85,7 @@ def corrected_mean(
         for share, part in zip(shares, parts, strict=True)
     )
     reach = stats.norm.ppf(0.5 + level / 2) * math.sqrt(variance)
-    return CorrectedMean(mean, float(mean - reach), float(mean + reach), weight)
+    return CorrectedMean(Estimate(mean, float(mean - reach), float(mean + reach)), weight)
 
 
 @dataclass(frozen=True)

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-
-class Total(NamedTuple):
-    """An estimated total with the ends of its interval, in the unit of the values."""
-
-    estimate: float
-    low: float
-    high: float
+from vieval_plugin.stats.estimate import Estimate
 
 
-def total(values: ArrayLike, population: int, level: float = 0.95) -> Total:
+def total(values: ArrayLike, population: int, level: float = 0.95) -> Estimate:
     """The total of non-negative values over a population, from those of a random part of it.
 
     Args:
@@ -36,10 +29,12 @@ def total(values: ArrayLike, population: int, level: float = 0.95) -> Total:
     Source: Cochran 1977, Sampling Techniques, chapter 2 (simple random sampling, with its finite population
     correction).
 
-    >>> total([2, 2, 2], 100)
-    Total(estimate=200.0, low=200.0, high=200.0)
-    >>> [round(one, 2) for one in total([1.0, 3.0], 10)]
-    [20.0, 4.0, 133.65]
+    >>> everything = total([2, 2, 2], 100)
+    >>> everything.value, everything.low, everything.high
+    (200.0, 200.0, 200.0)
+    >>> part = total([1.0, 3.0], 10)
+    >>> part.value, part.low, round(part.high, 2)
+    (20.0, 4.0, 133.65)
     """
     sample = np.asarray(values, dtype=float).reshape(-1)
     n = len(sample)
@@ -47,9 +42,9 @@ def total(values: ArrayLike, population: int, level: float = 0.95) -> Total:
         raise ValueError(f"{n} values of a population of {population}")
     known, estimate = float(sample.sum()), float(sample.mean()) * population
     if n == population:
-        return Total(known, known, known)
+        return Estimate(known, known, known)
     if n == 1:
-        return Total(estimate, math.nan, math.nan)
+        return Estimate(estimate)
     error = population * float(sample.std(ddof=1)) / math.sqrt(n) * math.sqrt(1 - n / population)
     reach = error * float(stats.t.ppf((1 + level) / 2, n - 1))
-    return Total(estimate, max(known, estimate - reach), estimate + reach)
+    return Estimate(estimate, max(known, estimate - reach), estimate + reach)

@@ -14,8 +14,8 @@ any kind into a share with its interval.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import permutations
 from types import MappingProxyType
@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 from vieval_plugin.stats.bootstrap import DRAWS, Ints, Seed, cluster_counts, group_sums, interval, numbered
 from vieval_plugin.stats.comparison import Bools, require_same_items
 from vieval_plugin.stats.correlation import Floats
+from vieval_plugin.stats.estimate import Estimate
 
 FIRST, SECOND, BOTH_GOOD, BOTH_BAD, TIE, NONE = 0, 1, 2, 3, 4, -1
 VoteScheme: TypeAlias = Literal["four_way", "three_way", "decisive", "paper"]
@@ -45,26 +46,12 @@ ANSWERS: Mapping[str, Mapping[str, frozenset[int]]] = MappingProxyType(
 """The answers that a scheme accepts, and which votes of people each is right for."""
 
 
-@dataclass(frozen=True)
-class VoteShare:
-    """A share in [0, 1] with its 95% interval, NaN where nothing counts, and how many points it is of.
-
-    `draws` are those of the bootstrap, shape (resamples,).
-    """
-
-    value: float
-    low: float
-    high: float
-    count: int
-    draws: Floats = field(repr=False, compare=False)
-
-
 class AboveConstant(NamedTuple):
     """The best constant baseline, its accuracy, and the judge's accuracy less that, in [-1, 1]."""
 
     answer: str
     accuracy: float
-    difference: VoteShare
+    difference: Estimate
 
 
 def points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
@@ -126,7 +113,9 @@ def mean(points: ArrayLike) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
-def share(points: ArrayLike, groups: Sequence[Hashable], draws: int = DRAWS, seed: Seed = 0) -> VoteShare:
+def share(
+    points: ArrayLike, groups: Sequence[Hashable], draws: int = DRAWS, seed: Seed = 0, reason: str = ""
+) -> Estimate:
     """The share that is right, with its interval by bootstrap over groups.
 
     Args:
@@ -134,14 +123,15 @@ def share(points: ArrayLike, groups: Sequence[Hashable], draws: int = DRAWS, see
         groups: what each contest is drawn together with, shape (contests,).
         draws: number of bootstrap resamples.
         seed: a number, or several that together are one; the resamples are those of `bootstrap.cluster_counts`.
+        reason: why the share is undefined, where that is known.
 
     Returns:
-        Share and interval in [0, 1], and how many points count.
+        Share and interval in [0, 1]; `n` is how many points count.
 
     Raises:
         ValueError: for a number of groups that is not that of contests.
 
-    >>> share([1.0, 1.0, 0.0, float("nan")], ["a", "a", "b", "b"], draws=100).count
+    >>> share([1.0, 1.0, 0.0, float("nan")], ["a", "a", "b", "b"], draws=100).n
     3
     """
     sums, counts = group_sums(points, groups)
@@ -151,7 +141,9 @@ def share(points: ArrayLike, groups: Sequence[Hashable], draws: int = DRAWS, see
     with np.errstate(invalid="ignore"):
         resampled = totals / numbers
     low, high = interval(resampled)
-    return VoteShare(mean(points), low, high, int(counts.sum()), resampled)
+    value = mean(points)
+    reasons = (reason or "no contest counts",) if math.isnan(value) else ()
+    return Estimate(value, low, high, resampled, int(counts.sum()), reasons)
 
 
 @lru_cache(maxsize=4)
@@ -185,7 +177,8 @@ def accuracy_by_size(
     clusters: Sequence[Hashable],
     draws: int = DRAWS,
     seed: Seed = 0,
-) -> dict[int, VoteShare]:
+    reason: str = "",
+) -> dict[int, Estimate]:
     """Share of groups that are right as a whole (see `group_points`), by how many candidates a group has.
 
     Args:
@@ -193,8 +186,7 @@ def accuracy_by_size(
         groups: the group of each contest, shape (contests,).
         sizes: how many candidates each contest's group has, shape (contests,).
         clusters: what each contest is drawn together with, shape (contests,), the same for all contests of a group.
-        draws: as for `share`.
-        seed: as for `share`.
+        draws, seed, reason: as for `share`.
 
     Returns:
         A share by size, in ascending order; clusters are drawn within their size.
@@ -215,27 +207,10 @@ def accuracy_by_size(
     of_group = np.array([size_of[name] for name in names])
     return {
         int(size): share(
-            right[of_group == size], [cluster_of[name] for name in names if size_of[name] == size], draws, seed
+            right[of_group == size], [cluster_of[name] for name in names if size_of[name] == size], draws, seed, reason
         )
         for size in np.unique(of_group)
     }
-
-
-def sides(values: ArrayLike, first_from: float = 4) -> Ints:
-    """Preferences on a scale as votes: `FIRST` from `first_from` on, else `SECOND`; `NONE` for NaN.
-
-    Args:
-        values: any shape; MMRB2's are 1 (the second is much better) to 6 (the first is).
-        first_from: the lowest value that prefers the first.
-
-    Returns:
-        Codes, shape of `values`.
-
-    >>> sides([1, 3, 4, 6]).tolist()
-    [1, 1, 0, 0]
-    """
-    scale = np.asarray(values, dtype=float)
-    return np.where(np.isnan(scale), NONE, np.where(scale >= first_from, FIRST, SECOND)).astype(np.int64)
 
 
 def annotator_points(votes: ArrayLike, annotations: ArrayLike, scheme: VoteScheme = "four_way") -> Floats:
@@ -345,7 +320,7 @@ def above_constant(
 
 def _constant(human: ArrayLike, right_for: Collection[int], scheme: VoteScheme) -> Floats:
     human_votes = codes(human, FIRST)
-    return np.where(counting(human_votes, scheme), np.isin(human_votes, list(right_for)).astype(float), np.nan)
+    return np.where(in_scheme(human_votes, scheme), np.isin(human_votes, list(right_for)).astype(float), np.nan)
 
 
 def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
@@ -355,20 +330,20 @@ def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
         raise ValueError(
             f"two arrays of the same shape are needed, not shapes {judge_votes.shape} and {human_votes.shape}"
         )
-    right = coarse(judge_votes, scheme) == coarse(human_votes, scheme)
+    right = merged_ties(judge_votes, scheme) == merged_ties(human_votes, scheme)
     if scheme == "paper":
         right |= (judge_votes == TIE) & np.isin(human_votes, list(ANSWERS[scheme]["tie"]))
-    return np.where(counting(human_votes, scheme), right.astype(float), np.nan)
+    return np.where(in_scheme(human_votes, scheme), right.astype(float), np.nan)
 
 
-def counting(human: Ints, scheme: VoteScheme) -> Bools:
+def in_scheme(human: Ints, scheme: VoteScheme) -> Bools:
     """Mask of the contests in which people's vote is in a scheme; ValueError for another scheme."""
     if scheme not in ANSWERS:
         raise ValueError(f"scheme is one of {', '.join(ANSWERS)}, not {scheme!r}")
     return np.asarray(np.isin(human, list(frozenset().union(*ANSWERS[scheme].values()))))
 
 
-def coarse(codes: Ints, scheme: VoteScheme) -> Ints:
+def merged_ties(codes: Ints, scheme: VoteScheme) -> Ints:
     """Codes as a scheme tells them apart: in `three_way` each tie is a `TIE`."""
     return np.where(np.isin(codes, (BOTH_GOOD, BOTH_BAD)), TIE, codes) if scheme == "three_way" else codes
 

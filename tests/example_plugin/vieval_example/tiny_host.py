@@ -8,6 +8,7 @@ from vieval_plugin.config import Config
 from vieval_plugin.hosts.task_data import rating_of, samples_of
 from vieval_plugin.meta_evaluation import metrics
 from vieval_plugin.meta_evaluation.observations import observe
+from vieval_plugin.meta_evaluation.statistics import summary_of
 from vieval_plugin.records import fingerprint, response_json, target_json
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.run.answerers import Answerer
@@ -32,5 +33,6 @@ def run_task(task: Task, answerer: Answerer, options: Config, limit: int) -> dic
 
     observations = tuple(observe([read_record(*results[number])]) for number in range(len(samples)))
     benchmark, rating = benchmark_registry.benchmark(task.benchmark), rating_of(judge.spec, options)
-    summary = benchmark.report.summarise(observations, rating, benchmark.name, task.part, options.statistics.options())
+    statistics = options.statistics.options()
+    summary = summary_of(benchmark.report, observations, rating, benchmark.name, task.part, statistics)
     return {name: metrics.value(summary, name) for name in metrics.names(benchmark.report, rating)}

@@ -21,12 +21,10 @@ from vieval_plugin.hosts.requests import GenerateRequest, JudgeRequest
 from vieval_plugin.hosts.shutdown import tell, vieval_errors
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Sample
-from vieval_plugin.meta_evaluation.generator_means import by_prompt, with_place
-from vieval_plugin.meta_evaluation.observations import Observation, Summary, observe
-from vieval_plugin.meta_evaluation.reports import Rating
-from vieval_plugin.records import Provenance, conditions_json
+from vieval_plugin.meta_evaluation.observations import Observation, observe
+from vieval_plugin.meta_evaluation.statistics import Rating
+from vieval_plugin.records import conditions_json
 from vieval_plugin.results.documents import read_record, read_response
-from vieval_plugin.results.published import published_scores
 from vieval_plugin.run.backbones import JUDGE
 from vieval_plugin.run.evaluate import provenance_of
 from vieval_plugin.run.generated import (
@@ -46,7 +44,6 @@ from vieval_plugin.run.generated import (
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress, failures
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.escaping import say
 
 GENERATE = "vieval_generate"
@@ -65,7 +62,6 @@ class GenerateTask(JudgeTask):
         self.judged_later = False
         self.judged_by_itself: dict[int, list[str]] = {}
         self.output_folders: tuple[Path, ...] = ()
-        self._summarised: tuple[Any, Summary] | None = None
         super().__init__(config, **kwargs)
 
     def download(self, dataset_kwargs: Any = None) -> None:
@@ -215,24 +211,6 @@ class GenerateTask(JudgeTask):
         grades = judge.grades(config.current().judges.of(judge))
         images = self.config.repeats * config.current().generate.images
         return Rating(judge.aspects, judge.dimensions, grades, judge.intervals, images)
-
-    def _summary(self, items: tuple[Observation, ...], options: StatisticsOptions) -> Summary:
-        key = items, options
-        if self._summarised is None or self._summarised[0] != key:  # the host asks once for every metric
-            self._summarised = key, self._placed(super()._summary(items, options), items)
-        return self._summarised[1]
-
-    def _placed(self, summary: Summary, items: Sequence[Observation]) -> Summary:
-        """With the place among published image models, where verdicts of the same judge on them are recorded."""
-        aspect = "O" if "O" in self.judge.aspects else self.judge.aspects[0]
-        recorded, rated = config.current().generate.recorded, self.benchmark.conditions_of
-        published = published_scores(recorded, rated, self.part, self._source(), aspect)
-        return with_place(summary, by_prompt(items, aspect), published)
-
-    def _source(self) -> Provenance:
-        if self.judged_by_itself:
-            return self._prepared.by(self._model()[0])
-        return provenance_of(self._prepared, config.current(), None)
 
     def _aggregate(self, name: str, items: list[Any]) -> metrics.Value:
         return super()._aggregate(name, [observation for observations in items for observation in observations])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
 
-from vieval_plugin.meta_evaluation.metrics import combine, value
-from vieval_plugin.meta_evaluation.observations import Summary
+from vieval_plugin.meta_evaluation.metrics import value
+from vieval_plugin.meta_evaluation.statistics import Summary, combine
 from vieval_plugin.text.escaping import console
 
 Value = float | str | None
@@ -43,7 +44,13 @@ def take(summary: Summary, name: str) -> Value:
 def over_group(values: Sequence[Value], _sizes: Sequence[int], _weight_by_size: bool) -> Value:
     """A group's metric from its tasks' values: the average over tasks, by the rules of `combine`."""
     known = [value for value in values if isinstance(value, (Number, Remark))]
-    return take(combine(tuple(v.summary for v in known)), known[0].name) if known else None
+    return take(_combined(tuple(v.summary for v in known)), known[0].name) if known else None
+
+
+@lru_cache(maxsize=16)
+def _combined(summaries: tuple[Summary, ...]) -> Summary:
+    """Cached, because the host asks once for every metric."""
+    return combine(summaries)
 
 
 def _tagged(value: Tagged, name: str, summary: Summary) -> Tagged:

@@ -5,6 +5,7 @@ What differs between tasks stands in their YAML under `metadata`: benchmark, par
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -21,8 +22,8 @@ from vieval_plugin.hosts.shutdown import vieval_errors
 from vieval_plugin.hosts.task_data import as_rated, rating_of, samples_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.meta_evaluation.metrics import higher_is_better, names
-from vieval_plugin.meta_evaluation.observations import Observation, Summary, observe
-from vieval_plugin.meta_evaluation.reports import Rating
+from vieval_plugin.meta_evaluation.observations import Observation, observe
+from vieval_plugin.meta_evaluation.statistics import Rating, Summary, summary_of
 from vieval_plugin.records import target_json
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.stats.options import StatisticsOptions
@@ -37,10 +38,12 @@ UNCACHED = {"do_sample": True}
 class JudgeTask(ConfigurableTask):  # type: ignore[misc]
     """A task whose requests are samples to be judged and whose metrics are agreement with human ratings.
 
-    `vieval_model` is the host's model that answers them.
+    `vieval_model` is the host's model that answers them. `_summarised` is the summary of the observations that the host
+    last asked a metric of, with these: it asks once for every metric.
     """
 
     vieval_model = ModelIdentity()
+    _summarised: tuple[list[Observation], StatisticsOptions, Summary] | None = None
 
     @vieval_errors
     def __init__(self, config: dict[str, Any], **kwargs: Any) -> None:
@@ -114,8 +117,11 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
 
     @vieval_errors
     def _aggregate(self, name: str, items: list[Observation]) -> metrics.Value:
-        return metrics.take(self._summary(tuple(items), config.current().statistics.options()), name)
+        options = config.current().statistics.options()
+        if self._summarised is None or self._summarised[:2] != (items, options):
+            self._summarised = items, options, self._summary(items, options)
+        return metrics.take(self._summarised[2], name)
 
-    def _summary(self, items: tuple[Observation, ...], options: StatisticsOptions) -> Summary:
+    def _summary(self, items: Sequence[Observation], options: StatisticsOptions) -> Summary:
         rating = as_rated(self.judge, self._rating(), items)
-        return self.benchmark.report.summarise(items, rating, self.benchmark.name, self.part, options)
+        return summary_of(self.benchmark.report, items, rating, self.benchmark.name, self.part, options)

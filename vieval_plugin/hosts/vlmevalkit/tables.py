@@ -10,8 +10,9 @@ from vieval_plugin.config import Config
 from vieval_plugin.hosts.task_data import as_rated, rating_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.metrics import combine, higher_is_better, names, value
-from vieval_plugin.meta_evaluation.observations import Summary, observe
+from vieval_plugin.meta_evaluation.metrics import higher_is_better, names, value
+from vieval_plugin.meta_evaluation.observations import observe
+from vieval_plugin.meta_evaluation.statistics import Summary, combine, summary_of
 from vieval_plugin.records import Record
 from vieval_plugin.tasks import Task
 
@@ -30,7 +31,7 @@ def rows_of(tasks: Sequence[Task], records: Sequence[Record], options: Config) -
     }
     rating = as_rated(judge, rating_of(judge, options), [record for several in observed.values() for record in several])
     summaries = {
-        part: benchmark.report.summarise(observations, rating, benchmark.name, part, options.statistics.options())
+        part: summary_of(benchmark.report, observations, rating, benchmark.name, part, options.statistics.options())
         for part, observations in observed.items()
         if observations
     }

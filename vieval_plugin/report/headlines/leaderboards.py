@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, Standing, compare_systems
-from vieval_plugin.meta_evaluation.headline import Breakdown, Headline, HeadlineNumber
+from vieval_plugin.meta_evaluation.headline import Breakdown, Headline
 from vieval_plugin.records import Record, Run
 from vieval_plugin.report.headlines.costs import Cost, cost_of
 from vieval_plugin.stats.comparison import PERMUTATIONS
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
 MOST_INTERVALS = 6
@@ -19,9 +20,10 @@ MOST_INTERVALS = 6
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """A system's own number, its standing where systems were compared, and its cost."""
+    """A system with its own estimate, its standing where systems were compared, and its cost."""
 
-    number: HeadlineNumber
+    label: str
+    estimate: Estimate
     standing: Standing | None
     cost: Cost
     seconds: str = ""
@@ -67,11 +69,7 @@ class Leaderboard:
     def kinds_of(self, label: str) -> list[str]:
         """Task types, or parts, of which a system has a number, where the headline is broken down by them."""
         by_kind: Breakdown = next(iter(self.headline.breakdowns.values()), {})
-        return [
-            kind
-            for kind, numbers in by_kind.items()
-            if any(number.label == label and not math.isnan(number.value) for number in numbers)
-        ]
+        return [kind for kind, estimates in by_kind.items() if label in estimates and estimates[label].defined]
 
     def kinds_text(self, label: str) -> str:
         """`kinds_of` in words."""
@@ -82,7 +80,7 @@ class Leaderboard:
     @property
     def kinds_differ(self) -> bool:
         """True where some rows are of other task types than others."""
-        return len({tuple(self.kinds_of(row.number.label)) for row in self.rows}) > 1
+        return len({tuple(self.kinds_of(row.label)) for row in self.rows}) > 1
 
 
 def leaderboards(
@@ -104,7 +102,7 @@ def leaderboards(
     seconds_of = {run.label: seconds.get((benchmark, run.label), "") for run in runs}
     return [
         _leaderboard(
-            headline, benchmark, runs, options, seconds_of, number == 0 or len(headline.numbers) <= MOST_INTERVALS
+            headline, benchmark, runs, options, seconds_of, number == 0 or len(headline.estimates) <= MOST_INTERVALS
         )
         for number, headline in enumerate(headlines)
     ]
@@ -118,21 +116,22 @@ def _leaderboard(
     seconds: Mapping[str, str],
     tested: bool,
 ) -> Leaderboard:
-    comparison, with_intervals = None, len(headline.numbers) <= MOST_INTERVALS
-    if tested and len(headline.numbers) > 1:
+    comparison, with_intervals = None, len(headline.estimates) <= MOST_INTERVALS
+    if tested and len(headline.estimates) > 1:
         comparison = compare_systems(headline.compared(), benchmark, options, intervals=with_intervals)
     standings = {standing.system.label: standing for standing in comparison.standings} if comparison else {}
     place = {label: number for number, label in enumerate(standings)}
     rows = [
         LeaderboardRow(
-            number,
-            standings.get(number.label),
-            cost_of(_records(headline, runs, number.label)),
-            seconds.get(headline.judge or number.label, ""),
+            label,
+            estimate,
+            standings.get(label),
+            cost_of(_records(headline, runs, label)),
+            seconds.get(headline.judge or label, ""),
         )
-        for number in headline.numbers
+        for label, estimate in headline.estimates.items()
     ]
-    rows.sort(key=lambda row: (math.isnan(row.number.value), place.get(row.number.label, 0), -row.number.value))
+    rows.sort(key=lambda row: (math.isnan(row.estimate.value), place.get(row.label, 0), -row.estimate.value))
     return Leaderboard(headline, tuple(rows), comparison, _method(comparison) if comparison else "")
 
 
@@ -147,8 +146,8 @@ def _method(comparison: Comparison) -> str:
         return f"Without ranks: {comparison.reason}."
     compared = comparison.compared
     return (
-        f"Each two {compared.who} are compared on the {compared.counted} that both scored, by paired permutation tests of at "
+        f"Each two {compared.entrants} are compared on the {compared.unit} that both scored, by paired permutation tests of at "
         f"most {PERMUTATIONS:,} permutations; p is adjusted ({comparison.family}). A rank such as 2-4 is the range that "
-        f"significant differences (p at most {LEVEL}) leave. Ranked are {compared.who} with a value for every part and a "
-        f"score for half of the {compared.counted} or more."
+        f"significant differences (p at most {LEVEL}) leave. Ranked are {compared.entrants} with a value for every part and a "
+        f"score for half of the {compared.unit} or more."
     )

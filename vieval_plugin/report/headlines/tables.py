@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from vieval_plugin.meta_evaluation.headline import HeadlineNumber
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
-from vieval_plugin.report.headlines.words import format_number
+from vieval_plugin.report.headlines.words import format_estimate
+from vieval_plugin.stats.estimate import Estimate
 
 
 def headline_table(board: Leaderboard, name: str) -> Table:
@@ -16,20 +16,20 @@ def headline_table(board: Leaderboard, name: str) -> Table:
         *("failures", "calls", "tokens", "seconds"),
     )
     rows = [_row(board, row) for row in board.rows]
-    rows += [_reference(reference, len(kinds)) for reference in board.headline.references]
-    return Table(name, f"Headline: {board.headline.number}", header, tuple(rows))
+    rows += [_reference(*reference, len(kinds)) for reference in board.headline.references.items()]
+    return Table(name, f"Headline: {board.headline.title}", header, tuple(rows))
 
 
 def _row(board: Leaderboard, row: LeaderboardRow) -> tuple[str, ...]:
     cost = row.cost
-    kinds = (board.kinds_text(row.number.label),) if board.kinds_differ else ()
+    kinds = (board.kinds_text(row.label),) if board.kinds_differ else ()
     failures = f"{cost.failed} of {cost.verdicts}: {cost.failures_text}" if cost.failed else "0"
     failures += " (!)" if cost.warning else ""
     tokens = "not known" if cost.tokens is None else str(cost.tokens)
     seconds = "replay" if cost.recorded else row.seconds or "not known"
-    number = (format_number(row.number), str(row.number.n))
-    return (row.rank, row.number.label, *kinds, *number, failures, str(cost.calls), tokens, seconds)
+    number = (format_estimate(row.estimate), str(row.estimate.n))
+    return (row.rank, row.label, *kinds, *number, failures, str(cost.calls), tokens, seconds)
 
 
-def _reference(reference: HeadlineNumber, kinds: int) -> tuple[str, ...]:
-    return ("", reference.label, *[""] * kinds, format_number(reference), str(reference.n or ""), "", "", "", "")
+def _reference(label: str, reference: Estimate, kinds: int) -> tuple[str, ...]:
+    return ("", label, *[""] * kinds, format_estimate(reference), str(reference.n or ""), "", "", "", "")

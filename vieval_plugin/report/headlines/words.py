@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from vieval_plugin.meta_evaluation.comparison import SystemPair
-from vieval_plugin.meta_evaluation.headline import HeadlineNumber
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
+from vieval_plugin.stats.estimate import Estimate
 
 _NAMED = 3
 """Number of rows that a sentence names; of more it says how many there are."""
@@ -20,14 +20,14 @@ def sentences(board: Leaderboard) -> list[str]:
     Args:
         board: with one row or more.
     """
-    rows = [row for row in board.rows if not math.isnan(row.number.value)]
+    rows = [row for row in board.rows if row.estimate.defined]
     if not rows:
         return [f"No {board.headline.entrant} has a number here."]
     text = [_answer(board, rows)]
     text += _unranked(board, rows)
     text += _beside_references(board, rows)
     text += _extremes(board, rows[0])
-    text += [f"{row.number.label}: {row.cost.warning}." for row in rows if row.cost.warning]
+    text += [f"{row.label}: {row.cost.warning}." for row in rows if row.cost.warning]
     return text
 
 
@@ -39,32 +39,32 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
         return f"{_number_sentence(rows)} Without ranks: {board.comparison.reason}."
     if len(ranked) < 2:
         return _pairwise_answer(board, ranked)
-    first = ranked[0].number
-    labels = [row.number.label for row in ranked[1:]]
+    first = ranked[0]
+    labels = [row.label for row in ranked[1:]]
     worse = [label for label in labels if board.comparison.beats(first.label, label)]
     equal = [label for label in labels if label not in worse]
     family = board.comparison.family
     if not equal:
         pair = board.comparison.pair_of(first.label, labels[0])
         nearest = f" ({labels[0]} by {_difference(pair)})" if pair else ""
-        return f"{first.label} is best: {format_number(first)}, significantly better than {_named_or_counted(worse)}{nearest}; {family}."
+        return f"{first.label} is best: {format_estimate(first.estimate)}, significantly better than {_named_or_counted(worse)}{nearest}; {family}."
     if not any(pair.significant for pair in board.comparison.pairs):
-        last = ranked[-1].number
+        last = ranked[-1]
         return (
             f"No {board.headline.entrant} of these {len(ranked)} is significantly better than another: numbers from "
-            f"{last.value:.3f} ({last.label}) to {format_number(first)} ({first.label}); {family}."
+            f"{last.estimate.value:.3f} ({last.label}) to {format_estimate(first.estimate)} ({first.label}); {family}."
         )
     better = f"; it is better than {_named_or_counted(worse)}" if worse else ""
     return (
-        f"{first.label} has the highest number, {format_number(first)}, but is not significantly better than {_named_or_counted(equal)}{better}; "
+        f"{first.label} has the highest number, {format_estimate(first.estimate)}, but is not significantly better than {_named_or_counted(equal)}{better}; "
         f"{family}."
     )
 
 
 def _number_sentence(rows: Sequence[LeaderboardRow]) -> str:
     if len(rows) == 1:
-        return f"{rows[0].number.label} has {format_number(rows[0].number)}."
-    return f"The numbers are from {rows[-1].number.value:.3f} ({rows[-1].number.label}) to {format_number(rows[0].number)} ({rows[0].number.label})."
+        return f"{rows[0].label} has {format_estimate(rows[0].estimate)}."
+    return f"The numbers are from {rows[-1].estimate.value:.3f} ({rows[-1].label}) to {format_estimate(rows[0].estimate)} ({rows[0].label})."
 
 
 def _pairwise_answer(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> str:
@@ -75,85 +75,81 @@ def _pairwise_answer(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> st
         if pair.significant:
             ordered = pair.better_first()
             worse_than.setdefault(ordered.first, []).append(ordered.second)
-    items, systems = board.comparison.compared.counted, board.comparison.compared.who
+    items, systems = board.comparison.compared.unit, board.comparison.compared.entrants
     results = [f"{better} is significantly better than {_enumeration(worse)}" for better, worse in worse_than.items()]
     text = "; ".join(results) or f"no {board.headline.entrant} is significantly better than another"
-    alone = f"Only {ranked[0].number.label}" if ranked else f"None of these {systems}"
+    alone = f"Only {ranked[0].label}" if ranked else f"None of these {systems}"
     return f"On the {items} that both scored, {text}. {alone} covers the benchmark, so there is no one order."
 
 
 def _unranked(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
-    reasons = [f"{row.number.label} ({row.unranked})" for row in rows if not row.rank and row.unranked]
+    reasons = [f"{row.label} ({row.unranked})" for row in rows if not row.rank and row.unranked]
     return [f"Not ranked: {', '.join(reasons)}."] if reasons and board.ranked else []
 
 
 def _difference(pair: SystemPair) -> str:
-    result = pair.result
-    interval = "" if math.isnan(result.low) else f" [{result.low:.3f}, {result.high:.3f}]"
     p = p_text(pair.adjusted)
-    return f"{result.difference:.3f}{interval}, p {p if p.startswith('<') else f'= {p}'}"
+    return f"{format_estimate(pair.result.difference)}, p {p if p.startswith('<') else f'= {p}'}"
 
 
 def _beside_references(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
     """The best row beside the human ceiling, and the rows that are not above a constant baseline."""
     text = []
-    first = rows[0].number
-    for reference in board.headline.references:
-        name, value = reference.label.split(":")[0], f"{reference.value:.3f}"
-        if math.isnan(reference.value):
+    for label, reference in board.headline.references.items():
+        name, value = label.split(":")[0], f"{reference.value:.3f}"
+        if not reference.defined:
             continue
         if "ceiling" in name:
-            text.append(_beside_ceiling(board, first, reference))
+            text.append(_beside_ceiling(board, rows[0], name, reference))
         else:
-            low = [row.number.label for row in rows if _position(row.number, reference) != "above"]
+            low = [row.label for row in rows if _position(row.estimate, reference) != "above"]
             text += [f"Not shown to be above the {name} ({value}): {_named_or_counted(low)}."] if low else []
     return text
 
 
-def _beside_ceiling(board: Leaderboard, first: HeadlineNumber, reference: HeadlineNumber) -> str:
+def _beside_ceiling(board: Leaderboard, first: LeaderboardRow, name: str, reference: Estimate) -> str:
     """The best row and the annotators, by the same samples and the same other annotators where there are ratings of each."""
-    name = reference.label.split(":")[0]
     ceiling = board.headline.ceiling(first.label) if board.headline.ceiling else None
     if ceiling is None:
-        return f"{first.label} is {_position(first, reference)} the {name} ({reference.value:.3f})."
+        return f"{first.label} is {_position(first.estimate, reference)} the {name} ({reference.value:.3f})."
     return (
         f"{first.label} is {ceiling.position} the {name}: with the mean of the other annotators it correlates by "
-        f"{ceiling.judge:.3f}, an annotator by {ceiling.annotators:.3f} (difference {ceiling.difference:.3f} "
-        f"[{ceiling.low:.3f}, {ceiling.high:.3f}])."
+        f"{ceiling.judge:.3f}, an annotator by {ceiling.annotators:.3f} (difference "
+        f"{format_estimate(ceiling.difference)})."
     )
 
 
-def _position(number: HeadlineNumber, reference: HeadlineNumber) -> str:
+def _position(estimate: Estimate, reference: Estimate) -> str:
     low, high = (reference.value if math.isnan(end) else end for end in (reference.low, reference.high))
-    if number.low > high:
+    if estimate.low > high:
         return "above"
-    return "below" if number.high < low else "not shown to be above or below"
+    return "below" if estimate.high < low else "not shown to be above or below"
 
 
 def _extremes(board: Leaderboard, first: LeaderboardRow) -> list[str]:
     text = []
     for heading, by_value in board.headline.breakdowns.items():
         known = [
-            (number.value, value, number.n)
-            for value, numbers in by_value.items()
-            for number in numbers
-            if number.label == first.number.label and not math.isnan(number.value)
+            (estimates[first.label].value, value, estimates[first.label].n)
+            for value, estimates in by_value.items()
+            if first.label in estimates and estimates[first.label].defined
         ]
         if len(known) > 1 and f"{min(known)[0]:.3f}" != f"{max(known)[0]:.3f}":
             (low, lowest, n), (high, highest, m) = min(known), max(known)
             text.append(
-                f"By {heading}, {first.number.label} is lowest on {lowest} ({low:.3f}, n {n}) and highest on {highest} "
+                f"By {heading}, {first.label} is lowest on {lowest} ({low:.3f}, n {n}) and highest on {highest} "
                 f"({high:.3f}, n {m})."
             )
     return text
 
 
-def format_number(number: HeadlineNumber) -> str:
-    """Return a number with its interval in text."""
-    if math.isnan(number.value):
-        return f"undefined ({number.reason})" if number.reason else "undefined"
-    interval = "" if math.isnan(number.low) else f" [{number.low:.3f}, {number.high:.3f}]"
-    return f"{number.value:.3f}{interval}{f' on {number.rests_on}' if number.rests_on else ''}"
+def format_estimate(estimate: Estimate) -> str:
+    """Return an estimate with its interval in text."""
+    if not estimate.defined:
+        return f"undefined ({estimate.reason})" if estimate.reason else "undefined"
+    interval = "" if math.isnan(estimate.low) else f" [{estimate.low:.3f}, {estimate.high:.3f}]"
+    rests_on = str(estimate.coverage)
+    return f"{estimate.value:.3f}{interval}{f' on {rests_on}' if rests_on else ''}"
 
 
 def _named_or_counted(labels: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from tqdm import tqdm
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.meta_evaluation.headline import Breakdown, HeadlineNumber
+from vieval_plugin.meta_evaluation.headline import Breakdown
 from vieval_plugin.meta_evaluation.tables import Table, Tables, p_text
 from vieval_plugin.records import Run
 from vieval_plugin.report.headlines.leaderboards import Leaderboard
@@ -104,7 +104,6 @@ def page(
         sentences=sentences,
         chart=_chart,
         labels=_labels,
-        number_of=_number_of,
         p_text=p_text,
         heat=_heat,
         tiles=tiles,
@@ -130,17 +129,12 @@ def _tiles(items: Sequence[GalleryItem], samples: Samples) -> tuple[list[Tile], 
 
 def _chart(board: Leaderboard) -> Markup:
     headline = board.headline
-    return forest(
-        [row.number for row in board.rows], headline.references, headline.ends, f"Intervals: {headline.number}"
-    )
+    rows = {row.label: row.estimate for row in board.rows}
+    return forest(rows, headline.references, headline.ends, f"Intervals: {headline.title}")
 
 
 def _labels(words: Breakdown) -> list[str]:
-    return list(dict.fromkeys(number.label for numbers in words.values() for number in numbers))
-
-
-def _number_of(numbers: Sequence[HeadlineNumber], label: str) -> HeadlineNumber | None:
-    return next((number for number in numbers if number.label == label), None)
+    return list(dict.fromkeys(label for estimates in words.values() for label in estimates))
 
 
 def _heat(value: float, ends: tuple[float, float]) -> int:

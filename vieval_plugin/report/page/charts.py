@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from vieval_plugin.meta_evaluation.headline import Headline, HeadlineNumber
+from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.records import Record, Run
 from vieval_plugin.report.headlines.leaderboards import Leaderboard
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.text.escaping import html
 
 MOST_JUDGES = 6
@@ -26,21 +27,21 @@ _PANEL, _EDGE = 168, 26
 
 
 def forest(
-    numbers: Sequence[HeadlineNumber], references: Sequence[HeadlineNumber], ends: tuple[float, float], title: str
+    estimates: Mapping[str, Estimate], references: Mapping[str, Estimate], ends: tuple[float, float], title: str
 ) -> Markup:
-    """Numbers with their intervals, a line each; references below them, the first as a line through all.
+    """Estimates with their intervals, a line each; references below them, the first as a line through all.
 
     Args:
-        numbers: in the order of lines; undefined ones are left out.
+        estimates: by label in the order of lines; undefined ones are left out.
         references: what they stand beside.
         ends: the lowest and highest value that there can be.
         title: what the chart shows, for those who do not see it.
     """
-    lines = [(row_number, "dot") for row_number in numbers if not math.isnan(row_number.value)]
-    lines += [(row_number, "reference") for row_number in references if not math.isnan(row_number.value)]
+    kinds = {"dot": estimates, "reference": references}
+    lines = [(*row, kind) for kind, rows in kinds.items() for row in rows.items() if row[1].defined]
     if not lines:
         return Markup("")
-    low, high = _range([row_number for row_number, _ in lines], ends)
+    low, high = _range([estimate for _, estimate, _ in lines], ends)
 
     def x(value: float) -> float:
         return _NAMES + (_WIDTH - _NAMES - 20) * (min(max(value, low), high) - low) / (high - low)
@@ -53,22 +54,22 @@ def forest(
         f'<text class="tick" x="{x(t):.1f}" y="{height - 8}" text-anchor="middle">{t:g}</text>'
         for t in _ticks(low, high)
     ]
-    for line, (row_number, kind) in enumerate(lines):
+    for line, (label, estimate, kind) in enumerate(lines):
         y = _LINE * line + _LINE / 2 + 4
         parts.append(
-            f'<text class="name" x="{_NAMES - 10}" y="{y + 4:.1f}" text-anchor="end">{_short(row_number.label.split(": ")[0])}</text>'
+            f'<text class="name" x="{_NAMES - 10}" y="{y + 4:.1f}" text-anchor="end">{_short(label.split(": ")[0])}</text>'
         )
-        if not math.isnan(row_number.low):
+        if not math.isnan(estimate.low):
             parts.append(
-                f'<line class="{kind} bar" x1="{x(row_number.low):.1f}" x2="{x(row_number.high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+                f'<line class="{kind} bar" x1="{x(estimate.low):.1f}" x2="{x(estimate.high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
             )
-        parts.append(f'<circle class="{kind}" cx="{x(row_number.value):.1f}" cy="{y:.1f}" r="5"/>')
+        parts.append(f'<circle class="{kind}" cx="{x(estimate.value):.1f}" cy="{y:.1f}" r="5"/>')
     return _svg(_WIDTH, height, "forest", title, parts)
 
 
-def _range(numbers: Sequence[HeadlineNumber], ends: tuple[float, float]) -> tuple[float, float]:
+def _range(estimates: Sequence[Estimate], ends: tuple[float, float]) -> tuple[float, float]:
     """A range that holds all intervals, in tenths, within what is possible."""
-    values = [value for number in numbers for value in (number.value, number.low, number.high) if not math.isnan(value)]
+    values = [value for e in estimates for value in (e.value, e.low, e.high) if not math.isnan(value)]
     low, high = math.floor(min(*values, 0) * 10) / 10, math.ceil(max(values) * 10) / 10
     low, high = max(low, ends[0]), min(max(high, low + 0.1), ends[1])
     return (low, high) if high > low else ends
@@ -152,7 +153,7 @@ def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> list[ScatterRow]:
         runs: one a judge.
     """
     headline, by_label = board.headline, {run.label: run for run in runs}
-    judges = [row.number.label for row in board.rows if row.number.label in by_label][:MOST_JUDGES]
+    judges = [row.label for row in board.rows if row.label in by_label][:MOST_JUDGES]
     points_by_judge = {label: _points(by_label[label], headline.aspect) for label in judges}
     rated = [point.people for points in points_by_judge.values() for several in points.values() for point in several]
     if not rated:
@@ -196,5 +197,5 @@ def _point(record: Record, aspect: str, against_all: bool) -> Point | None:
 
 
 def _number(headline: Headline, label: str, kind: str) -> str:
-    numbers = [number for number in headline.breakdowns.get("kind", {}).get(kind, ()) if number.label == label]
-    return f" · {numbers[0].value:.2f}" if numbers and not math.isnan(numbers[0].value) else ""
+    estimate = headline.breakdowns.get("kind", {}).get(kind, {}).get(label)
+    return f" · {estimate.value:.2f}" if estimate and estimate.defined else ""

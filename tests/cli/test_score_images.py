@@ -1,0 +1,75 @@
+"""`vieval score cat.png --prompt "a red cat"`: images themselves, and an answer that needs no file."""
+
+import json
+
+import pytest
+
+from tests.fake_server import FakeServer
+from tests.tool_pictures import photograph
+from vieval_plugin.cli import main
+
+pytest.importorskip("aiohttp", reason='needs aiohttp: pip install "vieval[http]"')
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    import PIL.Image
+
+    for number, name in enumerate(("cat", "dog", "before")):
+        PIL.Image.fromarray(photograph(32, number)).save(tmp_path / f"{name}.png")
+    for name in ("VIEVAL_MODEL", "VIEVAL_BASE_URL", "VIEVAL_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def server():
+    with FakeServer() as running:
+        yield running
+
+
+def test_an_image_and_its_prompt_are_answered_in_three_lines(folder, server, capsys, monkeypatch):
+    monkeypatch.setenv("VIEVAL_MODEL", "fake")
+    monkeypatch.setenv("VIEVAL_BASE_URL", server.base_url)
+    assert main(["score", "cat.png", "--prompt", "a red cat"]) == 0
+    out, error = capsys.readouterr()
+    head, sc, pq = out.splitlines()
+    assert head.startswith("cat: SC 0.")
+    assert head.endswith("(viescore 0shot by fake)")
+    assert sc.startswith("  SC: ")
+    assert pq.startswith("  PQ: ")
+    assert error == ""
+    assert not list(folder.glob("*.jsonl"))
+
+
+def test_an_edit_is_told_by_its_source_and_instruction(folder, server, capsys):
+    edit = ["score", "cat.png", "dog.png", "--source", "before.png", "--instruction", "add a hat", "--json"]
+    assert main([*edit, "--model", "fake", "--base-url", server.base_url, "--out", "verdicts.jsonl"]) == 0
+    verdicts = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(verdict["uid"], verdict["kind"], verdict["status"]) for verdict in verdicts] == [
+        ("cat", "tie", "ok"),
+        ("dog", "tie", "ok"),
+    ]
+    assert [json.loads(line) for line in (folder / "verdicts.jsonl").read_text().splitlines()] == verdicts
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["cat.png", "--prompt", "a cat"], "viescore asks a model, and none is named: pass --model and --base-url"),
+        (["none.png", "--judge", "sharpness"], "the image output is not there: "),
+        (["https://a.org/cat.png", "--judge", "sharpness"], "the image output is an address, not a file"),
+        (
+            ["samples.jsonl", "--prompt", "a cat", "--out", "v.jsonl"],
+            "--prompt, --source and --instruction are for images",
+        ),
+        (["cat.png", "--prompt", "a cat", "--model", "fake"], "--model and --base-url go together"),
+    ],
+)
+def test_a_mistake_is_one_line(folder, capsys, arguments, line):
+    assert main(["score", *arguments]) == 1
+    out, error = capsys.readouterr()
+    assert line in out + error
+    assert "Traceback" not in error

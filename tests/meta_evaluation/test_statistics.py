@@ -1,0 +1,122 @@
+"""A statistic of your own, declared once: the engine gives it a name, an interval, a CSV row, a headline and a test."""
+
+import numpy as np
+import pytest
+
+from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from vieval_plugin.meta_evaluation import metrics
+from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTest
+from vieval_plugin.meta_evaluation.comparison import compare_systems
+from vieval_plugin.meta_evaluation.estimates import averaged
+from vieval_plugin.meta_evaluation.labels import WithLabels
+from vieval_plugin.meta_evaluation.observations import observe
+from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, combine, summary_of
+from vieval_plugin.meta_evaluation.tables import Key
+from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.report.headlines.leaderboards import leaderboards
+from vieval_plugin.report.rendering import csv_text
+from vieval_plugin.stats.options import StatisticsOptions
+
+OPTIONS = StatisticsOptions(draws=200)
+LABELS = np.arange(60) % 2
+
+
+def _right(rows):
+    return [float((score > 0.5) == (label > 0.5)) for score, label in zip(rows.scores, rows.ratings, strict=True)]
+
+
+def _items(rows):
+    return {o.uid: JudgedItem(o.group, right) for o, right in zip(rows.scored, _right(rows), strict=True)}
+
+
+SIDE = Statistic(
+    "right_side",
+    lambda rows: averaged(_right(rows), rows.clusters, "no sample has a score"),
+    constant=0.5,
+    paired=PairedTest(_items),
+)
+REPORT = WithLabels((SIDE,))
+
+
+def run(label, flipped, failed=()):
+    """A judge that is right but on the samples that are flipped, and has no score on those that failed."""
+    source, rows = Provenance("mine", (), ("SC",), label), []
+    for n, truth in enumerate(LABELS):
+        right = abs(float(truth) - 0.1)
+        verdict = Verdict({"SC": 1 - right if n in flipped else right}, Status.OK)
+        identity, verdict = (
+            SampleId("toy", "all", "m", f"{n:02}"),
+            Verdict({}, Status.REFUSAL) if n in failed else verdict,
+        )
+        rows.append(
+            (Record(identity, verdict, source, {"SC": (float(truth),)}, ("even",) * (n % 2 == 0), group=f"g{n // 2}"),)
+        )
+    return Run(label, "toy", "mine", ("SC",), {"all": rows})
+
+
+GOOD, BAD = run("good", range(6)), run("bad", range(36), failed=(59,))
+
+
+def summary(judge, report=REPORT):
+    return summary_of(
+        report, [observe(records) for records in judge.records["all"]], Rating(("SC",)), "toy", "all", OPTIONS
+    )
+
+
+def test_it_has_names_and_a_value_with_an_interval_over_clusters():
+    names = metrics.names(REPORT, Rating(("SC",)))
+    assert names[:4] == ("right_side_value", "right_side_ci_low", "right_side_ci_high", "scored_count")
+    assert metrics.table_names(REPORT, Rating(("SC",))) == ("right_side_value", "status_ok_share")
+    low, value, high = (metrics.value(summary(GOOD), f"right_side_{what}") for what in ("ci_low", "value", "ci_high"))
+    assert value == pytest.approx(54 / 60)
+    assert low < value < high
+    # samples of a cluster are right or wrong together, so the interval is that of 30 clusters and not of 60 samples
+    width = 2 * 1.96 * (0.9 * 0.1 / 30) ** 0.5
+    assert high - low == pytest.approx(width, rel=0.15)
+    assert metrics.value(summary(BAD), "scored_count") == 59
+    assert metrics.higher_is_better("right_side_value")
+
+
+def test_parts_are_averaged_and_what_is_undefined_says_why():
+    both = combine((summary(GOOD), summary(BAD)))
+    assert both.estimates["right_side_value"].value == pytest.approx((54 / 60 + 23 / 59) / 2)
+    nothing = summary(run("none", (), failed=range(60)))
+    assert metrics.value(nothing, "right_side_value") is None
+    assert "undefined: right_side no sample has a score" in metrics.value(nothing, "remarks")
+
+
+def test_it_has_a_row_in_csv_a_cell_and_one_by_tag():
+    tables = REPORT.tables("toy", ("all",), [BAD, GOOD], OPTIONS)
+    statistics, skills = tables.tables
+    header, bad, good = csv_text(statistics).splitlines()
+    assert header == "task,judge,scored,exact,right_side"
+    assert bad.startswith('all,bad,59,59,"0.3898 [')
+    assert good.startswith('all,good,60,60,"0.9000 [')
+    assert tables.cells[Key("statistics", "all", "", "good", "right_side", "SC")] == pytest.approx(0.9)
+    assert [row[:4] for row in skills.rows] == [("all", "bad", "even", "30"), ("all", "good", "even", "30")]
+
+
+def test_it_is_a_headline_beside_its_constant_with_ranks_from_a_paired_test():
+    [headline] = REPORT.tables("toy", ("all",), [BAD, GOOD], OPTIONS).headlines
+    assert (headline.title, headline.ends) == ("right side", (0.0, 1.0))
+    assert headline.references["scores that never look"].value == 0.5
+    assert headline.estimates["good"].n == 60
+    [board] = leaderboards([headline], "toy", [BAD, GOOD], OPTIONS, {})
+    assert [(row.rank, row.label) for row in board.rows] == [("1", "good"), ("2", "bad")]
+    [compared] = REPORT.compared("toy", ("all",), [BAD, GOOD], OPTIONS)
+    [pair] = compare_systems(compared, "toy", OPTIONS).pairs
+    assert pair.n == 59
+    assert pair.better_first().result.difference.value == pytest.approx(30 / 59)
+    assert pair.significant
+
+
+def test_by_several_aspects_it_carries_their_names_and_without_a_test_it_says_so():
+    untested = Statistic("right_side", SIDE.compute)
+    report = WithLabels((untested, "pearson"), ("SC", "PQ"))
+    assert [statistic.name for statistic in report.statistics(Rating(("PQ",)))] == [
+        "PQ_right_side",
+        "PQ_pearson",
+        "scored",
+    ]
+    [compared] = WithLabels((untested,)).compared("toy", ("all",), [BAD, GOOD], OPTIONS)
+    assert "no paired test" in compared.untestable

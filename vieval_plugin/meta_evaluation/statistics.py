@@ -1,0 +1,268 @@
+"""The statistics of a benchmark, and their estimates: the one place where a report's numbers come from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.common_items import PairedTest, compared_correlations, compared_means
+from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System
+from vieval_plugin.meta_evaluation.estimates import Bootstrap, Computed, mean_over_parts, sum_over_parts
+from vieval_plugin.meta_evaluation.observations import Observation, observe
+from vieval_plugin.meta_evaluation.tables import Key, Tables
+from vieval_plugin.records import Run
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.options import StatisticsOptions
+
+
+@dataclass(frozen=True)
+class Rating:
+    """Properties of a judge that a report depends on.
+
+    `aspects` are those it rates, `dimensions` further scores it gives, `grades` scores whose means are reported;
+    `intervals` says whether its scores may be known to an interval only, `repeats` how often each sample is judged,
+    `against_all` whether its one score is compared with every aspect that people rated.
+    """
+
+    aspects: tuple[str, ...]
+    dimensions: tuple[str, ...] = ()
+    grades: tuple[str, ...] = ()
+    intervals: bool = False
+    repeats: int = 1
+    against_all: bool = False
+
+    @classmethod
+    def of(cls, run: Run) -> Rating:
+        """Return what a run's records show of its judge."""
+        return cls(run.aspects, against_all=run.against_all)
+
+
+class Rows(Protocol):
+    """What a report makes of a part's observations, for its statistics to compute from; `scored` are those with a score."""
+
+    @property
+    def scored(self) -> Sequence[Observation]: ...
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A statistic of a benchmark.
+
+    - `name` and `ending` make the name of its metric, `SC_fisher`; with `interval` the ends are metrics as well;
+    - `compute` makes it of the rows of a part; a `Computed` gets an interval by bootstrap, an `Estimate` stays as it is;
+    - `over_parts` makes that of a benchmark of those of its parts;
+    - `in_host_table` marks the handful that a host's own table has room for;
+    - `aspect` is what is rated, as far as one is; `ends` are the lowest and highest value that it can have, `constant` is
+      that of a constant baseline, if it has one;
+    - `paired` is the test by which two judges are compared, None where there is none.
+    """
+
+    name: str
+    compute: Callable[[Any], Computed | Estimate]
+    ending: str = "value"
+    interval: bool = True
+    over_parts: Callable[[Sequence[Estimate]], Estimate] = mean_over_parts
+    in_host_table: bool = False
+    aspect: str = ""
+    ends: tuple[float, float] = (0.0, 1.0)
+    constant: float | None = None
+    paired: PairedTest | None = None
+
+    @property
+    def words(self) -> str:
+        """The name in words."""
+        return self.name.replace("_", " ")
+
+    @property
+    def metric(self) -> str:
+        """The name of its metric."""
+        return f"{self.name}_{self.ending}"
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of all its metrics."""
+        return (self.metric, f"{self.name}_ci_low", f"{self.name}_ci_high") if self.interval else (self.metric,)
+
+
+def count_of(rows: Rows) -> Estimate:
+    """The number of samples with a score."""
+    return Estimate(float(len(rows.scored)))
+
+
+SCORED = Statistic("scored", count_of, "count", interval=False, over_parts=sum_over_parts)
+"""The number of samples with a score, as a statistic."""
+
+
+class Report(Protocol):
+    """Statistics and tables of a benchmark."""
+
+    def statistics(self, rating: Rating) -> tuple[Statistic, ...]:
+        """The statistics of a judge's task, none of whose metrics' names is part of another's."""
+        ...
+
+    def rows(
+        self,
+        observations: Sequence[Observation],
+        rating: Rating,
+        benchmark: str,
+        part: str,
+        options: StatisticsOptions,
+    ) -> Rows:
+        """What the statistics are computed from: a part's observations, failed verdicts filled."""
+        ...
+
+    def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
+        """The tables and cells of all judges; `parts` are all parts of the benchmark, in order."""
+        ...
+
+    def compared(
+        self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
+    ) -> Sequence[ComparedStatistic]:
+        """Statistics on which the judges of these runs are compared (see `comparison`); arguments as for `tables`.
+        A statistic that has no paired test says so in `untestable`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """The estimates of a part, or several, by the name of their metric.
+
+    `statuses` counts samples by what became of them, `scored` those with a score, `exact` those of them whose scores
+    are known to the fourth decimal.
+    """
+
+    statistics: tuple[Statistic, ...]
+    estimates: Mapping[str, Estimate]
+    statuses: Mapping[Status, int]
+    options: StatisticsOptions
+    scored: int = 0
+    exact: int = 0
+
+    @property
+    def total(self) -> int:
+        """The number of samples."""
+        return sum(self.statuses.values())
+
+
+def summary_of(
+    report: Report,
+    observations: Sequence[Observation],
+    rating: Rating,
+    benchmark: str,
+    part: str,
+    options: StatisticsOptions,
+) -> Summary:
+    """The estimates of a part.
+
+    Args:
+        report: the benchmark's.
+        observations: the part's samples or contests, in any order.
+        rating: what is to be known of the judge.
+        benchmark, part: their names; together they join the seed, so that parts are resampled independently.
+        options: what failed verdicts are, how many resamples, the seed.
+    """
+    rows, statistics = report.rows(observations, rating, benchmark, part, options), report.statistics(rating)
+    return Summary(
+        statistics,
+        estimates_of(statistics, rows, Bootstrap.of(f"{benchmark}/{part}", options)),
+        Counter(o.status for o in observations),
+        options,
+        len(rows.scored),
+        sum(o.exact for o in rows.scored),
+    )
+
+
+def estimates_of(statistics: Sequence[Statistic], rows: Rows, bootstrap: Bootstrap) -> dict[str, Estimate]:
+    """Estimates of some rows by the name of their metric."""
+    return {statistic.metric: _estimate(statistic, rows, bootstrap) for statistic in statistics}
+
+
+def _estimate(statistic: Statistic, rows: Rows, bootstrap: Bootstrap) -> Estimate:
+    computed = statistic.compute(rows)
+    return computed if isinstance(computed, Estimate) else replace(bootstrap.estimate(computed), n=len(rows.scored))
+
+
+def combine(summaries: Sequence[Summary]) -> Summary:
+    """The summary of several parts from theirs; each statistic over the parts that have it.
+
+    Args:
+        summaries: one a part, in any order but always the same; not none. All resampled under the same options.
+
+    Returns:
+        Estimates averaged as each statistic is, with intervals from the parts' independent resamples; statuses and
+        counts are sums.
+
+    >>> part = Summary((), {}, {Status.OK: 3}, StatisticsOptions(), scored=3)
+    >>> combine((part, part)).total
+    6
+    """
+    statistics = {statistic.metric: statistic for summary in summaries for statistic in summary.statistics}
+    statuses: Counter[Status] = Counter()
+    for summary in summaries:
+        statuses.update(summary.statuses)
+    return Summary(
+        tuple(statistics.values()),
+        {
+            metric: statistic.over_parts([s.estimates[metric] for s in summaries if metric in s.estimates])
+            for metric, statistic in statistics.items()
+        },
+        statuses,
+        summaries[0].options,
+        sum(s.scored for s in summaries),
+        sum(s.exact for s in summaries),
+    )
+
+
+def statistic_cells(
+    statistics: Sequence[Statistic],
+    estimates: Mapping[str, Estimate],
+    part: str,
+    label: str,
+    cells: dict[Key, float],
+    reasons: dict[Key, str],
+) -> None:
+    """Add estimates to the cells of a report, in the table `statistics`, and why undefined ones are to the reasons."""
+    for statistic in statistics:
+        estimate = estimates[statistic.metric]
+        key = Key("statistics", part, "", label, statistic.name, statistic.aspect)
+        cells[key] = estimate.value
+        reasons |= {} if estimate.defined else {key: estimate.reason}
+
+
+def compared_by(statistic: Statistic, part: str, rows: Mapping[str, Rows]) -> ComparedStatistic:
+    """A statistic on which judges are compared; without a paired test it says so.
+
+    Args:
+        statistic: of the benchmark.
+        part: the benchmark's.
+        rows: by judge, what the statistic is computed from.
+    """
+    aspect = statistic.aspect
+    if test := statistic.paired:
+        items = {label: test.items(judge_rows) for label, judge_rows in rows.items()}
+        if test.coefficient:
+            return compared_correlations(part, aspect, test.coefficient, items)
+        return compared_means(part, aspect, statistic.words, items, test.unit)
+    systems = tuple(System(label, len(judge_rows.scored)) for label, judge_rows in rows.items())
+    reason = f"judges cannot be compared yet by {statistic.name}, which has no paired test here"
+
+    def pair(first: int, second: int) -> CommonSamples:
+        return CommonSamples(0, reason=reason)
+
+    return ComparedStatistic(part, aspect, statistic.name, systems, pair, untestable=reason)
+
+
+def parts_of(parts: Sequence[str], runs: Sequence[Run]) -> tuple[str, ...]:
+    """The parts of which any run has records: the benchmark's in order, then what else runs hold."""
+    in_order = dict.fromkeys((*parts, *(part for run in runs for part in run.records)))
+    return tuple(part for part in in_order if any(part in run.records for run in runs))
+
+
+def observed(runs: Sequence[Run], part: str) -> Iterator[tuple[Run, tuple[Observation, ...]]]:
+    """Each run of a part with its observations there."""
+    for run in runs:
+        if part in run.records:
+            yield run, tuple(observe(records) for records in run.records[part])
