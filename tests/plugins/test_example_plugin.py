@@ -98,11 +98,10 @@ def test_lmms_eval_runs_its_task(installed, server, tmp_path):
     wanted = ["--tasks", "squares_*,variant_squares_praise_strict", "--output_path", "out", "--log_samples"]
     out = well(installed, tmp_path, "lmms_eval", *arguments, *wanted)
     assert "squares_praise" in out
-    well(installed, tmp_path, "vieval_plugin", "report", "out", "--out", "report")
+    well(installed, tmp_path, "vieval_plugin", "report", "out", "--out", "report", "--traces")
     report = (tmp_path / "report" / "report.md").read_text()
     assert "Synthetic: eight squares" in report
     assert "fake praise kind" in report
-    well(installed, tmp_path, "vieval_plugin", "report", "out", "--out", "report", "--traces")
     assert (tmp_path / "report" / "traces" / "fake_praise_kind_squares_red.html").is_file()
 
 
