@@ -159,6 +159,13 @@ def results_of():
 
 
 @pytest.fixture
+def no_downloads(monkeypatch):
+    """The hub's own library, which may have been imported before this test, is told that there is no network."""
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture
 def store(tmp_path, monkeypatch):
     """Options with a store of this test's own."""
     path = tmp_path / "vieval.yaml"

@@ -22,11 +22,6 @@ from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.judges.protocol import Failure, Text
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "replies.sqlite"
-
-
 def numbering():
     """Answers of which no two are alike."""
     numbers = itertools.count()

@@ -27,7 +27,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Failure, Image, Measure, Measurement, Status
 
-pytestmark = needs("torch", "transformers", "torchvision", "torchmetrics")
+pytestmark = [needs("torch", "transformers", "torchvision", "torchmetrics"), pytest.mark.usefixtures("no_downloads")]
 
 METRICS = ("clip_score", "clip_i", "dino", "lpips")
 TEXTS = ("a red toy on the table", "photo of a dog", "a cat", "xyz 12, on the red table!")
@@ -36,13 +36,6 @@ TEXTS = ("a red toy on the table", "photo of a dog", "a cat", "xyz 12, on the re
 @pytest.fixture
 def models(scorer_weights):
     return scorer_weights
-
-
-@pytest.fixture(autouse=True)
-def no_downloads(monkeypatch):
-    import huggingface_hub.constants
-
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
 
 
 def scorers(models, **options):

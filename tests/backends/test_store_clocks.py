@@ -22,11 +22,6 @@ JUMPS = (-YEAR, -HOUR, -1.0, 0.0, 1.0, HOUR, YEAR)
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "replies.sqlite"
-
-
-@pytest.fixture
 def clock(monkeypatch):
     """Set the wall clock so many seconds off; clocks that only go forward stay as they are."""
     begun, offset = time.time(), [0.0]
@@ -37,13 +32,17 @@ def clock(monkeypatch):
 @pytest.mark.parametrize("ahead", JUMPS)
 def test_a_fresh_run_asks_anew_and_replaces_whatever_the_clock_printed(path, clock, ahead):
     clock(ahead)
-    Store(path).put("k", "m", Text("old"))
+    old = Store(path)
+    for key in ("k", "kept"):
+        old.put(key, "m", Text(f"old {key}"))
+    old.remember("schemas m http://x", "not enforced")
     clock(0.0)
     fresh = Store(path, refresh=True)
-    assert fresh.get("k") is None
+    assert [fresh.get("k"), fresh.remembered("schemas m http://x")] == [None, None]
     assert fresh.put("k", "m", Text("new")) == Text("new")
-    assert fresh.put("k", "m", Text("newer")) == Text("new")
-    assert Store(path).get("k") == Text("new")
+    assert fresh.put("k", "m", Text("newer")) == Text("new")  # which is this run's
+    assert fresh.get("k") == Text("new")
+    assert [Store(path).get(key) for key in ("k", "kept")] == [Text("new"), Text("old kept")]
 
 
 @pytest.mark.parametrize("jump", JUMPS)

@@ -12,11 +12,6 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Text
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "replies.sqlite"
-
-
 def everything_below(folder):
     return {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.rglob("*")}
 
@@ -188,22 +183,3 @@ def test_a_file_that_was_cut_is_one_line(path):
     with pytest.raises(VievalError, match=r"replies.sqlite: .*(store of replies failed|cannot be used)") as raised:
         [Store(path).get(f"{number}") for number in range(400)]
     assert "\n" not in str(raised.value)
-
-
-# Asking anew.
-
-
-def test_to_refresh_is_to_ask_anew_once_and_replace(path):
-    store = Store(path)
-    store.put("k", "m", Text("old"))
-    store.put("kept", "m", Text("kept"))
-    store.remember("schemas m http://x", "not enforced")
-    store.close()
-    fresh = Store(path, refresh=True)
-    assert fresh.get("k") is None
-    assert fresh.remembered("schemas m http://x") is None
-    assert fresh.put("k", "m", Text("new")) == Text("new")
-    assert fresh.put("k", "m", Text("newer")) == Text("new")  # which is this run's
-    assert fresh.get("k") == Text("new")
-    fresh.close()
-    assert [Store(path).get(key) for key in ("k", "kept")] == [Text("new"), Text("kept")]

@@ -22,11 +22,6 @@ from vieval_plugin.judges.protocol import Text
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "replies.sqlite"
-
-
-@pytest.fixture
 def locked(path):
     """Lock the store as a process does that writes and does not end; the answer frees it."""
     Store(path).close()

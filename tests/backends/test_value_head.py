@@ -21,7 +21,7 @@ from vieval_plugin.config import Scorer
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Failure, Image, Measure, Measurement, Status
 
-pytestmark = needs("torch", "transformers", "torchvision", "peft")
+pytestmark = [needs("torch", "transformers", "torchvision", "peft"), pytest.mark.usefixtures("no_downloads")]
 
 TEXTS = ("make the dog red", "a cat", "the image shows what the text says, and the shadows are right")
 SCORE = "[SCORE]"
@@ -36,13 +36,6 @@ def bases(tmp_path_factory):
     tiny_heads.build_adapter(folder / "lora", qwen)
     tiny_heads.build_adapter(folder / "with token", qwen, added=[SCORE])
     return {"qwen": qwen, "llava": llava, "lora": folder / "lora", "with token": folder / "with token"}
-
-
-@pytest.fixture(autouse=True)
-def no_downloads(monkeypatch):
-    import huggingface_hub.constants
-
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
 
 
 def describe(folder, network, **further):

@@ -175,26 +175,15 @@ def candidate(model):
     return {"image_model": model, "uid": "1", "images": {"output": f"images/{model}.png"}}
 
 
-@pytest.mark.parametrize(
-    ("cells", "said"),
-    [
-        ({"vote": "2>1"}, "'2>1' is no ranking of 3 candidates, such as 2>1=3"),
-        ({"vote": "A>B>C"}, "'A>B>C' is no ranking of 3 candidates"),
-        ({"vote": 3}, "vote is no text"),
-        ({"candidates": [candidate("x")]}, "it has 1 candidate, and a contest has two or more"),
-        ({"candidates": None}, "candidates is no list of objects"),
-        ({"id": None}, "id is null, not a name"),
-        ({"candidates": [candidate("x"), candidate("../y"), candidate("z")]}, "not a file below the folder"),
-    ],
-)
-def test_what_is_wrong_with_a_row_is_told_with_file_and_line(tmp_path, cells, said):
+@pytest.mark.parametrize("vote", ["2>1", "A>B>C"])
+def test_a_vote_that_ranks_no_three_candidates_is_told_with_file_and_line(tmp_path, vote):
     path = tmp_path / "editreward_bench_tiger" / "all" / "contests.jsonl"
     path.parent.mkdir(parents=True)
     good = {"id": "a", "candidates": [candidate(model) for model in "xyz"], "vote": "2>1=3"}
-    path.write_text(f"{json.dumps(good)}\n{json.dumps({**good, 'id': 'b', **cells})}\n")
+    path.write_text(f"{json.dumps(good)}\n{json.dumps({**good, 'id': 'b', 'vote': vote})}\n")
     line = refusal(BENCHMARK.load, tmp_path, "all")
     assert line.startswith(f"{path}: line 2")
-    assert said in line
+    assert f"'{vote}' is no ranking of 3 candidates, such as 2>1=3" in line
 
 
 def test_published_numbers_stand_in_the_report_and_are_marked(tmp_path):

@@ -48,6 +48,8 @@ def line(uid, file="a.png", **more):
         (line(["x"]), "line 2", "parse_failure", "uid must be a text"),
         (line("u", image="x"), "u", "parse_failure", "unknown key 'image'"),
         (line("u", texts={"prompt": [None]}), "u", "parse_failure", "a list of prompts must hold texts"),
+        (line("u", texts={"prompt": 3}), "u", "parse_failure", "texts must map names"),
+        (line("u", images={"output": 3}), "u", "parse_failure", "images must map roles (output, source, ...) to paths"),
         (line("u", kind=7), "u", "parse_failure", "kind 7 is no text"),
         (line("u", draw=-1), "u", "parse_failure", "draw must be a whole number from 0"),
         (line("u", draw=True), "u", "parse_failure", "draw must be a whole number from 0"),
@@ -113,6 +115,7 @@ def test_a_byte_order_mark_and_carriage_returns_are_read(score):
     ("bad", "reason"),
     [
         (b"{", "not a JSON object"),
+        (line("u", image="x"), "unknown key 'image'; the keys are"),
         (line("u", "nowhere.png"), "the image output is not there"),
         (line("u", texts={}), "the sample has no text prompt"),
         (line("u", "cut"), "/cut "),
@@ -125,6 +128,12 @@ def test_strict_stops_at_the_first_bad_line_and_asks_nothing(score, server, fold
     assert said.startswith(f"vieval: {folder / 's.jsonl'}: line 3: ")
     assert reason in said
     assert server.stats()["requests"] == 0
+
+
+def test_a_file_without_lines_is_one_line(score, folder):
+    code, rows, _, said = score()
+    assert (code, rows, said.count("\n")) == (1, [], 1)
+    assert f"vieval: {folder / 's.jsonl'}: no samples in it; " in said
 
 
 def test_a_run_of_bad_lines_alone_says_that_nothing_could_be_judged(score, server):

@@ -49,27 +49,6 @@ def test_refusals_are_no_failed_calls_and_a_run_in_which_nothing_was_scored_fail
     assert ("refusal 6" in said) == ("vieval: nothing could be scored (see above)" in said) == (code == 1)
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("{", "line 1: not a JSON object"),
-        ("[]", "line 1: not a JSON object"),
-        ('{"image": "x"}', "line 1: unknown key 'image'; the keys are"),
-        ('{"images": {"output": 3}, "task": "tie"}', "line 1: images must map roles (output, source, ...) to paths"),
-        ('{"images": {"output": "x"}, "texts": {"prompt": 3}, "task": "tig"}', "line 1: texts must map names"),
-        ('{"images": {"output": "x"}, "kind": 7}', "line 1: kind 7 is no text"),
-        ("", "no samples in it"),
-    ],
-)
-def test_strict_names_a_malformed_line(score, tmp_path, line, message):
-    path = tmp_path / "s.jsonl"
-    path.write_text(line)
-    code, written, _, said = score(path, "--strict", "--judge", "sharpness")
-    assert (code, written) == (1, [])
-    assert f"vieval: {path}" in said
-    assert message in said
-
-
 def test_an_unreadable_image_is_a_tool_error_and_the_run_goes_on(score, server, samples_file, tmp_path):
     first = json.loads(samples_file.read_text().splitlines()[0])
     (tmp_path / first["images"]["output"]).write_text("not an image")

@@ -1,5 +1,6 @@
 """Fixtures of tests of hosts."""
 
+import asyncio
 import json
 
 import pytest
@@ -19,3 +20,32 @@ def cig_logs(tmp_path):
             rows = {f"sample_{uid}.jpg": {"score": [uid, 9], "reasoning": reason} for uid in (2, 10)}
             (folder / f"{aspect}.json").write_text(json.dumps(rows))
     return tmp_path / "logs"
+
+
+@pytest.fixture
+def fake_generator():
+    """A generator of the host's own kind, as another package's entry point would register it: how it is named."""
+    from lmms_eval.models import MODEL_REGISTRY_V2
+    from lmms_eval.models.registry_v2 import ModelManifest
+
+    manifest = ModelManifest("fake_generator", simple_class_path="tests.fake_generator.FakeGenerator")
+    MODEL_REGISTRY_V2.register_manifest(manifest, overwrite=True)
+    return ("--model", "fake_generator")
+
+
+@pytest.fixture
+def prepared_data(tmp_path, monkeypatch):
+    """Prepares parts of data of ImagenHub's shape, less most of its rows; the data folder."""
+    from tests.imagenhub_site import serving  # which needs aiohttp
+    from vieval_plugin.benchmarks.imagenhub.filling import fill
+
+    async def filled(parts):
+        async with serving(monkeypatch) as site:
+            given = {"parts": parts, "hosts": site.hosts(), "progress": False, "timeout": 5}
+            return await asyncio.to_thread(lambda: fill(tmp_path / "data", **given))
+
+    def prepare(*parts):
+        assert asyncio.run(filled(parts or None)).complete
+        return tmp_path / "data"
+
+    return prepare

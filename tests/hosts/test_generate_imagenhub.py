@@ -1,6 +1,5 @@
 """A generator beside ImagenHub's published image models, whose outputs the same task judges."""
 
-import asyncio
 import json
 
 import pytest
@@ -9,8 +8,7 @@ pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 
 from tests import in_process
 from tests.fake_server import FakeServer
-from tests.imagenhub_site import REDUCED, serving
-from vieval_plugin.benchmarks.imagenhub.filling import fill
+from tests.imagenhub_site import REDUCED
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Image
 
@@ -19,21 +17,8 @@ SCORES = {"MagicBrush": 8, "SDEdit": 4}
 OWN_SCORE = 6
 
 
-@pytest.fixture
-def data(tmp_path, monkeypatch):
-    """Prepared data of ImagenHub's shape, less most of its rows."""
-
-    async def filled():
-        async with serving(monkeypatch) as site:
-            return await asyncio.to_thread(
-                lambda: fill(tmp_path / "data", hosts=site.hosts(), progress=False, timeout=5)
-            )
-
-    assert asyncio.run(filled()).complete
-    return tmp_path / "data"
-
-
-def test_published_outputs_are_ranked_beside_a_generators_own(data, tmp_path):
+def test_published_outputs_are_ranked_beside_a_generators_own(prepared_data, tmp_path):
+    data = prepared_data()
     museum = data / "imagenhub" / "museum" / "ImagenHub_Text-Guided_IE"
     published = {
         in_process.pixels(Image((museum / model / uid).read_bytes())): SCORES[model]

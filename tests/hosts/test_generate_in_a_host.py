@@ -196,18 +196,8 @@ def test_a_bad_prompt_is_one_line_before_anything_is_made(tmp_path, row, line):
 
 
 @pytest.fixture
-def host_generator(monkeypatch, tmp_path):
-    """The host's own kind of generator, as an entry point of another package would register it."""
-    from lmms_eval.models import MODEL_REGISTRY_V2
-    from lmms_eval.models.registry_v2 import ModelManifest
-
-    manifest = ModelManifest("fake_generator", simple_class_path="tests.fake_generator.FakeGenerator")
-    MODEL_REGISTRY_V2.register_manifest(manifest, overwrite=True)
-
-    def arguments(form):
-        return ("--model", "fake_generator", "--model_args", f"form={form},out={tmp_path / 'saved'}")
-
-    return arguments
+def host_generator(fake_generator, tmp_path):
+    return lambda form: (*fake_generator, "--model_args", f"form={form},out={tmp_path / 'saved'}")
 
 
 @pytest.mark.parametrize("form", ["json", "folder", "path"])
@@ -378,10 +368,7 @@ def test_edits_of_imgedit_keep_their_type_as_category(host_generator, tmp_path):
     assert sorted((r.category, str(r.verdict.status)) for r in records(tmp_path / "out")) == [(k, "ok") for k in kinds]
 
 
-def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(host_generator, tmp_path, monkeypatch):
-    import huggingface_hub.constants
-
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+def test_a_benchmark_of_the_host_that_cannot_be_had_ends_in_one_line(host_generator, tmp_path, no_downloads):
     assert "stepfun-ai/GEdit-Bench cannot be had" in refusal(
         run, tmp_path, host_generator("json"), "generate_gedit_bench_viescore"
     )

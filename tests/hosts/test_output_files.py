@@ -17,13 +17,8 @@ TASK = "generate_prompts_sharpness"
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def run(fake_generator, tmp_path, monkeypatch):
     """Runs the fake generator on edits of `source.png`, with the working folder in `tmp_path`; the records."""
-    from lmms_eval.models import MODEL_REGISTRY_V2
-    from lmms_eval.models.registry_v2 import ModelManifest
-
-    manifest = ModelManifest("fake_generator", simple_class_path="tests.fake_generator.FakeGenerator")
-    MODEL_REGISTRY_V2.register_manifest(manifest, overwrite=True)
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
 
@@ -41,7 +36,7 @@ def run(tmp_path, monkeypatch):
         generate |= {"trusted": [str(one) for one in trusted]} if trusted else {}
         file = tmp_path / f"o{len(list(tmp_path.glob('o*.yaml')))}.yaml"
         options = in_process.options_file(file, generate=generate, backbones=backbones or {})
-        model = ("--model", "fake_generator", "--model_args", ",".join(f"{k}={v}" for k, v in arguments.items()))
+        model = (*fake_generator, "--model_args", ",".join(f"{k}={v}" for k, v in arguments.items()))
         in_process.run(
             *in_process.command(model, task, limit)[1:], "--output_path", output_path, *more, options=options
         )

@@ -1,6 +1,5 @@
 """A wildcard over tasks of which some can be run: what is run, what is said first, and what averages are called."""
 
-import asyncio
 import re
 
 import pytest
@@ -9,30 +8,21 @@ pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 
 from tests import in_process
 from tests.fake_server import FakeServer
-from tests.imagenhub_site import serving
 from tests.in_process import refused, replay
-from vieval_plugin.benchmarks.imagenhub.filling import fill
 from vieval_plugin.meta_evaluation import image_model_agreement
 
 PREPARED = ("tig", "tie", "cig")
 
 
 @pytest.fixture
-def data(tmp_path, monkeypatch):
-    """Prepared data of three of ImagenHub's seven parts, less most rows."""
-
-    async def filled():
-        async with serving(monkeypatch) as site:
-            return await asyncio.to_thread(
-                lambda: fill(tmp_path / "data", parts=PREPARED, hosts=site.hosts(), progress=False, timeout=5)
-            )
-
-    assert asyncio.run(filled()).complete
-    for path in (tmp_path / "data").rglob("*_rater*.tsv"):  # whose ratings are all the same
+def data(prepared_data):
+    """Prepared data of three of ImagenHub's seven parts."""
+    folder = prepared_data(*PREPARED)
+    for path in folder.rglob("*_rater*.tsv"):  # whose ratings are all the same
         header, *lines = path.read_text().splitlines()
         rated = [line.replace("[0.5, 1]", f"[{number % 2}, 0.5]") for number, line in enumerate(lines)]
         path.write_text("\n".join([header, *rated]))
-    return tmp_path / "data"
+    return folder
 
 
 @pytest.fixture

@@ -11,14 +11,9 @@ from vieval_plugin.config import Scorer
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 
+pytestmark = pytest.mark.usefixtures("no_downloads")
+
 TASKS = {"clip_score": "tig", "clip_i": "sdig", "dino": "mcic", "lpips": "tie"}
-
-
-@pytest.fixture(autouse=True)
-def no_downloads(monkeypatch):
-    import huggingface_hub.constants
-
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
 
 
 def scorer(model=None, **further):

@@ -93,10 +93,6 @@ def test_no_score_is_read_from_the_public_logs_that_is_not_one(shared_data, caps
     assert len(rejected) <= 15
 
 
-def test_there_are_200_labelled_replies():
-    assert len(rows("labelled_replies.jsonl")) + len(rows("labelled_log_rows.jsonl")) >= 200
-
-
 @pytest.mark.parametrize(
     ("text", "finding"),
     [

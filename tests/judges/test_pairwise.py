@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 import re
 from pathlib import Path
 
@@ -9,19 +10,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.asked_contests import SAID, SHOWN, TEXTS, build, contest, knowing, known, numbers, reply
+from tests.asked_contests import (
+    CONDITIONS,
+    SAID,
+    SHOWN,
+    TEXTS,
+    build,
+    contest,
+    knowing,
+    known,
+    not_applicable,
+    numbers,
+    own_pack,
+    reply,
+)
 from tests.fake_server import FakeServer
 from tests.playing import first_asks, images_of, play, prepared, text_of
 from vieval_plugin import Backbone, evaluate
 from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.judges import pairwise
 from vieval_plugin.judges.contests import FIRST, SCHEMES, SECOND, Contest, ranks
+from vieval_plugin.judges.pairwise import preference_of, step_of
 from vieval_plugin.judges.pairwise.question import LETTERS, candidate_numbers
 from vieval_plugin.judges.pairwise.reading import reader, schema
 from vieval_plugin.judges.protocol import Failure, Image, Measurement, Probabilities, Sample, SampleId, Status, Text
 from vieval_plugin.records import fingerprint, response_json, target_json
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.results.lookup import conversation
+from vieval_plugin.run.jobs import Job
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.runner import judge_in_batches
 
 # What is asked.
 
@@ -244,3 +262,127 @@ def drawn():
     outputs = vieval_demo.load(Path(), "tig")
     pairs = [next((a, b) for b in outputs if b is not a and b.texts == a.texts) for a in outputs[:2]]
     return [Contest(SampleId("b", "t", "", str(n)), pair) for n, pair in enumerate(pairs)]
+
+
+# By the probabilities of answers: preferences, and bounds where they are not all known.
+
+
+def test_a_preference_is_the_difference_and_turned_round():
+    played = play(build(mode="expected")(contest()), [known(0.6, 0.2), known(0.1, 0.5, 0.05)])
+    assert {ask.continuations for ask in played.asks} == {("A", " A", "B", " B")}
+    verdict = played.verdict
+    assert dict(verdict.choice.preferences) == pytest.approx({"forward": 0.4, "reverse": 0.4})
+    assert dict(verdict.choice.votes) == {}
+    assert (verdict.status, verdict.findings, verdict.scores) == (Status.OK, (), {})
+
+
+def test_a_preference_for_a_position_is_inconsistent():
+    verdict = play(build(mode="expected")(contest()), [known(0.7, 0.1), known(0.6, 0.2)]).verdict
+    assert dict(verdict.choice.preferences) == pytest.approx({"forward": 0.6, "reverse": -0.4})
+    assert verdict.findings == ("inconsistent",)
+
+
+def test_an_answer_that_begins_otherwise_is_counted():
+    verdict = play(build(mode="expected")(contest()), [known(0.1, 0.05), known(0.3, 0.6)]).verdict
+    assert verdict.findings == ("neither letter likely",)
+
+
+def test_one_order_without_probabilities_leaves_the_other():
+    verdict = play(build(mode="expected")(contest()), [Failure(Status.API_ERROR, "no"), known(0.2, 0.7)]).verdict
+    assert (verdict.status, dict(verdict.choice.preferences)) == (Status.API_ERROR, pytest.approx({"reverse": 0.5}))
+    verdict = play(build(mode="expected")(contest()), [Text("A"), known(0.2, 0.7)]).verdict
+    assert verdict.status is Status.API_ERROR
+
+
+def test_bounds_are_all_that_is_possible_and_no_more():
+    draw = random.Random(0)
+    for _ in range(50):
+        low = [draw.random() / 4 for _ in "aabb"]
+        high = [p + draw.random() / 3 for p in low]
+        least, most = step_of(Probabilities(tuple(low), tuple(high)), "forward").bounds
+        inside = [
+            (draw.uniform(sum(low[:2]), sum(high[:2])), draw.uniform(sum(low[2:]), sum(high[2:]))) for _ in range(300)
+        ]
+        ends = itertools.product((sum(low[:2]), sum(high[:2])), (sum(low[2:]), sum(high[2:])))
+        corners = [(a, min(b, 1 - a)) for a, b in ends] + [(1 - sum(low[2:]), sum(low[2:]))]
+        possible = [a - b for a, b in inside if a + b <= 1]
+        assert all(least - 1e-9 <= difference <= most + 1e-9 for difference in possible)
+        reached = [a - b for a, b in corners if sum(low[:2]) <= a <= sum(high[:2]) + 1e-9 and b >= sum(low[2:]) - 1e-9]
+        assert (min(reached), max(reached)) == pytest.approx((least, most))
+
+
+def test_what_is_known_to_an_interval_only_is_said_so():
+    unlisted = Probabilities((0.6, 0.0, 0.0, 0.0), (0.6, 0.01, 0.1, 0.1))
+    verdict = play(build(mode="expected")(contest()), [unlisted, unlisted]).verdict
+    assert dict(verdict.bounds) == {
+        "forward": pytest.approx((0.4, 0.61)),
+        "reverse": pytest.approx((-0.61, -0.4)),
+    }
+    assert verdict.choice.preferences["reverse"] == pytest.approx(-0.505)
+    assert verdict.trace[1].bounds == pytest.approx((0.4, 0.61))
+    assert preference_of((0.0, 0.0), "reverse") == (0.0, 0.0)
+
+
+# What is not asked about, and packs that do not show what they must.
+
+
+def test_a_candidate_without_its_image_is_not_applicable():
+    whole = contest()
+    first, second = whole.candidates
+    bare = Sample(second.id, CONDITIONS, second.texts)
+    said = not_applicable(Contest(whole.id, (first, bare)))
+    assert said == "candidate 2: the sample has no image output or frame_0 or view_0"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"texts": {**TEXTS, "instruction": "other"}}, "instruction differs"),
+        ({"texts": {**TEXTS, "extra": "x"}}, "extra differs"),
+        ({"images": {**CONDITIONS, "source": Image(b"other"), "output": Image(b"2")}}, "source differs"),
+        ({"kind": "mie"}, "kind differs"),
+    ],
+)
+def test_candidates_of_different_conditions_are_no_contest(change, reason):
+    first, second = contest().candidates
+    fields = {"images": second.images, "texts": second.texts, "kind": second.kind, **change}
+    said = not_applicable(Contest(SampleId("b", "p", "", "1"), (first, Sample(second.id, **fields))))
+    assert said == f"candidates 1 and 2 were not made under the same conditions: {reason}"
+
+
+def test_what_one_question_cannot_hold_is_not_applicable():
+    assert "for two candidates, and the contest has 3" in not_applicable(contest(3), mode="expected")
+    assert "at most 26" in not_applicable(contest(27))
+    assert "does not know the kind" in not_applicable(contest(kind="new"))
+    assert "judges contests, and this is a sample" in not_applicable(contest().candidates[0])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ places.source }}{{ candidates[0].place }}",
+        "{{ candidates[0].place }}{{ candidates[1].place }}",
+        "{{ places.source }}{{ candidates[0].place }}{{ candidates[0].place }}{{ candidates[1].place }}",
+        "nothing",
+    ],
+)
+def test_a_pack_that_does_not_show_everything_once_is_named(tmp_path, text):
+    judge = prepared("pairwise", pack=own_pack(tmp_path / "pack", text))
+    [outcome] = judge_in_batches([Job(contest(), judge)], lambda asks: [], Progress())
+    assert outcome.verdict.status is Status.TOOL_ERROR
+    assert "prompt pack mine, template q.jinja: it has places for" in outcome.verdict.trace[0].reason
+
+
+def test_a_pack_may_show_fewer_kinds_and_other_images(tmp_path):
+    places = "{{ places.mask }}{% for one in candidates %}{{ one.place }}{% endfor %}"
+    shows_mask = "  mie: {template: q.jinja, images: [mask], scores: []}"
+    pack = own_pack(tmp_path / "pack", places, shows_mask)
+    assert not_applicable(contest(), pack=pack) == "the prompt pack mine has no question for the kind 'tie'"
+    [forward, _] = first_asks(prepared("pairwise", pack=pack).program(contest(kind="mie")))
+    assert images_of(forward)[0] == CONDITIONS["mask"]
+    bare = tuple(
+        Sample(c.id, {role: i for role, i in c.images.items() if role != "mask"}, c.texts)
+        for c in contest(kind="mie").candidates
+    )
+    said = not_applicable(Contest(SampleId("b", "p", "", "1"), bare), pack=pack)
+    assert said == "the prompt pack mine shows the image mask, which the candidates do not have"

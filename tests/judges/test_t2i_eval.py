@@ -53,6 +53,10 @@ def run(scene, options=PLAIN, ablation="full", pack=PACK, **faults):
     )
 
 
+def outcome(played):
+    return played.verdict, played.rounds
+
+
 def implied(scene):
     """Calls of individual mode, from the structure alone."""
     looks, attributes, relations = scene.counts
@@ -61,8 +65,7 @@ def implied(scene):
 
 @pytest.mark.parametrize("scene", SCENES, ids=["three entities", "no relations", "a number"])
 def test_individual_mode_costs_the_calls_that_the_structure_implies_and_eight_waves(scene):
-    found = run(scene)
-    verdict, waves = found.verdict, found.rounds
+    verdict, waves = outcome(run(scene))
     print(f"{scene.prompt}: questions {scene.counts}, calls {sum(map(len, waves))}, depth {len(waves)}")
     assert sum(map(len, waves)) == implied(scene)
     assert len(waves) == 8
@@ -74,8 +77,7 @@ def test_nine_questions_of_which_three_are_on_looks_cost_33_calls():
     nine = Scene("a cat with a dog and a hat", (entity("cat"), entity("dog"), entity("hat")), ())
     # two attributes each would make nine without relations: drop one quantity for a relation, so that all dimensions ask
     trimmed = tuple(replace(e, attributes=e.attributes[: 1 if e.name == "hat" else 2]) for e in nine.entities)
-    found = run(replace(nine, entities=trimmed, relations=(Relation(("cat", "dog"), "with"),)))
-    verdict, waves = found.verdict, found.rounds
+    verdict, waves = outcome(run(replace(nine, entities=trimmed, relations=(Relation(("cat", "dog"), "with"),))))
     assert [len(wave) for wave in waves] == [1, 9, 9, 6, 3, 3, 1, 1]
     assert sum(map(len, waves)) == 33
     assert verdict.findings == ("structure: entity without quantity",)
@@ -83,8 +85,7 @@ def test_nine_questions_of_which_three_are_on_looks_cost_33_calls():
 
 @pytest.mark.parametrize("scene", SCENES)
 def test_framework_mode_costs_three_calls(scene):
-    found = run(scene, Options(mode="framework"))
-    verdict, waves = found.verdict, found.rounds
+    verdict, waves = outcome(run(scene, Options(mode="framework")))
     assert [[label_of(chat) for chat in wave] for wave in waves] == [["extraction"], ["answers"], ["evaluation"]]
     assert verdict.scores["O"] == verdict.scores["appearance"] == pytest.approx(scene.quality / 10)
 
@@ -160,8 +161,7 @@ def test_a_summary_reads_its_own_dimension_and_the_overall_one_reads_all_three()
 )
 @pytest.mark.parametrize("mode", ["individual", "framework"])
 def test_a_sample_without_an_extraction_is_a_parse_failure_with_its_reason(mode, reply, reason, finding):
-    found = run(CAT, Options(mode=mode), extraction=reply)
-    verdict, waves = found.verdict, found.rounds
+    verdict, waves = outcome(run(CAT, Options(mode=mode), extraction=reply))
     assert verdict.status is Status.PARSE_FAILURE
     assert verdict.scores == {}
     assert verdict.findings == (finding,)
@@ -191,8 +191,7 @@ def test_a_call_that_failed_is_the_samples_status_though_the_rest_was_scored(mod
 
 def test_one_unanswered_question_is_not_the_end_of_a_sample():
     loop = "the mat is the mat is " * 50
-    found = run(CAT, pack=ONCE, intrinsic__2__answer=loop)
-    verdict, waves = found.verdict, found.rounds
+    verdict, waves = outcome(run(CAT, pack=ONCE, intrinsic__2__answer=loop))
     assert verdict.status is Status.REPAIRED
     assert verdict.scores["O"] == 0.7
     assert verdict.findings == ("endless repetition",)
@@ -233,8 +232,7 @@ def test_an_overall_score_of_framework_mode_that_is_none_is_asked_again():
         said = json.loads(reply.text)
         return replace(reply, text=json.dumps(said | {"overall": {"explanation": "fine", "score": "high"}}))
 
-    found = played(CAT.sample, answer, Options(mode="framework"))
-    verdict, waves = found.verdict, found.rounds
+    verdict, waves = outcome(played(CAT.sample, answer, Options(mode="framework")))
     assert [len(wave) for wave in waves] == [1, 1, 1, 1]
     assert (verdict.status, verdict.scores["O"]) == (Status.REPAIRED, 0.7)
 
@@ -255,8 +253,7 @@ def test_without_an_overall_score_the_sample_failed_and_keeps_its_dimensions():
     ],
 )
 def test_an_ablation_asks_less(ablation, calls, depth):
-    found = run(CAT, ablation=ablation)
-    verdict, waves = found.verdict, found.rounds
+    verdict, waves = outcome(run(CAT, ablation=ablation))
     assert (sum(map(len, waves)), len(waves)) == (calls, depth)
     assert verdict.status is Status.OK
     assert verdict.scores["O"] == 0.7
@@ -266,8 +263,7 @@ def test_an_ablation_asks_less(ablation, calls, depth):
     ("ablation", "calls"), [("no_extraction", 2), ("no_captioning", 3), ("no_answering", 2), ("merged", 2)]
 )
 def test_an_ablation_of_framework_mode_asks_less(ablation, calls):
-    found = run(CAT, Options(mode="framework"), ablation=ablation)
-    verdict, waves = found.verdict, found.rounds
+    verdict, waves = outcome(run(CAT, Options(mode="framework"), ablation=ablation))
     assert sum(map(len, waves)) == calls
     assert verdict.status is Status.OK
     assert verdict.scores["O"] == 0.7
@@ -298,8 +294,7 @@ def test_a_given_extraction_is_taken_as_it_is():
         "relationship_questions": [{"question": "On the mat?", "entity": "cat, mat"}],
     }
     sample = replace(CAT.sample, annotations={"extraction": given})
-    found = played(sample, Script((CAT,)), Options(extraction="given"))
-    verdict, waves = found.verdict, found.rounds
+    verdict, waves = outcome(played(sample, Script((CAT,)), Options(extraction="given")))
     assert [label_of(chat) for chat in waves[0]] == [
         "appearance/1/explanation",
         "intrinsic/1/answer",
@@ -308,8 +303,7 @@ def test_a_given_extraction_is_taken_as_it_is():
     assert "- color: red" in str(waves[1][1].messages[-1].parts[0])
     assert verdict.status is Status.OK
     assert sum(map(len, waves)) == 2 + 3 * 2 + 6 + 2
-    found = played(CAT.sample, Script((CAT,)), Options(extraction="given"))
-    verdict, waves = found.verdict, found.rounds
+    verdict, waves = outcome(played(CAT.sample, Script((CAT,)), Options(extraction="given")))
     assert verdict.status is Status.NOT_APPLICABLE
     assert waves == []
 
@@ -341,16 +335,14 @@ def test_explanations_are_graded_against_the_annotators():
     references = {"overall": "A fine tree.", "questions": {"Does the tree look real?": "It does.", "never asked?": "x"}}
     sample = replace(TREE.sample, annotations={"reference_explanations": references})
     options = Options(explanation_quality=True, backbones={"quality": "grader"})
-    found = played(sample, Script((TREE,)), options)
-    verdict, waves = found.verdict, found.rounds
+    verdict, waves = outcome(played(sample, Script((TREE,)), options))
     assert [(label_of(chat), chat.backbone) for chat in waves[8]] == [
         ("appearance/1/quality", "grader"),
         ("overall/quality", "grader"),
     ]
     assert verdict.scores["explanation_quality_overall"] == verdict.scores["explanation_quality_questions"] == 0.8
     assert "A fine tree." in str(waves[8][1].messages[0].parts[-1])
-    found = played(TREE.sample, Script((TREE,)), options)
-    verdict, waves = found.verdict, found.rounds
+    verdict, waves = outcome(played(TREE.sample, Script((TREE,)), options))
     assert len(waves) == 8
     assert verdict.findings == ("no explanation to compare with",)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fake_server import FakeServer
+from tests.fake_server import FakeServer, named
 from tests.pictures import plain
 
 EXAMPLE = Path(__file__).parents[1] / "example_plugin"
@@ -44,14 +44,19 @@ def run(environment, folder, *command):
     return done.returncode, done.stdout, done.stderr
 
 
+def well(environment, folder, *command):
+    """What a command printed that ended well."""
+    code, printed, error = run(environment, folder, *command)
+    assert code == 0, error[-3000:]
+    return printed
+
+
 def test_the_commands_know_them(installed, tmp_path):
-    code, tasks, _ = run(installed, tmp_path, "vieval_plugin", "tasks", "squares")
-    assert code == 0
+    tasks = well(installed, tmp_path, "vieval_plugin", "tasks", "squares")
     assert {"squares_praise", "squares_viescore", "variant_squares_praise_strict"} <= {
         line.split()[0] for line in tasks.splitlines()
     }
-    code, options, _ = run(installed, tmp_path, "vieval_plugin", "config")
-    assert code == 0
+    options = well(installed, tmp_path, "vieval_plugin", "config")
     assert "  praise:" in options
     assert "    points: 2" in options
 
@@ -65,20 +70,8 @@ def test_vieval_score_judges_with_it(installed, server, tmp_path):
     (tmp_path / "samples.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     (tmp_path / "vieval.yaml").write_text("judges: {praise: {points: 3}}\nstore: {path: store.sqlite}\n")
     environment = {**installed, "VIEVAL_CONFIG": str(tmp_path / "vieval.yaml")}
-    backbone = ["--model", "fake", "--base-url", server.base_url]
-    command = [
-        "score",
-        "samples.jsonl",
-        "--judge",
-        "praise",
-        "--setting",
-        "strict",
-        *backbone,
-        "--out",
-        "verdicts.jsonl",
-    ]
-    code, out, error = run(environment, tmp_path, "vieval_plugin", *command)
-    assert code == 0, error
+    command = ["score", "samples.jsonl", "--judge", "praise", "--setting", "strict", "--out", "verdicts.jsonl"]
+    out = well(environment, tmp_path, "vieval_plugin", *command, *named(server))
     first, second = (json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines())
     assert [step["path"] for step in first["trace"]] == [["praise", "likes"], ["praise", "score"]]
     assert len(json.loads(first["trace"][0]["answer"])["likes"]) == 3
@@ -88,17 +81,14 @@ def test_vieval_score_judges_with_it(installed, server, tmp_path):
 
     # without the options file: what the results carry is enough
     page = ["show", "verdicts.jsonl", "1", "--samples", "samples.jsonl", "--html", "page.html"]
-    code, _, error = run(installed, tmp_path, "vieval_plugin", *page)
-    assert code == 0, error
+    well(installed, tmp_path, "vieval_plugin", *page)
     html = (tmp_path / "page.html").read_text()
     assert "what the critic likes" in html
     assert "Name 3 things that you like about it." in html
-    code, options, _ = run(installed, tmp_path, "vieval_plugin", "config", "--of", "verdicts.jsonl")
-    assert code == 0
+    options = well(installed, tmp_path, "vieval_plugin", "config", "--of", "verdicts.jsonl")
     assert "points: 3" in options
     export = ["export", "praise", "verdicts.jsonl", "--samples", "samples.jsonl", "--out", "train.jsonl"]
-    code, _, error = run(installed, tmp_path, "vieval_plugin", *export)
-    assert code == 0, error
+    well(installed, tmp_path, "vieval_plugin", *export)
     assert "Name 3 things" in (tmp_path / "train.jsonl").read_text()
 
 
@@ -106,16 +96,12 @@ def test_vieval_score_judges_with_it(installed, server, tmp_path):
 def test_lmms_eval_runs_its_task(installed, server, tmp_path):
     arguments = ["--model", "vieval_openai", "--model_args", f"model=fake,base_url={server.base_url}"]
     wanted = ["--tasks", "squares_*,variant_squares_praise_strict", "--output_path", "out", "--log_samples"]
-    code, out, error = run(installed, tmp_path, "lmms_eval", *arguments, *wanted)
-    assert code == 0, error[-3000:]
+    out = well(installed, tmp_path, "lmms_eval", *arguments, *wanted)
     assert "squares_praise" in out
-    code, _, error = run(installed, tmp_path, "vieval_plugin", "report", "out", "--out", "report")
-    assert code == 0, error
+    well(installed, tmp_path, "vieval_plugin", "report", "out", "--out", "report", "--traces")
     report = (tmp_path / "report" / "report.md").read_text()
     assert "Synthetic: eight squares" in report
     assert "fake praise kind" in report
-    code, _, error = run(installed, tmp_path, "vieval_plugin", "report", "out", "--out", "report", "--traces")
-    assert code == 0, error
     assert (tmp_path / "report" / "traces" / "fake_praise_kind_squares_red.html").is_file()
 
 
@@ -124,18 +110,15 @@ def test_its_contests_are_judged_reported_and_compared(installed, server, tmp_pa
     """A benchmark of votes from outside, judged by its own judge of samples and by a judge of contests of ours."""
     arguments = ["--model", "vieval_openai", "--model_args", f"model=fake,base_url={server.base_url}"]
     wanted = ["--tasks", "square_pairs_*", "--output_path", "out", "--log_samples"]
-    code, out, error = run(installed, tmp_path, "lmms_eval", *arguments, *wanted)
-    assert code == 0, error[-3000:]
+    out = well(installed, tmp_path, "lmms_eval", *arguments, *wanted)
     assert "SC_accuracy_decisive_value" in out
     [results] = (tmp_path / "out").rglob("*_results.json")
     assert "votes_inconsistent_share_value" in results.read_text()
-    code, _, error = run(installed, tmp_path, "vieval_plugin", "report", "out", "--out", "report")
-    assert code == 0, error
+    well(installed, tmp_path, "vieval_plugin", "report", "out", "--out", "report")
     report = (tmp_path / "report" / "report.md").read_text()
     assert "Synthetic: pairs of squares" in report
     assert "| red | always first | constant | 28 of 28 |" in report
-    code, out, error = run(installed, tmp_path, "vieval_plugin", "compare", "out")
-    assert code == 0, error
+    out = well(installed, tmp_path, "vieval_plugin", "compare", "out")
     assert "square_pairs" in out
 
 
@@ -156,8 +139,7 @@ def test_a_host_of_its_own_gives_the_digits_of_lmms_eval(installed, server, tmp_
     pytest.importorskip("skimage", reason="the drawn benchmark needs scikit-image")
     arguments = ["--model", "vieval_openai", "--model_args", f"model=fake,base_url={server.base_url}", "--limit", "12"]
     task = "vieval_demo_viescore_tig"
-    code, _, error = run(installed, tmp_path, "lmms_eval", *arguments, "--tasks", task, "--output_path", "out")
-    assert code == 0, error[-3000:]
+    well(installed, tmp_path, "lmms_eval", *arguments, "--tasks", task, "--output_path", "out")
     [results] = (tmp_path / "out").rglob("*_results.json")
     by_host = json.loads(results.read_text())["results"][task]
     done = subprocess.run(

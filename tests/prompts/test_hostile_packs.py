@@ -91,6 +91,7 @@ BOMBS = {
     "a number and a text": "{{ prompt < 1 }}",
     "a number that is joined": "{{ 1 | join }}",
     "an attribute of Python": "{{ prompt.__class__.__mro__ }}",
+    "classes of Python": "{{ ''.__class__.__subclasses__() }}",
     "a loop's own": "{% for a in names %}{{ loop._iterable }}{% endfor %}",
     "a template that is not there": "{% include '/etc/passwd' %}",
     "a block that is not there": "{{ self.a() }}",
@@ -239,12 +240,13 @@ def test_a_long_prompt_in_every_place_that_packs_have_for_it_is_no_bomb(pack):
     )
 
 
-def test_a_manifest_that_links_out_is_refused(pack, tmp_path, tmp_path_factory):
+@pytest.mark.parametrize("name", ["manifest.yaml", "PQ.jinja"])
+def test_a_file_that_links_out_is_refused(pack, tmp_path, tmp_path_factory, name):
     pack("Rate it.")
-    secret = tmp_path_factory.mktemp("secret") / "manifest.yaml"
-    (tmp_path / "manifest.yaml").rename(secret)
-    (tmp_path / "manifest.yaml").symlink_to(secret)
-    with pytest.raises(VievalError, match=r"manifest\.yaml: outside its folder"):
+    secret = tmp_path_factory.mktemp("secret") / name
+    (tmp_path / name).rename(secret)
+    (tmp_path / name).symlink_to(secret)
+    with pytest.raises(VievalError, match=rf"{name}: .*outside its folder"):
         packs.load(str(tmp_path))
 
 

@@ -56,15 +56,6 @@ def test_a_changed_pack_under_a_name_that_is_taken_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "attack", ["{{ names.__class__.__mro__ }}", "{{ ''.__class__.__subclasses__() }}", "{% include '/etc/passwd' %}"]
-)
-def test_a_users_template_runs_in_the_sandbox(pack, attack):
-    (pack / "PQ.jinja").write_text(attack)
-    with pytest.raises(VievalError, match=r"PQ\.jinja, line 1: "):
-        packs.load(str(pack)).render("PQ.jinja", {"names": ("a",)})
-
-
-@pytest.mark.parametrize(
     ("spoil", "message"),
     [
         (lambda p: (p / "manifest.yaml").unlink(), "no prompt pack there"),
@@ -78,15 +69,6 @@ def test_a_users_template_runs_in_the_sandbox(pack, attack):
 def test_a_broken_pack_is_named_in_one_line(pack, spoil, message):
     spoil(pack)
     assert re.search(message, refusal(packs.load, str(pack)))
-
-
-def test_a_link_out_of_the_pack_is_refused(pack, tmp_path_factory):
-    secret = tmp_path_factory.mktemp("secret") / "key.jinja"
-    secret.write_text("secret")
-    (pack / "PQ.jinja").unlink()
-    (pack / "PQ.jinja").symlink_to(secret)
-    with pytest.raises(VievalError, match="outside its folder"):
-        packs.load(str(pack))
 
 
 def test_a_missing_condition_is_named(pack):

@@ -32,16 +32,8 @@ def _replay(data, name, logs, tasks, out):
 
 
 def _report(capsys, shared_data, out, *results):
-    code = main(
-        [
-            "report",
-            *map(str, results),
-            "--out",
-            str(out),
-            "--expect",
-            str(shared_data / "expected" / "viescore_paper_tables.csv"),
-        ]
-    )
+    expected = str(shared_data / "expected" / "viescore_paper_tables.csv")
+    code = main(["report", *map(str, results), "--out", str(out), "--expect", expected])
     return code, capsys.readouterr().out
 
 
