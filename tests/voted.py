@@ -25,7 +25,7 @@ def contest(
     contested = ContestObservation(
         models,
         Votes(scheme, vote, annotators),
-        {order: word for order, word in said.items() if word is not None},
+        {order: word for order, word in said.items() if word or order == "paper"},
         preferences,
         tuple(scores),
     )

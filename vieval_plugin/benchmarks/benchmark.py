@@ -60,7 +60,6 @@ class Benchmark:
     - `note` stands above its tables, `printed` are published numbers of judges that stand below them;
     - `generates` says that a generator makes the images: `load` gives conditions, which are samples without `output`,
       image model and ratings;
-    - `conditions_of` names the rated benchmark whose conditions these are, if any;
     - `root` says what `load` and `missing` are given: the data folder, or the user's prompt file.
     """
 
@@ -80,7 +79,6 @@ class Benchmark:
     note: str = ""
     printed: tuple[Printed, ...] = ()
     generates: bool = False
-    conditions_of: str = ""
     root: Literal["data", "prompts"] = "data"
 
 

@@ -98,6 +98,11 @@ class Router:
         return await answer(number, ask)
 
 
+def question_of(ask: Ask) -> Question | None:
+    """The ask where it is a question of a model, and None where it is not."""
+    return ask if isinstance(ask, (Chat, Likelihood)) else None
+
+
 def without_models(_questions: list[tuple[int, Question]]) -> list[Reply]:
     """The answer of a run that has no model: it is told which judge needs one."""
     raise VievalError(ASKS_A_MODEL)

@@ -11,13 +11,13 @@ from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.protocol import Chat, Likelihood, Program, Reply, Status, Verdict
+from vieval_plugin.judges.protocol import Program, Reply, Status, Verdict
 from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import PreparedJudge, unjudged
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.router import Question, Router
+from vieval_plugin.run.router import Question, Router, question_of
 from vieval_plugin.run.runner import absent_image, judge_with
 from vieval_plugin.run.scheduler import Outcome
 
@@ -46,7 +46,8 @@ async def count_of(
             return
         known: list[Reply] = []
         for ask in asks:
-            if not isinstance(ask, (Chat, Likelihood)) or (lookup := await look_up(ask)) is None:
+            question = question_of(ask)
+            if question is None or (lookup := await look_up(question)) is None:
                 continue
             key, reply = lookup
             (totals.to_ask if reply is None else totals.stored)[key] += 1

@@ -53,7 +53,6 @@ def generating(
         prepare=rated.prepare,
         note=f"A generator makes the images, under the conditions of {rated.name}.",
         generates=True,
-        conditions_of=rated.name,
     )
 
 

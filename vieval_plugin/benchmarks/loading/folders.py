@@ -13,7 +13,7 @@ from vieval_plugin.benchmarks.benchmark import Benchmark, Prepared, Preparing, k
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.meta_evaluation.reports import Report
+from vieval_plugin.meta_evaluation.statistics import Report
 from vieval_plugin.meta_evaluation.tables import Printed
 from vieval_plugin.text.untrusted import isfile
 
