@@ -334,8 +334,8 @@ def _fault_of_answer(contest: ContestObservation) -> str:
             return f"the judge's preference {value} in the order {order!r} is none from -1 to 1, {FORWARD} or {REVERSE}"
     if contest.scores and len(contest.scores) != number:
         return f"the judge has scores of {len(contest.scores)} candidates, and there are {number}"
-    if not all(0 <= score <= 1 for scores in contest.scores for score in scores.values()):
-        return "a score of the judge is no number from 0 to 1"
+    if not all(-1 <= score <= 1 for scores in contest.scores for score in scores.values()):
+        return "a score of the judge is no number from -1 to 1"
     return ""
 
 
