@@ -35,12 +35,12 @@ METRICS = (
     AutoMetric("dino", "DINO", "SC", _SUBJECT, _SUBJECTS, _similarity),
     AutoMetric("lpips", "LPIPS", "SC", _CONDITION, ("mie", "tie", "cig"), _nearness),
 )
-# of DINO and CLIP-I the paper has two tables, by kind
-_TABLES = {"clip_score": "T8", "lpips": "T9"}
+# of DINO and CLIP-I the paper has two tables, by kind, which are one here
+_TABLES = {"clip_score": "T8", "lpips": "T9", "clip_i": "T10/11", "dino": "T10/11"}
 
 
 def _described(metric: AutoMetric) -> JudgeSpec:
-    return replace(spec(metric, scored=True), against_all=True, table=_TABLES.get(metric.name, ""))
+    return replace(spec(metric, scored=True), against_all=True, table=_TABLES[metric.name])
 
 
 SPECS = tuple(map(_described, METRICS))

@@ -15,6 +15,7 @@ from vieval_plugin.meta_evaluation.observations import Observation, fill
 from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.report import expect
 from vieval_plugin.stats.options import StatisticsOptions
 
 ASPECTS = ("SC", "PQ", "O")
@@ -215,6 +216,26 @@ def test_one_score_is_compared_with_all_that_people_rated():
         assert found[f"{aspect}_count"].value == 80
     assert "table_6" not in named
     assert named["table_8"].title == "Table 8. Spearman by image model"
+
+
+def test_tables_that_the_paper_prints_apart_are_one_and_each_is_known_by_its_own_name(tmp_path):
+    rows = tuple(replace(o, scores={"SC": o.scores["SC"] - 0.5}) for o in observations())
+    made, named = tables(run(rows, against_all=True, table="T10/11"))
+    assert named["table_10_11"].title == "Tables 10 and 11. Spearman by image model"
+    value = made.cells[Key("T10/11", "t", "A", "mine", "spearman", "SC")]
+    lines = [f"T{number},t,A,mine,spearman,SC,{value:.4f},yes," for number in (10, 11)]
+    header = "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not"
+    (tmp_path / "printed.csv").write_text("\n".join([header, *lines]) + "\n")
+    comparison = expect.compare(tmp_path / "printed.csv", made.cells)
+    assert (len(comparison.exact), comparison.missing) == (2, [])
+
+
+def test_image_models_are_ranked_by_a_metric_of_one_score_too():
+    worse = [replace(o, scores={"SC": o.scores["SC"] / 4}) for o in observations(models=("B",))]
+    rows = (*(replace(o, scores={"SC": o.scores["SC"]}) for o in observations(models=("A",))), *worse)
+    made, named = tables(run(rows, against_all=True, table="T8"))
+    assert named["table_5"].rows[0][3] == "A:1 B:2"
+    assert Key("T5", "t", "", "mine", "footrule", "O") in made.cells
 
 
 @pytest.mark.parametrize("policy", ["random", "worst"])

@@ -153,8 +153,8 @@ def test_votes_of_another_scheme_are_an_error():
             "a judge gives one kind, and other contests have another",
         ),
         (contest("b", "first", scores=({"O": 0.5},)), "the judge has scores of 1 candidates, and there are 2"),
-        (contest("b", "first", scores=({"O": 0.5}, {"O": 7.0})), "a score of the judge is no number from 0 to 1"),
-        (contest("b", "first", scores=({"O": 0.5}, {"O": math.nan})), "a score of the judge is no number from 0 to 1"),
+        (contest("b", "first", scores=({"O": 0.5}, {"O": 7.0})), "a score of the judge is no number from -1 to 1"),
+        (contest("b", "first", scores=({"O": 0.5}, {"O": math.nan})), "a score of the judge is no number from -1 to 1"),
     ],
 )
 def test_results_edited_by_hand_are_one_line_that_names_the_contest(edited, said):

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from vieval_plugin.judges.protocol import Status
+from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.headline import Headline
+from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.report.headlines.costs import Cost
 from vieval_plugin.report.headlines.leaderboards import leaderboards
 from vieval_plugin.report.headlines.words import sentences
@@ -18,7 +19,7 @@ EVERYTHING = Coverage()
 CONSTANT = {"best constant: always first": Estimate(0.4, n=100)}
 
 
-def said(accuracies, items=200, partial=(), references=CEILING | CONSTANT, coverage=EVERYTHING):
+def said(accuracies, items=200, partial=(), references=CEILING | CONSTANT, coverage=EVERYTHING, runs=()):
     """Sentences of judges that are right on so many of the items; `partial` judges have a third of the items."""
     own = {}
     for number, (label, accuracy) in enumerate(accuracies.items()):
@@ -39,7 +40,7 @@ def said(accuracies, items=200, partial=(), references=CEILING | CONSTANT, cover
         lambda: compared_means("all", "votes", "accuracy", own, "pairs"),
         references,
     )
-    [board] = leaderboards([headline], "b", [], OPTIONS, {})
+    [board] = leaderboards([headline], "b", runs, OPTIONS, {})
     return sentences(board)
 
 
@@ -53,6 +54,27 @@ def test_of_two_the_better_is_best_with_the_difference():
     first = said({"poor": 0.3, "good": 0.9})[0]
     assert first.startswith("good is best: 0.900 [0.850, 0.950], significantly better than poor (poor by 0.600 [")
     assert first.endswith("], p < .001); Holm over 1 pair.")
+
+
+def voting(label, votes):
+    """A run of a judge with these votes, each in the forward and in the reverse order."""
+    records = []
+    for number, (forward, reverse) in enumerate(votes):
+        verdict = Verdict({}, Status.OK, choice=Choice({"forward": forward, "reverse": reverse}))
+        source = Provenance("pairwise", (), (), label)
+        records.append([Record(SampleId("b", "p", "", str(number)), verdict, source, {})])
+    return Run(label, "b", "pairwise", (), {"p": records})
+
+
+def test_a_judge_that_always_chooses_the_first_image_shown_has_that_as_its_headline():
+    always = voting("mid", [("first", "second")] * 100)
+    first, second, *_ = said({"mid": 0.0}, runs=[always])
+    assert first == "mid: its answer is the first image shown 200 times of 200, which decides its number."
+    assert second.startswith("mid has 0.000")
+    fair = voting("fair", [("first", "first"), ("second", "second")] * 50)
+    texts = said({"fair": 0.9, "mid": 0.1}, runs=[always, fair])
+    assert texts[0].startswith("fair is best")
+    assert texts[-1] == "mid: its answer is the first image shown 200 times of 200, which decides its number."
 
 
 @pytest.mark.parametrize("judges", [2, 3, 12])

@@ -107,7 +107,7 @@ def numbers_by_image_model(
                 for model, c in rows.published_columns(aspect).items():
                     key = Key(run.table or BY_MODEL, part, model, run.label, "spearman", aspect)
                     cells.put(key, correlation(c.human, c.judge), why_undefined(c))
-            if "O" in run.aspects:
+            if "O" in rows.aspects:
                 rankings[run.label, part] = ranking = _ranking(rows)
                 _rank_cells(cells, part, run.label, ranking)
         judged = [record for rows in run.records.values() for repeats in rows for record in repeats]

@@ -215,8 +215,11 @@ def _by_image_model(numbers: Numbers, aspects: Sequence[str], table: str) -> Tab
             keys = [Key(table, part, model, label, "spearman", aspect) for aspect in aspects]
             if any(key in numbers.cells for key in keys):
                 rows.append((part, model, label, *(_cell_text(numbers, key) for key in keys)))
-    place, header = table.removeprefix("T"), ("task", "image model", "judge", *aspects)
-    return Table(f"table_{place}", f"Table {place}. Spearman by image model", header, tuple(rows))
+    numbers_of_tables = table.removeprefix("T").split("/")
+    name, title = "_".join(numbers_of_tables), " and ".join(numbers_of_tables)
+    plural = "s" if len(numbers_of_tables) > 1 else ""
+    header = ("task", "image model", "judge", *aspects)
+    return Table(f"table_{name}", f"Table{plural} {title}. Spearman by image model", header, tuple(rows))
 
 
 def _humans(numbers: Numbers, aspects: Sequence[str]) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.errors import VievalError
@@ -81,15 +81,18 @@ def compare(expected: Path, cells: Mapping[Key, float]) -> PrintedComparison:
 
 def _read(path: Path, cells: Mapping[Key, float]) -> list[PrintedCell]:
     advice = f"--expect takes a CSV of printed cells, whose columns are {', '.join(_COLUMNS)}"
-    return [_printed(row, cells) for row in read_table(path, _COLUMNS, advice)]
+    # of tables that are joined here, such as T10/11, a file may name the one that prints a cell
+    joined = {f"T{number}": key.table for key in cells if "/" in key.table for number in key.table[1:].split("/")}
+    return [_printed(row, cells, joined) for row in read_table(path, _COLUMNS, advice)]
 
 
-def _printed(row: Row, cells: Mapping[Key, float]) -> PrintedCell:
+def _printed(row: Row, cells: Mapping[Key, float], joined: Mapping[str, str]) -> PrintedCell:
     key = Key(*(row.cells[name] for name in ("table", "task", "image_model", "judge", "statistic", "aspect")))
     printed = decimal(row.cells["printed"])
     if not math.isfinite(printed):
         raise VievalError(f"{row.where}: printed {row.cells['printed'][:40]!r} is not a number; correct the file")
-    return PrintedCell(key, printed, cells.get(key), row.cells["reproducible"] == "yes", row.cells["why_not"])
+    computed = cells.get(key, cells.get(replace(key, table=joined.get(key.table, key.table))))
+    return PrintedCell(key, printed, computed, row.cells["reproducible"] == "yes", row.cells["why_not"])
 
 
 def _line(c: PrintedCell) -> str:

@@ -244,7 +244,9 @@ def _checked(verdict: Verdict) -> Verdict:
         numbers += [*step.scores, *step.recorded, *(step.bounds or ())]
     choice = verdict.choice or Choice()
     scores = chain(verdict.scores.values(), *(step.values() for step in choice.scores))
-    in_range = all(-1 <= score <= 1 for score in scores) and all(-1 <= step <= 1 for step in choice.preferences.values())
+    in_range = all(-1 <= score <= 1 for score in scores) and all(
+        -1 <= step <= 1 for step in choice.preferences.values()
+    )
     if in_range and all(map(math.isfinite, numbers)):
         return verdict
     recorded = {aspect: score for aspect, score in verdict.scores.items() if math.isfinite(score)}

@@ -10,6 +10,7 @@ from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, Standing
 from vieval_plugin.meta_evaluation.headline import Breakdown, Headline
 from vieval_plugin.records import Record, Run
 from vieval_plugin.report.headlines.costs import Cost, cost_of
+from vieval_plugin.report.headlines.one_answer import one_answer
 from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
@@ -20,13 +21,22 @@ MOST_INTERVALS = 6
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """A system with its own estimate, its standing where systems were compared, and its cost."""
+    """A system with its own estimate, its standing where systems were compared, and its cost.
+
+    `one_answer` says in words that it nearly always answers alike; empty where it does not.
+    """
 
     label: str
     estimate: Estimate
     standing: Standing | None
     cost: Cost
     seconds: str = ""
+    one_answer: str = ""
+
+    @property
+    def warning(self) -> str:
+        """Warnings to be shown beside the number: an answer that decides it, verdicts without a score."""
+        return "; ".join(filter(None, (self.one_answer, self.cost.warning)))
 
     @property
     def rank(self) -> str:
@@ -121,13 +131,15 @@ def _leaderboard(
         comparison = compare_systems(headline.compared(), benchmark, options, intervals=with_intervals)
     standings = {standing.system.label: standing for standing in comparison.standings} if comparison else {}
     place = {label: number for number, label in enumerate(standings)}
+    records = {label: _records(headline, runs, label) for label in headline.estimates}
     rows = [
         LeaderboardRow(
             label,
             estimate,
             standings.get(label),
-            cost_of(_records(headline, runs, label)),
+            cost_of(records[label]),
             seconds.get(headline.judge or label, ""),
+            "" if headline.judge else one_answer(records[label], headline.aspect),
         )
         for label, estimate in headline.estimates.items()
     ]

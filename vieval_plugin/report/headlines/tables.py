@@ -24,7 +24,7 @@ def _row(board: Leaderboard, row: LeaderboardRow) -> tuple[str, ...]:
     cost = row.cost
     kinds = (board.kinds_text(row.label),) if board.kinds_differ else ()
     failures = f"{cost.failed} of {cost.verdicts}: {cost.failures_text}" if cost.failed else "0"
-    failures += " (!)" if cost.warning else ""
+    failures += " (!)" if row.warning else ""
     tokens = "not known" if cost.tokens is None else str(cost.tokens)
     seconds = "replay" if cost.recorded else row.seconds or "not known"
     number = (format_estimate(row.estimate), str(row.estimate.n))

@@ -23,11 +23,13 @@ def sentences(board: Leaderboard) -> list[str]:
     rows = [row for row in board.rows if row.estimate.defined]
     if not rows:
         return [f"No {board.headline.entrant} has a number here."]
-    text = [_answer(board, rows)]
+    text = [f"{row.label}: {row.one_answer}." for row in rows[:1] if row.one_answer]
+    text.append(_answer(board, rows))
     text += _unranked(board, rows)
     text += _beside_references(board, rows)
     text += _extremes(board, rows[0])
-    text += [f"{row.label}: {row.cost.warning}." for row in rows if row.cost.warning]
+    warned = [(row.label, row.cost.warning if row is rows[0] else row.warning) for row in rows]
+    text += [f"{label}: {warning}." for label, warning in warned if warning]
     return text
 
 
