@@ -156,7 +156,7 @@ def test_a_network_that_goes_wrong_is_a_failure(never, definition):
 def test_a_loss_of_the_hosts_model_that_is_none_is_a_failure(never):
     likelihood = pytest.importorskip("vieval_plugin.hosts.lmms_eval.host_model", reason="lmms-eval is not installed")
     model = SimpleNamespace(loglikelihood=lambda rows: [(never, False), (1.0, False), (2.0, True), (0.0, True)])
-    bad, good = likelihood.probabilities(model, [ASK, ASK], ("t", "s"), list, lambda ask: "text")
+    bad, good = likelihood.probabilities(model, [ASK, ASK])
     assert bad.status is Status.API_ERROR
     assert good.low == pytest.approx((math.exp(-2.0), 1.0))
 
