@@ -146,13 +146,17 @@ def contest_verdict(verdicts: Sequence[Verdict]) -> Verdict:
     numbered = list(enumerate(verdicts, start=1))
     trace = [replace(step, path=(str(n), *step.path)) for n, verdict in numbered for step in verdict.trace]
     rationales = [f"{n}: {verdict.rationale}" for n, verdict in numbered if verdict.rationale]
+    kept_apart = any(verdict.recorded for verdict in verdicts)
     return Verdict(
         {},
         worst([verdict.status for verdict in verdicts]),
         rationale="\n".join(rationales),
         trace=tuple(trace),
         findings=tuple(finding for verdict in verdicts for finding in verdict.findings),
-        choice=Choice(scores=tuple(verdict.scores for verdict in verdicts)),
+        choice=Choice(
+            scores=tuple(verdict.scores for verdict in verdicts),
+            recorded=tuple({**verdict.scores, **verdict.recorded} for verdict in verdicts) if kept_apart else (),
+        ),
     )
 
 

@@ -341,12 +341,13 @@ class Choice:
     `votes` maps the order in which candidates were shown (`forward`, `reverse`) to the answer, always about the
     candidates in the contest's order, and lacks an order that could not be read. `preferences` maps an order to how
     much likelier the first was called better than the second, in [-1, 1]. `scores` are those of each candidate, by
-    aspect, in [0, 1].
+    aspect, in [0, 1]; `recorded` are these with the numbers that a log keeps apart, and empty where it keeps none.
     """
 
     votes: Mapping[str, str] = field(default_factory=dict)
     preferences: Mapping[str, float] = field(default_factory=dict)
     scores: tuple[Mapping[str, float], ...] = ()
+    recorded: tuple[Mapping[str, float], ...] = ()
 
 
 @dataclass(frozen=True)

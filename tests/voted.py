@@ -36,8 +36,8 @@ def summarise(observations, scheme="four_way", aspects=(), options=OPTIONS):
     return statistics.summary_of(ByVotes(scheme), tuple(observations), Rating(aspects), "b", "t", options)
 
 
-def values(observations, scheme="four_way", aspects=()):
-    estimates = summarise(observations, scheme, aspects).estimates
+def values(observations, scheme="four_way", aspects=(), options=OPTIONS):
+    estimates = summarise(observations, scheme, aspects, options).estimates
     return {name.removesuffix("_value"): estimate.value for name, estimate in estimates.items()}
 
 

@@ -119,6 +119,9 @@ def test_a_candidate_without_a_verdict_leaves_the_contest_with_its_status():
     good, bad = Verdict({"SC": 1.0}, Status.OK), Verdict({}, Status.REFUSAL)
     assert contest_verdict([good, bad]).status is Status.REFUSAL
     assert contest_verdict([good, bad]).choice.scores == ({"SC": 1.0}, {})
+    assert contest_verdict([good, bad]).choice.recorded == ()
+    guessed = Verdict({}, Status.GUESSED, recorded={"SC": 0.5})
+    assert contest_verdict([good, guessed]).choice.recorded == ({"SC": 1.0}, {"SC": 0.5})
 
 
 def test_what_a_candidate_lacks_is_said_with_its_number():

@@ -27,6 +27,16 @@ def test_scores_that_order_all_pairs_rightly_are_right_wherever_people_prefer():
     assert 0.9 < found["O_accuracy_four_way"] <= found["O_accuracy_three_way"] <= 1
 
 
+@pytest.mark.parametrize(("policy", "accuracy"), [("drop", 0.5), ("worst", 0.5), ("as_recorded", 1.0)])
+def test_numbers_that_a_log_keeps_apart_count_under_as_recorded_alone(policy, accuracy):
+    rows = [contest(str(n), "first", scores=({"O": 0.9}, {"O": 0.1})) for n in range(10)]
+    guessed = [contest(f"g{n}", "first", status=Status.GUESSED, scores=({"O": 0.9}, {})) for n in range(10)]
+    recorded = ({"O": 0.9}, {"O": 0.2})
+    rows += [replace(row, contest=replace(row.contest, recorded=recorded)) for row in guessed]
+    found = values(rows, aspects=("O",), options=replace(OPTIONS, policy=policy))
+    assert found["O_accuracy_decisive"] == accuracy
+
+
 def test_votes_from_scores_are_those_of_nested_thresholds_over_groups():
     rows = scored()
     found = values(rows, aspects=("O",))

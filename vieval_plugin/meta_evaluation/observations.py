@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,8 +27,8 @@ class ContestObservation:
 
     `image_models` are those of the candidates in order. `judge_votes` maps an order (`forward`, `reverse`) to the
     judge's vote, `preferences` an order to how much it prefers the first, in [-1, 1]; `scores` are those of each
-    candidate by aspect. `rated` are people's ratings of each candidate by aspect, one value a rater, and empty where
-    there are none.
+    candidate by aspect, `recorded` the same with the numbers that a log keeps apart, seen under `as_recorded` alone.
+    `rated` are people's ratings of each candidate by aspect, one value a rater, and empty where there are none.
     """
 
     image_models: tuple[str, ...]
@@ -37,6 +37,7 @@ class ContestObservation:
     preferences: Mapping[str, float] = field(default_factory=dict)
     scores: tuple[Mapping[str, float], ...] = ()
     rated: tuple[Mapping[str, tuple[float, ...]], ...] = ()
+    recorded: tuple[Mapping[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,24 @@ def observe(records: Sequence[Record]) -> Observation:
     )
 
 
+def fill_contests(observations: Iterable[Observation], options: StatisticsOptions) -> tuple[Observation, ...]:
+    """Observations of contests under a failure policy.
+
+    `as_recorded` takes candidates' scores with the numbers that a log keeps apart. Under each other policy an answer
+    that is missing is wrong, so nothing is filled in.
+
+    Args:
+        observations: as judged, in any order.
+        options: the policy.
+    """
+    if options.policy != "as_recorded":
+        return tuple(observations)
+    return tuple(
+        replace(o, contest=replace(o.contest, scores=o.contest.recorded)) if o.contest and o.contest.recorded else o
+        for o in observations
+    )
+
+
 def _contested(record: Record) -> ContestObservation | None:
     """The contest of a record; of several verdicts on it the first counts."""
     if record.votes is None:
@@ -133,6 +152,7 @@ def _contested(record: Record) -> ContestObservation | None:
         choice.preferences,
         tuple(choice.scores),
         record.rated,
+        tuple(choice.recorded),
     )
 
 

@@ -29,7 +29,7 @@ from vieval_plugin.judges.contests import (
 )
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
-from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation, observe
+from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation, fill_contests, observe
 from vieval_plugin.meta_evaluation.statistics import Statistic
 from vieval_plugin.meta_evaluation.vote_answers import (
     CODES,
@@ -46,6 +46,7 @@ from vieval_plugin.records import Run
 from vieval_plugin.stats.bootstrap import Ints
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.orders import both_orders_points, consistent_points, each_order_points
 from vieval_plugin.stats.votes import NONE, VoteScheme, above_constant, group_points, points
 
@@ -242,7 +243,9 @@ class JudgedPart:
     bootstrap: Bootstrap
 
 
-def entrants_of(part: str, runs: Sequence[Run], scheme: str, bootstrap: Bootstrap) -> list[Entrant]:
+def entrants_of(
+    part: str, runs: Sequence[Run], scheme: str, bootstrap: Bootstrap, options: StatisticsOptions
+) -> list[Entrant]:
     """Entrants of a part, constant baselines first.
 
     Args:
@@ -250,6 +253,7 @@ def entrants_of(part: str, runs: Sequence[Run], scheme: str, bootstrap: Bootstra
         runs: one a judge, labels all different; those that did not judge the part are left out.
         scheme: that of the benchmark's votes.
         bootstrap: of the part.
+        options: the failure policy.
 
     Returns:
         A constant for each fixed answer, on all contests that any judge was asked about; an entrant for each judge and
@@ -258,7 +262,9 @@ def entrants_of(part: str, runs: Sequence[Run], scheme: str, bootstrap: Bootstra
     Raises:
         VievalError: results that no run writes, such as votes of another scheme, in one line that names the contest.
     """
-    observed = {run.label: tuple(map(observe, run.records[part])) for run in runs if part in run.records}
+    observed = {
+        run.label: fill_contests(map(observe, run.records[part]), options) for run in runs if part in run.records
+    }
     judges = []
     for run in runs:
         if part not in run.records:

@@ -225,7 +225,7 @@ def vote_tables(
         constant answer, and in which way of counting.
     """
     judged = [
-        JudgedPart(part, entrants_of(part, runs, scheme, bootstrap), bootstrap)
+        JudgedPart(part, entrants_of(part, runs, scheme, bootstrap, options), bootstrap)
         for part in parts_of(parts, runs)
         for bootstrap in [Bootstrap.of(f"{benchmark}/{part}", options)]
     ]

@@ -10,7 +10,7 @@ import numpy as np
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
-from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.meta_evaluation.observations import Observation, fill_contests
 from vieval_plugin.meta_evaluation.statistics import SCORED, Rating, Statistic, parts_of
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS, VOTES, Answers, answers_of, pairs_of
@@ -41,7 +41,7 @@ def compared_votes(
     comparisons = []
     for part in parts_of(parts, runs):
         bootstrap = Bootstrap.of(f"{benchmark}/{part}", options)
-        judges = [entrant for entrant in entrants_of(part, runs, scheme, bootstrap) if not entrant.constant]
+        judges = [entrant for entrant in entrants_of(part, runs, scheme, bootstrap, options) if not entrant.constant]
         scored = tuple(dict.fromkeys(entrant.subject for entrant in judges if not entrant.voting))
         for aspect in scored or ((VOTES,) if judges else ()):
             compared = [entrant for entrant in judges if entrant.voting or entrant.subject == aspect]
@@ -117,7 +117,8 @@ class ByVotes:
         options: StatisticsOptions,
     ) -> VoteRows:
         """The judge's answers; ValueError for a contest whose votes are in another scheme."""
-        bootstrap, pairs = Bootstrap.of(f"{benchmark}/{part}", options), pairs_of(observations, self.scheme)
+        bootstrap = Bootstrap.of(f"{benchmark}/{part}", options)
+        pairs = pairs_of(fill_contests(observations, options), self.scheme)
         subjects = _subjects(rating)
         answers = {subject: answers_of(pairs, subject, self.scheme, bootstrap.seed) for subject in subjects}
         return VoteRows(pairs, answers, bootstrap)
