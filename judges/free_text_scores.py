@@ -166,13 +166,13 @@ def read_free_text_scores(text: str, names: Sequence[str], high: float) -> tuple
     alone = [["score"]] if len(names) == 1 else []
     ways = [(labels, *_paired(plain, labels, high)) for labels in (names, numbered, *alone)]
     # a name may hold a digit, or a word that casts doubt elsewhere
-    nameless = _with_signs(plain, [*names, *numbered])
-    turned = TURNED_ROUND.search(nameless)
+    text_without_names = _with_signs(plain, [*names, *numbered])
+    turned = TURNED_ROUND.search(text_without_names)
     if not turned and not any(attempted for _, _, attempted in ways):
         return (), ""
-    if turned or NUMBER_OF_FAULTS.search(nameless) or any(map(is_fault, names)):
+    if turned or NUMBER_OF_FAULTS.search(text_without_names) or any(map(is_fault, names)):
         return (), EITHER_WAY
-    if is_hedged(nameless):
+    if is_hedged(text_without_names):
         return (), HEDGED
     clear = [(labels, scores) for labels, scores, _ in ways if scores]
     # numbers of scores and their names beside each other may be in two orders

@@ -11,7 +11,7 @@ _CANNOT = r"(?:can't|cannot|can\ not|couldn't|won't|will\ not|unable\ to|not\ ab
 _IMAGE = r"(?:images?|pictures?|photos?)"
 # not "the image clearly" or "the picture quality"
 _AN_IMAGE = rf"(?:\w+\ ){{0,2}}?{_IMAGE}\b(?!\ (?!(?:i|we|so|but|and|or|here|at|to|it|this|my|the)\b)\w)"
-_PROVIDED = r"(?:attached|provided|given|shown\ to\ me|supplied|uploaded|received|seen|sent|load(?:ed)?)"
+_PROVIDED_WORDS = r"(?:attached|provided|given|shown\ to\ me|supplied|uploaded|received|seen|sent|load(?:ed)?)"
 _FULL = r"(?:full|perfect|high\w*|top|max\w*)\ "  # a score that is lower is one
 # The judge's own declining, which is one wherever it stands. An apology, or "the edit could not be completed", stands
 # beside many honest scores.
@@ -24,8 +24,8 @@ _DECLINES = re.compile(
     | (?:i|we)(?:'ve|\ am|\ are|\ was|\ were|\ have|\ did)?\ (?:{_CANNOT}|not|never|haven't|didn't|wasn't)\ (?:\w+\ )?
       (?:seen?|view(?:ed)?|access|process|open|received?|shown|given|got)\ {_AN_IMAGE}
     | (?:there\ (?:is|was|are|were)|see)\ no\ {_AN_IMAGE}
-    | no\ {_IMAGE}\ (?:(?:was|were|is|are|has|have|been)\ )*{_PROVIDED}\b(?!\ (?:that|which|where|of))
-    | {_IMAGE}\ (?:was|were|is|are|has|have|did)\ (?:not|never)\ (?:been\ )?{_PROVIDED}
+    | no\ {_IMAGE}\ (?:(?:was|were|is|are|has|have|been)\ )*{_PROVIDED_WORDS}\b(?!\ (?:that|which|where|of))
+    | {_IMAGE}\ (?:was|were|is|are|has|have|did)\ (?:not|never)\ (?:been\ )?{_PROVIDED_WORDS}
     | without\ (?:seeing|having\ seen|access\ to)\ {_AN_IMAGE}
     | (?:i|we)(?:'m|'re|\ am|\ are|\ must|\ have\ to)?\ (?:\w+\ )?(?:{_CANNOT}|not\ going\ to|decline|refuse)\ (?:(?!{_FULL})\w+\ ){{0,3}}?
       (?:assess|rate|score|judge|evaluate|answer|(?:give|provide)\ (?:(?!{_FULL})\w+\ ){{0,2}}?(?:scores?|ratings?|evaluations?)|do))\b""",

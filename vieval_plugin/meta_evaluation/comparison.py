@@ -134,12 +134,12 @@ class Comparison:
         return (*self.pairs, *self.other_pairs)
 
     @cached_property
-    def _by_labels(self) -> Mapping[frozenset[str], SystemPair]:
+    def _pair_by_labels(self) -> Mapping[frozenset[str], SystemPair]:
         return {frozenset((pair.first, pair.second)): pair.better_first() for pair in self.all_pairs}
 
     def pair_of(self, label: str, other: str) -> SystemPair | None:
         """Return the pair of two systems, the better one first; None where they have no common samples."""
-        return self._by_labels.get(frozenset((label, other)))
+        return self._pair_by_labels.get(frozenset((label, other)))
 
     @property
     def ranked(self) -> tuple[Standing, ...]:

@@ -192,11 +192,11 @@ def _compared_aspect(subject: str, aspects: Sequence[str]) -> str:
 
 def _rated(pairs: Pairs) -> tuple[str, ...]:
     """The aspects of which all candidates have ratings."""
-    candidate_ratings = [ratings for contest in _contests(pairs) for ratings in contest.rated or ({},)]
+    people_ratings_by_candidate = [ratings for contest in _contests(pairs) for ratings in contest.rated or ({},)]
     return tuple(
         aspect
-        for aspect in (candidate_ratings[0] if candidate_ratings else ())
-        if all(aspect in ratings for ratings in candidate_ratings)
+        for aspect in (people_ratings_by_candidate[0] if people_ratings_by_candidate else ())
+        if all(aspect in ratings for ratings in people_ratings_by_candidate)
     )
 
 

@@ -307,11 +307,11 @@ def _orders(lines: Sequence[Line], scheme: str) -> Table:
         ("consistent", "consistent_share"),
         ("inconsistent", "inconsistent_share"),
     ]
-    parts_with_orders = {line.part for line in lines if not line.entrant.constant and _has_two_orders(line)}
+    parts_in_both_orders = {line.part for line in lines if not line.entrant.constant and _has_two_orders(line)}
     rows = [
         (line.part, line.entrant.label, *_cells(line, columns))
         for line in lines
-        if line.part in parts_with_orders and "both_orders_accuracy" in line.shares
+        if line.part in parts_in_both_orders and "both_orders_accuracy" in line.shares
     ]
     header = ("task", "judge", *_with_counts(columns))
     way = _words(TIE_HANDLINGS[scheme][0])

@@ -135,7 +135,14 @@ def long_tables(
         "corrected": [
             (
                 *(mean.benchmark, mean.judge, mean.aspect, mean.generator),
-                *map(_cell, (*_ends(mean.raw), *_ends(mean.people.mean), *_ends(mean.corrected.mean))),
+                *map(
+                    _cell,
+                    (
+                        *_value_and_ends(mean.raw),
+                        *_value_and_ends(mean.people.mean),
+                        *_value_and_ends(mean.corrected.mean),
+                    ),
+                ),
                 _cell(mean.corrected.weight),
                 *(str(mean.rated), str(mean.images), ", ".join(mean.unrated_kinds)),
             )
@@ -144,7 +151,7 @@ def long_tables(
         "contests": [
             (
                 *(*_contest_key(contest), *_rank_ends(model.ranks), model.image_model),
-                *map(_cell, (*_ends(model.strength), model.share)),
+                *map(_cell, (*_value_and_ends(model.strength), model.share)),
                 *(str(model.contests), contest.why),
             )
             for contest in contests
@@ -153,7 +160,7 @@ def long_tables(
         "contest_pairs": [
             (
                 *(*_contest_key(contest), pair.first, pair.second),
-                *map(_cell, (*_ends(pair.difference), pair.p, pair.adjusted)),
+                *map(_cell, (*_value_and_ends(pair.difference), pair.p, pair.adjusted)),
             )
             for contest in contests
             for pair in contest.pairs
@@ -240,7 +247,7 @@ def _short(generator: RankedGenerator) -> str:
 def _long(ranking: GeneratorRanking, generator: RankedGenerator) -> tuple[str, ...]:
     return (
         *(*_rank_ends(generator.ranks), generator.generator),
-        *map(_cell, _ends(generator.mean)),
+        *map(_cell, _value_and_ends(generator.mean)),
         *(str(generator.scored), str(generator.prompts), str(generator.images)),
         *(_failed(generator), generator.reason or ranking.comparison.reason),
     )
@@ -266,7 +273,7 @@ def _ranks(ranks: tuple[int, int] | None) -> str:
     return str(best) if best == worst else f"{best}-{worst}"
 
 
-def _ends(estimate: Estimate) -> tuple[float, float, float]:
+def _value_and_ends(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.value, estimate.low, estimate.high
 
 

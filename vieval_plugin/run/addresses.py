@@ -56,14 +56,14 @@ def fetch_images(loaded: SampleFile, hosts: Sequence[str], anew: bool = False) -
     for number, files in files_by_sample.items():
         sample = loaded.samples[number]
         sample = replace(sample, images={**sample.images, **{role: Image(path) for role, path in files.items()}})
-        reasons_absent = [
+        fetch_problems = [
             f"the image {role} cannot be had from {redacted(loaded.addresses[number][role])[:_MOST_CHARACTERS]}: {reasons[path]}"
             for role, path in files.items()
             if path in reasons
         ]
         loaded.samples[number] = sample
         del loaded.decided[number]
-        if reason := next(iter(reasons_absent), "") or absent_image(sample):
+        if reason := next(iter(fetch_problems), "") or absent_image(sample):
             loaded.decided[number] = unjudged(Status.TOOL_ERROR, reason)
     for number in loaded.addresses.keys() - files_by_sample.keys():
         verdict = loaded.decided[number]

@@ -284,6 +284,6 @@ def _weighted_pearson(x: Floats, y: Floats, weights: Floats, constant_second: fl
         r = (weights * dx * dy).sum(axis=1) / np.sqrt(variances)
     # a constant vector leaves rounding dust, not an exact zero, where its weighted mean is inexact
     size = (weights * x * x).sum(axis=1)
-    undefined_draws = ~(variances > 1e-24 * size * (weights * y * y).sum(axis=1))
-    r[undefined_draws] = np.where(spread > 1e-12 * size, constant_second, np.nan)[undefined_draws]
+    constant_draws = ~(variances > 1e-24 * size * (weights * y * y).sum(axis=1))
+    r[constant_draws] = np.where(spread > 1e-12 * size, constant_second, np.nan)[constant_draws]
     return np.asarray(np.clip(r, -1.0, 1.0))

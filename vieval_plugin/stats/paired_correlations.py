@@ -103,13 +103,15 @@ class CorrelationDifference:
     def swapped(self, swap: Bools) -> Floats:
         if self._by_cell:
             mask = swap.astype(float).reshape(len(swap), -1, len(self._n)).transpose(2, 0, 1)
-            shifts = mask @ self._unit_shifts
+            moved_sums = mask @ self._unit_shifts
         else:
             # one product for all image models is several times as fast as one for each
             models, units, sums = self._unit_shifts.shape
             flat = self._unit_shifts.transpose(1, 0, 2).reshape(units, models * sums)
-            shifts = (swap.astype(float) @ flat).reshape(len(swap), models, sums).transpose(1, 0, 2)
-        first, second = self._averages(self._pearson(self._totals[0] + shifts), self._pearson(self._totals[1] - shifts))
+            moved_sums = (swap.astype(float) @ flat).reshape(len(swap), models, sums).transpose(1, 0, 2)
+        first, second = self._averages(
+            self._pearson(self._totals[0] + moved_sums), self._pearson(self._totals[1] - moved_sums)
+        )
         return first - second
 
     def resampled(self, counts: Ints) -> Floats:

@@ -181,10 +181,14 @@ def first_token(answer: Mapping[str, Any]) -> dict[str, float]:
         pairs = [(entry["token"], entry["logprob"]) for entry in listed]
     except (KeyError, IndexError, TypeError):
         return {}
-    summed: dict[str, float] = {}
+    log_probability_by_token: dict[str, float] = {}
     for token, number in pairs:
         value = log_probability(number)
         if not isinstance(token, str):
             raise ValueError("a token that is no text")
-        summed[token] = min(float(np.logaddexp(summed[token], value)), 0.0) if token in summed else value
-    return summed
+        log_probability_by_token[token] = (
+            min(float(np.logaddexp(log_probability_by_token[token], value)), 0.0)
+            if token in log_probability_by_token
+            else value
+        )
+    return log_probability_by_token

@@ -107,10 +107,10 @@ def altered(toy: Toy, stranger: Toy, kind: str, strength: float) -> Toy:
         return replace(toy, body=body, belly_colour=blend(toy.belly_colour, stranger.belly_colour, strength))
     if kind != "wrong_subject":
         return toy
-    dressed = replace(toy, wear=stranger.wear, wear_colour=stranger.wear_colour)
-    two = replace(dressed, belly=stranger.belly, belly_colour=stranger.belly_colour)
+    with_other_garment = replace(toy, wear=stranger.wear, wear_colour=stranger.wear_colour)
+    two = replace(with_other_garment, belly=stranger.belly, belly_colour=stranger.belly_colour)
     three = replace(two, animal=stranger.animal)
-    return (toy, dressed, two, three, stranger)[quarters(strength)]
+    return (toy, with_other_garment, two, three, stranger)[quarters(strength)]
 
 
 def portrait(toy: Toy) -> Picture:

@@ -202,11 +202,14 @@ def _shapes(index: int) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
 
 
 def _arranged(
-    where: str, shapes: tuple[tuple[str, str], ...], centres: tuple[tuple[int, int], ...], wrong_share: float = 0
+    where: str,
+    shapes: tuple[tuple[str, str], ...],
+    centres: tuple[tuple[int, int], ...],
+    wrong_colour_strength: float = 0,
 ) -> Picture:
     picture = backdrop(where)
     for (shape, colour), centre in zip(shapes, centres, strict=True):
-        picture = place(picture, draw_thing(shape, _wrong_colour(colour, wrong_share), 110), centre)
+        picture = place(picture, draw_thing(shape, _wrong_colour(colour, wrong_colour_strength), 110), centre)
     return picture
 
 

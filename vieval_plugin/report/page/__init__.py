@@ -29,7 +29,7 @@ from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
 from vieval_plugin.report.page.gallery import SAMPLED, order, select_items
 from vieval_plugin.report.page.glossary import GLOSSARY
 from vieval_plugin.report.page.thumbnails import Thumbnails
-from vieval_plugin.report.page.tiles import Samples, Tile, TileVerdict, tile_of
+from vieval_plugin.report.page.tiles import CardVerdict, Samples, Tile, tile_of
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, template
 
@@ -201,7 +201,7 @@ class _Filters:
     def judges_of(self, tile: Tile) -> str:
         return self.indices("judge", (verdict.judge for verdict in tile.verdicts))
 
-    def judge_index(self, verdict: TileVerdict) -> int:
+    def judge_index(self, verdict: CardVerdict) -> int:
         return self._places["judge"][verdict.judge]
 
     def disagreements(self, tile: Tile) -> str:

@@ -191,9 +191,13 @@ def _point(record: Record, aspect: str, against_all: bool) -> Point | None:
     people = record.ratings.get(aspect, record.ratings.get("O", ()) if aspect == "overall" else ())
     ratings = [value for value in people if not math.isnan(value)]
     scores = record.verdict.scores
-    judge_scores = [scores[name] for name in (aspect, *(("O", "SC") if aspect == "overall" else ())) if name in scores]
-    judge_scores += list(scores.values()) if against_all else []
-    return Point(math.fsum(ratings) / len(ratings), judge_scores[0]) if ratings and judge_scores else None
+    scores_by_preference = [
+        scores[name] for name in (aspect, *(("O", "SC") if aspect == "overall" else ())) if name in scores
+    ]
+    scores_by_preference += list(scores.values()) if against_all else []
+    return (
+        Point(math.fsum(ratings) / len(ratings), scores_by_preference[0]) if ratings and scores_by_preference else None
+    )
 
 
 def _number(headline: Headline, label: str, kind: str) -> str:

@@ -44,7 +44,7 @@ class TileStep:
 
 
 @dataclass(frozen=True)
-class TileVerdict:
+class CardVerdict:
     """Verdict of one judge on a tile; `disagreement` is that with people in words, `answer` its vote on a contest."""
 
     judge: str
@@ -72,7 +72,7 @@ class Tile:
     note: str
     people: tuple[tuple[str, str], ...]
     vote: str
-    verdicts: tuple[TileVerdict, ...]
+    verdicts: tuple[CardVerdict, ...]
 
     @property
     def statuses(self) -> tuple[str, ...]:
@@ -194,7 +194,7 @@ def _worded(vote: str, record: Record) -> str:
     return vote.replace("_", " ") + named
 
 
-def _verdict(judgement: Judgement, record: Record) -> TileVerdict:
+def _verdict(judgement: Judgement, record: Record) -> CardVerdict:
     verdict = judgement.record.verdict
     steps, room, left_out = [], _MOST_STEPS, 0
     for step in verdict.trace:
@@ -206,7 +206,7 @@ def _verdict(judgement: Judgement, record: Record) -> TileVerdict:
         room -= len(excerpt)
         scores = ", ".join(f"{score:g}" for score in step.scores or step.bounds or ())
         steps.append(TileStep(step.label, str(step.status), scores, excerpt))
-    return TileVerdict(
+    return CardVerdict(
         judgement.label,
         str(verdict.status),
         tuple((aspect, f"{value:.3g}") for aspect, value in verdict.scores.items()),
