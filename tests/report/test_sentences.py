@@ -69,12 +69,12 @@ def voting(label, votes):
 def test_a_judge_that_always_chooses_the_first_image_shown_has_that_as_its_headline():
     always = voting("mid", [("first", "second")] * 100)
     first, second, *_ = said({"mid": 0.0}, runs=[always])
-    assert first == "mid: its answer is the first image shown 200 times of 200, which decides its number."
+    assert first == "mid: 200 of 200 answers are the first image shown, which decides its number."
     assert second.startswith("mid has 0.000")
     fair = voting("fair", [("first", "first"), ("second", "second")] * 50)
     texts = said({"fair": 0.9, "mid": 0.1}, runs=[always, fair])
     assert texts[0].startswith("fair is best")
-    assert texts[-1] == "mid: its answer is the first image shown 200 times of 200, which decides its number."
+    assert texts[-1] == "mid: 200 of 200 answers are the first image shown, which decides its number."
 
 
 @pytest.mark.parametrize("judges", [2, 3, 12])
