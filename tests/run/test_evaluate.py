@@ -23,7 +23,7 @@ from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Measure, Step, Verdict
 from vieval_plugin.judges.spec import JudgeSpec, Needs, NoOptions
-from vieval_plugin.run.summary import Summary, failures
+from vieval_plugin.run.summary import ScoreSummary, failures
 
 
 def backbone(server, **more):
@@ -97,7 +97,7 @@ def test_a_setting_that_a_judge_does_not_have_is_refused():
 
 def test_summary_says_what_failed(store, server):
     samples = vieval_demo.load(Path(), "tig")[:3]
-    summary = Summary(("PQ",))
+    summary = ScoreSummary(("PQ",))
     for sample, verdict in zip(samples, evaluate(samples, judge="sharpness"), strict=True):
         summary.add(sample.id, verdict)
     lines = summary.lines()

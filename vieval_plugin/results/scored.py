@@ -14,7 +14,7 @@ from vieval_plugin.results.flat_table import is_flat, write_flat
 from vieval_plugin.results.own_verdicts import record_of_line
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.run.summary import Summary
+from vieval_plugin.run.summary import ScoreSummary
 from vieval_plugin.run.verdict_lines import Inputs, runs_document, write_runs
 from vieval_plugin.run.verdict_log import VerdictLog
 
@@ -29,7 +29,7 @@ class Scored:
     `judged` counts verdicts of judges that were asked, `bad_rows` those on rows that could not be judged by anybody.
     """
 
-    summaries: dict[str, tuple[str, Summary]] = field(default_factory=dict)
+    summaries: dict[str, tuple[str, ScoreSummary]] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
     judged: int = 0
     bad_rows: int = 0
@@ -39,7 +39,7 @@ class Scored:
         """Return whether a verdict has a score."""
         return any(counts.scored for _, summary in self.summaries.values() for counts in summary.by_group.values())
 
-    def add(self, summary: Summary, record: Record) -> None:
+    def add(self, summary: ScoreSummary, record: Record) -> None:
         """Count a verdict, in the summary of its run too."""
         verdict = record.verdict
         summary.add(record.id, verdict)
@@ -62,7 +62,7 @@ def read_scored(
     """
     scored.progress.usage = sum(map(log.usage, runs), Usage())
     for run, provenance in runs.items():
-        summary = Summary(provenance.aspects)
+        summary = ScoreSummary(provenance.aspects)
         scored.summaries[run] = provenance.judge, summary
         for line in log.lines(run):
             record = record_of_line(line, folder, runs)

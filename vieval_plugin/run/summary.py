@@ -24,7 +24,7 @@ class _Counts:
 
 
 @dataclass
-class Summary:
+class ScoreSummary:
     """Verdicts of a judge by image model and kind, and the failures among them with what befell the first of each."""
 
     aspects: Sequence[str]
@@ -83,8 +83,8 @@ class Summary:
 
 
 def failures(verdicts: Iterable[tuple[SampleId, Verdict]]) -> list[str]:
-    """The lines on failures of `Summary`."""
-    summary = Summary(())
+    """The lines on failures of `ScoreSummary`."""
+    summary = ScoreSummary(())
     for identity, verdict in verdicts:
         summary.add(identity, verdict)
     return summary.failure_lines()

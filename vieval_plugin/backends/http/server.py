@@ -19,7 +19,7 @@ from vieval_plugin.backends.http.responses import Again, Denied, Refused, answer
 from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.text.redaction import redacted, remember, user_of
+from vieval_plugin.text.redaction import redacted, register_secrets, user_of
 from vieval_plugin.text.untrusted import address_of
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Server:
     def __init__(self, options: ServerOptions, usage: Usage, seed: int = 0, chats: bool = True) -> None:
         self._chats = chats
         self.options, self.usage, self._key = options, usage, options.key.strip()
-        remember(self._key, options.urls)
+        register_secrets(self._key, options.urls)
         self._addresses = [Address(url.rstrip("/")) for url in options.urls]
         self._outage_announced = False
         self._jitter = random.Random(seed)

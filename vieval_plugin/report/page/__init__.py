@@ -22,8 +22,8 @@ from vieval_plugin.meta_evaluation.headline import Breakdown
 from vieval_plugin.meta_evaluation.tables import Table, Tables, p_text
 from vieval_plugin.records import Run
 from vieval_plugin.report.headlines.leaderboards import Leaderboard
+from vieval_plugin.report.headlines.sentences import sentences
 from vieval_plugin.report.headlines.tables import headline_table
-from vieval_plugin.report.headlines.words import sentences
 from vieval_plugin.report.page.charts import ScatterRow, forest, scatter_rows
 from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
 from vieval_plugin.report.page.gallery import SAMPLED, order, select_items
