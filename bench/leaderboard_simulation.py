@@ -24,7 +24,6 @@ from __future__ import annotations
 import argparse
 import math
 import multiprocessing
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -51,7 +50,6 @@ SHARED_ERROR, INSTRUCTION_ERROR = 0.25, 0.25
 MISSING_SHARE = 0.2
 CALIBRATION_IMAGES = 200_000
 COMPLETE, AT_RANDOM, HARDEST = "all samples", "a fifth missing at random", "the hardest fifth missing"
-ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -256,11 +254,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0, help="of the first run; each run has the next (default 0)")
-    parser.add_argument("--jobs", type=int, default=1, help="processes, one thread each (default 1)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     options = parser.parse_args()
     print(f"{conditions()}; {options.runs} runs, seed {options.seed}", flush=True)
-    # a run's matrices are small: several threads take three times the CPU of one
-    os.environ |= dict.fromkeys(ONE_THREAD, "1")
     seeds = range(options.seed, options.seed + options.runs)
     with ProcessPoolExecutor(options.jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         timed = list(tqdm(pool.map(timed_leaderboards, seeds), total=len(seeds), unit="run", disable=None))

@@ -95,6 +95,14 @@ def test_a_best_that_is_not_better_than_the_next_says_so():
     )
 
 
+def test_two_with_the_same_number_share_it():
+    first = said({"a": 0.9, "b": 0.9, "c": 0.3})[0]
+    assert first == (
+        "a and b have the highest number, 0.900 [0.850, 0.950]; a is not significantly better than b; it is better than c; "
+        "Holm over 3 pairs."
+    )
+
+
 def test_one_better_than_many_names_how_many():
     first = said({"best": 0.95, **{f"judge {n}": 0.5 for n in range(5)}})[0]
     assert first.startswith("best is best: 0.950 [0.900, 1.000], significantly better than 5 others (")

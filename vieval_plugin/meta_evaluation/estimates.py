@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from vieval_plugin.stats.bootstrap import Ints, cluster_counts, interval
+from vieval_plugin.stats.bootstrap import Ints, bias_corrected_interval, cluster_counts, interval
 from vieval_plugin.stats.correlation import Coefficient, Floats, correlation, resampled_correlations, undefined
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
@@ -137,3 +137,9 @@ def mean_over_parts(parts: Sequence[Estimate]) -> Estimate:
 def sum_over_parts(parts: Sequence[Estimate]) -> Estimate:
     """The sum over parts of a count."""
     return Estimate(math.fsum(part.value for part in parts))
+
+
+def bias_corrected(estimate: Estimate) -> Estimate:
+    """An estimate with the interval that allows for biased resamples, such as those of annotators' agreement."""
+    low, high = bias_corrected_interval(estimate.resamples, estimate.value)
+    return replace(estimate, low=low, high=high)

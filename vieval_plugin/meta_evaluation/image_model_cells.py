@@ -14,12 +14,12 @@ from typing import get_args
 import numpy as np
 
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.estimates import bias_corrected
 from vieval_plugin.meta_evaluation.image_model_agreement import (
     Agreement,
     ImageModelRows,
     agreement_of,
     agreement_over_parts,
-    bias_corrected,
     human_agreement,
     image_model_rows,
     rating_columns,

@@ -5,6 +5,7 @@ Two judges are compared on the samples that both scored, and on the image models
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -19,7 +20,6 @@ from vieval_plugin.meta_evaluation.image_model_agreement import LEAST, filled_ob
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, HUMAN, Numbers
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.records import Run
-from vieval_plugin.stats.agreement import rater_mean
 from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate, because
 from vieval_plugin.stats.options import StatisticsOptions
@@ -96,8 +96,9 @@ def scored_samples(
             complete = set(aspects) <= scores.keys()
             cell = Cell(part, observation.uid, observation.image_model)
             for aspect in aspects:
-                if aspect in ratings and not np.isnan(ratings[aspect]).any():
-                    mean = float(rater_mean([[rating] for rating in ratings[aspect]])[0])
+                if ratings.get(aspect) and not any(map(math.isnan, ratings[aspect])):
+                    # as `rater_mean` rounds, so that equal means are equal
+                    mean = round(math.fsum(ratings[aspect]) / len(ratings[aspect]), 9)
                     score = scores[aspect] if complete else np.nan
                     by_aspect.setdefault(aspect, {})[cell] = RatedSample(score, mean, observation.group)
     return by_aspect
@@ -228,6 +229,7 @@ def image_model_headlines(
     def scored(options: StatisticsOptions) -> Scored:
         return {run.label: scored_samples(run, numbers.parts, rated, options) for run in runs}
 
+    @cache
     def ceiling(aspect: str, label: str) -> CeilingComparison | None:
         [run] = [run for run in runs if run.label == label]
         return compared_with_annotators(run, aspect, rated, options)

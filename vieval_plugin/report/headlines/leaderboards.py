@@ -162,14 +162,16 @@ def _leaderboard(
     tested: bool,
 ) -> Leaderboard:
     compared, comparison = headline.compared(options), None
-    if tested and len(headline.estimates) > 1:
+    several = len(headline.estimates) > 1
+    if tested and several:
         comparison = compare_systems(compared, benchmark, options, intervals=len(headline.estimates) <= MOST_INTERVALS)
     own = comparison.standings if comparison else own_standings(compared)
     standings = {standing.system.label: standing for standing in own}
     place = {label: number for number, label in enumerate(standings)}
     records = {label: _records(headline, runs, label) for label in headline.estimates}
     costs = {label: cost_of(judged) for label, judged in records.items()}
-    places = _places(headline, compared, options) if any(cost.failed for cost in costs.values()) else {}
+    failed = several and any(cost.failed for cost in costs.values())
+    places = _places(headline, compared, options) if failed else {}
     not_above = comparison.not_above_constant if comparison else not_above_constant(compared, benchmark, options)
     rows = [
         LeaderboardRow(

@@ -59,10 +59,13 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
             f"{last.estimate.value:.3f} ({last.label}) to {number} ({first.label}); {family}."
         )
     better = f"; it is better than {_named_or_counted(worse)}" if worse else ""
-    answer = (
-        f"{first.label} has the highest number{scope}, {number}, but is not significantly better than "
-        f"{_named_or_counted(equal)}{better}; {family}."
+    tied = [row.label for row in ranked if row.estimate.value == first.estimate.value]
+    highest = (
+        f"{_enumeration(tied)} have the highest number{scope}, {number}; {first.label}"
+        if len(tied) > 1
+        else f"{first.label} has the highest number{scope}, {number}, but"
     )
+    answer = f"{highest} is not significantly better than {_named_or_counted(equal)}{better}; {family}."
     return " ".join([answer, *_better_on_common(board, equal, first.label)])
 
 

@@ -30,7 +30,7 @@ GLOSSARY = (
     ),
     (
         "rank",
-        "1 and how many are significantly better. Rows that share a rank are not told apart by these data, whatever their numbers say.",
+        "The best and the worst rank that significant differences leave: from 1 and how many are significantly better, to how many there are less those that are significantly worse.",
     ),
     ("n", "How many samples the number is of: those for which the judge scored every aspect that it rates."),
     (
