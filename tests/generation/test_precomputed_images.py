@@ -9,6 +9,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.precomputed_images import PrecomputedImages
 from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.judges.protocol import Sample, SampleId
+from vieval_plugin.readers.image_names import expected_name
 
 
 def wanted(uid, prompt="x", part="tig", images=1, turn=0):
@@ -36,6 +37,18 @@ def test_a_folder_is_read_by_uid_by_the_number_of_the_image_and_by_part(tmp_path
         ["1.webp"],
     ]
     assert found(made, wanted("3")) == [[]]
+
+
+def test_of_several_image_models_in_folders_the_one_that_is_named_is_meant(tmp_path):
+    for name in ("tie/mine/a_1-773232ab.png", "tie/theirs/2.png", "tie/theirs/1.avif", "tie/mine/1.png"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    for place in (tmp_path, tmp_path / "tie"):
+        mine = PrecomputedImages(place, "mine")
+        # a uid that cannot be the name of a file has the one that expected.csv says
+        asked = wanted("1", part="tie"), wanted("2", part="tie"), wanted("a/1", part="tie")
+        assert found(mine, *asked) == [["1.png"], [], [expected_name("a/1")]]
+    assert found(PrecomputedImages(tmp_path, "theirs"), wanted("1", part="tie")) == [["1.avif"]]
 
 
 def test_a_file_is_read_in_either_form_by_uid_or_prompt(tmp_path):

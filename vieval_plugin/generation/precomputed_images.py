@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import Any
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.requests import ImageRequest, answer_json
+from vieval_plugin.readers.image_names import SUFFIXES, readings, stems_of
 from vieval_plugin.readers.sample_rows import BadLine, draw_of, lines_of_file, samples_of_line
 from vieval_plugin.text.untrusted import isdir, path_of
 from vieval_plugin.text.yaml_json import read_json
 
-_IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 _ANY = ""
 
 
@@ -24,9 +23,9 @@ class PrecomputedImages:
 
     Args:
         place: a folder of files called `<uid>.png`, or `<uid>_1.png` for the second image of a prompt, in folders
-            called by the part where two parts have the same uids; or a JSONL whose lines are those of a samples file,
-            or have `image` with `uid` or `prompt`.
-        image_model: of a file that has images of several image models, the one that is meant.
+            called by the part where two parts have the same uids, and by the image model where there are several; or a
+            JSONL whose lines are those of a samples file, or have `image` with `uid` or `prompt`.
+        image_model: of a file or folder that has images of several image models, the one that is meant.
 
     Raises:
         VievalError: nothing is there, or a line of the file says nothing of an image.
@@ -37,7 +36,7 @@ class PrecomputedImages:
         self._files: dict[tuple[str, str], dict[int, Path]] = defaultdict(dict)
         self._prompts: dict[str, dict[int, Path]] = defaultdict(dict)
         if isdir(place):
-            self._read_folder()
+            self._read_folder(image_model)
         else:
             self._read_file(image_model)
         if not self._files and not self._prompts:
@@ -53,19 +52,24 @@ class PrecomputedImages:
     def _files_for(self, request: ImageRequest) -> Mapping[int, Path]:
         identity = request.conditions.id
         for part in (identity.part, request.conditions.kind, _ANY):
-            for uid in (identity.uid, Path(identity.uid).stem):
+            for uid in (identity.uid, *stems_of(identity.uid)):
                 if files := self._files.get((part, uid)):
                     return files
         return self._prompts.get(request.prompt.strip(), {})
 
-    def _read_folder(self) -> None:
-        for folder, _, names in os.walk(self.place):
-            part = "" if Path(folder) == self.place else Path(folder).name
-            for name in sorted(names):
-                stem, suffix = os.path.splitext(name)
-                if suffix.lower() in _IMAGES:
-                    for uid, draw in _named(stem):
-                        self._files[part, uid].setdefault(draw, Path(folder) / name)
+    def _read_folder(self, image_model: str) -> None:
+        images = sorted(
+            Path(folder, name)
+            for folder, _, names in os.walk(self.place)
+            for name in names
+            if name.lower().endswith(SUFFIXES)
+        )
+        folders = {path: path.relative_to(self.place).parent.parts for path in images}
+        of_model = [path for path in images if image_model in folders[path]]
+        for path in of_model or images:
+            for part in [part for part in folders[path] if part != image_model] or [_ANY]:
+                for stem, draw in readings(path):
+                    self._files[part, stem].setdefault(draw, path)
 
     def _read_file(self, image_model: str) -> None:
         models: dict[str, None] = {}
@@ -83,13 +87,6 @@ class PrecomputedImages:
         if len(models) > 1 and image_model not in models:
             known = ", ".join(sorted(models))
             raise VievalError(f"{self.place}: images of several image models; say which with name= ({known})")
-
-
-def _named(stem: str) -> Iterator[tuple[str, int]]:
-    """Readings of a file's name: a uid, and a uid with the number of an image."""
-    yield stem, 0
-    if match := re.fullmatch(r"(.+)_s?(\d+)", stem):
-        yield match[1], int(match[2])
 
 
 def _rows(folder: Path, number: int, line: bytes) -> Iterator[tuple[str, str, str, str, int, Path]]:
