@@ -52,23 +52,22 @@ def test_of_several_image_models_in_folders_the_one_that_is_named_is_meant(tmp_p
 
 
 def test_a_file_is_read_in_either_form_by_uid_or_prompt(tmp_path):
-    rows = [
-        {"uid": 1, "image": "a.png"},
-        {"prompt": "a red cube", "image": "b.png"},
-        {"uid": "2", "kind": "tig", "images": {"output": "c.png"}, "texts": {"prompt": "y"}, "draw": 1},
-    ]
-    file = tmp_path / "made.jsonl"
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    made = PrecomputedImages(file)
-    asked = wanted("1"), wanted("9", "a red cube"), wanted("2", turn=1), wanted("2"), wanted("8", "y", turn=1)
-    assert found(made, *asked) == [["a.png"], ["b.png"], ["c.png"], [], ["c.png"]]
+    sample = {"uid": "2", "kind": "tig", "images": {"output": "c.png"}, "texts": {"prompt": "y"}, "draw": 1}
+    forms = [{"uid": 1, "image": "a.png"}, {"prompt": "a red cube", "image": "b.png"}], [sample]
+    made = []
+    for number, rows in enumerate(forms):
+        file = tmp_path / f"{number}.jsonl"
+        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        made.append(PrecomputedImages(file))
+    assert found(made[0], wanted("1"), wanted("9", "a red cube"), wanted("b")) == [["a.png"], ["b.png"], []]
+    assert found(made[1], wanted("2", turn=1), wanted("2"), wanted("8", "y", turn=1)) == [["c.png"], [], ["c.png"]]
 
 
 @pytest.mark.parametrize(
     ("rows", "line"),
     [
-        ([{"uid": "1"}], "line 1: it names no image"),
-        ([{"image": "a.png"}], "line 1: image must be a path, beside a uid or a prompt"),
+        ([{"uid": "1"}], "no column of images"),
+        ([{"image": "a.png"}], "line 1: it names no image, or neither a uid nor a prompt"),
         ([{"uid": "1", "image": "a.png", "image_model": m} for m in "xy"], "several image models; say which"),
     ],
 )

@@ -53,7 +53,8 @@ def add(commands: Commands) -> None:
     selection.add_argument("--prompt", metavar="TEXT", help="what the images were made of")
     selection.add_argument("--source", metavar="IMAGE", help="the image that was edited")
     selection.add_argument("--instruction", metavar="TEXT", help="how it was to be edited")
-    selection.add_argument("--prompts", type=Path, help="what images in folders were made of: .txt, .csv or .jsonl")
+    selection.add_argument("--prompts", type=Path, help="what images in folders were made of: a table, or a .txt")
+    add_columns(selection)
     selection.add_argument(
         "--kind", "--task", dest="kind", help="the kind of samples whose line names none, such as tig"
     )
@@ -72,6 +73,17 @@ def add(commands: Commands) -> None:
     model.add_argument("--price-input", type=float, metavar="P", help="of a million tokens of questions, for --plan")
     model.add_argument("--price-output", type=float, metavar="P", help="of a million tokens of answers, for --plan")
     parser.set_defaults(run=_run)
+
+
+def add_columns(parser: argparse._ActionsContainer) -> None:
+    """The flag that says what the columns of a table are."""
+    parser.add_argument(
+        "--columns",
+        action="append",
+        default=[],
+        metavar="KEY=COLUMN",
+        help="columns of tables, such as output=image,prompt=caption (default: by their names)",
+    )
 
 
 def add_judge(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -193,26 +205,20 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
 def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSource, str, str | None]:
     """The samples, and the judge and setting that they are for where no other is named."""
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.readers.image_folder import are_images, holds_images, read_folders, read_images
-    from vieval_plugin.readers.samples import read_samples
+    from vieval_plugin.readers.columns import parse_columns
+    from vieval_plugin.readers.image_folder import are_images, read_images, read_named
 
-    paths = [Path(named) for named in options.samples]
-    if options.prompts:
-        return read_folders(paths, options.prompts, options.kind), "viescore", None
-    if are_images(options.samples):
+    if not options.prompts and are_images(options.samples):
         texts = {name: getattr(options, name) for name in ("prompt", "instruction") if getattr(options, name)}
         return read_images(options.samples, texts, options.source, options.kind), "viescore", None
     from vieval_plugin.results.unjudged import is_run, load_unjudged
 
     if options.prompt or options.instruction or options.source:
         raise VievalError("--prompt, --source and --instruction are for images; a file of samples has its own")
-    if len(paths) > 1:
-        raise VievalError("pass images, one file of samples, or several folders of images with --prompts")
-    [path] = paths
-    if holds_images(path) and not any(path.rglob("*_samples_*.jsonl")):
-        raise VievalError(f"{path}: images, and no prompts; name the file of what they were made of with --prompts")
-    if not is_run(path):
-        return read_samples(path, options.kind), "viescore", None
+    path = Path(options.samples[0])
+    if options.prompts or len(options.samples) > 1 or not is_run(path):
+        columns = parse_columns(options.columns)
+        return read_named(options.samples, options.prompts, options.kind, columns), "viescore", None
     run = load_unjudged(path, current, options.kind)
     return run.source, run.judge or "viescore", run.setting
 

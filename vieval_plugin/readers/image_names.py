@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from vieval_plugin.text.untrusted import real
+
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".heif")
 """The suffixes of files that are taken for images where a folder is searched for them; what they are, their bytes say."""
 
@@ -45,6 +47,11 @@ def readings(file: Path) -> Iterator[tuple[str, int]]:
     yield file.name, 0
     if numbered := re.fullmatch(r"(.+)_s?(\d{1,6})", file.stem):
         yield numbered[1], int(numbered[2])
+
+
+def image_model_of(folder: Path) -> str:
+    """The name of the image model whose images a folder holds."""
+    return real(folder).name.encode(errors="replace").decode()  # results hold whole characters only
 
 
 def natural(name: str) -> list[tuple[int, str]]:
