@@ -80,6 +80,8 @@ def fields_of(table: InputTable, chosen: Mapping[str, str], outputs: bool = True
     Raises:
         VievalError: a chosen column is not there, or no column holds images where there should be some.
     """
+    if table.nested and {"status", "scores"} <= set(table.columns):
+        raise VievalError(f"{table.name}: verdicts, where samples are needed; give the table that was judged")
     if table.nested and not chosen and {"images", "texts"} & set(table.columns):
         return ColumnMap({})
     for column in chosen.values():

@@ -14,7 +14,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.readers.arrow_tables import arrow_table
 from vieval_plugin.readers.tables import InputTable
 
-_NAME = re.compile(r"(?P<dataset>[\w.-]+/[\w.-]+?)(:(?P<config>[\w.-]+))??(:(?P<split>[\w.-]+))?")
+_NAME = re.compile(r"(?P<dataset>\w[\w.-]*/[\w.-]+?)(:(?P<config>[\w.-]+))??(:(?P<split>[\w.-]+))?")
 _PATIENCE = 10.0  # seconds in which the hub must say anything
 
 
