@@ -166,6 +166,16 @@ def is_there(image: Image) -> bool:
     return isinstance(image.source, bytes) or isfile(image.source)
 
 
+def is_changed(image: Image) -> bool:
+    """Return whether an image is there and is not the one that was judged, as far as the SHA-256 of that is known."""
+    if not image.sha256 or not is_there(image):
+        return False
+    try:
+        return digest(image) != image.sha256
+    except VievalError:
+        return True
+
+
 def decode(image: Image) -> PIL.Image.Image:
     """The pixels of an image as a viewer shows them: RGB with 8 bits, upright, over white where it is transparent.
 
@@ -384,6 +394,11 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+def images_of(judged: Judged) -> Iterator[Image]:
+    """The images of a sample, or of all candidates of a contest."""
+    return (image for sample in candidates_of(judged) for image in sample.images.values())
+
+
 def absent_image(judged: Judged) -> str:
     """The image of a sample or contest that is not there, in words; empty where all are."""
     for sample in candidates_of(judged):
@@ -395,8 +410,8 @@ def absent_image(judged: Judged) -> str:
 
 def require_images(judged: Iterable[Judged], remedy: str) -> None:
     """VievalError naming the first image file that is absent and how many are, with what to do about it."""
-    images = (image for item in judged for sample in candidates_of(item) for image in sample.images.values())
-    missing = list(dict.fromkeys(name_of(image) for image in images if not is_there(image)))
+    absent = (image for sample in judged for image in images_of(sample) if not is_there(image))
+    missing = list(dict.fromkeys(map(name_of, absent)))
     if missing:
         more = f" (and {len(missing) - 1} more images)" if len(missing) > 1 else ""
         raise VievalError(f"{missing[0]}: no such image{more}; {remedy}")

@@ -91,7 +91,7 @@ class Record:
     candidates: tuple[SampleId, ...] = ()
     category: str = ""
     generation: Generation | None = None
-    sample: Sample | None = None
+    sample: Judged | None = None
     tokens: int | None = None
     summary: Path | None = None
     rated: tuple[Mapping[str, tuple[float, ...]], ...] = ()

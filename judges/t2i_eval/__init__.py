@@ -150,7 +150,7 @@ def extract(
     if asker.ablation == "no_extraction":
         return _general(asker)
     if asker.options.extraction == "given":
-        return _from_benchmark(asker, notes)
+        return _extraction_of_benchmark(asker, notes)
     chat = asker.chat(key, "extraction", PATH, schemas.extraction(captions), asker.sample.texts, 3072)
     [answer] = yield from ask_all([ChatRequest(chat, read_extraction)], asker.wording)
     notes.trace += answer.steps
@@ -170,7 +170,7 @@ def _general(asker: Asker) -> Extraction:
     )
 
 
-def _from_benchmark(asker: Asker, notes: Notes) -> Extraction | Status:
+def _extraction_of_benchmark(asker: Asker, notes: Notes) -> Extraction | Status:
     document = asker.sample.annotations.get("extraction")
     if document is None:
         notes.trace.append(Step(PATH, Status.NOT_APPLICABLE, reason="the sample has no extraction of its own"))

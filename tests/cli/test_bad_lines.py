@@ -151,6 +151,6 @@ def test_a_verdict_on_a_bad_line_can_be_shown(score, folder, capsys):
     for uid in ("line 2", "u"):
         assert main(["show", str(folder / "verdicts.jsonl"), uid]) == 0
     page = folder / "p.html"
-    command = ["show", str(folder / "verdicts.jsonl"), "u", "--samples", str(folder / "s.jsonl"), "--html", str(page)]
+    command = ["show", str(folder / "verdicts.jsonl"), "u", "--html", str(page)]
     assert main(command) == 0
     assert "the image output is not there" in page.read_text()

@@ -22,7 +22,7 @@ from vieval_plugin.meta_evaluation.annotator_agreement import (
 )
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
-from vieval_plugin.meta_evaluation.observations import Observation, fill
+from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.meta_evaluation.statistics import Rating, estimates_of
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -161,8 +161,8 @@ def test_annotators_agree_with_the_mean_of_all_and_with_that_of_the_others(thirt
 def test_a_failed_verdict_enters_by_the_policy_whichever_aspects_the_judge_rates(policy):
     failed = observation("0", {"O": (1, 2, 3)}, {}, Status.PARSE_FAILURE)
     options = StatisticsOptions(policy, draws=0)
-    [of_o] = fill([failed], ("O", "appearance"), options)
-    [of_all] = fill([failed], ("SC", "PQ", "O"), options)
+    [of_o] = apply_failure_policy([failed], ("O", "appearance"), options)
+    [of_all] = apply_failure_policy([failed], ("SC", "PQ", "O"), options)
     if policy == "drop":
         assert of_o.scores == of_all.scores == {}
     else:

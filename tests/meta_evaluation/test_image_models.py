@@ -9,13 +9,13 @@ from scipy import stats
 
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation import metrics, statistics
-from vieval_plugin.meta_evaluation.image_model_agreement import compare, human_agreement
+from vieval_plugin.meta_evaluation.image_model_agreement import filled_observations, human_agreement
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
-from vieval_plugin.meta_evaluation.observations import Observation, fill
+from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Provenance, Record, Run
-from vieval_plugin.report import expect
+from vieval_plugin.report import printed_cells
 from vieval_plugin.stats.options import StatisticsOptions
 
 ASPECTS = ("SC", "PQ", "O")
@@ -100,13 +100,15 @@ def test_policies_fill_what_failed_and_say_nothing_of_what_is_missing():
     ratings = observations(1)[0].ratings
     failed = Observation("A", "f", ratings, {"SC": 0.9}, Status.REFUSAL)
     missing = Observation("A", "m", ratings, {}, Status.MISSING)
-    assert fill([failed, missing], ASPECTS, StatisticsOptions("drop")) == [failed, missing]
-    worst = fill([failed, missing], ASPECTS, StatisticsOptions("worst"))
+    assert apply_failure_policy([failed, missing], ASPECTS, StatisticsOptions("drop")) == [failed, missing]
+    worst = apply_failure_policy([failed, missing], ASPECTS, StatisticsOptions("worst"))
     assert worst[0].scores == {"SC": 0.9, "PQ": 0.0, "O": 0.0}
     assert worst[1] == missing
-    drawn = [fill([failed], ASPECTS, StatisticsOptions("random", seed=s))[0].scores["PQ"] for s in range(300)]
+    drawn = [
+        apply_failure_policy([failed], ASPECTS, StatisticsOptions("random", seed=s))[0].scores["PQ"] for s in range(300)
+    ]
     assert set(np.round(np.array(drawn) * 10)) == set(range(11))
-    assert fill([failed], ASPECTS, StatisticsOptions("random", seed=5)) == fill(
+    assert apply_failure_policy([failed], ASPECTS, StatisticsOptions("random", seed=5)) == apply_failure_policy(
         [failed], ASPECTS, StatisticsOptions("random", seed=5)
     )
 
@@ -226,7 +228,7 @@ def test_tables_that_the_paper_prints_apart_are_one_and_each_is_known_by_its_own
     lines = [f"T{number},t,A,mine,spearman,SC,{value:.4f},yes," for number in (10, 11)]
     header = "table,task,image_model,judge,statistic,aspect,printed,reproducible,why_not"
     (tmp_path / "printed.csv").write_text("\n".join([header, *lines]) + "\n")
-    comparison = expect.compare(tmp_path / "printed.csv", made.cells)
+    comparison = printed_cells.compare_with_printed(tmp_path / "printed.csv", made.cells)
     assert (len(comparison.exact), comparison.missing) == (2, [])
 
 
@@ -241,6 +243,6 @@ def test_image_models_are_ranked_by_a_metric_of_one_score_too():
 @pytest.mark.parametrize("policy", ["random", "worst"])
 def test_a_failure_of_such_a_judge_is_one_number(policy):
     rows = [replace(o, scores={}, status=Status.TOOL_ERROR) for o in observations(3, ("A",))]
-    filled, aspects = compare(rows, ("SC",), ASPECTS, StatisticsOptions(policy))
+    filled, aspects = filled_observations(rows, ("SC",), ASPECTS, StatisticsOptions(policy))
     assert aspects == ASPECTS
     assert all(len({o.scores[aspect] for aspect in ASPECTS}) == 1 for o in filled)

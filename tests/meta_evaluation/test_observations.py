@@ -13,7 +13,7 @@ from vieval_plugin.meta_evaluation.annotators import WithAnnotators
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.metrics import value
-from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, fill, observe
+from vieval_plugin.meta_evaluation.observations import Observation, StatisticsOptions, apply_failure_policy, observe
 from vieval_plugin.meta_evaluation.statistics import Rating, combine, summary_of
 from vieval_plugin.records import Provenance, Record
 
@@ -67,7 +67,7 @@ def test_what_is_not_applicable_enters_no_statistic_under_any_policy(report, pol
         rated(21, Status.NOT_APPLICABLE, dict.fromkeys(ASPECTS, 1.0)),
         observe([record(Verdict({"SC": 1.0}, s)) for s in (Status.OK, Status.NOT_APPLICABLE)]),
     )
-    assert all((o.scores, o.repeats) == ({}, ()) for o in fill(other, ASPECTS, options))
+    assert all((o.scores, o.repeats) == ({}, ()) for o in apply_failure_policy(other, ASPECTS, options))
     without, with_them = (summary_of(report, some, RATING, "b", "t", options) for some in (rows, (*rows, *other)))
     for metric, estimate in without.estimates.items():
         # the resamples are of other instructions where there are more of them, the value and its n are not
@@ -81,7 +81,7 @@ def test_what_is_not_applicable_enters_no_statistic_under_any_policy(report, pol
 @pytest.mark.parametrize("policy", ["random", "worst"])
 def test_what_is_filled_is_what_failed_and_nothing_else(policy) -> None:  # type: ignore[no-untyped-def]
     given = [rated(n, status, {"SC": 0.5} if status.usable else {}) for n, status in enumerate(Status)]
-    filled = fill(given, ("SC",), StatisticsOptions(policy))
+    filled = apply_failure_policy(given, ("SC",), StatisticsOptions(policy))
     changed = {before.status for before, after in zip(given, filled, strict=True) if before != after}
     failed = {Status.PARSE_FAILURE, Status.REFUSAL, Status.API_ERROR, Status.TOOL_ERROR, Status.GUESSED}
     assert changed == failed | ({Status.NO_IMAGE} if policy == "worst" else set())
@@ -90,8 +90,8 @@ def test_what_is_filled_is_what_failed_and_nothing_else(policy) -> None:  # type
 def test_a_random_draw_is_a_samples_own() -> None:
     failed = [rated(n, Status.REFUSAL, {}) for n in range(50)]
     options = StatisticsOptions("random", seed=1)
-    drawn = fill(failed, ("SC",), options)
-    assert fill(failed[::-1], ("SC",), options)[::-1] == drawn
+    drawn = apply_failure_policy(failed, ("SC",), options)
+    assert apply_failure_policy(failed[::-1], ("SC",), options)[::-1] == drawn
     assert any(one.scores != other.scores for one, other in pairwise(drawn))
     assert {o.scores["SC"] for o in drawn} <= {tenths / 10 for tenths in range(11)}
 
@@ -103,8 +103,10 @@ def test_a_number_kept_apart_enters_no_statistic_but_as_recorded(policy) -> None
     apart, none = observe([record(guessed)]), observe([record(plain)])
     assert apart.scores == none.scores == {"PQ": 0.5}
     options = StatisticsOptions(policy)
-    assert [o.scores for o in fill([apart], ASPECTS, options)] == [o.scores for o in fill([none], ASPECTS, options)]
-    [told] = fill([apart], ASPECTS, StatisticsOptions("as_recorded"))
+    assert [o.scores for o in apply_failure_policy([apart], ASPECTS, options)] == [
+        o.scores for o in apply_failure_policy([none], ASPECTS, options)
+    ]
+    [told] = apply_failure_policy([apart], ASPECTS, StatisticsOptions("as_recorded"))
     assert told.scores == {"SC": 0.9, "PQ": 0.5, "O": 0.67}
 
 
@@ -112,7 +114,9 @@ def test_as_recorded_takes_the_number_of_a_log_whatever_a_reader_made_of_the_rep
     read = Verdict({"SC": 0.8}, Status.REPAIRED, recorded={"SC": 0.2})
     live = Verdict({"SC": 0.4}, Status.OK)
     failed = Verdict({}, Status.API_ERROR)
-    filled = fill([observe([record(v)]) for v in (read, live, failed)], ("SC",), StatisticsOptions("as_recorded"))
+    filled = apply_failure_policy(
+        [observe([record(v)]) for v in (read, live, failed)], ("SC",), StatisticsOptions("as_recorded")
+    )
     assert [o.scores for o in filled] == [{"SC": 0.2}, {"SC": 0.4}, {}]
-    [both] = fill([observe([record(read), record(live)])], ("SC",), StatisticsOptions("as_recorded"))
+    [both] = apply_failure_policy([observe([record(read), record(live)])], ("SC",), StatisticsOptions("as_recorded"))
     assert both.scores == {"SC": pytest.approx(0.3)}

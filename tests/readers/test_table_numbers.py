@@ -14,7 +14,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.precomputed_images import PrecomputedImages
 from vieval_plugin.readers.rows import Row, decimal, rating, read_table
 from vieval_plugin.readers.samples import read_samples
-from vieval_plugin.report.expect import compare
+from vieval_plugin.report.printed_cells import compare_with_printed
 from vieval_plugin.results.documents import read_record
 
 # which Python's own `float` reads, most of them, and a person wrote by mistake
@@ -123,13 +123,13 @@ def test_a_printed_number_is_a_plain_one(tmp_path, text):
     path = tmp_path / "expected.csv"
     path.write_text(f"{header}\nt,t,m,j,rho,SC,{text},yes,\n")
     with pytest.raises(VievalError, match=r"expected.csv: line 2: printed .* is not a number"):
-        compare(path, {})
+        compare_with_printed(path, {})
     path.write_text(f"{header},printed\nt,t,m,j,rho,SC,1,yes,,2\n")
     with pytest.raises(VievalError, match="two columns are called 'printed'"):
-        compare(path, {})
+        compare_with_printed(path, {})
     path.write_bytes(f"{header}\nt,t,m,j,rho,SC,1,yes,\xff\n".encode("latin-1"))
     with pytest.raises(VievalError, match="expected.csv: cannot be read"):
-        compare(path, {})
+        compare_with_printed(path, {})
 
 
 @pytest.mark.parametrize("draw", ['"1_0"', '"x"', "1.5", "-1", "true", "[1]", "NaN", '"٣"'])

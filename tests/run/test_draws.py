@@ -8,7 +8,7 @@ import pytest
 
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
-from vieval_plugin.meta_evaluation.observations import Observation, fill
+from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.readers.samples import read_samples
 from vieval_plugin.records import Provenance, response_json, target_json
 from vieval_plugin.results import rows as own
@@ -62,11 +62,13 @@ def test_results_written_before_there_were_draws_are_read(tmp_path):
     ("policy", "scores"), [("drop", {}), ("random", {}), ("worst", {"SC": 0.0, "PQ": 0.0, "O": 0.0})]
 )
 def test_no_image_is_dropped_or_worst_and_never_a_drawn_number(policy, scores):
-    [one] = fill([Observation("m", "1", {}, {}, Status.NO_IMAGE)], ("SC", "PQ", "O"), StatisticsOptions(policy))
+    [one] = apply_failure_policy(
+        [Observation("m", "1", {}, {}, Status.NO_IMAGE)], ("SC", "PQ", "O"), StatisticsOptions(policy)
+    )
     assert dict(one.scores) == scores
 
 
 def test_the_penalty_of_a_second_image_is_drawn_for_itself():
     failed = [Observation("m", "1", {}, {}, Status.REFUSAL, draw=n) for n in range(40)]
-    drawn = [o.scores["SC"] for o in fill(failed, ("SC",), StatisticsOptions("random"))]
+    drawn = [o.scores["SC"] for o in apply_failure_policy(failed, ("SC",), StatisticsOptions("random"))]
     assert len(set(drawn)) > 5

@@ -16,8 +16,8 @@ from vieval_plugin.stats import bootstrap, comparison, paired_correlations, rank
 from vieval_plugin.stats.comparison import (
     AveragedDifference,
     MeanDifference,
-    compare,
-    permutation_p,
+    paired_comparison,
+    paired_permutation_p,
     resampled_differences,
 )
 from vieval_plugin.stats.correlation import correlation, fisher_mean
@@ -97,7 +97,7 @@ def test_correlations_after_every_swap_are_those_of_a_naive_computation(coeffici
     assert statistic.estimates() == pytest.approx(observed, abs=1e-12)
     assert naive[0] == pytest.approx(observed[0] - observed[1], abs=1e-12)
     exact = np.mean(np.abs(naive) >= abs(naive[0]) - ROUNDING)
-    assert permutation_p(statistic, 3, 40_000, ALL) == pytest.approx(exact, abs=0.01)
+    assert paired_permutation_p(statistic, 3, 40_000, ALL) == pytest.approx(exact, abs=0.01)
 
 
 def test_cells_swapped_alone_are_those_of_a_naive_computation():
@@ -108,7 +108,7 @@ def test_cells_swapped_alone_are_those_of_a_naive_computation():
     naive = naive_swaps(*scores, "spearman", swaps)
     np.testing.assert_allclose(statistic.swapped(swaps), naive, atol=1e-10)
     exact = np.mean(~(np.abs(naive) < abs(naive[0]) - ROUNDING))  # undefined ones are hits
-    assert permutation_p(statistic, 0, 40_000, ALL) == pytest.approx(exact, abs=0.01)
+    assert paired_permutation_p(statistic, 0, 40_000, ALL) == pytest.approx(exact, abs=0.01)
 
 
 def test_means_after_every_swap_are_those_of_a_naive_computation():
@@ -126,8 +126,8 @@ def test_means_after_every_swap_are_those_of_a_naive_computation():
         naive.append(np.mean([one - other for one, other in pairs]))
     np.testing.assert_allclose(statistic.swapped(swaps), naive, atol=1e-12)
     exact = np.mean(np.abs(naive) >= abs(naive[0]) - ROUNDING)
-    found = compare(statistic, 200, seed=1)
-    assert permutation_p(statistic, 1, 40_000, ALL) == pytest.approx(exact, abs=0.01)
+    found = paired_comparison(statistic, 200, seed=1)
+    assert paired_permutation_p(statistic, 1, 40_000, ALL) == pytest.approx(exact, abs=0.01)
     assert found.p == pytest.approx(exact, rel=0.6)
     assert (found.first, found.second) == pytest.approx((7 / 9, 3 / 9), abs=1e-12)
     assert found.difference.value == pytest.approx(naive[0])
@@ -138,8 +138,8 @@ def test_p_counts_hits_and_adds_one_to_both():
     rng = np.random.default_rng([5, 1])
     swaps = rng.random((999, 3)) < 0.5
     hits = sum(abs(3 - 2 * swap.sum()) >= 3 for swap in swaps)
-    assert permutation_p(statistic, 5, 999, ALL) == (1 + hits) / 1000
-    assert permutation_p(statistic, permutations=0) == 1
+    assert paired_permutation_p(statistic, 5, 999, ALL) == (1 + hits) / 1000
+    assert paired_permutation_p(statistic, permutations=0) == 1
 
 
 def test_sampling_stops_at_so_many_exceedances_and_p_is_their_share() -> None:
@@ -147,26 +147,29 @@ def test_sampling_stops_at_so_many_exceedances_and_p_is_their_share() -> None:
     swaps = np.random.default_rng([5, 1]).random((10_000, 3)) < 0.5
     exceeding = np.flatnonzero(np.abs(3 - 2 * swaps.sum(axis=1)) >= 3)
     for exceedances in (1, 2, 20, 300):
-        assert permutation_p(statistic, 5, exceedances=exceedances) == exceedances / (exceeding[exceedances - 1] + 1)
+        assert paired_permutation_p(statistic, 5, exceedances=exceedances) == exceedances / (
+            exceeding[exceedances - 1] + 1
+        )
 
 
 def test_differences_that_are_equal_but_for_rounding_are_hits():
     # 0.1 + 0.2 is not 0.3: in floating point the swaps of a difference of 0 are of the size of 1e-17
     statistic = MeanDifference([0.1, 0.2, 0.0], [0.0, 0.0, 0.3], "abc")
-    assert permutation_p(statistic, permutations=500) == 1
+    assert paired_permutation_p(statistic, permutations=500) == 1
     tiny = MeanDifference([1e-15, 2e-15, 3e-15, 4e-15, 5e-15, 6e-15], [0.0] * 6, "abcdef")
-    assert permutation_p(tiny, 0, 4000, ALL) == pytest.approx(2 / 64, abs=0.02)
-    assert permutation_p(MeanDifference([1, 0], [1, 0], "ab"), permutations=50) == 1
+    assert paired_permutation_p(tiny, 0, 4000, ALL) == pytest.approx(2 / 64, abs=0.02)
+    assert paired_permutation_p(MeanDifference([1, 0], [1, 0], "ab"), permutations=50) == 1
 
 
 def test_memory_is_bounded_and_blocks_change_nothing(monkeypatch):
     scores = tables(rows=30)
     wanted = {
-        unit: permutation_p(CorrelationDifference(*scores, swapped=unit), 0, 500, ALL) for unit in ("group", "cell")
+        unit: paired_permutation_p(CorrelationDifference(*scores, swapped=unit), 0, 500, ALL)
+        for unit in ("group", "cell")
     }
     monkeypatch.setattr(comparison, "_CELLS_AT_ONCE", 100)
     for unit, p in wanted.items():
-        assert permutation_p(CorrelationDifference(*scores, swapped=unit), 0, 500, ALL) == p
+        assert paired_permutation_p(CorrelationDifference(*scores, swapped=unit), 0, 500, ALL) == p
 
 
 @given(st.integers(0, 1000), st.sampled_from(["spearman", "pearson"]))
@@ -175,7 +178,7 @@ def test_scales_and_the_order_of_the_judges_do_not_matter(seed, coefficient):
     first, second, human = tables(rows=12, seed=seed)
 
     def found(one, other):
-        return compare(CorrelationDifference(one, other, human, coefficient=coefficient), 200, seed)
+        return paired_comparison(CorrelationDifference(one, other, human, coefficient=coefficient), 200, seed)
 
     one, other, scaled = found(first, second), found(second, first), found(first, 3 + second / 1000)
     assert one.p == other.p == scaled.p
@@ -186,7 +189,7 @@ def test_scales_and_the_order_of_the_judges_do_not_matter(seed, coefficient):
 
 def test_a_judge_against_itself_is_never_different():
     first, _, human = tables(rows=12)
-    assert compare(CorrelationDifference(first, first, human), 100).numbers[2:] == (0, 0, 0, 1)
+    assert paired_comparison(CorrelationDifference(first, first, human), 100).numbers[2:] == (0, 0, 0, 1)
 
 
 @pytest.mark.parametrize("coefficient", ["spearman", "pearson"])
@@ -211,7 +214,7 @@ def test_the_bootstrap_draws_the_same_groups_for_both(coefficient):
         slow.append(fisher_mean(r[0]) - fisher_mean(r[1]))
     fast = resampled_differences(statistic, 40, seed=2)
     np.testing.assert_allclose(fast, slow, atol=1e-9)
-    found = compare(statistic, 40, seed=2)
+    found = paired_comparison(statistic, 40, seed=2)
     assert (found.difference.low, found.difference.high) == pytest.approx(bootstrap.interval(slow))
 
 
@@ -262,16 +265,18 @@ def test_an_image_model_on_which_a_judge_is_constant_counts_as_0_and_one_on_whic
     none = np.zeros((1, 10), dtype=bool)
     assert statistic.swapped(none)[0] == pytest.approx(np.subtract(*statistic.estimates()))
     human[:, 1] = 1.0
-    assert compare(CorrelationDifference(first, second, human), 200) == compare(without, 200)
+    assert paired_comparison(CorrelationDifference(first, second, human), 200) == paired_comparison(without, 200)
 
 
 def test_without_anything_defined_there_is_no_p():
     ones = np.ones((4, 2))
-    found = compare(CorrelationDifference(ones, ones, ones), 10)
+    found = paired_comparison(CorrelationDifference(ones, ones, ones), 10)
     assert all(math.isnan(value) for value in found.numbers)
-    assert all(math.isnan(value) for value in compare(MeanDifference([NAN], [NAN], "a"), 10).numbers)
-    assert all(math.isnan(value) for value in compare(MeanDifference([], [], []), 10).numbers)
-    assert all(math.isnan(value) for value in compare(CorrelationDifference(*np.zeros((3, 0, 0))), 10).numbers)
+    assert all(math.isnan(value) for value in paired_comparison(MeanDifference([NAN], [NAN], "a"), 10).numbers)
+    assert all(math.isnan(value) for value in paired_comparison(MeanDifference([], [], []), 10).numbers)
+    assert all(
+        math.isnan(value) for value in paired_comparison(CorrelationDifference(*np.zeros((3, 0, 0))), 10).numbers
+    )
 
 
 def test_what_only_one_judge_has_is_an_error():
@@ -301,7 +306,7 @@ def test_two_generators_over_common_prompts():
     rng = np.random.default_rng(3)
     prompts = np.repeat(np.arange(60), 4)
     scores = rng.normal(size=60)[prompts] + rng.normal(size=(2, 240)) + np.array([[0.5], [0.0]])
-    found = compare(MeanDifference(*scores, prompts.tolist()))
+    found = paired_comparison(MeanDifference(*scores, prompts.tolist()))
     assert found.p < 0.01
     assert 0 < found.difference.low < found.difference.value < found.difference.high
 
@@ -342,8 +347,8 @@ def test_no_loop_goes_through_the_samples_for_each_of_a_thousand_swaps():
     statistic = CorrelationDifference(*rng.normal(size=(3, 179, 8)))
     contests = MeanDifference(*rng.integers(0, 2, (2, 2000)), list(range(2000)))
     with calls_at_most(100_000):  # some 12,000
-        compare(statistic, 1000)
-        compare(contests, 1000)
+        paired_comparison(statistic, 1000)
+        paired_comparison(contests, 1000)
 
 
 def clustered(rng, better=0.0):
@@ -365,7 +370,7 @@ def test_size_and_power_with_clustered_data(capsys):
 
     def rejects(better, seed, swapped="group"):
         scores = clustered(np.random.default_rng([11, seed]), better)
-        return permutation_p(CorrelationDifference(*scores, swapped=swapped), [12, seed], 199, ALL) <= 0.05
+        return paired_permutation_p(CorrelationDifference(*scores, swapped=swapped), [12, seed], 199, ALL) <= 0.05
 
     size = sum(rejects(0.0, seed) for seed in range(1000))
     power = sum(rejects(0.3, seed) for seed in range(400)) / 400
@@ -398,7 +403,7 @@ def test_ranks_ranked_again_after_a_swap_would_say_the_same():
             pair = [[stats.spearmanr(each[:, m], h[:, m]).statistic for m in range(8)] for each in (one, other)]
             differences.append(fisher_mean(pair[0]) - fisher_mean(pair[1]))
         again = np.mean(np.abs(differences[1:]) >= abs(differences[0]) - ROUNDING)
-        assert permutation_p(statistic, seed, 300, ALL) == pytest.approx(again, abs=0.03)
+        assert paired_permutation_p(statistic, seed, 300, ALL) == pytest.approx(again, abs=0.03)
         assert np.corrcoef(statistic.swapped(swaps), differences[1:])[0, 1] > 0.99
 
 
@@ -416,4 +421,4 @@ def test_an_average_of_differences_is_that_of_its_parts_in_every_swap_and_draw()
     assert len(set(both.strata[:3])) == len(set(both.strata[3:])) == 1
     assert both.strata[0] != both.strata[-1]
     first, second = both.estimates()
-    assert compare(both, draws=50).difference.value == pytest.approx(first - second)
+    assert paired_comparison(both, draws=50).difference.value == pytest.approx(first - second)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vieval_plugin.stats.comparison import MeanDifference, permutation_p
+from vieval_plugin.stats.comparison import MeanDifference, paired_permutation_p
 from vieval_plugin.stats.correlation import fisher_mean
 from vieval_plugin.stats.paired_correlations import CorrelationDifference
 from vieval_plugin.stats.prediction_powered import prediction_powered_mean
@@ -63,7 +63,7 @@ def test_differences_of_correlations_have_scipys_p(seed, better):
         return average(one, ranks[2]) - average(other, ranks[2])
 
     exact = scipy_p(difference)
-    found = permutation_p(CorrelationDifference(*scores, GROUPS), seed, SWAPS, ALL)
+    found = paired_permutation_p(CorrelationDifference(*scores, GROUPS), seed, SWAPS, ALL)
     assert found == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / SWAPS))
 
 
@@ -78,9 +78,9 @@ def test_differences_of_means_have_scipys_p_also_where_sampling_stops_early(seed
 
     exact = scipy_p(difference)
     statistic = MeanDifference(first, second, GROUPS)
-    found = permutation_p(statistic, seed, SWAPS, ALL)
+    found = paired_permutation_p(statistic, seed, SWAPS, ALL)
     assert found == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / SWAPS))
-    early = [permutation_p(statistic, [seed, n]) for n in range(200)]
+    early = [paired_permutation_p(statistic, [seed, n]) for n in range(200)]
     assert np.mean(early) == pytest.approx(exact, rel=0.1)
 
 

@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 
-from vieval_plugin.config.section import safe
+from vieval_plugin.config.section import redacted_options
 from vieval_plugin.text import redaction
-from vieval_plugin.text.redaction import redacted, remember, without_secrets
+from vieval_plugin.text.redaction import redacted, register_secrets, without_secrets
 
 KEY = "sk-never-to-be-shown-Zq81"
 PASSWORD = "hunter2-and-more"
@@ -44,7 +44,7 @@ def nothing_remembered(monkeypatch):
     ],
 )
 def test_texts_are_told_without_keys_users_and_queries(text, told):
-    remember(KEY, [])
+    register_secrets(KEY, [])
     assert redacted(text) == told
 
 
@@ -55,25 +55,25 @@ def test_what_is_redacted_twice_is_redacted_once():
 
 @pytest.mark.parametrize("user", ["me:a/b?c-and-more", "me:short?", "me:p@ss/word?with=all#signs"])
 def test_a_password_with_the_signs_of_a_query_is_not_seen_in_part(user):
-    remember("", [f"{user}@127.0.0.1:9/v1"])
+    register_secrets("", [f"{user}@127.0.0.1:9/v1"])
     told = redacted(f"{user}@127.0.0.1:9/v1: not an address")
     assert told in ("127.0.0.1:9/v1: not an address", "[key]@127.0.0.1:9/v1: not an address")
 
 
 def test_what_is_short_is_no_secret():
-    remember("EMPTY", ["http://host/v1"])
-    remember("none", [""])
+    register_secrets("EMPTY", ["http://host/v1"])
+    register_secrets("none", [""])
     assert redacted("EMPTY is empty, none is none") == "EMPTY is empty, none is none"
 
 
 def test_of_two_secrets_the_longer_goes_first():
-    remember("sk-12345678", [])
-    remember("sk-12345678-more", [])
+    register_secrets("sk-12345678", [])
+    register_secrets("sk-12345678-more", [])
     assert redacted("sk-12345678-more") == "[key]"
 
 
 def test_addresses_in_what_a_model_says_stay():
-    remember(KEY, [])
+    register_secrets(KEY, [])
     assert without_secrets(f"http://me:pass@host {KEY}") == "http://me:pass@host [key]"
 
 
@@ -88,18 +88,18 @@ def test_addresses_in_what_a_model_says_stay():
     ],
 )
 def test_a_secret_is_known_however_it_is_escaped(escaped):
-    remember("sk-never-to-be/shown-Zq81", [])
+    register_secrets("sk-never-to-be/shown-Zq81", [])
     assert without_secrets(f'{{"note": "{escaped}"}}') == '{"note": "[key]"}'
 
 
 def test_other_escapes_stay_as_they_are():
-    remember(KEY, [])
+    register_secrets(KEY, [])
     assert without_secrets(r'{"note": "a \"b\" \u00e9 %20"}') == r'{"note": "a \"b\" \u00e9 %20"}'
 
 
 @pytest.mark.parametrize("scheme", ["http://", "//", ""])
 def test_a_password_is_known_as_it_is_written_and_as_it_is_sent(scheme):
-    remember(KEY, [f"{scheme}me:p%40ss-w/o?r#d@host/v1?api-key=of-a-query", "not [an address", "http://[::1"])
+    register_secrets(KEY, [f"{scheme}me:p%40ss-w/o?r#d@host/v1?api-key=of-a-query", "not [an address", "http://[::1"])
     sent = base64.b64encode(b"me:p@ss-w/o?r#d").decode()
     for said in (KEY, "p%40ss-w/o?r#d", "p@ss-w/o?r#d", "me:p@ss-w/o?r#d", sent, "of-a-query"):
         assert redacted(f"<{said}>") == "<[key]>"
@@ -134,7 +134,7 @@ def test_keys_in_the_environment_are_found_by_the_names_of_their_variables(monke
     ],
 )
 def test_further_fields_lose_what_may_be_a_secret(further):
-    told = json.dumps(safe({"backbones": {"judge": {"extra": further}}}))
+    told = json.dumps(redacted_options({"backbones": {"judge": {"extra": further}}}))
     assert "removed" in told or "proxy" in told
     assert KEY not in told
     assert "short" not in told
@@ -148,11 +148,11 @@ def test_further_fields_that_hold_no_secret_stay():
         "top_k": 5,
         "note": "several words, none of which is a key",
     }
-    assert safe({"extra": extra}) == {"extra": extra}
+    assert redacted_options({"extra": extra}) == {"extra": extra}
 
 
 def test_two_runs_that_differ_in_a_removed_text_alone_stay_two():
-    one, other = (safe({"extra": {"variant": f"the-longest-of-names-{n}"}}) for n in "12")
+    one, other = (redacted_options({"extra": {"variant": f"the-longest-of-names-{n}"}}) for n in "12")
     assert one != other
 
 
@@ -184,7 +184,7 @@ def test_what_is_written_is_redacted_again():
     from vieval_plugin.judges.protocol import Status, Step, Verdict
     from vieval_plugin.records import verdict_document
 
-    remember(KEY, [])
+    register_secrets(KEY, [])
     step = Step(("q",), Status.TOOL_ERROR, answer=KEY.replace("-", r"\u002d"), reason=f"refused {KEY}")
     told = json.dumps(verdict_document(Verdict({}, Status.TOOL_ERROR, rationale=KEY, trace=(step,))))
     assert told.count("[key]") == 3
@@ -288,7 +288,7 @@ def test_a_batch_keeps_no_key_of_the_environment(tmp_path, monkeypatch):
 
 
 def test_a_key_among_the_fields_of_one_text_is_hidden():
-    shown = safe(
+    shown = redacted_options(
         {
             "model_args": "pretrained=x, api_key=0123456789abcdef, b=1",
             "headers": {"Cookie": "sid=0123456789abcdef; b=2; c=3", "X-Key": "one two 0123456789abcdef"},

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from vieval_plugin.audit.changes import Expected
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.stats.bootstrap import Seed
-from vieval_plugin.stats.comparison import MeanDifference, compare
+from vieval_plugin.stats.comparison import MeanDifference, paired_comparison
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm
@@ -103,7 +103,9 @@ def effect(
     paired_groups = list(compress(groups, is_paired))
     if not paired_groups:
         return Effect(change, aspect, expected, 0, failed, math.nan, math.nan, Estimate(math.nan), math.nan)
-    comparison = compare(MeanDifference(first[is_paired], second[is_paired], paired_groups), options.draws, seed)
+    comparison = paired_comparison(
+        MeanDifference(first[is_paired], second[is_paired], paired_groups), options.draws, seed
+    )
     return Effect(
         change,
         aspect,

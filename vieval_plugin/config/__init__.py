@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from vieval_plugin.config.backbone import Backbone
 from vieval_plugin.config.judges import Judges, Scorer
-from vieval_plugin.config.section import Section, anchored, described, is_section, safe
+from vieval_plugin.config.section import Section, anchored, described, is_section, redacted_options
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import JudgeSpec
@@ -116,7 +116,7 @@ class Config(Section):
         """
         named = dict(self.backbones) if backbone is None else {**self.backbones, "judge": backbone}
         judges = {"reminders": self.judges.reminders, spec.name: self.judges.of(spec)}
-        resolved: dict[str, Any] = safe(
+        resolved: dict[str, Any] = redacted_options(
             {
                 "judges": {name: _adapter(type(part)).dump_python(part, mode="json") for name, part in judges.items()},
                 "backbones": {name: part.model_dump(mode="json") for name, part in named.items()},

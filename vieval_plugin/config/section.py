@@ -129,13 +129,13 @@ _HARMLESS = re.compile(
 """Fields of requests whose values may be long and are never secrets."""
 
 
-def safe(value: Any, key: str = "", further: bool = False) -> Any:
+def redacted_options(value: Any, key: str = "", further: bool = False) -> Any:
     """JSON values of options without users and passwords in addresses, and without what is a secret by its name.
 
     Under `extra`, `headers` and `model_args` a text of 16 or more characters without spaces may be a secret whatever it
     is called, unless its field is known to hold none. Its digest stays, as two runs may differ in nothing else.
 
-    >>> safe({"base_url": ["http://me:pass@host/v1"], "extra": {"x": "0123456789abcdef", "top_k": 5}})
+    >>> redacted_options({"base_url": ["http://me:pass@host/v1"], "extra": {"x": "0123456789abcdef", "top_k": 5}})
     {'base_url': ['http://host/v1'], 'extra': {'x': '[removed 9f9f5111]', 'top_k': 5}}
     """
     further = further or bool(_FURTHER.search(key))
@@ -144,12 +144,14 @@ def safe(value: Any, key: str = "", further: bool = False) -> Any:
         return {
             name: _REMOVED
             if SECRET_NAME.search(name) or (named and not _HARMLESS.fullmatch(name))
-            else safe(item, name, further)
+            else redacted_options(item, name, further)
             for name, item in value.items()
         }
     if isinstance(value, (list, tuple)):
         named = further and any(map(_names_secret, value[:1]))
-        return [_REMOVED if named and number else safe(item, key, further) for number, item in enumerate(value)]
+        return [
+            _REMOVED if named and number else redacted_options(item, key, further) for number, item in enumerate(value)
+        ]
     return _safe_text(value, key, further) if isinstance(value, str) else value
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTest
 from vieval_plugin.meta_evaluation.estimates import Computed, computed_correlation, computed_mean
 from vieval_plugin.meta_evaluation.label_statistics import ASPECT
-from vieval_plugin.meta_evaluation.observations import Observation, fill
+from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
 from vieval_plugin.stats.agreement import impute_mean, mean_of_known
 from vieval_plugin.stats.correlation import Floats
@@ -71,7 +71,7 @@ class AnnotatedRows:
         """
         dimensions = (dimension for dimension in annotated.dimensions if dimension in rating.dimensions)
         judged = tuple(sorted(observations, key=lambda o: o.uid))
-        filled = tuple(fill(judged, (*rating.aspects, *dimensions), options))
+        filled = tuple(apply_failure_policy(judged, (*rating.aspects, *dimensions), options))
         overall = annotated.overall if annotated.overall in rating.aspects else ASPECT
         return cls(judged, filled, annotated, overall, options)
 

@@ -15,7 +15,13 @@ from itertools import combinations
 
 import numpy as np
 
-from vieval_plugin.stats.comparison import PERMUTATIONS, AveragedDifference, PairedComparison, PairedStatistic, compare
+from vieval_plugin.stats.comparison import (
+    PERMUTATIONS,
+    AveragedDifference,
+    PairedComparison,
+    PairedStatistic,
+    paired_comparison,
+)
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.stats.ranking import holm, rank_ranges
 
@@ -223,7 +229,7 @@ def compare_systems(
         common = compared.pair(*places)
         if common.statistic is not None:
             first, second = (compared.systems[place] for place in places)
-            result = compare(common.statistic, options.draws, seed, intervals)
+            result = paired_comparison(common.statistic, options.draws, seed, intervals)
             pair = SystemPair(first.label, second.label, common.n, result, math.nan, common.notes)
             tested.append((pair, not (first.unranked or second.unranked)))
     pairs = _adjusted([pair for pair, ranked in tested if ranked])

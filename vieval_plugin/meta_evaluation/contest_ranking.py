@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from vieval_plugin.meta_evaluation.comparison import LEVEL
-from vieval_plugin.meta_evaluation.observations import fill_contests, observe
+from vieval_plugin.meta_evaluation.observations import apply_contest_policy, observe
 from vieval_plugin.meta_evaluation.vote_answers import VOTES, Pairs, judged_pairs, orders_of, subjects_of
 from vieval_plugin.records import Run
 from vieval_plugin.stats.bootstrap import Ints, cluster_counts, factorize, interval, sign_p
@@ -91,7 +91,7 @@ def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[Conte
         by_judges: list[ContestRanking] = []
         for run in (run for run in runs if part in run.records):
             voted = [judged for judged in run.records[part] if judged[0].votes is not None]
-            observed = fill_contests(map(observe, voted), options)
+            observed = apply_contest_policy(map(observe, voted), options)
             pairs = judged_pairs(observed)
             if not len(pairs.contest):
                 continue

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeAlias
 
 from vieval_plugin.meta_evaluation.estimates import Computed, computed_mean
-from vieval_plugin.meta_evaluation.observations import Observation, fill, observe
+from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy, observe
 from vieval_plugin.meta_evaluation.statistics import SCORED, Statistic
 from vieval_plugin.records import Run
 from vieval_plugin.stats.options import StatisticsOptions
@@ -69,7 +69,7 @@ def generators_of(run: Run, options: StatisticsOptions) -> list[GeneratorImages]
                 part_and_image[1].draw,
             ),
         )
-        scored_images = fill([image for _, image in ordered], tuple(scores), options)
+        scored_images = apply_failure_policy([image for _, image in ordered], tuple(scores), options)
         places = [part for part, _ in ordered]
         generators.append(
             GeneratorImages(run.label, model, tuple(scores), tuple(zip(places, scored_images, strict=True)))
@@ -109,7 +109,7 @@ class GeneratorRows:
     def of(cls, images: Sequence[Observation], scores: tuple[str, ...], options: StatisticsOptions) -> GeneratorRows:
         """Return those of some images of which the judge gives these scores."""
         ordered = tuple(sorted(images, key=lambda image: (image.group, image.uid, image.draw)))
-        return cls(ordered, tuple(fill(ordered, scores, options)))
+        return cls(ordered, tuple(apply_failure_policy(ordered, scores, options)))
 
     @property
     def scored(self) -> list[Observation]:

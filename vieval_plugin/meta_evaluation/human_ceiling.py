@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vieval_plugin.meta_evaluation.headline import CeilingComparison
-from vieval_plugin.meta_evaluation.image_model_agreement import compare, why_no_value
+from vieval_plugin.meta_evaluation.image_model_agreement import filled_observations, why_no_value
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import rater_mean
@@ -51,7 +51,7 @@ def compared_with_annotators(
     parts: list[_Correlations] = []
     n = 0
     for part, records in run.records.items():
-        filled, aspects = compare(
+        filled, aspects = filled_observations(
             [observe(judged) for judged in records], run.aspects, rated if run.against_all else (), options
         )
         complete = [observation for observation in filled if _counts(observation, aspects, aspect)]

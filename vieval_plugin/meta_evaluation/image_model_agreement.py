@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vieval_plugin.meta_evaluation.estimates import Counts, sum_over_parts
-from vieval_plugin.meta_evaluation.observations import Observation, against_all, fill
+from vieval_plugin.meta_evaluation.observations import Observation, against_all, apply_failure_policy
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
 from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out, leave_one_out_resampled, rater_mean
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
@@ -111,7 +111,7 @@ def image_model_rows(
         rated: what people rated, for judges whose one score is compared with all of it.
         options: what failed verdicts are, how many resamples, the seed.
     """
-    filled, aspects = compare(observations, rating.aspects, rated if rating.against_all else (), options)
+    filled, aspects = filled_observations(observations, rating.aspects, rated if rating.against_all else (), options)
     return ImageModelRows(observations, filled, aspects, name, added_last, options)
 
 
@@ -156,7 +156,7 @@ def agreement_of(rows: ImageModelRows, aspect: str) -> Agreement:
     return Agreement(_corrected(aspect, rows), _paper(aspect, rows))
 
 
-def compare(
+def filled_observations(
     observations: Sequence[Observation], aspects: tuple[str, ...], rated: tuple[str, ...], options: StatisticsOptions
 ) -> tuple[list[Observation], tuple[str, ...]]:
     """Observations as they are compared, failures filled, and the aspects that they are compared on.
@@ -167,7 +167,7 @@ def compare(
         rated: what people rated, where the judge's one score is compared with all of it; else empty.
         options: what failed verdicts are.
     """
-    filled_rows = fill(observations, aspects, options)
+    filled_rows = apply_failure_policy(observations, aspects, options)
     return (against_all(filled_rows, aspects[0], rated), rated) if rated else (filled_rows, aspects)
 
 
@@ -186,10 +186,12 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
         resampled.append(resampled_correlations(c.human, c.judge, counts(c.groups), constant_second=0.0))
     coverage = Coverage(len(values), len(by_model), int(bool(values)), 1)
     n = _sample_count(aspect, rows)
-    return replace(_fisher(values, resampled, n, reasons, rows.options), zeros=tuple(constant), coverage=coverage)
+    return replace(
+        _fisher_average(values, resampled, n, reasons, rows.options), zeros=tuple(constant), coverage=coverage
+    )
 
 
-def _fisher(
+def _fisher_average(
     values: Sequence[float], resampled: Sequence[Floats], n: int, reasons: Sequence[str], options: StatisticsOptions
 ) -> Estimate:
     """Fisher's average of correlations, with the interval of the averages of their resamples."""
@@ -257,7 +259,7 @@ def human_agreement(
             papers.append(paper_mean(per_rater, rounded=False))
             resampled.extend(leave_one_out_resampled(rated.ratings, counts(rated.groups)))
             reasons.extend(f"{model}: rater {r + 1} is constant" for r in np.flatnonzero(np.isnan(per_rater)))
-        average = _fisher(values, resampled, len(observations), reasons, options)
+        average = _fisher_average(values, resampled, len(observations), reasons, options)
         result[aspect] = Agreement(average, Estimate(paper_mean(papers), reasons=tuple(reasons)))
     return result
 

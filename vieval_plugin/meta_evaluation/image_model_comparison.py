@@ -15,7 +15,7 @@ import numpy as np
 from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System, coverage
 from vieval_plugin.meta_evaluation.headline import SAME_FOR_ALL, WHY_PREFERRED, CeilingComparison, Headline, preferred
 from vieval_plugin.meta_evaluation.human_ceiling import compared_with_annotators
-from vieval_plugin.meta_evaluation.image_model_agreement import LEAST, compare, why_no_value
+from vieval_plugin.meta_evaluation.image_model_agreement import LEAST, filled_observations, why_no_value
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, HUMAN, Numbers
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.records import Run
@@ -90,7 +90,7 @@ def scored_samples(
     by_aspect: dict[str, dict[Cell, RatedSample]] = {}
     for part in (part for part in dict.fromkeys((*parts, *run.records)) if part in run.records):
         observed = [observe(judged) for judged in run.records[part]]
-        observations, aspects = compare(observed, run.aspects, rated if run.against_all else (), options)
+        observations, aspects = filled_observations(observed, run.aspects, rated if run.against_all else (), options)
         for observation in observations:
             scores, ratings = observation.scores, observation.ratings
             complete = set(aspects) <= scores.keys()

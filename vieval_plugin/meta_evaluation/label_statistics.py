@@ -17,7 +17,7 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTest
 from vieval_plugin.meta_evaluation.estimates import Computed, computed_correlation
-from vieval_plugin.meta_evaluation.observations import Observation, fill
+from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.meta_evaluation.statistics import Statistic
 from vieval_plugin.stats import binary, compositional, pairwise
 from vieval_plugin.stats.correlation import Coefficient, Floats
@@ -54,7 +54,7 @@ class LabelRows:
         >>> rows.scores.tolist(), rows.ratings.tolist()
         ([0.25], [0.0])
         """
-        scored = (o for o in fill(observations, (judged,), options) if judged in o.scores)
+        scored = (o for o in apply_failure_policy(observations, (judged,), options) if judged in o.scores)
         return cls(tuple(sorted(scored, key=lambda o: (o.uid, o.image_model))), rated, judged)
 
     def with_tag(self, tag: str) -> LabelRows:

@@ -122,7 +122,7 @@ def observe(records: Sequence[Record]) -> Observation:
     )
 
 
-def fill_contests(observations: Iterable[Observation], options: StatisticsOptions) -> tuple[Observation, ...]:
+def apply_contest_policy(observations: Iterable[Observation], options: StatisticsOptions) -> tuple[Observation, ...]:
     """Observations of contests under a failure policy.
 
     `as_recorded` takes candidates' scores with the numbers that a log keeps apart. Under each other policy an answer
@@ -187,7 +187,9 @@ def against_all(observations: Sequence[Observation], aspect: str, rated: Sequenc
     ]
 
 
-def fill(observations: Sequence[Observation], aspects: Sequence[str], options: StatisticsOptions) -> list[Observation]:
+def apply_failure_policy(
+    observations: Sequence[Observation], aspects: Sequence[str], options: StatisticsOptions
+) -> list[Observation]:
     """Observations under a failure policy: what a failed verdict is to a statistic.
 
     `drop` leaves failed ones as they are, without the scores that they lack; `random` gives each aspect that failed a
@@ -206,7 +208,7 @@ def fill(observations: Sequence[Observation], aspects: Sequence[str], options: S
         The observations in their order, scores in [0, 1].
 
     >>> failed = Observation("model", "1", {}, {"SC": 0.5}, Status.REFUSAL)
-    >>> [filled] = fill([failed], ("SC", "PQ", "O"), StatisticsOptions("worst"))
+    >>> [filled] = apply_failure_policy([failed], ("SC", "PQ", "O"), StatisticsOptions("worst"))
     >>> print(filled)
     refusal SC=0.5 PQ=0 O=0
     """

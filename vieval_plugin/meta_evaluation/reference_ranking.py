@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.observations import fill, observe
+from vieval_plugin.meta_evaluation.observations import apply_failure_policy, observe
 from vieval_plugin.meta_evaluation.tables import Key, Table, with_interval
 from vieval_plugin.records import Record, Run
 from vieval_plugin.stats.bootstrap import cluster_counts, interval
@@ -77,7 +77,9 @@ def _scores(
     """Image model, group, uid and score of each output that has one, in a fixed order; of contests, of each candidate once."""
     samples = [observe(records) for records in judged if not records[0].candidates]
     score_by_output = {
-        (o.image_model, o.group, o.uid): o.scores[aspect] for o in fill(samples, aspects, options) if aspect in o.scores
+        (o.image_model, o.group, o.uid): o.scores[aspect]
+        for o in apply_failure_policy(samples, aspects, options)
+        if aspect in o.scores
     }
     for records in judged:
         score_by_output |= dict(_of_candidates(records[0], aspect))

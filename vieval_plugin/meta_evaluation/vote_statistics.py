@@ -29,7 +29,7 @@ from vieval_plugin.judges.contests import (
 )
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
-from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation, fill_contests, observe
+from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation, apply_contest_policy, observe
 from vieval_plugin.meta_evaluation.statistics import Statistic
 from vieval_plugin.meta_evaluation.vote_answers import (
     CODES,
@@ -263,7 +263,7 @@ def entrants_of(
         VievalError: results that no run writes, such as votes of another scheme, in one line that names the contest.
     """
     observed = {
-        run.label: fill_contests(map(observe, run.records[part]), options) for run in runs if part in run.records
+        run.label: apply_contest_policy(map(observe, run.records[part]), options) for run in runs if part in run.records
     }
     judges = []
     for run in runs:

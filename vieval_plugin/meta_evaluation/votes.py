@@ -10,7 +10,7 @@ import numpy as np
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.estimates import Bootstrap
-from vieval_plugin.meta_evaluation.observations import Observation, fill_contests
+from vieval_plugin.meta_evaluation.observations import Observation, apply_contest_policy
 from vieval_plugin.meta_evaluation.statistics import SCORED, Rating, Statistic, parts_of
 from vieval_plugin.meta_evaluation.tables import Tables
 from vieval_plugin.meta_evaluation.vote_answers import TIE_HANDLINGS, VOTES, Answers, answers_of, pairs_of
@@ -118,7 +118,7 @@ class ByVotes:
     ) -> VoteRows:
         """The judge's answers; ValueError for a contest whose votes are in another scheme."""
         bootstrap = Bootstrap.of(f"{benchmark}/{part}", options)
-        pairs = pairs_of(fill_contests(observations, options), self.scheme)
+        pairs = pairs_of(apply_contest_policy(observations, options), self.scheme)
         subjects = _subjects(rating)
         answers = {subject: answers_of(pairs, subject, self.scheme, bootstrap.seed) for subject in subjects}
         return VoteRows(pairs, answers, bootstrap)

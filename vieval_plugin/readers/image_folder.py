@@ -41,7 +41,7 @@ def read_named(
     paths = [path_of(name) for name in named]
     if prompts or all(map(_is_of_images, paths)):
         return read_folders(paths, prompts, kind, columns)
-    return chained([read_samples(name, kind, columns) for name in named])
+    return chained([read_samples(name, kind, columns) for name in dict.fromkeys(named)])
 
 
 def read_folders(

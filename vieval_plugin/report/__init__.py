@@ -16,14 +16,14 @@ from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.reference_ranking import ORDER, ranking_against
 from vieval_plugin.meta_evaluation.tables import Tables, printed_tables
 from vieval_plugin.records import Run
-from vieval_plugin.report.expect import PrintedComparison, compare
 from vieval_plugin.report.headlines.costs import durations
 from vieval_plugin.report.headlines.leaderboards import leaderboards
-from vieval_plugin.report.headlines.words import format_estimate, sentences
+from vieval_plugin.report.headlines.sentences import format_estimate, sentences
 from vieval_plugin.report.inputs import rated_runs, read_order
 from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables
 from vieval_plugin.report.own_samples import runs_by_benchmark
 from vieval_plugin.report.page import PageSection, page
+from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
 from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.report.verdict_tables import findings_tables, trained_on_tables
 from vieval_plugin.results.runs import Results
@@ -50,7 +50,6 @@ def write_report(
     order: Path | None = None,
     cards: Sequence[Path] = (),
     ratings: HumanRatings | None = None,
-    samples: Path | None = None,
 ) -> WrittenReport:
     """Write `report.html`, `report.md`, a CSV for each table and `cells.json` to the folder `out`.
 
@@ -64,7 +63,6 @@ def write_report(
         order: a file with an image model a line, the best first, that rankings are compared with.
         cards: of trained models that answered, whose folders the results do not name.
         ratings: people's, in the place of those that benchmarks have.
-        samples: the samples file of what `vieval score` judged, for its images.
 
     Returns:
         The comparison and headlines to print in a terminal.
@@ -87,7 +85,7 @@ def write_report(
             f"{order}: no results have scores of two of its image models; it names {', '.join(reference_order[:5])}"
         )
     cells = {key: value for section in sections for key, value in section.tables.cells.items()}
-    comparison = compare(expected, cells) if expected else None
+    comparison = compare_with_printed(expected, cells) if expected else None
     parts = [f"# Agreement of judges with human ratings\n\n{_protocol(options)}\n"]
     parts += [f"Note: {escaping.markdown(note)}\n" for note in notes]
     parts += [markdown(rater_table(ratings))] if ratings else []
@@ -111,7 +109,7 @@ def write_report(
     ]
     files["report.md"] = "\n".join(parts)
     over_benchmarks = judges[0] if len(judges) > 1 else None
-    files[PAGE] = page(sections, options, _protocol(options).replace("`", ""), samples, over_benchmarks, notes)
+    files[PAGE] = page(sections, options, _protocol(options).replace("`", ""), over_benchmarks, notes)
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     write_folder(out, files)
     return WrittenReport(comparison, tuple(line for section in sections for line in _first_lines(section)))

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from vieval_plugin.config.section import safe
+from vieval_plugin.config.section import redacted_options
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
@@ -166,7 +166,7 @@ def read_provenance(document: Mapping[str, Any]) -> Provenance:
 def _provenance(document: bytes) -> Provenance:
     """Thousands of rows share one provenance, options included. Marshalled, as the quickest way to a key for a cache."""
     source = _PROVENANCE.validate_python(marshal.loads(document))
-    return replace(source, options=safe(source.options))  # another version may have kept more
+    return replace(source, options=redacted_options(source.options))  # another version may have kept more
 
 
 def _document(text: str, part: str) -> dict[str, Any]:

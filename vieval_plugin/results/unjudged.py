@@ -136,7 +136,7 @@ def _images_of_row(
 def _judged(response: str, target: str) -> _RunImage:
     """The image of a verdict, to be judged by another judge."""
     record = read_record(response, target)
-    if record.sample is None:
+    if not isinstance(record.sample, Sample):
         raise VievalError("a verdict on an image of a benchmark, which another task of that benchmark judges")
     verdict = record.verdict if "output" not in record.sample.images else None
     return _RunImage(record.sample, verdict, judge=(record.provenance.judge, ""))

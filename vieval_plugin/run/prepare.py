@@ -51,7 +51,7 @@ class PreparedJudge:
             return (yield from by_candidate(self.program, cast(Contest, judged)))
         if reason := missing_inputs(self.spec, judged):
             return unjudged(Status.NOT_APPLICABLE, reason)
-        return (yield from self.judge(judged))  # type: ignore[arg-type]  # `lacking` has seen that it is what is judged
+        return (yield from self.judge(judged))  # type: ignore[arg-type]  # `missing_inputs` has seen that it is what is judged
 
 
 def prepare(name: str, setting: str | None, options: Config, backbone: Backbone | None = None) -> PreparedJudge:

@@ -67,7 +67,9 @@ class PairedComparison(NamedTuple):
         return self.first, self.second, difference.value, difference.low, difference.high, self.p
 
 
-def compare(statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0, intervals: bool = True) -> PairedComparison:
+def paired_comparison(
+    statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0, intervals: bool = True
+) -> PairedComparison:
     """Two systems on the same samples or contests: difference, its bootstrap interval, p of the permutation test.
 
     Args:
@@ -80,15 +82,15 @@ def compare(statistic: PairedStatistic, draws: int = DRAWS, seed: Seed = 0, inte
     Returns:
         All numbers on the statistic's scale but p; NaN where an estimate is undefined.
 
-    >>> compare(MeanDifference([1, 1, 1, 0], [0, 0, 1, 0], ["a", "a", "b", "c"]), draws=100).difference.value
+    >>> paired_comparison(MeanDifference([1, 1, 1, 0], [0, 0, 1, 0], ["a", "a", "b", "c"]), draws=100).difference.value
     0.5
     """
     first, second = statistic.estimates()
     ends = interval(resampled_differences(statistic, draws, seed) if intervals else [])
-    return PairedComparison(first, second, Estimate(first - second, *ends), permutation_p(statistic, seed))
+    return PairedComparison(first, second, Estimate(first - second, *ends), paired_permutation_p(statistic, seed))
 
 
-def permutation_p(
+def paired_permutation_p(
     statistic: PairedStatistic, seed: Seed = 0, permutations: int = PERMUTATIONS, exceedances: int = EXCEEDANCES
 ) -> float:
     """P-value of the paired permutation test, with as many permutations as the pair itself needs.
@@ -110,7 +112,7 @@ def permutation_p(
     Source: Noreen 1989, Computer-Intensive Methods (approximate randomization); Besag and Clifford 1991, Sequential
     Monte Carlo p-values; Phipson and Smyth 2010 (the added 1).
 
-    >>> permutation_p(MeanDifference([1] * 8, [0] * 8, list("abcdefgh")), permutations=999)
+    >>> paired_permutation_p(MeanDifference([1] * 8, [0] * 8, list("abcdefgh")), permutations=999)
     0.01
     """
     observed = statistic.swapped(np.zeros((1, statistic.units), dtype=bool))[0]
@@ -165,7 +167,7 @@ class MeanDifference:
     Raises:
         ValueError: for other shapes, or an item that only one of the two has.
 
-    Source: as for `permutation_p`; whole groups: PROTOCOLS of this project, "Comparing two judges".
+    Source: as for `paired_permutation_p`; whole groups: PROTOCOLS of this project, "Comparing two judges".
 
     >>> MeanDifference([1, 1, 0], [0, 1, 0], ["a", "a", "b"]).estimates()[0].__round__(3)
     0.667

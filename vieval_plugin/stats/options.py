@@ -13,8 +13,8 @@ MissingRatings: TypeAlias = Literal["drop", "impute_mean"]
 class StatisticsOptions:
     """Treatment of failed verdicts and of ratings that a rater did not give, and the bootstrap of intervals.
 
-    `policy` is what `fill` does with failed verdicts, `draws` the number of bootstrap resamples, `missing_ratings`
-    whether a rating that was not given is left out or taken to be the mean of the item's other raters.
+    `policy` is what `apply_failure_policy` does with failed verdicts, `draws` the number of bootstrap resamples,
+    `missing_ratings` whether a rating that was not given is left out or taken to be the mean of the item's other raters.
     """
 
     policy: Policy = "drop"

@@ -45,9 +45,9 @@ class CorrelationDifference:
 
     Source: PROTOCOLS of this project, "Comparing two judges"; Fisher's average as `correlation.fisher_mean`.
 
-    >>> from vieval_plugin.stats.comparison import compare
+    >>> from vieval_plugin.stats.comparison import paired_comparison
     >>> people = np.arange(12.0).reshape(6, 2) % 5
-    >>> compare(CorrelationDifference(people, -people, people), draws=99).p < 0.1
+    >>> paired_comparison(CorrelationDifference(people, -people, people), draws=99).p < 0.1
     True
     """
 

@@ -19,7 +19,7 @@ _RUN, _QUERY, _PAIR = re.compile(r'[^\s"<>]+'), re.compile(r"\?|#(?=.*=)"), re.c
 _server_secrets: set[str] = set()
 
 
-def remember(key: str, urls: Iterable[str]) -> None:
+def register_secrets(key: str, urls: Iterable[str]) -> None:
     """Let nobody see a server's key and what its addresses hold: users and passwords, also as they are sent, and queries."""
     known = {key}
     for url in urls:

@@ -115,12 +115,12 @@ def fill(
 async def _fill(root: Path, hosts: Hosts, tasks: Sequence[str], fetch: Fetch, fetch_images: Fetch | None) -> FillReport:
     ratings = await _fetch_kind("ratings", {task: _ratings(root, hosts, task) for task in tasks}, fetch)
     uids: dict[str, list[str]] = {}
-    reports = [_read_uids(root, rating_report, uids) for rating_report in ratings]
-    reports += await asyncio.gather(*(fetch_conditions(root, hosts, task, uids[task], fetch) for task in uids))
+    kind_reports = [_read_uids(root, rating_report, uids) for rating_report in ratings]
+    kind_reports += await asyncio.gather(*(fetch_conditions(root, hosts, task, uids[task], fetch) for task in uids))
     if fetch_images:
         jobs = {task: _images(root, hosts, task, uids[task]) for task in uids}
-        reports += await _fetch_kind("images", jobs, fetch_images)
-    return FillReport(tuple(sorted(reports, key=lambda report: tasks.index(report.part))))
+        kind_reports += await _fetch_kind("images", jobs, fetch_images)
+    return FillReport(tuple(sorted(kind_reports, key=lambda report: tasks.index(report.part))))
 
 
 def summary_lines(report: FillReport) -> list[str]:

@@ -37,9 +37,9 @@ def install() -> None:
         return make(short, column, *arguments, **named) + (left if column == "results" else "")
 
     def consolidate_group_results(results: Any, versions: Any, task_dict: Any, *arguments: Any, **named: Any) -> Any:
-        consolidated = consolidate(results, versions, task_dict, *arguments, **named)
-        rename_partial(consolidated[0], task_dict)
-        return consolidated
+        host_results = consolidate(results, versions, task_dict, *arguments, **named)
+        rename_partial(host_results[0], task_dict)
+        return host_results
 
     def _generate_dataset(self: Any, data: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> Any:
         if not _is_ours(config):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
-from vieval_plugin.report.headlines.words import format_estimate
+from vieval_plugin.report.headlines.sentences import format_estimate
 from vieval_plugin.stats.estimate import Estimate
 
 

@@ -64,7 +64,7 @@ class PrintedComparison:
         return lines
 
 
-def compare(expected: Path, cells: Mapping[Key, float]) -> PrintedComparison:
+def compare_with_printed(expected: Path, cells: Mapping[Key, float]) -> PrintedComparison:
     """Sort every row of a CSV of printed cells; VievalError names a malformed file's row and column."""
     comparison = PrintedComparison([], [], [], [], [])
     for row in _read(expected, cells):

@@ -9,7 +9,7 @@ from vieval_plugin.meta_evaluation.headline import Headline
 from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.report.headlines.costs import Cost
 from vieval_plugin.report.headlines.leaderboards import leaderboards
-from vieval_plugin.report.headlines.words import sentences
+from vieval_plugin.report.headlines.sentences import sentences
 from vieval_plugin.stats.estimate import Coverage, Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
