@@ -6,9 +6,7 @@ import argparse
 import asyncio
 import os
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,7 +58,8 @@ def add(commands: Commands) -> None:
     selection.add_argument("--prompt", metavar="TEXT", help="what the images were made of")
     selection.add_argument("--source", metavar="IMAGE", help="the image that was edited")
     selection.add_argument("--instruction", metavar="TEXT", help="how it was to be edited")
-    selection.add_argument("--prompts", type=Path, help="what images in folders were made of: .txt, .csv or .jsonl")
+    selection.add_argument("--prompts", type=Path, help="what images in folders were made of: a table, or a .txt")
+    add_columns(selection)
     selection.add_argument(
         "--kind", "--task", dest="kind", help="the kind of samples whose line names none, such as tig"
     )
@@ -79,6 +78,17 @@ def add(commands: Commands) -> None:
     model.add_argument("--price-input", type=float, metavar="P", help="of a million tokens of questions, for --plan")
     model.add_argument("--price-output", type=float, metavar="P", help="of a million tokens of answers, for --plan")
     parser.set_defaults(run=_run)
+
+
+def add_columns(parser: argparse._ActionsContainer) -> None:
+    """The flag that says what the columns of a table are."""
+    parser.add_argument(
+        "--columns",
+        action="append",
+        default=[],
+        metavar="KEY=COLUMN",
+        help="columns of tables, such as output=image,prompt=caption (default: by their names)",
+    )
 
 
 def add_judge(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -235,25 +245,18 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
 
 def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSource, str, str | None]:
     """The samples, and the judge and setting that they are for where no other is named."""
-    from vieval_plugin.errors import VievalError
-    from vieval_plugin.readers.image_folder import are_images, holds_images, read_folders, read_images
-    from vieval_plugin.readers.samples import read_samples
+    from vieval_plugin.readers.columns import parse_columns
+    from vieval_plugin.readers.image_folder import are_images, read_images, read_named
 
-    paths = [Path(named) for named in options.samples]
-    if options.prompts:
-        return read_folders(paths, options.prompts, options.kind), "viescore", None
-    if are_images(options.samples):
+    if not options.prompts and are_images(options.samples):
         texts = {name: getattr(options, name) for name in ("prompt", "instruction") if getattr(options, name)}
         return read_images(options.samples, texts, options.source, options.kind), "viescore", None
     from vieval_plugin.results.unjudged import is_run, load_unjudged
 
-    if len(paths) > 1:
-        raise VievalError("pass images, one file of samples, or several folders of images with --prompts")
-    [path] = paths
-    if holds_images(path) and not any(path.rglob("*_samples_*.jsonl")):
-        raise VievalError(f"{path}: images, and no prompts; name the file of what they were made of with --prompts")
-    if not is_run(path):
-        return read_samples(path, options.kind), "viescore", None
+    path = Path(options.samples[0])
+    if options.prompts or len(options.samples) > 1 or not is_run(path):
+        columns = parse_columns(options.columns)
+        return read_named(options.samples, options.prompts, options.kind, columns), "viescore", None
     run = load_unjudged(path, current, options.kind)
     return run.source, run.judge or "viescore", run.setting
 
@@ -309,7 +312,7 @@ def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
     from vieval_plugin.results.scored import Scored, in_words, read_scored, write_scored
     from vieval_plugin.run.evaluate import provenance_of
     from vieval_plugin.run.verdict_lines import inputs_of, run_hash
-    from vieval_plugin.run.verdict_log import VerdictLog
+    from vieval_plugin.run.verdict_log import VerdictLog, log_file
     from vieval_plugin.text.escaping import say
 
     sources = [
@@ -317,7 +320,7 @@ def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
         for judge in request.judges
     ]
     runs, inputs = {run_hash(source): source for source in sources}, inputs_of(request.source)
-    with _log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
+    with log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
         folder = options.out.parent if options.out else Path()
         unable = _judge_all(log, request, sources, folder, not images)
         complete = {run: source for run, source in runs.items() if log.count(run) == inputs.total}
@@ -370,18 +373,6 @@ def _tell_ended(log: VerdictLog, progress: Progress) -> None:
 
     kept = f"vieval: {log.total} verdicts are in {log.path}, and the same command goes on from there"
     say(*progress.lines(), *([kept] if log.total else []), file=sys.stderr)
-
-
-@contextmanager
-def _log_file(out: Path | None) -> Iterator[Path]:
-    """The file that verdicts are appended to: beside the one that is asked for, or in a folder of its own for a while."""
-    from vieval_plugin.run.verdict_log import partial_file
-
-    if out:
-        yield partial_file(out)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        yield partial_file(Path(folder) / "verdicts.jsonl")
 
 
 def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
