@@ -397,21 +397,3 @@ def _line(error: Exception) -> str:
 def images_of(judged: Judged) -> Iterator[Image]:
     """The images of a sample, or of all candidates of a contest."""
     return (image for sample in candidates_of(judged) for image in sample.images.values())
-
-
-def absent_image(judged: Judged) -> str:
-    """The image of a sample or contest that is not there, in words; empty where all are."""
-    for sample in candidates_of(judged):
-        for role, image in sample.images.items():
-            if not is_there(image):
-                return f"the image {role} is not there: {name_of(image)}"
-    return ""
-
-
-def require_images(judged: Iterable[Judged], remedy: str) -> None:
-    """VievalError naming the first image file that is absent and how many are, with what to do about it."""
-    absent = (image for sample in judged for image in images_of(sample) if not is_there(image))
-    missing = list(dict.fromkeys(map(name_of, absent)))
-    if missing:
-        more = f" (and {len(missing) - 1} more images)" if len(missing) > 1 else ""
-        raise VievalError(f"{missing[0]}: no such image{more}; {remedy}")

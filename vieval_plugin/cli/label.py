@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.labelling.sources import read_to_label
     from vieval_plugin.media.files import require_writable, write_whole
     from vieval_plugin.readers.columns import parse_columns
+    from vieval_plugin.readers.table_cells import with_cells
     from vieval_plugin.text.escaping import say
 
     labelled = read_to_label(options.samples, options.kind, options.partial, parse_columns(options.columns))
@@ -46,7 +48,7 @@ def _run(options: argparse.Namespace) -> int:
     require_writable(options.out, reads=[Path(options.samples), *files_of(outputs)])
     seed = config.current().statistics.options().seed if options.seed is None else options.seed
     selection = [labelled[number] for number in choose([sample.judged for sample in labelled], options.n, seed)]
-    page = label_page(selection, seed)
+    page = label_page([replace(of, judged=with_cells(of.judged)) for of in selection], seed)
     write_whole(options.out, page)
     counts = strata([sample.judged for sample in selection]).values()
     total = len(strata([sample.judged for sample in labelled]))

@@ -6,9 +6,7 @@ import argparse
 import asyncio
 import os
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -305,7 +303,7 @@ def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
     from vieval_plugin.results.scored import Scored, in_words, read_scored, write_scored
     from vieval_plugin.run.evaluate import provenance_of
     from vieval_plugin.run.verdict_lines import inputs_of, run_hash
-    from vieval_plugin.run.verdict_log import VerdictLog
+    from vieval_plugin.run.verdict_log import VerdictLog, log_file
     from vieval_plugin.text.escaping import say
 
     sources = [
@@ -313,7 +311,7 @@ def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
         for judge in request.judges
     ]
     runs, inputs = {run_hash(source): source for source in sources}, inputs_of(request.source)
-    with _log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
+    with log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
         folder = options.out.parent if options.out else Path()
         unable = _judge_all(log, request, sources, folder, not images)
         complete = {run: source for run, source in runs.items() if log.count(run) == inputs.total}
@@ -366,18 +364,6 @@ def _tell_ended(log: VerdictLog, progress: Progress) -> None:
 
     kept = f"vieval: {log.total} verdicts are in {log.path}, and the same command goes on from there"
     say(*progress.lines(), *([kept] if log.total else []), file=sys.stderr)
-
-
-@contextmanager
-def _log_file(out: Path | None) -> Iterator[Path]:
-    """The file that verdicts are appended to: beside the one that is asked for, or in a folder of its own for a while."""
-    from vieval_plugin.run.verdict_log import partial_file
-
-    if out:
-        yield partial_file(out)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        yield partial_file(Path(folder) / "verdicts.jsonl")
 
 
 def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:

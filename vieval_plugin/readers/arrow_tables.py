@@ -38,16 +38,16 @@ _Batches: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[TableCell, Any]]]
 
 def parquet_table(path: Path) -> InputTable:
     """A parquet file; VievalError where pyarrow is not installed or it is damaged, the latter also while rows are read."""
-    with _reading(path):
-        schema = _parquet_file(path).schema_arrow
+    with reading_table(path):
+        schema = parquet_file(path).schema_arrow
     return _table(path, [path], schema, partial(_parquet_batches, path))
 
 
 def arrow_table(paths: Sequence[Path]) -> InputTable:
     """Arrow files or streams of the same columns, one after another; VievalError as `parquet_table`."""
-    with _reading(paths[0]):
+    with reading_table(paths[0]):
         schema = _arrow_reader(paths[0]).schema
-    return _table(paths[0], paths, schema, partial(_arrow_batches, paths))
+    return _table(paths[0], paths, schema, partial(arrow_batches, paths))
 
 
 def is_saved(folder: Path) -> bool:
@@ -139,14 +139,14 @@ def _is_binary(kind: Any) -> bool:
 
 
 def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[tuple[TableCell, Any]]:
-    with _reading(path):
-        row, file = 0, _parquet_file(path)
+    with reading_table(path):
+        row, file = 0, parquet_file(path)
         for batch in file.iter_batches(batch_size=_BATCH, columns=list(columns), use_threads=False):
             yield TableCell(path, row, ""), batch
             row += batch.num_rows
 
 
-def _parquet_file(path: Path) -> Any:
+def parquet_file(path: Path) -> Any:
     """A parquet file within limits: what its footer says is believed up to a size, and a bomb that it shows is refused."""
     from pyarrow import parquet
 
@@ -172,10 +172,11 @@ def _parquet_file(path: Path) -> Any:
     return file
 
 
-def _arrow_batches(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[tuple[TableCell, Any]]:
+def arrow_batches(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[tuple[TableCell, Any]]:
+    """Batches of the columns of Arrow files, each with the file and the number of its first row there."""
     for path in paths:
         row = 0
-        with _reading(path):
+        with reading_table(path):
             reader = _arrow_reader(path, columns)
             batches = map(reader.get_batch, range(reader.num_record_batches)) if _is_file(path) else reader
             for batch in batches:
@@ -203,7 +204,7 @@ def _is_file(path: Path) -> bool:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def reading_table(path: Path) -> Iterator[None]:
     """A file while pyarrow reads it, which raises many types on one that is damaged."""
     try:
         yield

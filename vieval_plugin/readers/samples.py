@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import absent_image
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
+from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.readers.columns import fields_of
 from vieval_plugin.readers.sample_rows import address_among, addresses_among, draw_of, kind_of, samples_of_row
 from vieval_plugin.readers.table_rows import open_table, rows_of
