@@ -169,9 +169,18 @@ def test_several_tables_are_one_source_and_a_uid_in_both_is_one_line(folder):
 def test_the_columns_of_a_table_are_said_to_every_command_that_reads_samples(folder, vieval):
     (folder / "t.csv").write_text("photo,words\na.png,x\n")
     for command in (["score", "--judge", "sharpness", "--out", "v.jsonl"], ["label", "--out", "l.html"]):
+        vieval(command[0], as_parquet(folder / "t.parquet", "structs"), *command[1:-1], folder / command[-1])
         arguments = [command[0], folder / "t.csv", *command[1:-1], folder / command[-1]]
         assert "no column of images; the columns are photo, words" in vieval(*arguments, code=1).err
         vieval(*arguments, "--columns", "output=photo,prompt=words")
+
+
+def test_a_page_for_labels_shows_images_of_any_folder_or_table(folder, vieval):
+    (folder / "t.csv").write_text("run,image,text\n1,a.png,x\n")
+    with_metadata(folder, lambda to: as_csv(to / "metadata.csv", "file_name"))
+    for named in (folder, folder / "t.csv", as_parquet(folder / "t.parquet", "structs")):
+        count = 1 if named == folder / "t.csv" else 3
+        assert f"{count} of {count}," in vieval("label", named, "--out", folder / "label.html").out
 
 
 def test_a_guess_is_said_and_so_is_what_is_left_out(folder):
