@@ -336,7 +336,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
     parquet.write_table(pyarrow.table({"image": text, "text": text}), tmp_path / "t.parquet", compression="zstd")
     del text
     assert os.path.getsize(tmp_path / "t.parquet") < 1 << 20
-    assert "image would be 300 MiB, a bomb by its ratio" in refusal(lambda: read_samples(tmp_path / "t.parquet"))
+    assert "MiB, a bomb by its ratio" in refusal(lambda: read_samples(tmp_path / "t.parquet"))
 
 
 def test_columns_of_nested_values_are_never_built(folder):
