@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_columns
+
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
@@ -78,17 +80,6 @@ def add(commands: Commands) -> None:
     model.add_argument("--price-input", type=float, metavar="P", help="of a million tokens of questions, for --plan")
     model.add_argument("--price-output", type=float, metavar="P", help="of a million tokens of answers, for --plan")
     parser.set_defaults(run=_run)
-
-
-def add_columns(parser: argparse._ActionsContainer) -> None:
-    """The flag that says what the columns of a table are."""
-    parser.add_argument(
-        "--columns",
-        action="append",
-        default=[],
-        metavar="KEY=COLUMN",
-        help="columns of tables, such as output=image,prompt=caption (default: by their names)",
-    )
 
 
 def add_judge(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
