@@ -368,6 +368,7 @@ def _tell_ended(log: VerdictLog, progress: Progress) -> None:
 
 def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
     """Print summaries and what was written; of images the latter alone, as their verdicts are printed already."""
+    from vieval_plugin.results.flat_table import is_flat
     from vieval_plugin.text.escaping import say
 
     if not images or scored.progress.failed_calls:
@@ -377,6 +378,7 @@ def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
             say(*([f"{judge}:"] if len(scored.summaries) > 1 else []), *summary.lines())
     if options.out and scored.summaries:
         (_, first), *_ = scored.summaries.values()
-        say(f"wrote {options.out}", *first.next_step(options.out), file=sys.stderr if options.json else sys.stdout)
+        next_step = [] if is_flat(options.out) else first.next_step(options.out)
+        say(f"wrote {options.out}", *next_step, file=sys.stderr if options.json else sys.stdout)
     if not scored.any_scores:
         say(f"vieval: nothing could be {'scored' if scored.judged else 'judged'} (see above)", file=sys.stderr)

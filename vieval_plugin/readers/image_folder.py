@@ -27,7 +27,7 @@ from vieval_plugin.readers.table_rows import metadata_of
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.untrusted import is_below, isdir, isfile, path_of, real
 
-_KIND = "tig"
+_KIND, _EDIT = "tig", "tie"
 _LONGEST_TEXT = 1 << 20
 _EXAMPLES = 3
 _HEAD = 64
@@ -133,7 +133,8 @@ def read_images(images: Sequence[str], texts: Mapping[str, str], source: str | N
         for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1):
             row = {"images": {"output": image, **({"source": source} if source else {})}, "texts": texts}
             uid = stem if stems.count(stem) == 1 else f"{stem}_{number}"
-            yield from samples_in_row(Path.cwd(), number, {"uid": uid, **row}, kind or kind_of(row) or _KIND, "image")
+            inferred = kind_of(row) or (_EDIT if source else _KIND)
+            yield from samples_in_row(Path.cwd(), number, {"uid": uid, **row}, kind or inferred, "image")
 
     named = [*images, source or "", *texts.values(), kind or ""]
     return checked(SampleSource("the images", rows, fingerprint_of([], *named)))
