@@ -6,12 +6,13 @@ import argparse
 import asyncio
 import os
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from vieval_plugin.cli import add_columns
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -60,7 +61,8 @@ def add(commands: Commands) -> None:
     selection.add_argument("--prompt", metavar="TEXT", help="what the images were made of")
     selection.add_argument("--source", metavar="IMAGE", help="the image that was edited")
     selection.add_argument("--instruction", metavar="TEXT", help="how it was to be edited")
-    selection.add_argument("--prompts", type=Path, help="what images in folders were made of: .txt, .csv or .jsonl")
+    selection.add_argument("--prompts", type=Path, help="what images in folders were made of: a table, or a .txt")
+    add_columns(selection)
     selection.add_argument(
         "--kind", "--task", dest="kind", help="the kind of samples whose line names none, such as tig"
     )
@@ -128,9 +130,10 @@ def _run(options: argparse.Namespace) -> int:
     say(*(f"vieval: {line}" for line in (*source.notes, *_unused(options, request.judges))), file=sys.stderr)
     if options.out:
         prompts = [options.prompts] if options.prompts else []
-        reads = [*map(Path, options.samples), *prompts, *files_of(row.sample for row in source)]
+        # a source is read for its files only where OUT is there already
+        reads = chain(map(Path, options.samples), prompts, files_of(row.sample for row in source))
         require_writable(options.out, reads=reads)
-    if options.allow_urls or any(row.addresses for row in source):
+    if options.allow_urls or source.addresses:
         from vieval_plugin.run.addresses import fetched
 
         source = fetched(source, options.allow_urls, options.fresh)
@@ -235,25 +238,18 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
 
 def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSource, str, str | None]:
     """The samples, and the judge and setting that they are for where no other is named."""
-    from vieval_plugin.errors import VievalError
-    from vieval_plugin.readers.image_folder import are_images, holds_images, read_folders, read_images
-    from vieval_plugin.readers.samples import read_samples
+    from vieval_plugin.readers.columns import parse_columns
+    from vieval_plugin.readers.image_folder import are_images, read_images, read_named
 
-    paths = [Path(named) for named in options.samples]
-    if options.prompts:
-        return read_folders(paths, options.prompts, options.kind), "viescore", None
-    if are_images(options.samples):
+    if not options.prompts and are_images(options.samples):
         texts = {name: getattr(options, name) for name in ("prompt", "instruction") if getattr(options, name)}
         return read_images(options.samples, texts, options.source, options.kind), "viescore", None
     from vieval_plugin.results.unjudged import is_run, load_unjudged
 
-    if len(paths) > 1:
-        raise VievalError("pass images, one file of samples, or several folders of images with --prompts")
-    [path] = paths
-    if holds_images(path) and not any(path.rglob("*_samples_*.jsonl")):
-        raise VievalError(f"{path}: images, and no prompts; name the file of what they were made of with --prompts")
-    if not is_run(path):
-        return read_samples(path, options.kind), "viescore", None
+    path = Path(options.samples[0])
+    if options.prompts or len(options.samples) > 1 or not is_run(path):
+        columns = parse_columns(options.columns)
+        return read_named(options.samples, options.prompts, options.kind, columns), "viescore", None
     run = load_unjudged(path, current, options.kind)
     return run.source, run.judge or "viescore", run.setting
 
@@ -309,7 +305,7 @@ def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
     from vieval_plugin.results.scored import Scored, in_words, read_scored, write_scored
     from vieval_plugin.run.evaluate import provenance_of
     from vieval_plugin.run.verdict_lines import inputs_of, run_hash
-    from vieval_plugin.run.verdict_log import VerdictLog
+    from vieval_plugin.run.verdict_log import VerdictLog, log_file
     from vieval_plugin.text.escaping import say
 
     sources = [
@@ -317,7 +313,7 @@ def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
         for judge in request.judges
     ]
     runs, inputs = {run_hash(source): source for source in sources}, inputs_of(request.source)
-    with _log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
+    with log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
         folder = options.out.parent if options.out else Path()
         unable = _judge_all(log, request, sources, folder, not images)
         complete = {run: source for run, source in runs.items() if log.count(run) == inputs.total}
@@ -372,20 +368,9 @@ def _tell_ended(log: VerdictLog, progress: Progress) -> None:
     say(*progress.lines(), *([kept] if log.total else []), file=sys.stderr)
 
 
-@contextmanager
-def _log_file(out: Path | None) -> Iterator[Path]:
-    """The file that verdicts are appended to: beside the one that is asked for, or in a folder of its own for a while."""
-    from vieval_plugin.run.verdict_log import partial_file
-
-    if out:
-        yield partial_file(out)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        yield partial_file(Path(folder) / "verdicts.jsonl")
-
-
 def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
     """Print summaries and what was written; of images the latter alone, as their verdicts are printed already."""
+    from vieval_plugin.results.flat_table import is_flat
     from vieval_plugin.text.escaping import say
 
     if not images or scored.progress.failed_calls:
@@ -395,6 +380,7 @@ def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
             say(*([f"{judge}:"] if len(scored.summaries) > 1 else []), *summary.lines())
     if options.out and scored.summaries:
         (_, first), *_ = scored.summaries.values()
-        say(f"wrote {options.out}", *first.next_step(options.out), file=sys.stderr if options.json else sys.stdout)
+        next_step = [] if is_flat(options.out) else first.next_step(options.out)
+        say(f"wrote {options.out}", *next_step, file=sys.stderr if options.json else sys.stdout)
     if not scored.any_scores:
         say(f"vieval: nothing could be {'scored' if scored.judged else 'judged'} (see above)", file=sys.stderr)

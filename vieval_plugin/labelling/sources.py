@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,16 +14,15 @@ from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import SCHEMES, Judged, candidates_of
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
+from vieval_plugin.readers.image_folder import read_named
 from vieval_plugin.readers.rows import Row, read_lines
-from vieval_plugin.readers.sample_rows import lines_of_file
-from vieval_plugin.readers.samples import read_samples
+from vieval_plugin.readers.table_rows import open_table
 from vieval_plugin.records import OWN
 from vieval_plugin.results.own_verdicts import is_own
 from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.unjudged import is_run, load_unjudged
 from vieval_plugin.text.suggestions import did_you_mean
-from vieval_plugin.text.untrusted import exists, is_below, path_of
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.untrusted import exists, is_below, isdir, path_of
 
 
 @dataclass(frozen=True)
@@ -34,15 +33,18 @@ class ToLabel:
     where: str
 
 
-def read_to_label(named: str, kind: str | None = None, partial: bool = False) -> list[ToLabel]:
+def read_to_label(
+    named: str, kind: str | None = None, partial: bool = False, columns: Mapping[str, str] | None = None
+) -> list[ToLabel]:
     """Read the samples or contests that a user names.
 
     Args:
-        named: a JSONL file of samples (as `vieval score` takes it) or of contests (`readers/contest_rows.py`), what a
-            run of `generate_*` tasks with `--predict_only` left, what `vieval score` wrote, or `BENCHMARK` or
-            `BENCHMARK/PART`.
+        named: samples (a table or folder, as `vieval score` takes it), a JSONL file of contests
+            (`readers/contest_rows.py`), what a run of `generate_*` tasks with `--predict_only` left, what
+            `vieval score` wrote, or `BENCHMARK` or `BENCHMARK/PART`.
         kind: that of samples whose line names none, and of contests.
         partial: read also what a run has judged that is not complete.
+        columns: what the columns of a table are, by `parse_columns`.
 
     Raises:
         VievalError: there is nothing of that name, a line of the file is bad or names an image that is not there, a
@@ -60,7 +62,7 @@ def read_to_label(named: str, kind: str | None = None, partial: bool = False) ->
     if _holds_contests(path):
         return _contests(path, kind)
     labelled = []
-    for row in read_samples(path, kind):
+    for row in read_named([named], kind=kind, columns=columns):
         sample = ToLabel(row.sample, f"{path}: {row.place}")
         if row.verdict:
             raise VievalError(f"{sample.where}: {row.verdict.reason}; correct the line")
@@ -84,13 +86,7 @@ def _of_benchmark(named: str) -> list[ToLabel]:
 
 
 def _holds_contests(path: Path) -> bool:
-    for _, line in lines_of_file(path):
-        try:
-            row = read_json(line.decode())
-        except ValueError:
-            return False
-        return isinstance(row, dict) and "candidates" in row
-    return False
+    return not isdir(path) and "candidates" in open_table(path).columns
 
 
 def _contests(path: Path, kind: str | None) -> list[ToLabel]:

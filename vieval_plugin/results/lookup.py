@@ -16,6 +16,7 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.conversation import Exchange
 from vieval_plugin.judges.protocol import Path as StepPath
 from vieval_plugin.judges.protocol import Program, Reply, SampleId, Verdict
+from vieval_plugin.readers.table_cells import with_cells
 from vieval_plugin.records import UNJUDGED, Provenance, Record, fingerprint
 from vieval_plugin.results.host_samples import samples_files
 from vieval_plugin.results.rows import rows_of
@@ -54,7 +55,9 @@ class Lookup:
 
     def sample(self, record: Record) -> Judged:
         """The sample or contest of a record; VievalError says what is missing to find it."""
-        sample = record.sample or _samples(record.id.benchmark, record.id.part).get(record.id)
+        if record.sample is not None:
+            return with_cells(record.sample)
+        sample = _samples(record.id.benchmark, record.id.part).get(record.id)
         if sample is None:
             raise VievalError(f"{record.id}: not among the samples; is this the data that was judged?")
         return sample

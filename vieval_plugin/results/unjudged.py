@@ -55,13 +55,13 @@ class _RunImage:
 
 
 def is_run(path: Path) -> bool:
-    """Tell whether a path is what a host left, and no samples file: a folder, or a file whose rows are a host's.
+    """Tell whether a path is what a host left: a folder with samples files of its own, or a file whose rows are a host's.
 
     Raises:
         VievalError: it is neither a folder nor a plain file.
     """
     if isdir(path):
-        return True
+        return any(path.rglob("*_samples_*.jsonl"))
     require_plain(path)
     try:
         with path.open("rb") as file:

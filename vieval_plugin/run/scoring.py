@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.images import absent_image
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import Provenance, unjudged
 from vieval_plugin.run.prepare import PreparedJudge

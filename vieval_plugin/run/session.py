@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
-from vieval_plugin.images import absent_image
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Program, Reply, Status, Verdict
+from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.records import unjudged
 from vieval_plugin.run.answerers import opened_store

@@ -6,9 +6,11 @@ and then what was spent. When all are there they are written to `OUT` in the sam
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
+import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -27,9 +29,14 @@ _ABSENT = -1
 _USAGE_EVERY = 100  # verdicts: so much of what was spent goes uncounted after kill -9
 
 
-def partial_file(path: Path) -> Path:
-    """The file that verdicts are appended to until all are there."""
-    return path.with_name(path.name + PARTIAL)
+@contextlib.contextmanager
+def log_file(out: Path | None) -> Iterator[Path]:
+    """The file that verdicts are appended to: beside the one that is asked for, or for a while in a folder of its own."""
+    if out:
+        yield out.with_name(out.name + PARTIAL)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder) / f"verdicts{PARTIAL}"
 
 
 class VerdictLog:

@@ -12,6 +12,7 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Choice, Image, SampleId
+from vieval_plugin.readers.table_cells import with_cells
 from vieval_plugin.records import Record, fingerprint
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
 from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
@@ -87,7 +88,10 @@ class Samples:
     def find(self, record: Record) -> Judged | str:
         """The sample or contest of a record; in words, why it cannot be had."""
         if record.sample is not None:
-            return record.sample
+            try:
+                return with_cells(record.sample)
+            except VievalError as error:
+                return f"Its images cannot be read: {error}"
         key = (record.id.benchmark, record.id.part)
         if key not in self._parts:
             try:
