@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,7 @@ def names_and_keys(attack: Attack) -> Row:
     for number, change in enumerate(rows.values()):
         changed = [json.dumps({**good[0], **change}), *map(json.dumps, good[1:])]
         (folder / f"r{number}.jsonl").write_text("\n".join(changed) + "\n")
+        shutil.copy(f"{out}.run.json", folder / f"r{number}.jsonl.run.json")
     commands = [_vieval("report", folder / f"r{n}.jsonl", "--out", folder / f"o{n}") for n in range(len(rows))]
     clients = [attack.workshop.start(one, written) for one in [*commands, _vieval("config", "--of", out)]]
     bound = 10.0 + 6 * len(clients) * attack.begin  # they share the machine

@@ -183,7 +183,7 @@ def kills(attack: Attack) -> Row:
     home = attack.folder("healthy")
     samples, known = files.sound_samples(home, attack.size.some, attack.size.seed)
     attack.plan(row.scenario, kinds=attack.transport(), pause=0.02)
-    out, store = folder / "out.jsonl", folder / "replies.sqlite"
+    out, store = home / "killed.jsonl", folder / "replies.sqlite"  # beside the images, whose paths stand in it
     written = options(folder / "vieval.yaml", attack.server.base_url, store)
     bound, moments = attack.bound(2 * len(known)), list[float]()
     for turn in range(3 * number):

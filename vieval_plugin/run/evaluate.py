@@ -106,10 +106,9 @@ async def judge_samples(
     backbone: Backbone | None,
     progress: Progress,
     bar: bool,
-    decided: Mapping[int, Verdict] | None = None,
 ) -> list[Verdict]:
     """The verdicts of `outcomes_of`."""
-    outcomes = await outcomes_of(samples, prepared, options, backbone, progress, bar, decided)
+    outcomes = await outcomes_of(samples, prepared, options, backbone, progress, bar)
     return [outcome.verdict for outcome in outcomes]
 
 
