@@ -6,12 +6,11 @@ supplementary. The wording and the order of pictures and words are ours.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.adiee.answers import SCALE, SPELLINGS, UNLIKELY, read_number, step_of, unlikely
+from vieval_plugin.judges.adiee.answers import SCALE, SCORES, SPELLINGS, UNLIKELY, read_number
 from vieval_plugin.judges.adiee.question import (
     ANSWERS,
     DOTS,
@@ -24,6 +23,7 @@ from vieval_plugin.judges.adiee.question import (
     question_text,
 )
 from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
+from vieval_plugin.judges.expected_value import step_of, unlikely
 from vieval_plugin.judges.protocol import (
     Chat,
     Image,
@@ -39,7 +39,7 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.judges.spec import JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.tools import failed
-from vieval_plugin.judges.wording import Wording
+from vieval_plugin.prompts.packs import Pack
 
 Mode: TypeAlias = Literal["prompt", "expected", "head"]
 
@@ -63,7 +63,7 @@ class AdieeOptions:
     seed: int = option(0, "seed of what is drawn", ge=0)
 
 
-def headed(options: AdieeOptions, described: DescribedHead | None) -> AdieeOptions:
+def headed(options: AdieeOptions, described: Pack | None) -> AdieeOptions:
     """The options in force: with a trained scorer the mode is `head`, and images are shown as it was trained on them.
 
     Raises:
@@ -81,7 +81,7 @@ def headed(options: AdieeOptions, described: DescribedHead | None) -> AdieeOptio
     return replace(options, mode="head", images=images_of(described))
 
 
-def build(options: AdieeOptions, wording: Wording, setting: str = "") -> Judge:
+def build(options: AdieeOptions, wording: Pack, setting: str = "") -> Judge:
     """ADIEE with a prompt pack, in the mode that the options have.
 
     The program asks once about source and edit and scores O in [0, 1]. In `prompt` a reply that cannot be read is asked
@@ -109,12 +109,12 @@ def build(options: AdieeOptions, wording: Wording, setting: str = "") -> Judge:
     return program
 
 
-def _form(uid: str, options: AdieeOptions, wording: Wording) -> Form:
+def _form(uid: str, options: AdieeOptions, wording: Pack) -> Form:
     return form_of(uid, wording, seed=options.seed, question=options.question, answer=options.answer)
 
 
 def _answered_in_words(
-    sample: Sample, images: tuple[Image, ...], form: Form, options: AdieeOptions, wording: Wording
+    sample: Sample, images: tuple[Image, ...], form: Form, options: AdieeOptions, wording: Pack
 ) -> Program:
     """The mode `prompt`."""
     sentences = [answer_text(key, DOTS, wording) for key in wording.questions if key.startswith(ANSWERS)]
@@ -128,12 +128,12 @@ def _answered_in_words(
 
 
 def _expected_score(
-    sample: Sample, images: tuple[Image, ...], form: Form, options: AdieeOptions, wording: Wording
+    sample: Sample, images: tuple[Image, ...], form: Form, options: AdieeOptions, wording: Pack
 ) -> Program:
     """The mode `expected`."""
     message = question(sample, images, form, wording, "number")
     [reply] = yield [Likelihood((message,), SPELLINGS, _PATH, "beginning")]
-    step = step_of(reply, _PATH)
+    step = step_of(reply, _PATH, SPELLINGS, SCORES, "numbers")
     findings = (UNLIKELY,) if unlikely(reply) else ()
     if step.bounds is None:
         return Verdict({}, step.status, trace=(step,), findings=findings)
@@ -142,41 +142,27 @@ def _expected_score(
 
 
 VALUE_HEAD = "value_head"
-"""The form of a described scorer that has a head on an image-text model."""
+"""The form of a described network that has a head on an image-text model."""
 
 _ROLES = {"image_0": ("source",), "image_1": ("output",)}
 
 
-class DescribedHead(Protocol):
-    """Description of a trained scorer, as far as it is needed: its form, the images it takes, what it says of its
-    network.
-    """
-
-    @property
-    def form(self) -> str: ...
-
-    @property
-    def images(self) -> tuple[tuple[str, ...], ...]: ...
-
-    @property
-    def network(self) -> Mapping[str, Any]: ...
-
-
-def images_of(described: DescribedHead) -> Images:
+def images_of(described: Pack) -> Images:
     """Layout in which a trained scorer shows source and edit to its network.
 
     Raises:
         VievalError: it is no value head that is shown a source and an output.
     """
-    if described.form != VALUE_HEAD or described.images != tuple(_ROLES.values()):
+    network, shown = described.manifest.network, {question.images for question in described.questions.values()}
+    if network.get("form") != VALUE_HEAD or shown != {("source", "output")}:
         raise VievalError(
-            f"adiee's scorer is a {VALUE_HEAD} that is shown source and output, and this one is a {described.form} of "
-            f"{len(described.images)} images; name a folder that `vieval train adiee` made"
+            f"adiee's scorer is a {VALUE_HEAD} that is shown source and output, and {described.path} is a "
+            f"{network.get('form')} that is shown {', '.join(next(iter(shown)))}; name a folder that `vieval train adiee` made"
         )
-    return "joined" if described.network.get("side_by_side") else "two"
+    return "joined" if network.get("side_by_side") else "two"
 
 
-def measured(sample: Sample, form: Form, wording: Wording, images: Images, path: Path, aspect: str) -> Program:
+def measured(sample: Sample, form: Form, wording: Pack, images: Images, path: Path, aspect: str) -> Program:
     """The program: one `Measure` of the scorer that is called as the judge is, whose value is the score."""
     text = question_text(sample.texts["instruction"], form, wording, images, "token")
     images_by_role = {role: sample.images[sample_role] for role, (sample_role,) in _ROLES.items()}

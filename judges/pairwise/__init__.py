@@ -33,9 +33,9 @@ from vieval_plugin.judges.protocol import (
     Verdict,
     worst,
 )
-from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, option, require_wording
+from vieval_plugin.judges.spec import INPUTS, Export, JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
-from vieval_plugin.judges.wording import Wording
+from vieval_plugin.prompts.packs import Pack
 
 Answers: TypeAlias = Literal["four_way", "two_way"]
 Orders: TypeAlias = Literal["both", "one"]
@@ -61,7 +61,7 @@ class PairwiseOptions:
     mode: Mode = option("answer", "ask for an answer, or for the probabilities of two letters (expected)")
 
 
-def build(options: PairwiseOptions, wording: Wording, setting: str = "") -> JudgeOfContests:
+def build(options: PairwiseOptions, wording: Pack, setting: str = "") -> JudgeOfContests:
     """The judge with a prompt pack.
 
     The program asks once an order, all at once, and an order whose reply cannot be read up to `wording.reminders` times
@@ -91,7 +91,7 @@ def build(options: PairwiseOptions, wording: Wording, setting: str = "") -> Judg
     return program
 
 
-def _voted(contest: Contest, orders: Sequence[str], options: PairwiseOptions, wording: Wording) -> Program:
+def _voted(contest: Contest, orders: Sequence[str], options: PairwiseOptions, wording: Pack) -> Program:
     number = len(contest.candidates)
     form: Form = options.answers if number == 2 else "ranking"
     labels = wording.replies == "labels"
@@ -116,7 +116,7 @@ def _voted(contest: Contest, orders: Sequence[str], options: PairwiseOptions, wo
     )
 
 
-def _preferred(contest: Contest, orders: Sequence[str], wording: Wording) -> Program:
+def _preferred(contest: Contest, orders: Sequence[str], wording: Pack) -> Program:
     replies = yield [
         Likelihood((message(contest, order, "letter", wording),), spellings(), (order,)) for order in orders
     ]
@@ -189,7 +189,7 @@ def _interval(low: float, high: float) -> str:
     return f"{low:.6f}" if low == high else f"{low:.6f} to {high:.6f}"
 
 
-def _unfit(contest: Contest, options: PairwiseOptions, wording: Wording) -> str:
+def _unfit(contest: Contest, options: PairwiseOptions, wording: Pack) -> str:
     """Reason that a contest cannot be asked about in one question, in words; empty if it can."""
     number, first = len(contest.candidates), contest.candidates[0]
     if number > 2 and (options.mode == "expected" or wording.replies == "labels"):
@@ -239,13 +239,8 @@ SPEC = JudgeSpec(
     aspects=(),
     method="which of two or more candidates is better, in both orders",
     needs={
-        "tig": Needs((OUTPUTS,), ("prompt",)),
-        "mie": Needs(("source", OUTPUTS), ("instruction",)),
-        "tie": Needs(("source", OUTPUTS), ("instruction",)),
-        "sdig": Needs(("subject", OUTPUTS), ("prompt",)),
-        "sdie": Needs(("source", "subject", OUTPUTS), ("subject",)),
-        "mcic": Needs(("concepts", OUTPUTS), ("prompt",)),
-        "cig": Needs(("control", OUTPUTS), ("prompt",)),
+        kind: Needs(tuple(OUTPUTS if role == "output" else role for role in inputs.images), inputs.texts)
+        for kind, inputs in INPUTS.items()
     },
     options=PairwiseOptions,
     build=build,

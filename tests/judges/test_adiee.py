@@ -17,8 +17,9 @@ from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.config import Config
 from vieval_plugin.images import decode, pixels
 from vieval_plugin.judges.adiee import UNLIKELY
-from vieval_plugin.judges.adiee.answers import NUMBERS, SPELLINGS, mean_bounds, read_number
+from vieval_plugin.judges.adiee.answers import NUMBERS, SPELLINGS, read_number
 from vieval_plugin.judges.adiee.question import Form, answer_text, form_of, question_text
+from vieval_plugin.judges.expected_value import mean_bounds
 from vieval_plugin.judges.protocol import (
     Failure,
     Image,
@@ -150,7 +151,7 @@ def test_bounds_of_a_mean_hold_every_mean_and_are_reached(seed):
         if (weights := low + wide * corner).sum() > 0
     ]
     # the mean of a weight is between those of its ends, so all extremes are at corners
-    assert mean_bounds(list(low), list(low + wide)) == pytest.approx((min(means), max(means)))
+    assert mean_bounds(list(low), list(low + wide), [0, 1 / 3, 2 / 3, 1]) == pytest.approx((min(means), max(means)))
 
 
 def test_an_interval_has_its_middle_as_score():

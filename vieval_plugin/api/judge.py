@@ -48,7 +48,7 @@ class Judge:
     the program.
 
     Args:
-        name: the judge; `vieval tasks` lists them.
+        name: the judge, by its name, which `vieval tasks` lists, or the file that describes it.
         model: its backbone, as the server knows it (default: `backbones.judge` of the options; judges that measure need
             none).
         base_url: the address of that server, or several, each ending in /v1.
@@ -113,7 +113,8 @@ class Judge:
 
     def __reduce__(self) -> tuple[Callable[[], Judge], tuple[()]]:
         """Open again where a copy is used, or in the process that it is sent to; keys stay in the environment."""
-        judge, setting = self._prepared.spec.name, self._prepared.setting
+        spec, setting = self._prepared.spec, self._prepared.setting
+        judge = str(spec.file.path) if spec.file else spec.name
         again = partial(type(self), judge, setting=setting, options=self.options, fresh=self._fresh, bar=self._bar)
         return partial(again, image_format=self._format), ()
 

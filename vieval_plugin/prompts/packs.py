@@ -16,61 +16,95 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from jinja2 import UndefinedError, meta
-from pydantic import BaseModel, ConfigDict
+from jinja2 import UndefinedError, meta, nodes
 
 import vieval_plugin.prompt_templates
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.wording import PackQuestion, Replies
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
+from vieval_plugin.prompts.schema import Manifest, P, Replies, parsed
 from vieval_plugin.text.untrusted import exists, is_below, isfile, path_of
 from vieval_plugin.text.yaml_json import read_yaml
 
 MANIFEST = "manifest.yaml"
 SHARED = "shared"
+REMINDER = "reminder.jinja"
+"""The template by which a reply that cannot be read is asked again."""
+_REMINDERS: Mapping[str, str] = {
+    "number": "That answer could not be used: {{ reason }}. Please answer the question again, with one number alone."
+}
+_OPTIONAL = ("defined", "undefined", "d", "default")
 _MOST_BYTES = 1 << 20
 _NAME = re.compile(r"^name:.*$", re.MULTILINE)
 
 
-class _Question(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+@dataclass(frozen=True)
+class PackQuestion:
+    """Question of a prompt pack: its template, the roles of its images in order, what its sub-scores mean."""
+
     template: str
     images: tuple[str, ...]
     scores: tuple[str, ...]
-
-
-class _Manifest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    judge: str
-    name: str
-    settings: tuple[str, ...] = ()
-    replies: Replies = "json"
-    tools: dict[str, str] = {}
-    questions: dict[str, _Question]
 
 
 @dataclass(frozen=True)
 class Pack:
     """A loaded pack. `hash` covers the manifest and every template, so that a changed word shows in results.
 
-    `replies` says what its answers look like: servers are asked to enforce JSON only where they are `json`. `tools`
-    maps the names by which it calls tools to theirs. `reminders` is the user's option of that name.
+    `path` is its manifest's. `reminders` is the user's option of that name: how often a reply that cannot be read is
+    asked again, with the error.
     """
 
-    name: str
-    judge: str
-    settings: tuple[str, ...]
+    path: Path
+    manifest: Manifest
     hash: str
     questions: Mapping[str, PackQuestion]
     environment: PackEnvironment
-    replies: Replies = "json"
-    tools: Mapping[str, str] = field(default_factory=dict)
     reminders: int = 1
+
+    @property
+    def name(self) -> str:
+        """Its name; that of its judge, where it describes one."""
+        return self.manifest.name
+
+    @property
+    def judge(self) -> str:
+        """The judge whose wording it is."""
+        return self.manifest.judge
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """The settings that it words; empty for all."""
+        return self.manifest.settings
+
+    @property
+    def replies(self) -> Replies:
+        """The form of its answers: servers are asked to enforce JSON only where they are `json`."""
+        return self.manifest.replies
+
+    @property
+    def tools(self) -> Mapping[str, str]:
+        """The names by which the pack itself calls tools, where it does, and whose they are."""
+        return self.manifest.tools
+
+    @property
+    def most_images(self) -> int:
+        """The number of images of the question that shows most."""
+        return max(len(question.images) for question in self.questions.values())
+
+    def network(self, model: type[P]) -> P:
+        """The settings under `network`, as its form has them; VievalError names an unknown key and the nearest known one."""
+        settings = {key: value for key, value in self.manifest.network.items() if key != "form"}
+        return parsed(self.path, model, settings, ("network",))
+
+    def place(self, named: str) -> str:
+        """A path that begins at the pack's folder, where there is something there; else the text as it is."""
+        path = path_of(named, self.path.parent)
+        return str(path) if named and exists(path) else named
 
     def wording(self, template: str) -> str:
         """A template as its author wrote it."""
@@ -84,6 +118,13 @@ class Pack:
                 if part in self.environment.texts and part not in names:
                     names.append(part)
         return tuple(names[1:])
+
+    def variables(self, template: str) -> frozenset[str]:
+        """The names that a template must be given; not those of which it asks whether they are there."""
+        trees = [self.environment.parse(self.wording(name)) for name in (template, *self.parts(template))]
+        asked = [test for tree in trees for test in tree.find_all((nodes.Test, nodes.Filter))]
+        optional = {test.node.name for test in asked if test.name in _OPTIONAL and isinstance(test.node, nodes.Name)}
+        return frozenset().union(*map(meta.find_undeclared_variables, trees)) - optional - {"self", "super"}
 
     def render(self, template: str, variables: Mapping[str, Any]) -> str:
         """The text of a template. VievalError names the template and what is wrong, or what the sample lacked for it."""
@@ -103,30 +144,36 @@ def built_in(judge: str = "*") -> list[str]:
 
 
 def load(name_or_folder: str) -> Pack:
-    """Load a pack by its built-in name (`viescore/v1`) or from a user's folder.
+    """Load a pack by its built-in name (`viescore/v1`), from a user's folder, or from one file.
 
     Raises:
         VievalError: what is wrong with it, such as other words under the name of a built-in pack.
     """
-    root, folder = Path(vieval_plugin.prompt_templates.__path__[0]), _folder(name_or_folder)
-    manifest = _read_manifest(folder)
+    root, file = Path(vieval_plugin.prompt_templates.__path__[0]), _file(name_or_folder)
+    folder = file.parent
+    manifest = _read_manifest(file)
     shared = {path.name: read_text(root / SHARED, path.name) for path in sorted((root / SHARED).glob("*.jinja"))}
+    if manifest.replies in _REMINDERS:
+        shared[REMINDER] = _REMINDERS[manifest.replies]
     texts = shared | {path.name: read_text(folder, path.name) for path in sorted(folder.glob("*.jinja"))}
+    texts |= {key: question.text for key, question in manifest.questions.items() if question.text}
     try:
         environment = PackEnvironment(texts)
     except PromptTemplateError as error:
         raise VievalError(f"{folder}/{error}; docs/extending/judge.md has what templates may use") from None
-    digest = hashlib.sha256((folder / MANIFEST).read_bytes())
-    for file, text in texts.items():
-        digest.update(file.encode() + b"\0" + text.encode() + b"\0")
-    if missing := {q.template for q in manifest.questions.values()} - set(texts):
-        raise VievalError(f"{folder / MANIFEST}: names the template {min(missing)}, which is not in the folder")
-    questions = {key: PackQuestion(q.template, q.images, q.scores) for key, q in manifest.questions.items()}
-    named = manifest.name, manifest.judge, manifest.settings, digest.hexdigest()[:16]
-    pack = Pack(*named, questions, environment, manifest.replies, manifest.tools)
+    if missing := {q.template for q in manifest.questions.values()} - {*texts, ""}:
+        raise VievalError(f"{file}: names the template {min(missing)}, which is not in the folder")
+    questions = {key: PackQuestion(q.template or key, q.images, q.scores) for key, q in manifest.questions.items()}
+    pack = Pack(file, manifest, "", questions, environment)
+    # files of one folder share templates, and a change of another's words is none of this one's
+    used = texts if file.name == MANIFEST else dict.fromkeys(q.template for q in questions.values())
+    digest = hashlib.sha256(file.read_bytes())
+    for name in dict.fromkeys((*used, *(part for template in used for part in pack.parts(template)))):
+        digest.update(name.encode() + b"\0" + texts[name].encode() + b"\0")
+    pack = replace(pack, hash=digest.hexdigest()[:16])
     if folder != root / pack.name and pack.name in built_in() and load(pack.name).hash != pack.hash:
         raise VievalError(
-            f"{folder / MANIFEST}: {pack.name} is the name of a built-in pack with other words; give this one a name of its own "
+            f"{file}: {pack.name} is the name of a built-in pack with other words; give this one a name of its own "
             "(`vieval prompts copy` does)"
         )
     return pack
@@ -148,29 +195,40 @@ def copy(name_or_folder: str, folder: Path) -> Pack:
     pack = load(name_or_folder)
     if exists(folder):
         raise VievalError(f"{folder} is there; name a new folder for the copy")
-    manifest = read_text(_folder(name_or_folder), MANIFEST, "manifest")
+    manifest = read_text(pack.path.parent, MANIFEST, "manifest")
     for file, text in pack.environment.texts.items():
-        write_whole(folder / file, [text])
+        if file.endswith(".jinja"):
+            write_whole(folder / file, [text])
     write_whole(folder / MANIFEST, [_NAME.sub(f"name: {json.dumps(folder.name)}", manifest, count=1)])
     return load(str(folder))
 
 
-def _folder(name_or_folder: str) -> Path:
-    inside = Path(vieval_plugin.prompt_templates.__path__[0]) / name_or_folder
-    return inside if name_or_folder.count("/") == 1 and isfile(inside / MANIFEST) else path_of(name_or_folder)
+def is_pack(named: str) -> bool:
+    """Return whether a text names a manifest: a YAML file, or a folder that has one."""
+    return path_of(named).suffix in (".yaml", ".yml") or isfile(path_of(named) / MANIFEST)
 
 
-def _read_manifest(folder: Path) -> _Manifest:
-    path = folder / MANIFEST
-    if not exists(path):
-        raise VievalError(
-            f"{folder}: no prompt pack there ({MANIFEST} is missing); `vieval prompts list` shows the built-in ones"
-        )
+def _file(named: str) -> Path:
+    """The manifest that is meant: of a built-in pack, of a folder, or the file itself."""
+    inside = Path(vieval_plugin.prompt_templates.__path__[0]) / named / MANIFEST
+    if named.count("/") == 1 and isfile(inside):
+        return inside
+    path = path_of(named)
+    return path if path.suffix in (".yaml", ".yml") else path / MANIFEST
+
+
+def _read_manifest(file: Path) -> Manifest:
+    if not exists(file):
+        reason = f"no prompt pack there ({MANIFEST} is missing); `vieval prompts list` shows the built-in ones"
+        raise VievalError(f"{file.parent}: {reason}" if file.name == MANIFEST else f"{file}: no such file")
     try:
-        return _Manifest.model_validate(read_yaml(read_text(folder, MANIFEST, "manifest")))
+        document = read_yaml(read_text(file.parent, file.name, "manifest"))
     except ValueError as error:
         first = str(error).splitlines()
-        raise VievalError(f"{path}: not a manifest ({' '.join(line.strip() for line in first[:3])})") from None
+        raise VievalError(f"{file}: not a manifest ({' '.join(line.strip() for line in first[:3])})") from None
+    if not isinstance(document, dict):
+        raise VievalError(f"{file}: a manifest is a mapping; docs/extending/judge.md has its keys")
+    return parsed(file, Manifest, document)
 
 
 def read_text(folder: Path, file: str, what: str = "template") -> str:

@@ -20,7 +20,7 @@ from vieval_plugin.hosts.task_data import samples_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.spec import missing_inputs
-from vieval_plugin.prompts.descriptions import is_one
+from vieval_plugin.prompts.packs import is_pack
 from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.run.runner import require_images
 from vieval_plugin.tasks import Task
@@ -116,17 +116,16 @@ def _unanswered(task: Task, measures_only: bool, has_scorers: bool) -> Why | Non
 
 
 def by_scorers(task: Task, scorers: Mapping[str, Scorer]) -> Why | None:
-    """Check a task where networks measure: some judges need a described one, others have one of their own."""
+    """Check a task where networks measure: some judges need one that a file describes, others have one of their own."""
     spec = judge_registry.judge(task.judge)
     named = scorers.get(task.judge, Scorer()).model
-    needs_one = spec.described is not None or spec.by_scorer is not None
-    if (why := _unanswered(task, True, True)) or needs_one == is_one(named):
+    if (why := _unanswered(task, True, True)) or bool(spec.by_scorer) == is_pack(named):
         return why
-    if needs_one:
+    if spec.by_scorer:
         return Why(
-            "their judges measure with a described scorer, and none is named",
-            f"{task.name}: {task.judge} measures with a described scorer: name its YAML file or folder by --model_args "
-            f"name=PATH, or as scorers.{task.judge}.model in the options (docs/scorers.md)",
+            "their judges measure with a network that a file describes, and none is named",
+            f"{task.name}: {task.judge} measures with a network that a file describes: name the file or its folder by "
+            f"--model_args name=PATH, or as scorers.{task.judge}.model in the options (docs/scorers.md)",
         )
     return Why(
         "their judges have networks of their own, which a description is not",
