@@ -17,7 +17,7 @@ from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
 from vieval_plugin.judges.protocol import OUTPUTS, Judge, Measure, Program, Sample
 from vieval_plugin.judges.rubric import OVERALL, Rubric, question_key
 from vieval_plugin.judges.spec import INPUTS, JudgeSpec, Needs, NoOptions
-from vieval_plugin.prompts.packs import Pack
+from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.text.suggestions import did_you_mean
 
 ASPECTS = ("SC", "PQ", OVERALL)
@@ -82,7 +82,7 @@ def _require_known(pack: Pack, key: str, name: str, known: Iterable[Any], what: 
     """VievalError, with the nearest name, for one that is not known."""
     names = list(known)
     if name not in names:
-        _refuse(pack, key, f"no {name!r}{what}{did_you_mean(name, names, 0.5)} known: {', '.join(names) or 'none'}")
+        _refuse(pack, key, f"no {name!r}{what}{did_you_mean(name, names, 0.5)}; known: {', '.join(names) or 'none'}")
 
 
 def _aspects(pack: Pack, known: Sequence[str]) -> list[str]:

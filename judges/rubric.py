@@ -25,8 +25,7 @@ from vieval_plugin.judges.protocol import (
     worst,
 )
 from vieval_plugin.judges.structured_chat import ScoreAsk, ask_scores, reply_schema
-from vieval_plugin.prompts.packs import Pack, PackQuestion
-from vieval_plugin.prompts.schema import Combination, Scale
+from vieval_plugin.prompts.pack import Combination, Pack, PackQuestion, Scale
 
 OVERALL = "O"
 UNLIKELY = "the answers asked for are not likely"

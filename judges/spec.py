@@ -15,7 +15,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, fault
 from vieval_plugin.judges.conversation import Exchange, TrainingUnit
 from vieval_plugin.judges.protocol import Judge, Path, Sample, SampleId, Step
-from vieval_plugin.prompts.packs import Pack
+from vieval_plugin.prompts.pack import Pack
 
 EVERY_KIND = "*"
 """The key of `JudgeSpec.needs` that stands for all kinds."""

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from vieval_plugin.judges.parsing import parse_scores, uncut_answers, without_thinking
 from vieval_plugin.judges.protocol import Ask, Chat, Failure, Message, Reply, Status, Step, Text
-from vieval_plugin.prompts.packs import REMINDER, Pack
+from vieval_plugin.prompts.pack import REMINDER, Pack
 
 _QUOTED = 2000
 _CUT = "cut off by its token limit before an answer that is certain"

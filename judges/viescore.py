@@ -13,8 +13,7 @@ from vieval_plugin.judges import rubric
 from vieval_plugin.judges.protocol import Judge
 from vieval_plugin.judges.rubric import OneShotExample, Rubric
 from vieval_plugin.judges.spec import INPUTS, JudgeSpec, option, require_wording
-from vieval_plugin.prompts.packs import Pack
-from vieval_plugin.prompts.schema import Scale
+from vieval_plugin.prompts.pack import Pack, Scale
 
 PLAIN, ONE_SHOT = "0shot", "1shot"
 RUBRIC = Rubric(Scale("linear", 0.0, 10.0), {"SC": "min", "PQ": "min"}, "geometric_mean")

@@ -27,7 +27,7 @@ from vieval_plugin.judges.protocol import (
     worst,
 )
 from vieval_plugin.judges.spec import EVERY_KIND, JudgeSpec, Needs, option
-from vieval_plugin.prompts.packs import Pack
+from vieval_plugin.prompts.pack import Pack
 
 Definition: TypeAlias = Literal["first_token", "sequence_mean"]
 

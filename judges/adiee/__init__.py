@@ -39,7 +39,7 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.judges.spec import JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.tools import failed
-from vieval_plugin.prompts.packs import Pack
+from vieval_plugin.prompts.pack import Pack
 
 Mode: TypeAlias = Literal["prompt", "expected", "head"]
 

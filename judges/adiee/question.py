@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Ask, Image, Message, Reply, Sample, Step, UseTool
 from vieval_plugin.judges.tools import side_by_side, use_tools
-from vieval_plugin.prompts.packs import Pack
+from vieval_plugin.prompts.pack import Pack
 
 Images: TypeAlias = Literal["two", "joined"]
 """Source and edit as two images, or as one in which they stand side by side."""

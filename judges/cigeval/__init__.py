@@ -16,7 +16,7 @@ from vieval_plugin.judges.cigeval.questions import IMPROVEMENTS, CIGEvalOptions,
 from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
 from vieval_plugin.judges.protocol import Judge, Message, SampleId
 from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, require_wording
-from vieval_plugin.prompts.packs import Pack
+from vieval_plugin.prompts.pack import Pack
 
 __all__ = ["IMPROVEMENTS", "SPEC", "CIGEvalOptions", "build"]
 

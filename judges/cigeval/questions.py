@@ -15,7 +15,7 @@ from vieval_plugin.judges.protocol import Ask, Image, Path, Reply, Sample, Statu
 from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.structured_chat import ChatResult
 from vieval_plugin.judges.tools import Request, Tool, failed, use_tools
-from vieval_plugin.prompts.packs import Pack, PackQuestion
+from vieval_plugin.prompts.pack import Pack, PackQuestion
 
 Improvement: TypeAlias = Literal["difference_on_tie", "all_differences", "mask", "named_entity", "plan_each_subject"]
 IMPROVEMENTS: tuple[Improvement, ...] = get_args(Improvement)

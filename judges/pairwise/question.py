@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import REVERSE, Contest
 from vieval_plugin.judges.protocol import Image, Message, outputs
-from vieval_plugin.prompts.packs import Pack
+from vieval_plugin.prompts.pack import Pack
 
 Form: TypeAlias = Literal["four_way", "two_way", "ranking", "letter"]
 """What is asked for: a word of one of the schemes, a ranking, or a letter alone."""

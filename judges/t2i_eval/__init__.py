@@ -35,7 +35,7 @@ from vieval_plugin.judges.t2i_eval import framework, individual, schemas
 from vieval_plugin.judges.t2i_eval.asker import UNANSWERED, Ablation, Asker, Notes, T2IEvalOptions
 from vieval_plugin.judges.t2i_eval.reading import given_extraction, read_extraction
 from vieval_plugin.judges.t2i_eval.structure import KINDS, Extraction, Question, Result, folded, path_of, violations
-from vieval_plugin.prompts.packs import Pack
+from vieval_plugin.prompts.pack import Pack
 
 __all__ = ["ABLATIONS", "SPEC", "T2IEvalOptions", "build", "titles"]
 

@@ -13,7 +13,7 @@ from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
 from vieval_plugin.judges.t2i_eval.reading import MISSING, REFUSED, REPEATED, read_fields
 from vieval_plugin.judges.t2i_eval.structure import Fields
-from vieval_plugin.prompts.packs import Pack
+from vieval_plugin.prompts.pack import Pack
 
 UNANSWERED, UNREADABLE = "question without an answer", "unreadable answer"
 

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Ask, Box, Failure, Image, Path, Reply, Status, Step, ToolResult, UseTool
-from vieval_plugin.prompts.packs import Pack
+from vieval_plugin.prompts.pack import Pack
 
 
 class ToolMissing(VievalError):

@@ -131,6 +131,7 @@ def test_a_trained_scorer_gives_the_number_of_its_head_and_replays_alike(evaluat
     tiny_heads.build_adapter(tmp_path / "adapter", tiny, added=["[SCORE]"])
     tiny_heads.build_head(tmp_path / "head.safetensors", (128, 128, 1))
     network = {
+        "form": "value_head",
         "base": str(tiny),
         "processor": str(tmp_path / "adapter"),
         "adapter": str(tmp_path / "adapter"),
@@ -138,8 +139,9 @@ def test_a_trained_scorer_gives_the_number_of_its_head_and_replays_alike(evaluat
         "answer": "[SCORE]",
         "position": {"before": "[SCORE]"},
     }
-    described = {"form": "value_head", "images": ["source", "output"], "text": "?", "score": {"linear": [0, 1]}}
-    (tmp_path / "scorer.yaml").write_text(json.dumps({**described, "network": network}))
+    questions = {"O": {"images": ["source", "output"], "text": "?"}}
+    described = {"name": "trained", "questions": questions, "scale": [0, 1], "network": network}
+    (tmp_path / "manifest.yaml").write_text(json.dumps(described))
     run = evaluate("--model", "vieval_scorer", "--model_args", f"name={tmp_path}", tasks=TIE)
     assert run.statuses == {"ok": 6}
     values = {name: several[0]["trace"][0]["scores"][0] for name, several in run.verdicts.items()}

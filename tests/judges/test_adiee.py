@@ -202,14 +202,12 @@ def test_a_head_without_its_scorer_is_one_line_and_no_other_mode():
 def headed(tmp_path, options=None, **description):
     """The judge with a trained scorer, of which only the description is there."""
     document = {
-        "form": "value_head",
-        "images": ["source", "output"],
-        "text": "{{ instruction }}",
-        "score": {"linear": [0, 1]},
-        "network": {"base": "base", "head": "head.safetensors"},
-        **description,
+        "name": "trained",
+        "questions": {"O": {"text": "{{ instruction }}", "images": description.pop("images", ["source", "output"])}},
+        "scale": [0, 1],
+        "network": {"form": "value_head", "base": "base", "head": "head.safetensors", **description},
     }
-    (tmp_path / "scorer.yaml").write_text(json.dumps(document))
+    (tmp_path / "manifest.yaml").write_text(json.dumps(document))
     judges = {"judges": {"adiee": options or {}}, "scorers": {"adiee": {"model": str(tmp_path)}}}
     return prepare("adiee", None, Config.model_validate(judges))
 
@@ -238,7 +236,7 @@ def test_a_named_scorer_is_asked_instead_of_a_backbone(tmp_path, value, score):
 
 
 def test_a_scorer_that_sees_both_images_as_one_is_asked_in_these_words(tmp_path):
-    judge = headed(tmp_path, network={"base": "base", "head": "head", "side_by_side": True})
+    judge = headed(tmp_path, side_by_side=True)
     [ask] = first_asks(judge.program(sample()))
     assert "side by side" in ask.texts["text"]
     assert len(ask.images) == 2
@@ -249,7 +247,7 @@ def test_a_scorer_that_sees_both_images_as_one_is_asked_in_these_words(tmp_path)
     [
         ({"mode": "expected"}, {}, "gives its score itself"),
         ({}, {"images": ["output"]}, "shown source and output"),
-        ({}, {"form": "dual_encoder"}, "and this one is a dual_encoder"),
+        ({}, {"form": "dual_encoder"}, "a dual_encoder that is shown source, output"),
     ],
 )
 def test_a_scorer_that_does_not_fit_is_one_line(tmp_path, options, description, said):

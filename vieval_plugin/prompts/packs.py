@@ -16,125 +16,25 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-from jinja2 import UndefinedError, meta, nodes
 
 import vieval_plugin.prompt_templates
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.prompts.pack import REMINDER, Pack, PackQuestion
 from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
-from vieval_plugin.prompts.schema import Manifest, P, Replies, parsed
+from vieval_plugin.prompts.schema import Manifest, P, parsed
 from vieval_plugin.text.untrusted import exists, is_below, isfile, path_of
 from vieval_plugin.text.yaml_json import read_yaml
 
 MANIFEST = "manifest.yaml"
 SHARED = "shared"
-REMINDER = "reminder.jinja"
-"""The template by which a reply that cannot be read is asked again."""
 _REMINDERS: Mapping[str, str] = {
     "number": "That answer could not be used: {{ reason }}. Please answer the question again, with one number alone."
 }
-_OPTIONAL = ("defined", "undefined", "d", "default")
 _MOST_BYTES = 1 << 20
 _NAME = re.compile(r"^name:.*$", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class PackQuestion:
-    """Question of a prompt pack: its template, the roles of its images in order, what its sub-scores mean."""
-
-    template: str
-    images: tuple[str, ...]
-    scores: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Pack:
-    """A loaded pack. `hash` covers the manifest and every template, so that a changed word shows in results.
-
-    `path` is its manifest's. `reminders` is the user's option of that name: how often a reply that cannot be read is
-    asked again, with the error.
-    """
-
-    path: Path
-    manifest: Manifest
-    hash: str
-    questions: Mapping[str, PackQuestion]
-    environment: PackEnvironment
-    reminders: int = 1
-
-    @property
-    def name(self) -> str:
-        """Its name; that of its judge, where it describes one."""
-        return self.manifest.name
-
-    @property
-    def judge(self) -> str:
-        """The judge whose wording it is."""
-        return self.manifest.judge
-
-    @property
-    def settings(self) -> tuple[str, ...]:
-        """The settings that it words; empty for all."""
-        return self.manifest.settings
-
-    @property
-    def replies(self) -> Replies:
-        """The form of its answers: servers are asked to enforce JSON only where they are `json`."""
-        return self.manifest.replies
-
-    @property
-    def tools(self) -> Mapping[str, str]:
-        """The names by which the pack itself calls tools, where it does, and whose they are."""
-        return self.manifest.tools
-
-    @property
-    def most_images(self) -> int:
-        """The number of images of the question that shows most."""
-        return max(len(question.images) for question in self.questions.values())
-
-    def network(self, model: type[P]) -> P:
-        """The settings under `network`, as its form has them; VievalError names an unknown key and the nearest known one."""
-        settings = {key: value for key, value in self.manifest.network.items() if key != "form"}
-        return parsed(self.path, model, settings, ("network",))
-
-    def place(self, named: str) -> str:
-        """A path that begins at the pack's folder, where there is something there; else the text as it is."""
-        path = path_of(named, self.path.parent)
-        return str(path) if named and exists(path) else named
-
-    def wording(self, template: str) -> str:
-        """A template as its author wrote it."""
-        return self.environment.texts[template]
-
-    def parts(self, template: str) -> tuple[str, ...]:
-        """Return the templates that a template is built of, such as a frame around it."""
-        names = [template]
-        for name in names:  # which grow on the way
-            for part in filter(None, meta.find_referenced_templates(self.environment.parse(self.wording(name)))):
-                if part in self.environment.texts and part not in names:
-                    names.append(part)
-        return tuple(names[1:])
-
-    def variables(self, template: str) -> frozenset[str]:
-        """The names that a template must be given; not those of which it asks whether they are there."""
-        trees = [self.environment.parse(self.wording(name)) for name in (template, *self.parts(template))]
-        asked = [test for tree in trees for test in tree.find_all((nodes.Test, nodes.Filter))]
-        optional = {test.node.name for test in asked if test.name in _OPTIONAL and isinstance(test.node, nodes.Name)}
-        return frozenset().union(*map(meta.find_undeclared_variables, trees)) - optional - {"self", "super"}
-
-    def render(self, template: str, variables: Mapping[str, Any]) -> str:
-        """The text of a template. VievalError names the template and what is wrong, or what the sample lacked for it."""
-        try:
-            return self.environment.text(template, variables).strip()
-        except PromptTemplateError as error:
-            texts = ", ".join(name for name, value in variables.items() if isinstance(value, str)) or "none"
-            hint = f"; the sample's texts are {texts} (a benchmark's come with `vieval prepare`)"
-            is_absent = isinstance(error.__cause__, UndefinedError)
-            raise VievalError(f"prompt pack {self.name}, template {error}{hint if is_absent else ''}") from None
 
 
 def built_in(judge: str = "*") -> list[str]:
@@ -164,7 +64,8 @@ def load(name_or_folder: str) -> Pack:
     if missing := {q.template for q in manifest.questions.values()} - {*texts, ""}:
         raise VievalError(f"{file}: names the template {min(missing)}, which is not in the folder")
     questions = {key: PackQuestion(q.template or key, q.images, q.scores) for key, q in manifest.questions.items()}
-    pack = Pack(file, manifest, "", questions, environment)
+    named = manifest.name, manifest.judge, manifest.settings
+    pack = Pack(*named, "", questions, environment, file, manifest, manifest.replies, manifest.tools)
     # files of one folder share templates, and a change of another's words is none of this one's
     used = texts if file.name == MANIFEST else dict.fromkeys(q.template for q in questions.values())
     digest = hashlib.sha256(file.read_bytes())
@@ -201,6 +102,12 @@ def copy(name_or_folder: str, folder: Path) -> Pack:
             write_whole(folder / file, [text])
     write_whole(folder / MANIFEST, [_NAME.sub(f"name: {json.dumps(folder.name)}", manifest, count=1)])
     return load(str(folder))
+
+
+def network_settings(pack: Pack, model: type[P]) -> P:
+    """The settings under `network`, as its form has them; VievalError names an unknown key and the nearest known one."""
+    settings = {key: value for key, value in pack.manifest.network.items() if key != "form"}
+    return parsed(pack.path, model, settings, ("network",))
 
 
 def is_pack(named: str) -> bool:

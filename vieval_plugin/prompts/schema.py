@@ -6,20 +6,14 @@ docs/extending/judge.md has the keys. What stands under `network` is each form's
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.prompts.pack import Combination, Replies, Scale
 from vieval_plugin.text.suggestions import did_you_mean
-
-Replies: TypeAlias = Literal[
-    "json", "free_json", "markdown", "labels", "lines", "number", "expected", "two_way", "four_way"
-]
-"""What the answers to a pack look like: `json` is as the judge's schemas have it, `free_json` as the pack itself says."""
-Combination: TypeAlias = Literal["min", "mean", "product", "geometric_mean"]
 
 P = TypeVar("P", bound=BaseModel)
 
@@ -30,35 +24,7 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-@dataclass(frozen=True)
-class Scale:
-    """Mapping of a number to a score in [0, 1] that is better the higher it is.
-
-    `linear`: from 0 at `low` to 1 at `high`, and no further, so that numbers beyond are alike. `sigmoid`: a half at
-    `low`, and 0.73 at `high`; no two numbers are alike. With `better` "lower", less is better.
-
-    >>> Scale("linear", 0, 8)(6), Scale("linear", 0, 8, "lower")(6)
-    (0.75, 0.25)
-    >>> Scale("sigmoid", 0, 1)(0)
-    0.5
-    """
-
-    kind: Literal["linear", "sigmoid"]
-    low: float
-    high: float
-    better: Literal["higher", "lower"] = "higher"
-
-    def __call__(self, value: float) -> float:
-        place = (value - self.low) / (self.high - self.low)
-        if self.better == "lower":
-            place = 1 - place if self.kind == "linear" else -place
-        if self.kind == "linear":
-            return min(max(place, 0.0), 1.0)
-        # the same either way, and neither overflows
-        return 1 / (1 + math.exp(-place)) if place >= 0 else math.exp(place) / (1 + math.exp(place))
-
-
-class Question(Part):
+class QuestionSection(Part):
     """A question: its words, the roles of its images in order, what its sub-scores mean."""
 
     template: str = ""
@@ -67,7 +33,7 @@ class Question(Part):
     scores: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _check_words(self) -> Question:
+    def _check_words(self) -> QuestionSection:
         if bool(self.text) == bool(self.template):
             raise ValueError("one of text and template is needed")
         return self
@@ -81,7 +47,7 @@ class Manifest(Part):
     settings: tuple[str, ...] = ()
     replies: Replies = "json"
     tools: dict[str, str] = {}
-    questions: dict[str, Question] = Field(min_length=1)
+    questions: dict[str, QuestionSection] = Field(min_length=1)
     title: str = ""
     kinds: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()

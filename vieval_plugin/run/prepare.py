@@ -13,7 +13,7 @@ from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, by_c
 from vieval_plugin.judges.protocol import Judge, Program, Status, Step, Verdict
 from vieval_plugin.judges.spec import JudgeSpec, missing_inputs
 from vieval_plugin.prompts import packs
-from vieval_plugin.prompts.packs import Pack
+from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.records import Provenance
 
 UNJUDGED = ("sample",)

@@ -11,7 +11,7 @@ from vieval_plugin.judges.conversation import Exchange, TrainingExample, Trainin
 from vieval_plugin.judges.protocol import Chat, Judge, Message, Program, Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import ChatRequest, Read, ScoreAsk, ask_all, ask_scores, reply_schema
-from vieval_plugin.prompts.packs import Pack
+from vieval_plugin.prompts.pack import Pack
 
 KIND, STRICT = "kind", "strict"
 

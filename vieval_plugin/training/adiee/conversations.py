@@ -16,7 +16,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges.adiee.question import ANSWERS, QUESTIONS, Form, Images, Reading, answer_text, question_text
 from vieval_plugin.judges.protocol import Image
-from vieval_plugin.prompts.packs import Pack
+from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.training.adiee.labels import LabelledEdit
 from vieval_plugin.training.adiee.network import TOKEN, positions
 

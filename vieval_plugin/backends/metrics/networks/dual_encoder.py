@@ -42,7 +42,7 @@ def load(origin: Origin) -> ScaledEncoder:
             another architecture, or holds more than tensors.
     """
     described = packs.load(origin.model)
-    settings = described.network(DualEncoder)
+    settings = packs.network_settings(described, DualEncoder)
     if described.most_images != 1:
         raise VievalError(f"{described.path}: a dual encoder compares a text with one image, and images has more")
     base = described.place(settings.base)

@@ -60,7 +60,7 @@ class ServedInstrument:
     def __init__(self, model: str, usage: Usage) -> None:
         """Open the scorer of a description; VievalError where it has an unknown key, or names a head that does not fit."""
         described = packs.load(model)
-        settings = described.network(ServedScorer)
+        settings = packs.network_settings(described, ServedScorer)
         self._settings, self._usage, self._described = settings, usage, described
         self.by = f"{described.name} on {settings.server.model}"
         self.batch = 4 * settings.server.num_concurrent

@@ -104,7 +104,7 @@ def load(origin: Origin) -> LoadedValueHead:
             together, or holds more than tensors.
     """
     described = packs.load(origin.model)
-    settings = described.network(ValueHead)
+    settings = packs.network_settings(described, ValueHead)
     base = described.place(settings.base)
     pixels = {n: v for n in ("min_pixels", "max_pixels") if (v := getattr(settings, n)) is not None}
     model = load_base(
