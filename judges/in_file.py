@@ -36,7 +36,7 @@ _KEYS: Mapping[str, set[str]] = {
 """The keys of a file by how its questions are answered."""
 _SUPPLIED = {"names", "example", "kind", "form", "medium", "places", "candidates"}
 _MASKED = "mie"
-_MOST_ANSWERS = 101
+_MOST_NUMBERS = 100
 
 
 def spec_of(pack: Pack) -> JudgeSpec:
@@ -155,7 +155,9 @@ def _of_sub_scores(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
     spec = replace(spec, aspects=(*spec.aspects, *([OVERALL] if overall else [])), intervals=expected)
     if not expected:
         return replace(spec, build=lambda options, words, setting: rubric.judge(of_scores, words))
-    answers = manifest.answers or {str(n): float(n) for n in range(int(scale.low), int(scale.high) + 1)[:_MOST_ANSWERS]}
+    if not manifest.answers and scale.high - scale.low > _MOST_NUMBERS:
+        _refuse(pack, "answers", f"name them, where the scale has more than {_MOST_NUMBERS} steps")
+    answers = manifest.answers or {str(n): float(n) for n in range(int(scale.low), int(scale.high) + 1)}
     return replace(spec, build=lambda options, words, setting: rubric.expected_judge(of_scores, words, answers))
 
 

@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 import vieval_plugin.judges
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import in_file
-from vieval_plugin.judges.spec import EVERY_KIND, JudgeSpec
+from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.prompts import packs
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.suggestions import did_you_mean
@@ -93,11 +93,6 @@ def _add(file: str, known: dict[str, JudgeSpec]) -> JudgeSpec:
         raise VievalError(f"{spec.file.path}: name: {spec.name} is the name {holder}; give this one a name of its own")
     known[spec.name] = spec
     return spec
-
-
-def kinds() -> list[str]:
-    """Return the kinds of samples that some judge knows."""
-    return list(dict.fromkeys(kind for spec in judges().values() for kind in spec.needs if kind != EVERY_KIND))
 
 
 def by_name(name: str, known: Mapping[str, V], what: str) -> V:

@@ -82,8 +82,6 @@ class JudgeSpec:
     - `scored` says that it measures with a network, by the scorer of its own name;
     - `training_benchmarks` is the prefix of the benchmarks that its training data are like: a run on others warns;
     - `file` is the prompt pack that describes it, of a judge in one file;
-    - `by_scorer(options, description)`, of a judge that asks a model or else a network that a file describes, gives the
-      options in force with the scorer of its name, None where none is named; VievalError where they do not go together;
     - `uses_tools(options, setting)` says whether image tools may look at what models are shown, so that it is decoded
       once for both;
     - `calls(options, setting)` says how many calls of a model a sample or a contest takes, in few words;
@@ -110,7 +108,6 @@ class JudgeSpec:
     scored: bool = False
     training_benchmarks: str = ""
     file: Pack | None = None
-    by_scorer: Callable[[Any, Any], Any] | None = None
     uses_tools: Callable[[Any, str], bool] = lambda options, setting: False
     calls: Callable[[Any, str], str] = lambda options, setting: "0"
     titles: Callable[[Sequence[Step]], Mapping[Path, str]] = lambda trace: {}

@@ -1,4 +1,4 @@
-"""ADIEE: how well an edit was carried out, as one number that a model says, expects, or was trained to give.
+"""ADIEE: how well an edit was carried out, as one number that a model says, or expects.
 
 Source: ADIEE, automatic dataset creation and scorer for instruction-guided image editing evaluation (ICCV 2025), its
 supplementary. The wording and the order of pictures and words are ours.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.adiee.answers import SCALE, SCORES, SPELLINGS, UNLIKELY, read_number
 from vieval_plugin.judges.adiee.question import (
     ANSWERS,
@@ -20,16 +19,13 @@ from vieval_plugin.judges.adiee.question import (
     form_of,
     pictures,
     question,
-    question_text,
 )
-from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
 from vieval_plugin.judges.expected_value import step_of, unlikely
 from vieval_plugin.judges.protocol import (
     Chat,
     Image,
     Judge,
     Likelihood,
-    Measure,
     Path,
     Program,
     Sample,
@@ -41,7 +37,7 @@ from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.tools import failed
 from vieval_plugin.prompts.pack import Pack
 
-Mode: TypeAlias = Literal["prompt", "expected", "head"]
+Mode: TypeAlias = Literal["prompt", "expected"]
 
 ASPECT = "O"
 _PATH: Path = (ASPECT,)
@@ -53,32 +49,12 @@ class AdieeOptions:
 
     pack: str = option("adiee/v1", "prompt pack: a built-in name or a folder (`vieval prompts list`)", folder=True)
     mode: Mode = option(
-        "prompt",
-        "a number in words (prompt), the mean over the probabilities of 0 to 10 (expected), or a trained scorer (head), which "
-        "scorers.adiee names",
+        "prompt", "a number in words (prompt), or the mean over the probabilities of 0 to 10 (expected)"
     )
     images: Images = option("two", "show source and edit as two images, or joined as one, for models that take one")
     question: int = option(0, "number of the question asked; 0 draws one for each instruction", ge=0)
     answer: int = option(0, "number of the sentence to answer with; 0 draws one for each instruction", ge=0)
     seed: int = option(0, "seed of what is drawn", ge=0)
-
-
-def headed(options: AdieeOptions, described: Pack | None) -> AdieeOptions:
-    """The options in force: with a trained scorer the mode is `head`, and images are shown as it was trained on them.
-
-    Raises:
-        VievalError: `head` without a scorer, another mode with one, or a scorer of another kind.
-    """
-    if described is None and options.mode == "head":
-        raise VievalError(
-            "adiee in the mode head needs a trained scorer: set scorers.adiee.model to its folder (`vieval train adiee` "
-            "makes one), or judges.adiee.mode to prompt or expected, which need a backbone only"
-        )
-    if described is None:
-        return options
-    if options.mode == "expected":
-        raise VievalError("adiee: a trained scorer gives its score itself: leave it out, or judges.adiee.mode expected")
-    return replace(options, mode="head", images=images_of(described))
 
 
 def build(options: AdieeOptions, wording: Pack, setting: str = "") -> Judge:
@@ -93,10 +69,6 @@ def build(options: AdieeOptions, wording: Pack, setting: str = "") -> Judge:
     """
     require_wording(SPEC, wording, setting)
     _form("", options, wording)
-    if options.mode == "head":
-        return lambda sample: measured(
-            sample, _form(sample.id.uid, options, wording), wording, options.images, _PATH, ASPECT
-        )
     ask = _answered_in_words if options.mode == "prompt" else _expected_score
 
     def program(sample: Sample) -> Program:
@@ -141,43 +113,13 @@ def _expected_score(
     return Verdict({ASPECT: (low + high) / 2}, Status.OK, "", (step,), {ASPECT: (low, high)}, findings)
 
 
-VALUE_HEAD = "value_head"
-"""The form of a described network that has a head on an image-text model."""
-
-_ROLES = {"image_0": ("source",), "image_1": ("output",)}
-
-
-def images_of(described: Pack) -> Images:
-    """Layout in which a trained scorer shows source and edit to its network.
-
-    Raises:
-        VievalError: it is no value head that is shown a source and an output.
-    """
-    network, shown = described.manifest.network, {question.images for question in described.questions.values()}
-    if network.get("form") != VALUE_HEAD or shown != {("source", "output")}:
-        raise VievalError(
-            f"adiee's scorer is a {VALUE_HEAD} that is shown source and output, and {described.path} is a "
-            f"{network.get('form')} that is shown {', '.join(next(iter(shown)))}; name a folder that `vieval train adiee` made"
-        )
-    return "joined" if network.get("side_by_side") else "two"
-
-
-def measured(sample: Sample, form: Form, wording: Pack, images: Images, path: Path, aspect: str) -> Program:
-    """The program: one `Measure` of the scorer that is called as the judge is, whose value is the score."""
-    text = question_text(sample.texts["instruction"], form, wording, images, "token")
-    images_by_role = {role: sample.images[sample_role] for role, (sample_role,) in _ROLES.items()}
-    [reply] = yield [Measure(VALUE_HEAD, images_by_role, path, {"text": text}, "adiee")]
-    metric = AutoMetric(aspect, "ADIEE", aspect, _ROLES, (), lambda value: min(max(value, 0.0), 1.0))
-    return verdict_of(metric, reply)
-
-
 _EDIT = Needs(("source", "output"), ("instruction",))
 
 SPEC = JudgeSpec(
     name="adiee",
     title="ADIEE",
     aspects=(ASPECT,),
-    method="how well an edit was carried out: a number in words, the mean over its probabilities, or a trained scorer's",
+    method="how well an edit was carried out: a number in words, or the mean over its probabilities",
     needs={"mie": _EDIT, "tie": _EDIT},
     options=AdieeOptions,
     build=build,
@@ -185,5 +127,4 @@ SPEC = JudgeSpec(
     calls=lambda options, setting: "1",
     setting_labels=lambda options, setting: (options.mode,),
     intervals=True,
-    by_scorer=headed,
 )

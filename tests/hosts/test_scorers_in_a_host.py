@@ -9,8 +9,6 @@ import pytest
 
 from tests import in_process
 from tests.in_process import refused, replay
-from vieval_plugin import tasks
-from vieval_plugin.config import Scorer
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 
@@ -116,19 +114,3 @@ def test_a_network_in_a_file_judges_without_a_task_file_of_its_own(scorer_weight
     # one value, against all that people rated
     metrics = json.loads(results.read_text())["results"]["vieval_demo_mine_tig"]
     assert {f"{aspect}_count,none" for aspect in ("SC", "PQ", "O")} <= set(metrics)
-
-
-def test_a_wildcard_leaves_out_judges_whose_scorer_is_of_the_other_sort(tmp_path):
-    """A network that a file describes answers `adiee`, weights of a network its own metric."""
-    from vieval_plugin.hosts.lmms_eval.answerable import by_scorers
-
-    task = {name: next(one for one in tasks.tasks() if one.judge == name) for name in ("adiee", "clip_score")}
-    weights = {name: Scorer(model=str(tmp_path)) for name in task}
-    described = {name: Scorer(model=str(tmp_path / "mine.yaml")) for name in task}
-    answered = {
-        given: {name for name, one in task.items() if by_scorers(one, scorers) is None}
-        for given, scorers in (("nothing", {}), ("weights", weights), ("described", described))
-    }
-    assert answered == {"nothing": {"clip_score"}, "weights": {"clip_score"}, "described": {"adiee"}}
-    assert "name the file or its folder" in by_scorers(task["adiee"], weights).line
-    assert "mine.yaml is a description" in by_scorers(task["clip_score"], described).line

@@ -98,7 +98,7 @@ class Judge:
         if scorer is not None:
             self.options = self.options.scored_by({"model": scorer})
         self._prepared = prepare(name, setting, self.options)
-        if scorer is not None and not (self._prepared.spec.scored or self._prepared.spec.by_scorer):
+        if scorer is not None and not self._prepared.spec.scored:
             raise VievalError(f"{name} measures with no network, so there is nothing that Judge(scorer) could replace")
         self.aspects = self._prepared.spec.aspects
         self.progress = Progress()

@@ -144,7 +144,7 @@ class Config(Section):
             base = self.scorers.get(fields["model"])
             # a revision belongs to the weights that it was given with
             fields = {"revision": None, **fields} if base is None else {**asdict(base), **fields, "model": base.model}
-        names = [name for name, spec in judge_registry.judges().items() if spec.scored or spec.by_scorer]
+        names = [name for name, spec in judge_registry.judges().items() if spec.scored]
         scorers = {**self.scorers, **{name: {**asdict(self.scorers.get(name, Scorer())), **fields} for name in names}}
         try:
             return self.model_copy(update={"scorers": _adapter(Mapping[str, Scorer]).validate_python(scorers)})

@@ -81,10 +81,6 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
             raise VievalError(
                 f"prompt pack {pack.name} is for {pack.judge}, not for {name} (option judges.{name}.pack)"
             )
-    if spec.by_scorer:
-        named_one = options.scorers[name].model if name in options.scorers else ""
-        judge_options = spec.by_scorer(judge_options, packs.load(named_one) if named_one else None)
-        spec = replace(spec, scored=bool(named_one))
     named = (pack.name, pack.hash) if pack else ("", "")
     resolved = options.resolved(spec, backbone)
     provenance = Provenance(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -34,16 +35,16 @@ def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
     if trained.head is not None:
         tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in trained.head.state_dict().items()}
         library("safetensors.torch").save_file(tensors, folder / HEAD)
-        described = _description(recipe, identity(network), "bfloat16" if half else "float32")
+        described = _description(folder, recipe, identity(network), "bfloat16" if half else "float32")
         write_whole(folder / packs.MANIFEST, [yaml.safe_dump(described, sort_keys=False, allow_unicode=True)])
 
 
-def _description(recipe: Recipe, weights: str, dtype: str) -> dict[str, Any]:
+def _description(folder: Path, recipe: Recipe, weights: str, dtype: str) -> dict[str, Any]:
     """The scorer's description: the first question with the first answer sentence, the head read before the token."""
     wording = packs.load(recipe.pack)
     form = form_of("", wording, question=1, answer=1)
     return {
-        "name": "adiee_head",
+        "name": "adiee_" + re.sub("[^a-z0-9]+", "_", folder.name.lower())[:40],
         "kinds": ["tie", "mie"],
         "questions": {
             "O": {
