@@ -81,12 +81,15 @@ def plugin_rows() -> tuple[TaskRow, ...]:
 def file_rows() -> tuple[TaskRow, ...]:
     """A row for each judge in a file and each benchmark that has parts of its kinds."""
     rows = []
-    for judge in (spec for spec in judge_registry.judges().values() if spec.file):
+    in_files = [spec for spec in judge_registry.judges().values() if spec.file]
+    taken = {task.name for row in (*table(), *plugin_rows()) for task in tasks_of(row)} if in_files else set()
+    for judge in in_files:
         for benchmark in benchmark_registry.benchmarks().values():
             votes = isinstance(benchmark.report, ByVotes)
             parts = tuple(part for part in benchmark.parts if benchmark.kinds.get(part, part) in judge.needs)
-            if parts and (votes or judge.rates == "sample"):
-                rows.append(TaskRow(benchmark.name, judge.name, parts=parts))
+            row = TaskRow(benchmark.name, judge.name, parts=parts)
+            if parts and (votes or judge.rates == "sample") and _name(row) not in taken:
+                rows.append(row)
     return tuple(rows)
 
 

@@ -39,7 +39,7 @@ def test_it_has_tasks_on_each_benchmark_that_its_kinds_fit(judges):
     entries = tasks.entries()
     assert {TASK, "imagenhub_legibility", "agiqa3k_legibility", "vieval_demo_contests_legibility_tie"} <= set(entries)
     assert not [name for name in entries if "legibility" in name and ("_cig" in name or "video" in name)]
-    assert {"imagenhub_legibility", "ImagenHub_Legibilityoftext"} <= set(names.datasets())
+    assert {"imagenhub_legibility", "ImagenHub_legibility"} <= set(names.datasets())
 
 
 def test_it_judges_beside_viescore_and_is_replayed(judges, prepared_data, tmp_path, results_of, monkeypatch):

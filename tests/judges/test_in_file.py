@@ -1,5 +1,6 @@
 """Judges in one file: what a file asks and scores, and what is wrong with one in a line."""
 
+import contextlib
 import re
 import shutil
 from pathlib import Path
@@ -10,11 +11,13 @@ import yaml
 import vieval_plugin.prompt_templates
 from tests.judges.test_viescore import ORDER, SUB_SCORES, answer, sample
 from tests.playing import play, prepared
-from tests.prompts.test_hostile_packs import MANIFESTS
+from tests.prompts.test_hostile_packs import BOMBS, MANIFESTS, REFUSED
 from tests.refusals import refusal
+from vieval_plugin import tasks
 from vieval_plugin.backends.metrics.networks.dual_encoder import DualEncoder
 from vieval_plugin.backends.metrics.networks.served import ServedScorer
 from vieval_plugin.backends.metrics.networks.value_head import ValueHead
+from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Likelihood, Measure, Measurement, Probabilities, SampleId, Status, Text
@@ -247,6 +250,23 @@ def test_two_judges_of_one_name_and_a_file_that_is_not_there(file, tmp_path):
 def test_a_bomb_is_one_line(file, name):
     text, line = MANIFESTS[name]
     assert line in refusal(registry.judge, file(text))
+
+
+@pytest.mark.parametrize("template", [*BOMBS.values(), *REFUSED.values()], ids=[*BOMBS, *REFUSED])
+def test_a_hostile_template_is_refused_or_its_samples_failure(file, template):
+    try:
+        judge = prepared(file(questions={"PQ": question(template)}, texts=["missing"]))
+    except VievalError as error:
+        assert "\n" not in str(error)
+        assert len(str(error)) < 700
+        return
+    with contextlib.suppress(VievalError):
+        play(judge.program(sample("tig")), answer=lambda ask: answer(5))
+
+
+def test_a_name_that_is_a_task_of_another_judge_takes_none_of_its_tasks(file):
+    registry.judge(file(name="viescore_tie", kinds=["tie"]))
+    assert tasks.entries()["imagenhub_viescore_tie"].judge == "viescore"
 
 
 def test_a_folder_of_judges_brings_those_that_are_whole(file, tmp_path, monkeypatch, capsys):

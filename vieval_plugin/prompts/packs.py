@@ -64,7 +64,7 @@ def load(name_or_folder: str) -> Pack:
     if missing := {q.template for q in manifest.questions.values()} - {*texts, ""}:
         raise VievalError(f"{file}: names the template {min(missing)}, which is not in the folder")
     questions = {key: PackQuestion(q.template or key, q.images, q.scores) for key, q in manifest.questions.items()}
-    named = manifest.name, manifest.judge, manifest.settings
+    named = manifest.name, manifest.judge or manifest.name, manifest.settings
     pack = Pack(*named, "", questions, environment, file, manifest, manifest.replies, manifest.tools)
     # files of one folder share templates, and a change of another's words is none of this one's
     used = texts if file.name == MANIFEST else dict.fromkeys(q.template for q in questions.values())
@@ -96,7 +96,7 @@ def copy(name_or_folder: str, folder: Path) -> Pack:
     pack = load(name_or_folder)
     if exists(folder):
         raise VievalError(f"{folder} is there; name a new folder for the copy")
-    manifest = read_text(pack.path.parent, MANIFEST, "manifest")
+    manifest = read_text(pack.path.parent, pack.path.name, "manifest")
     for file, text in pack.environment.texts.items():
         if file.endswith(".jinja"):
             write_whole(folder / file, [text])
