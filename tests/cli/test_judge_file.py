@@ -22,7 +22,7 @@ def judged(tmp_path, samples_file, score):
     return path, rows
 
 
-def test_it_is_scored_ranked_and_shown(judged, tmp_path, samples_file, vieval):
+def test_it_is_scored_ranked_and_shown(judged, tmp_path, vieval):
     path, rows = judged
     own = [row for row in rows if row["provenance"]["judge"] == "legibility"]
     assert len(own) == len(rows) / 2 == 6
@@ -33,22 +33,22 @@ def test_it_is_scored_ranked_and_shown(judged, tmp_path, samples_file, vieval):
     name = f"{own[0]['image_model']}/{own[0]['uid']}"
     show = ["show", verdicts, name, "--judge", "legibility"]
     assert "legibility by" in vieval(*show).out
-    vieval(*show, "--samples", samples_file, "--html", page)
+    vieval(*show, "--html", page)
     assert "how legible the text in the picture is" in page.read_text()
     vieval("rank", verdicts)
 
 
-def test_without_its_file_one_line_says_what_is_missing(judged, tmp_path, samples_file, vieval):
+def test_without_its_file_one_line_says_what_is_missing(judged, tmp_path, vieval):
     path, rows = judged
     path.unlink()
     verdicts, page = tmp_path / "verdicts.jsonl", tmp_path / "page.html"
     vieval("rank", verdicts)
     show = ["show", verdicts, f"{rows[0]['image_model']}/{rows[0]['uid']}", "--judge", "legibility"]
-    said = vieval(*show, "--samples", samples_file, "--html", page, code=1).err
+    said = vieval(*show, "--html", page, code=1).err
     assert said.splitlines()[-1].startswith("vieval: ")
     assert f"{path}: no such file" in said
     path.write_text(LEGIBILITY.replace("legible", "clear"))
-    said = vieval(*show, "--samples", samples_file, "--html", page, code=1).err
+    said = vieval(*show, "--html", page, code=1).err
     assert "restore that pack" in said
 
 

@@ -99,7 +99,7 @@ def test_a_network_in_a_file_judges_without_a_task_file_of_its_own(scorer_weight
     folder = tmp_path / "judges"
     folder.mkdir()
     (folder / "mine.yaml").write_text(
-        "name: mine\nquestions: {SC: {text: '{{ prompt if prompt is defined else instruction }}'}}\nscale: [-1, 1]\n"
+        "name: mine\nquestions: {SC: {text: '{{ prompt | default(kind) }}'}}\nscale: [-1, 1]\n"
         f"network: {{form: dual_encoder, base: {scorer_weights['clip_score']}}}\n"
     )
     environment = {**os.environ, "VIEVAL_JUDGES": str(folder), "XDG_CACHE_HOME": str(tmp_path)}
