@@ -27,7 +27,7 @@ The other modules are for packages that [extend VIEval](extending/README.md), an
 MODULES = {
     "judges.protocol": "What a judge is given, asks, hears and returns.",
     "judges.contests": "Contests, and how a judge of samples judges one.",
-    "judges.wording": "What a judge needs of a prompt pack.",
+    "prompts.pack": "A prompt pack as judges use it.",
     "judges.spec": "How a judge describes itself.",
     "benchmarks.benchmark": "How a benchmark describes itself.",
     "meta_evaluation.observations": "What statistics see of a run.",

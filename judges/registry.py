@@ -1,14 +1,16 @@
 """Judges by name: ours, and those of other packages.
 
 Ours are the modules of `judges/`. Other packages name theirs in an entry point of the group `vieval.judges`, which
-leads to a `JudgeSpec`, to several of them, or to a module that holds them as `SPEC` or `SPECS`. Benchmarks and hosts'
-networks are looked up by the same functions.
+leads to a `JudgeSpec`, to several of them, or to a module that holds them as `SPEC` or `SPECS`. A judge may also be
+described in a file, which is named, or lies in the folder that VIEVAL_JUDGES names. Benchmarks and hosts' networks are
+looked up by the same functions.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import os
 import pkgutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,11 +20,15 @@ from typing import Any, Protocol, TypeVar
 
 import vieval_plugin.judges
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.spec import EVERY_KIND, JudgeSpec
+from vieval_plugin.judges import in_file
+from vieval_plugin.judges.spec import JudgeSpec
+from vieval_plugin.prompts import packs
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.suggestions import did_you_mean
+from vieval_plugin.text.untrusted import path_of, real
 
 ENTRY_POINTS = "vieval.judges"
+FOLDER_VARIABLE = "VIEVAL_JUDGES"
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -37,19 +43,56 @@ class Named(Protocol):
 
 
 @cache
-def judges() -> Mapping[str, JudgeSpec]:
-    """Return all judges by name, ours first."""
-    return descriptions(vieval_plugin.judges, ("SPEC", "SPECS"), ENTRY_POINTS, JudgeSpec)
+def judges() -> dict[str, JudgeSpec]:
+    """Return all judges by name, ours first; then those in files, of a folder that is named or named one by one."""
+    known = dict(descriptions(vieval_plugin.judges, ("SPEC", "SPECS"), ENTRY_POINTS, JudgeSpec))
+    if named := os.environ.get(FOLDER_VARIABLE):
+        files = sorted(file for file in path_of(named).glob("*") if packs.is_pack(str(file)))
+        if not files:
+            _warn(f"{FOLDER_VARIABLE}: {named}: no folder with judges, which are YAML files")
+        for file in files:
+            try:
+                _add(str(file), known)
+            except VievalError as error:
+                _warn(f"{error}; it is left out")
+    return known
 
 
-def judge(name: str) -> JudgeSpec:
-    """Return a judge by its name; VievalError, with the nearest name, if there is none."""
-    return by_name(name, judges(), "judge")
+def judge(name: str, files: Iterable[object] = ()) -> JudgeSpec:
+    """Return a judge.
+
+    Args:
+        name: its name, or the file that describes it.
+        files: in which a judge of a name that is not known is described.
+
+    Raises:
+        VievalError: there is none, with the nearest name; or what is wrong with the file.
+    """
+    known = judges()
+    if name not in known and packs.is_pack(name):
+        return _add(name, known)
+    for file in files if name not in known else ():
+        _add(str(file), known)
+    return by_name(name, known, "judge")
 
 
-def kinds() -> list[str]:
-    """Return the kinds of samples that some judge knows."""
-    return list(dict.fromkeys(kind for spec in judges().values() for kind in spec.needs if kind != EVERY_KIND))
+def judge_of_results(name: str, options: Mapping[str, Any]) -> JudgeSpec | None:
+    """Return the judge of results that carry these options; None where neither it nor its file is there."""
+    try:
+        return judge(name, options.get("judge_files") or ())
+    except (VievalError, TypeError):
+        return None
+
+
+def _add(file: str, known: dict[str, JudgeSpec]) -> JudgeSpec:
+    """The judge of a file, known by its name from now on; VievalError where that is another's."""
+    spec = in_file.spec_of(packs.load(file))
+    other = known.get(spec.name)
+    if spec.file and other and not (other.file and real(other.file.path) == real(spec.file.path)):
+        holder = f"of the judge in {other.file.path}" if other.file else f"of the judge {other.title}"
+        raise VievalError(f"{spec.file.path}: name: {spec.name} is the name {holder}; give this one a name of its own")
+    known[spec.name] = spec
+    return spec
 
 
 def by_name(name: str, known: Mapping[str, V], what: str) -> V:

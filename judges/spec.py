@@ -15,7 +15,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, fault
 from vieval_plugin.judges.conversation import Exchange, TrainingUnit
 from vieval_plugin.judges.protocol import Judge, Path, Sample, SampleId, Step
-from vieval_plugin.judges.wording import Wording
+from vieval_plugin.prompts.pack import Pack
 
 EVERY_KIND = "*"
 """The key of `JudgeSpec.needs` that stands for all kinds."""
@@ -27,6 +27,18 @@ class Needs:
 
     images: tuple[str | tuple[str, ...], ...] = ()
     texts: tuple[str | tuple[str, ...], ...] = ()
+
+
+INPUTS: Mapping[str, Needs] = {
+    "tig": Needs(("output",), ("prompt",)),
+    "mie": Needs(("source", "output"), ("instruction",)),
+    "tie": Needs(("source", "output"), ("instruction",)),
+    "sdig": Needs(("subject", "output"), ("prompt",)),
+    "sdie": Needs(("source", "subject", "output"), ("subject",)),
+    "mcic": Needs(("concepts", "output"), ("prompt",)),
+    "cig": Needs(("control", "output"), ("prompt",)),
+}
+"""The images and texts of each kind."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +68,8 @@ class JudgeSpec:
     - `needs` says by kind of sample (`EVERY_KIND` for all) what a sample must have; a kind that is not there is one
       that the judge does not know;
     - `options` is a frozen dataclass with a default for every field (see `option`);
-    - `build(options, pack, setting)` gives the judge, `pack` being a `Wording`, or None for judges without one;
-      VievalError says what is missing for it;
+    - `build(options, pack, setting)` gives the judge, `pack` being None for judges without one; VievalError says what is
+      missing for it;
     - `settings` are the variants that tasks and `--setting` name, the plain one first; empty where there is one only;
     - `pack(options, setting)` is the name or folder of the prompt pack; None for judges that ask nothing in words;
     - `setting_labels(options, setting)` are the words that tell verdicts of different settings apart in tables;
@@ -69,9 +81,7 @@ class JudgeSpec:
       `table` is the table whose name its correlations by image model have, that of the paper which prints them;
     - `scored` says that it measures with a network, by the scorer of its own name;
     - `training_benchmarks` is the prefix of the benchmarks that its training data are like: a run on others warns;
-    - `described`, where that scorer is one that users describe, gives from the description what each kind must have;
-    - `by_scorer(options, description)`, of a judge that asks a model or else such a scorer, gives the options in force
-      with the scorer of its name, None where none is named; VievalError where the two do not go together;
+    - `file` is the prompt pack that describes it, of a judge in one file;
     - `uses_tools(options, setting)` says whether image tools may look at what models are shown, so that it is decoded
       once for both;
     - `calls(options, setting)` says how many calls of a model a sample or a contest takes, in few words;
@@ -97,8 +107,7 @@ class JudgeSpec:
     table: str = ""
     scored: bool = False
     training_benchmarks: str = ""
-    described: Callable[[Any], Mapping[str, Needs]] | None = None
-    by_scorer: Callable[[Any, Any], Any] | None = None
+    file: Pack | None = None
     uses_tools: Callable[[Any, str], bool] = lambda options, setting: False
     calls: Callable[[Any, str], str] = lambda options, setting: "0"
     titles: Callable[[Sequence[Step]], Mapping[Path, str]] = lambda trace: {}
@@ -134,7 +143,7 @@ def option(default: Any, description: str, *, folder: bool = False, **limits: An
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def require_wording(spec: JudgeSpec, wording: Wording, setting: str) -> None:
+def require_wording(spec: JudgeSpec, wording: Pack, setting: str) -> None:
     """VievalError if a prompt pack does not word a setting; a pack that names none words all."""
     if wording.settings and setting not in wording.settings:
         raise VievalError(

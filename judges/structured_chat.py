@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from vieval_plugin.judges.parsing import parse_scores, uncut_answers
+from vieval_plugin.judges.parsing import parse_scores, uncut_answers, without_thinking
 from vieval_plugin.judges.protocol import Ask, Chat, Failure, Message, Reply, Status, Step, Text
-from vieval_plugin.judges.wording import Wording
+from vieval_plugin.prompts.pack import REMINDER, Pack
 
-REMINDER = "reminder.jinja"
 _QUOTED = 2000
 _CUT = "cut off by its token limit before an answer that is certain"
+_NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
 # a model that runs on ends under a schema
 _LONGEST_REASONING = 1500
 # what is kept of a text, from its beginning and from its end
@@ -56,9 +57,9 @@ class ChatResult(Generic[T]):
     findings: tuple[str, ...] = ()
 
 
-def reply_schema(count: int, high: float = 10.0) -> dict[str, Any]:
-    """JSON schema of an answer with `count` sub-scores from 0 to `high` and a short reasoning."""
-    score = {"type": "number", "minimum": 0, "maximum": high}
+def reply_schema(count: int, high: float = 10.0, low: float = 0.0) -> dict[str, Any]:
+    """JSON schema of an answer with `count` sub-scores from `low` to `high` and a short reasoning."""
+    score = {"type": "number", "minimum": low or 0, "maximum": high}
     return {
         "type": "object",
         "properties": {
@@ -72,9 +73,9 @@ def reply_schema(count: int, high: float = 10.0) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ScoreAsk:
-    """A chat that is to be answered with `count` scores from 0 to `high`; with their `names`, scores in prose are read.
+    """A chat that is to be answered with `count` scores from `low` to `high`; with their `names`, scores in prose are read.
 
-    `quoted` says that the chat asks for them in quotation marks.
+    `quoted` says that the chat asks for them in quotation marks, `bare` that it asks for one number alone.
     """
 
     chat: Chat
@@ -82,10 +83,12 @@ class ScoreAsk:
     high: float = 10.0
     names: tuple[str, ...] = ()
     quoted: bool = False
+    low: float = 0.0
+    bare: bool = False
 
 
 def ask_all(
-    questions: Sequence[ChatRequest[T]], wording: Wording
+    questions: Sequence[ChatRequest[T]], wording: Pack
 ) -> Generator[list[Ask], list[Reply], list[ChatResult[T]]]:
     """Ask all questions at once; those whose reply cannot be parsed again, up to `wording.reminders` times, with the error.
 
@@ -121,7 +124,7 @@ def ask_all(
 
 
 def ask_scores(
-    score_asks: Sequence[ScoreAsk], wording: Wording
+    score_asks: Sequence[ScoreAsk], wording: Pack
 ) -> Generator[list[Ask], list[Reply], list[ChatResult[tuple[float, ...]]]]:
     """`ask_all` for scores, which are the values and the steps' scores."""
     return (yield from ask_all([ChatRequest(ask.chat, _scores_of(ask)) for ask in score_asks], wording))
@@ -130,6 +133,10 @@ def ask_scores(
 def _scores_of(ask: ScoreAsk) -> Callable[[str], Read[tuple[float, ...]]]:
     def read(text: str) -> Read[tuple[float, ...]]:
         parsed = parse_scores(text, count=ask.count, high=ask.high, names=ask.names, quoted=ask.quoted)
+        if parsed.scores and min(parsed.scores) < ask.low:
+            return Read(Status.PARSE_FAILURE, reason=f"a score is not a number from {ask.low:g} to {ask.high:g}")
+        if ask.bare and parsed.scores and _NUMBER.fullmatch(without_thinking(text)):
+            return Read(Status.OK, parsed.scores, parsed.scores)
         reason = parsed.reasoning if parsed.status.usable else parsed.reason
         return Read(parsed.status, parsed.scores, parsed.scores, reason, parsed.finding)
 
@@ -172,7 +179,7 @@ def _despite_cut(text: str, read: Callable[[str], Read[T]]) -> Read[T]:
     return Read(Status.PARSE_FAILURE, reason=_CUT)
 
 
-def _re_ask(chat: Chat, failed: Step, wording: Wording) -> Chat:
+def _re_ask(chat: Chat, failed: Step, wording: Pack) -> Chat:
     """The same conversation, the answer that could not be read, and what was wrong with it."""
     text = wording.render(REMINDER, {"reason": failed.reason})
     answer = failed.answer[:_QUOTED]

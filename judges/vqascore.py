@@ -27,7 +27,7 @@ from vieval_plugin.judges.protocol import (
     worst,
 )
 from vieval_plugin.judges.spec import EVERY_KIND, JudgeSpec, Needs, option
-from vieval_plugin.judges.wording import Wording
+from vieval_plugin.prompts.pack import Pack
 
 Definition: TypeAlias = Literal["first_token", "sequence_mean"]
 
@@ -44,7 +44,7 @@ class VQAScoreOptions:
     )
 
 
-def build(options: VQAScoreOptions, wording: Wording, setting: str = "") -> Judge:
+def build(options: VQAScoreOptions, wording: Pack, setting: str = "") -> Judge:
     """VQAScore with a prompt pack, whose question `SC` names the answer under `scores`.
 
     The program asks once an image (a video's frames and a 3D object's views count as several and are averaged). Under

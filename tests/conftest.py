@@ -17,6 +17,7 @@ from tests import extras, in_process, tiny_scorers
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges import registry as judge_registry
 
 evaluate = in_process.evaluate  # a fixture
 
@@ -192,6 +193,14 @@ def vieval(capsys):
         return capsys.readouterr()
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def judges_in_files():
+    """Forgets the judges in files that a test named."""
+    yield
+    for name in [name for name, spec in judge_registry.judges().items() if spec.file]:
+        del judge_registry.judges()[name]
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ def first_asks(program: Generator[list[Any], list[Any], Any]) -> list[Any]:
 
 def prepared(judge: str, setting: str | None = None, **options: Any) -> PreparedJudge:
     """A judge as a run has it: in a setting, with options of its own. Its `program` looks first whether a sample will do."""
-    return prepare(judge, setting, Config.model_validate({"judges": {judge: options}}))
+    return prepare(judge, setting, Config.model_validate({"judges": {judge: options} if options else {}}))
 
 
 def scripted(judge: Judge) -> PreparedJudge:

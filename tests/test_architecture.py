@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE, JUDGES = ROOT / "vieval_plugin", ROOT / "judges"
 LAYERS = (  # from below; docs/architecture.md says why in this order
     *({"errors"}, {"text"}, {"media"}, {"stats"}),
-    *({"judges"}, {"images"}, {"records"}, {"readers"}, {"prompts"}),
+    *({"prompts"}, {"judges"}, {"images"}, {"records"}, {"readers"}),
     *({"config"}, {"backends"}, {"generation"}, {"run"}),
     *({"meta_evaluation"}, {"benchmarks"}, {"tasks"}, {"importers"}),
     *({"results"}, {"report"}, {"audit"}, {"labelling"}, {"training"}),
@@ -156,14 +156,15 @@ def test_judges_and_benchmarks_are_named_where_they_are_described():
         # the benchmarks that its training data are like
         (JUDGES / "vieval_small.py", "vieval_demo"),
         (PACKAGE / "hosts" / "vlmevalkit" / "generation.py", "viescore"),
+        # a judge of contests in a file asks as it does
+        (JUDGES / "in_file.py", "pairwise"),
         # the statistic of that name
         (PACKAGE / "meta_evaluation" / "label_statistics.py", "pairwise"),
     }
     found = []
     for path in sources():
         said = list(constants(ast.parse(path.read_text())))
-        # the judge of described scorers is called by an ordinary word
-        for name in [one for one in names() if one != "scorer"]:
+        for name in names():
             # with a hyphen it is part of another name, such as a model's
             word = re.compile(rf"(?<![A-Za-z0-9_-]){name}(?![A-Za-z0-9_-])")
             if not may_name(path, name) and (path, name) not in defaults:
@@ -201,7 +202,7 @@ def test_one_name_stands_for_one_thing():
 
 
 @pytest.mark.parametrize(
-    "judge", ["viescore", "vqascore", "auto_metrics", "network_metrics", "scorer", "t2i_eval", "cigeval", "pairwise"]
+    "judge", ["viescore", "vqascore", "auto_metrics", "network_metrics", "in_file", "t2i_eval", "cigeval", "pairwise"]
 )
 def test_a_judge_alone_imports_no_more_than_it_needs(judge):
     heavy = ("scipy", "yaml", "PIL", "torch", "pydantic", "vieval_plugin.config", "vieval_plugin.backends")

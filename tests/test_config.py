@@ -67,7 +67,7 @@ def test_scorers_are_read_and_their_paths_begin_at_the_file(write, tmp_path):
 
 
 def test_what_a_command_says_of_a_scorer_goes_before_the_file():
-    scored = {name for name, spec in judge_registry.judges().items() if spec.scored or spec.by_scorer}
+    scored = {name for name, spec in judge_registry.judges().items() if spec.scored}
     file = config.Config(scorers={"dino": config.Scorer("a", "v1"), "mine": config.Scorer("b", "v2")})
     told = file.scored_by({"device": "cpu"}).scorers
     assert set(told) == scored | {"mine"}

@@ -17,6 +17,7 @@ import yaml
 import vieval_plugin.task_configs
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges import registry as judge_registry
+from vieval_plugin.meta_evaluation.votes import ByVotes
 
 ENTRY_POINTS = "vieval.tasks"
 FOLDER = Path(vieval_plugin.task_configs.__path__[0])
@@ -77,6 +78,25 @@ def plugin_rows() -> tuple[TaskRow, ...]:
     return tuple(row for row in rows if row.judge in known_judges and row.benchmark in known_benchmarks)
 
 
+def file_rows() -> tuple[TaskRow, ...]:
+    """A row for each judge in a file and each benchmark that has parts of its kinds."""
+    rows = []
+    in_files = [spec for spec in judge_registry.judges().values() if spec.file]
+    taken = {task.name for row in (*table(), *plugin_rows()) for task in tasks_of(row)} if in_files else set()
+    for judge in in_files:
+        for benchmark in benchmark_registry.benchmarks().values():
+            votes = isinstance(benchmark.report, ByVotes)
+            parts = tuple(part for part in benchmark.parts if benchmark.kinds.get(part, part) in judge.needs)
+            row = TaskRow(benchmark.name, judge.name, parts=parts)
+            if parts and (votes or judge.rates == "sample") and _name(row) not in taken:
+                rows.append(row)
+    return tuple(rows)
+
+
+def _rows(rows: Iterable[TaskRow] | None) -> Iterable[TaskRow]:
+    return (*table(), *plugin_rows(), *file_rows()) if rows is None else rows
+
+
 def _document() -> Any:
     return yaml.safe_load((FOLDER / "tasks.yaml").read_text(encoding="utf-8"))
 
@@ -108,12 +128,12 @@ def _name(row: TaskRow) -> str:
 
 def tasks(rows: Iterable[TaskRow] | None = None) -> list[Task]:
     """Expand the table into tasks, all or those of some rows."""
-    return [task for row in ((*table(), *plugin_rows()) if rows is None else rows) for task in tasks_of(row)]
+    return [task for row in _rows(rows) for task in tasks_of(row)]
 
 
 def groups(rows: Iterable[TaskRow] | None = None) -> list[TaskGroup]:
     """Expand the table into groups over rows, and those that are only run together; or the groups over some rows."""
-    of_rows = [group for row in ((*table(), *plugin_rows()) if rows is None else rows) if (group := group_of(row))]
+    of_rows = [group for row in _rows(rows) if (group := group_of(row))]
     return of_rows if rows is not None else [*of_rows, *joint_groups()]
 
 

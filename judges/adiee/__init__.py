@@ -1,4 +1,4 @@
-"""ADIEE: how well an edit was carried out, as one number that a model says, expects, or was trained to give.
+"""ADIEE: how well an edit was carried out, as one number that a model says, or expects.
 
 Source: ADIEE, automatic dataset creation and scorer for instruction-guided image editing evaluation (ICCV 2025), its
 supplementary. The wording and the order of pictures and words are ours.
@@ -6,12 +6,10 @@ supplementary. The wording and the order of pictures and words are ours.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
-from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.adiee.answers import SCALE, SPELLINGS, UNLIKELY, read_number, step_of, unlikely
+from vieval_plugin.judges.adiee.answers import SCALE, SCORES, SPELLINGS, UNLIKELY, read_number
 from vieval_plugin.judges.adiee.question import (
     ANSWERS,
     DOTS,
@@ -21,15 +19,13 @@ from vieval_plugin.judges.adiee.question import (
     form_of,
     pictures,
     question,
-    question_text,
 )
-from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
+from vieval_plugin.judges.expected_value import step_of, unlikely
 from vieval_plugin.judges.protocol import (
     Chat,
     Image,
     Judge,
     Likelihood,
-    Measure,
     Path,
     Program,
     Sample,
@@ -39,9 +35,9 @@ from vieval_plugin.judges.protocol import (
 from vieval_plugin.judges.spec import JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
 from vieval_plugin.judges.tools import failed
-from vieval_plugin.judges.wording import Wording
+from vieval_plugin.prompts.pack import Pack
 
-Mode: TypeAlias = Literal["prompt", "expected", "head"]
+Mode: TypeAlias = Literal["prompt", "expected"]
 
 ASPECT = "O"
 _PATH: Path = (ASPECT,)
@@ -53,9 +49,7 @@ class AdieeOptions:
 
     pack: str = option("adiee/v1", "prompt pack: a built-in name or a folder (`vieval prompts list`)", folder=True)
     mode: Mode = option(
-        "prompt",
-        "a number in words (prompt), the mean over the probabilities of 0 to 10 (expected), or a trained scorer (head), which "
-        "scorers.adiee names",
+        "prompt", "a number in words (prompt), or the mean over the probabilities of 0 to 10 (expected)"
     )
     images: Images = option("two", "show source and edit as two images, or joined as one, for models that take one")
     question: int = option(0, "number of the question asked; 0 draws one for each instruction", ge=0)
@@ -63,25 +57,7 @@ class AdieeOptions:
     seed: int = option(0, "seed of what is drawn", ge=0)
 
 
-def headed(options: AdieeOptions, described: DescribedHead | None) -> AdieeOptions:
-    """The options in force: with a trained scorer the mode is `head`, and images are shown as it was trained on them.
-
-    Raises:
-        VievalError: `head` without a scorer, another mode with one, or a scorer of another kind.
-    """
-    if described is None and options.mode == "head":
-        raise VievalError(
-            "adiee in the mode head needs a trained scorer: set scorers.adiee.model to its folder (`vieval train adiee` "
-            "makes one), or judges.adiee.mode to prompt or expected, which need a backbone only"
-        )
-    if described is None:
-        return options
-    if options.mode == "expected":
-        raise VievalError("adiee: a trained scorer gives its score itself: leave it out, or judges.adiee.mode expected")
-    return replace(options, mode="head", images=images_of(described))
-
-
-def build(options: AdieeOptions, wording: Wording, setting: str = "") -> Judge:
+def build(options: AdieeOptions, wording: Pack, setting: str = "") -> Judge:
     """ADIEE with a prompt pack, in the mode that the options have.
 
     The program asks once about source and edit and scores O in [0, 1]. In `prompt` a reply that cannot be read is asked
@@ -93,10 +69,6 @@ def build(options: AdieeOptions, wording: Wording, setting: str = "") -> Judge:
     """
     require_wording(SPEC, wording, setting)
     _form("", options, wording)
-    if options.mode == "head":
-        return lambda sample: measured(
-            sample, _form(sample.id.uid, options, wording), wording, options.images, _PATH, ASPECT
-        )
     ask = _answered_in_words if options.mode == "prompt" else _expected_score
 
     def program(sample: Sample) -> Program:
@@ -109,12 +81,12 @@ def build(options: AdieeOptions, wording: Wording, setting: str = "") -> Judge:
     return program
 
 
-def _form(uid: str, options: AdieeOptions, wording: Wording) -> Form:
+def _form(uid: str, options: AdieeOptions, wording: Pack) -> Form:
     return form_of(uid, wording, seed=options.seed, question=options.question, answer=options.answer)
 
 
 def _answered_in_words(
-    sample: Sample, images: tuple[Image, ...], form: Form, options: AdieeOptions, wording: Wording
+    sample: Sample, images: tuple[Image, ...], form: Form, options: AdieeOptions, wording: Pack
 ) -> Program:
     """The mode `prompt`."""
     sentences = [answer_text(key, DOTS, wording) for key in wording.questions if key.startswith(ANSWERS)]
@@ -128,61 +100,17 @@ def _answered_in_words(
 
 
 def _expected_score(
-    sample: Sample, images: tuple[Image, ...], form: Form, options: AdieeOptions, wording: Wording
+    sample: Sample, images: tuple[Image, ...], form: Form, options: AdieeOptions, wording: Pack
 ) -> Program:
     """The mode `expected`."""
     message = question(sample, images, form, wording, "number")
     [reply] = yield [Likelihood((message,), SPELLINGS, _PATH, "beginning")]
-    step = step_of(reply, _PATH)
+    step = step_of(reply, _PATH, SPELLINGS, SCORES, "numbers")
     findings = (UNLIKELY,) if unlikely(reply) else ()
     if step.bounds is None:
         return Verdict({}, step.status, trace=(step,), findings=findings)
     low, high = step.bounds
     return Verdict({ASPECT: (low + high) / 2}, Status.OK, "", (step,), {ASPECT: (low, high)}, findings)
-
-
-VALUE_HEAD = "value_head"
-"""The form of a described scorer that has a head on an image-text model."""
-
-_ROLES = {"image_0": ("source",), "image_1": ("output",)}
-
-
-class DescribedHead(Protocol):
-    """Description of a trained scorer, as far as it is needed: its form, the images it takes, what it says of its
-    network.
-    """
-
-    @property
-    def form(self) -> str: ...
-
-    @property
-    def images(self) -> tuple[tuple[str, ...], ...]: ...
-
-    @property
-    def network(self) -> Mapping[str, Any]: ...
-
-
-def images_of(described: DescribedHead) -> Images:
-    """Layout in which a trained scorer shows source and edit to its network.
-
-    Raises:
-        VievalError: it is no value head that is shown a source and an output.
-    """
-    if described.form != VALUE_HEAD or described.images != tuple(_ROLES.values()):
-        raise VievalError(
-            f"adiee's scorer is a {VALUE_HEAD} that is shown source and output, and this one is a {described.form} of "
-            f"{len(described.images)} images; name a folder that `vieval train adiee` made"
-        )
-    return "joined" if described.network.get("side_by_side") else "two"
-
-
-def measured(sample: Sample, form: Form, wording: Wording, images: Images, path: Path, aspect: str) -> Program:
-    """The program: one `Measure` of the scorer that is called as the judge is, whose value is the score."""
-    text = question_text(sample.texts["instruction"], form, wording, images, "token")
-    images_by_role = {role: sample.images[sample_role] for role, (sample_role,) in _ROLES.items()}
-    [reply] = yield [Measure(VALUE_HEAD, images_by_role, path, {"text": text}, "adiee")]
-    metric = AutoMetric(aspect, "ADIEE", aspect, _ROLES, (), lambda value: min(max(value, 0.0), 1.0))
-    return verdict_of(metric, reply)
 
 
 _EDIT = Needs(("source", "output"), ("instruction",))
@@ -191,7 +119,7 @@ SPEC = JudgeSpec(
     name="adiee",
     title="ADIEE",
     aspects=(ASPECT,),
-    method="how well an edit was carried out: a number in words, the mean over its probabilities, or a trained scorer's",
+    method="how well an edit was carried out: a number in words, or the mean over its probabilities",
     needs={"mie": _EDIT, "tie": _EDIT},
     options=AdieeOptions,
     build=build,
@@ -199,5 +127,4 @@ SPEC = JudgeSpec(
     calls=lambda options, setting: "1",
     setting_labels=lambda options, setting: (options.mode,),
     intervals=True,
-    by_scorer=headed,
 )

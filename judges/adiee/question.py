@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Ask, Image, Message, Reply, Sample, Step, UseTool
 from vieval_plugin.judges.tools import side_by_side, use_tools
-from vieval_plugin.judges.wording import Wording
+from vieval_plugin.prompts.pack import Pack
 
 Images: TypeAlias = Literal["two", "joined"]
 """Source and edit as two images, or as one in which they stand side by side."""
@@ -33,7 +33,7 @@ class Form:
     answer: str
 
 
-def form_of(uid: str, wording: Wording, *, seed: int = 0, question: int = 0, answer: int = 0) -> Form:
+def form_of(uid: str, wording: Pack, *, seed: int = 0, question: int = 0, answer: int = 0) -> Form:
     """The question and the answer sentence of an instruction.
 
     Args:
@@ -50,7 +50,7 @@ def form_of(uid: str, wording: Wording, *, seed: int = 0, question: int = 0, ans
     return Form(_pack_key(QUESTIONS, question, digest[:8], wording), _pack_key(ANSWERS, answer, digest[8:16], wording))
 
 
-def _pack_key(kind: str, number: int, digest: bytes, wording: Wording) -> str:
+def _pack_key(kind: str, number: int, digest: bytes, wording: Pack) -> str:
     keys = [key for key in wording.questions if key.startswith(kind)]
     if not keys or (number and f"{kind}{number}" not in keys):
         raise VievalError(
@@ -60,19 +60,19 @@ def _pack_key(kind: str, number: int, digest: bytes, wording: Wording) -> str:
     return f"{kind}{number}" if number else keys[int.from_bytes(digest, "big") % len(keys)]
 
 
-def question_text(instruction: str, form: Form, wording: Wording, images: Images, reading: Reading) -> str:
+def question_text(instruction: str, form: Form, wording: Pack, images: Images, reading: Reading) -> str:
     """The question about an edit in words."""
     answer = answer_text(form.answer, DOTS, wording)
     variables = {"instruction": instruction.strip(), "joined": images == "joined", "form": reading, "answer": answer}
     return wording.render(wording.questions[form.question].template, variables)
 
 
-def answer_text(key: str, score: str, wording: Wording) -> str:
+def answer_text(key: str, score: str, wording: Pack) -> str:
     """An answer sentence with what stands in the score's place; it ends there."""
     return wording.render(wording.questions[key].template, {"score": score})
 
 
-def question(sample: Sample, pictures: tuple[Image, ...], form: Form, wording: Wording, reading: Reading) -> Message:
+def question(sample: Sample, pictures: tuple[Image, ...], form: Form, wording: Pack, reading: Reading) -> Message:
     """The question about a sample: what is shown, and then the words."""
     images: Images = "two" if len(pictures) > 1 else "joined"
     return Message("user", (*pictures, question_text(sample.texts["instruction"], form, wording, images, reading)))

@@ -16,7 +16,7 @@ from vieval_plugin.judges.cigeval.questions import IMPROVEMENTS, CIGEvalOptions,
 from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
 from vieval_plugin.judges.protocol import Judge, Message, SampleId
 from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, require_wording
-from vieval_plugin.judges.wording import Wording
+from vieval_plugin.prompts.pack import Pack
 
 __all__ = ["IMPROVEMENTS", "SPEC", "CIGEvalOptions", "build"]
 
@@ -24,7 +24,7 @@ PLAIN, REACT = "paper", "react"
 _PLANNED_BY_US = frozenset(("named_entity", "plan_each_subject"))
 
 
-def build(options: CIGEvalOptions, wording: Wording, setting: str = PLAIN) -> Judge:
+def build(options: CIGEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge:
     """CIGEval with a prompt pack: with a plan (`paper`), with turns (`react`), or with a plan and without a tool
     (`no_<tool>`).
 
@@ -43,7 +43,7 @@ def build(options: CIGEvalOptions, wording: Wording, setting: str = PLAIN) -> Ju
     return react.judge(setup) if setting == REACT else plan.judge(setup)
 
 
-def _require_known(options: CIGEvalOptions, wording: Wording) -> None:
+def _require_known(options: CIGEvalOptions, wording: Pack) -> None:
     known = [tool.name for tool in tools.planned()]
     if unknown := [name for name in options.removed if name not in known]:
         raise VievalError(f"judges.{SPEC.name}.removed: no tool {unknown[0]!r}; known: {', '.join(known)}")

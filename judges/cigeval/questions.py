@@ -15,7 +15,7 @@ from vieval_plugin.judges.protocol import Ask, Image, Path, Reply, Sample, Statu
 from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.structured_chat import ChatResult
 from vieval_plugin.judges.tools import Request, Tool, failed, use_tools
-from vieval_plugin.judges.wording import PackQuestion, Wording
+from vieval_plugin.prompts.pack import Pack, PackQuestion
 
 Improvement: TypeAlias = Literal["difference_on_tie", "all_differences", "mask", "named_entity", "plan_each_subject"]
 IMPROVEMENTS: tuple[Improvement, ...] = get_args(Improvement)
@@ -56,7 +56,7 @@ class CIGEvalOptions:
 class Setup:
     """Setup of all sub-questions: the prompt pack, the options, and the tools on offer."""
 
-    wording: Wording
+    wording: Pack
     options: CIGEvalOptions
     tools: tuple[Tool, ...] = ()
 
@@ -125,7 +125,7 @@ _SIDES = {"concept_1": "left", "concept_2": "right"}
 
 
 def pictures(
-    sample: Sample, wording: Wording
+    sample: Sample, wording: Pack
 ) -> Generator[list[Ask], list[Reply], tuple[dict[str, Image], tuple[Step, ...]]]:
     """The sample's images by role; concepts are taken apart or put side by side, as the prompt pack shows them."""
     images = dict(sample.images)
@@ -143,7 +143,7 @@ def pictures(
     return images, steps
 
 
-def sub_questions(sample: Sample, images: Mapping[str, Image], wording: Wording) -> list[SubQuestion]:
+def sub_questions(sample: Sample, images: Mapping[str, Image], wording: Pack) -> list[SubQuestion]:
     """The sub-questions of the sample's kind, as the prompt pack lists them."""
     kind = sample.kind
     listed = []

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, JudgeOfContests
 from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
+from vieval_plugin.judges.expected_value import by_answer, spellings, unlikely
 from vieval_plugin.judges.pairwise.question import LETTERS, Form, candidate_numbers, message
 from vieval_plugin.judges.pairwise.reading import reader, schema
 from vieval_plugin.judges.protocol import (
@@ -33,9 +34,9 @@ from vieval_plugin.judges.protocol import (
     Verdict,
     worst,
 )
-from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, option, require_wording
+from vieval_plugin.judges.spec import INPUTS, Export, JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import ChatRequest, ask_all
-from vieval_plugin.judges.wording import Wording
+from vieval_plugin.prompts.pack import Pack
 
 Answers: TypeAlias = Literal["four_way", "two_way"]
 Orders: TypeAlias = Literal["both", "one"]
@@ -61,7 +62,7 @@ class PairwiseOptions:
     mode: Mode = option("answer", "ask for an answer, or for the probabilities of two letters (expected)")
 
 
-def build(options: PairwiseOptions, wording: Wording, setting: str = "") -> JudgeOfContests:
+def build(options: PairwiseOptions, wording: Pack, setting: str = "") -> JudgeOfContests:
     """The judge with a prompt pack.
 
     The program asks once an order, all at once, and an order whose reply cannot be read up to `wording.reminders` times
@@ -91,7 +92,7 @@ def build(options: PairwiseOptions, wording: Wording, setting: str = "") -> Judg
     return program
 
 
-def _voted(contest: Contest, orders: Sequence[str], options: PairwiseOptions, wording: Wording) -> Program:
+def _voted(contest: Contest, orders: Sequence[str], options: PairwiseOptions, wording: Pack) -> Program:
     number = len(contest.candidates)
     form: Form = options.answers if number == 2 else "ranking"
     labels = wording.replies == "labels"
@@ -116,9 +117,9 @@ def _voted(contest: Contest, orders: Sequence[str], options: PairwiseOptions, wo
     )
 
 
-def _preferred(contest: Contest, orders: Sequence[str], wording: Wording) -> Program:
+def _preferred(contest: Contest, orders: Sequence[str], wording: Pack) -> Program:
     replies = yield [
-        Likelihood((message(contest, order, "letter", wording),), spellings(), (order,)) for order in orders
+        Likelihood((message(contest, order, "letter", wording),), spellings(LETTERS[:2]), (order,)) for order in orders
     ]
     steps = tuple(step_of(reply, order) for reply, order in zip(replies, orders, strict=True))
     bounds = {
@@ -139,15 +140,6 @@ def _preferred(contest: Contest, orders: Sequence[str], wording: Wording) -> Pro
     )
 
 
-_LIKELY = 0.5
-_SPELLINGS = 2
-
-
-def spellings() -> tuple[str, ...]:
-    """The two letters, each without and with a space before it: A twice, then B twice."""
-    return tuple(f"{space}{letter}" for letter in LETTERS[:2] for space in ("", " "))
-
-
 def step_of(reply: Reply, order: str) -> Step:
     """A step whose bounds are the lowest and highest that P(A) - P(B) can be, in [-1, 1]."""
     if isinstance(reply, Failure):
@@ -155,7 +147,7 @@ def step_of(reply: Reply, order: str) -> Step:
     if not isinstance(reply, Probabilities):
         reason = f"probabilities were asked for, {type(reply).__name__} came"
         return Step((order,), Status.API_ERROR, reason=reason)
-    (low_a, high_a), (low_b, high_b) = _of_letters(reply)
+    (low_a, low_b), (high_a, high_b) = by_answer(reply)
     # together they are at most 1
     bounds = low_a - min(high_b, 1 - low_a), min(high_a, 1 - low_b) - low_b
     answer = f"P(A) {_interval(low_a, high_a)}, P(B) {_interval(low_b, high_b)}"
@@ -172,24 +164,11 @@ def preference_of(bounds: tuple[float, float], order: str) -> tuple[float, float
     return (0.0 - high, 0.0 - low) if order == REVERSE else bounds
 
 
-def unlikely(reply: Reply) -> bool:
-    """Return whether an answer begins with neither letter in most cases: a model that thinks first, or writes a
-    sentence.
-    """
-    return isinstance(reply, Probabilities) and sum(high for _, high in _of_letters(reply)) < _LIKELY
-
-
-def _of_letters(reply: Probabilities) -> list[tuple[float, float]]:
-    """The lowest and highest that P(A) and P(B) can be, summed over their spellings."""
-    halves = slice(None, _SPELLINGS), slice(_SPELLINGS, None)
-    return [(min(sum(reply.low[half]), 1.0), min(sum(reply.high[half]), 1.0)) for half in halves]
-
-
 def _interval(low: float, high: float) -> str:
     return f"{low:.6f}" if low == high else f"{low:.6f} to {high:.6f}"
 
 
-def _unfit(contest: Contest, options: PairwiseOptions, wording: Wording) -> str:
+def _unfit(contest: Contest, options: PairwiseOptions, wording: Pack) -> str:
     """Reason that a contest cannot be asked about in one question, in words; empty if it can."""
     number, first = len(contest.candidates), contest.candidates[0]
     if number > 2 and (options.mode == "expected" or wording.replies == "labels"):
@@ -239,13 +218,8 @@ SPEC = JudgeSpec(
     aspects=(),
     method="which of two or more candidates is better, in both orders",
     needs={
-        "tig": Needs((OUTPUTS,), ("prompt",)),
-        "mie": Needs(("source", OUTPUTS), ("instruction",)),
-        "tie": Needs(("source", OUTPUTS), ("instruction",)),
-        "sdig": Needs(("subject", OUTPUTS), ("prompt",)),
-        "sdie": Needs(("source", "subject", OUTPUTS), ("subject",)),
-        "mcic": Needs(("concepts", OUTPUTS), ("prompt",)),
-        "cig": Needs(("control", OUTPUTS), ("prompt",)),
+        kind: Needs(tuple(OUTPUTS if role == "output" else role for role in inputs.images), inputs.texts)
+        for kind, inputs in INPUTS.items()
     },
     options=PairwiseOptions,
     build=build,

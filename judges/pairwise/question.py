@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import REVERSE, Contest
 from vieval_plugin.judges.protocol import Image, Message, outputs
-from vieval_plugin.judges.wording import Wording
+from vieval_plugin.prompts.pack import Pack
 
 Form: TypeAlias = Literal["four_way", "two_way", "ranking", "letter"]
 """What is asked for: a word of one of the schemes, a ranking, or a letter alone."""
@@ -35,7 +35,7 @@ def candidate_numbers(order: str, number: int) -> tuple[int, ...]:
     return numbers[::-1] if order == REVERSE else numbers
 
 
-def message(contest: Contest, order: str, form: Form, wording: Wording) -> Message:
+def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
     """The question about a contest, with every picture where the template has its place.
 
     The template has the texts of the contest and

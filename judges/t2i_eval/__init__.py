@@ -35,7 +35,7 @@ from vieval_plugin.judges.t2i_eval import framework, individual, schemas
 from vieval_plugin.judges.t2i_eval.asker import UNANSWERED, Ablation, Asker, Notes, T2IEvalOptions
 from vieval_plugin.judges.t2i_eval.reading import given_extraction, read_extraction
 from vieval_plugin.judges.t2i_eval.structure import KINDS, Extraction, Question, Result, folded, path_of, violations
-from vieval_plugin.judges.wording import Wording
+from vieval_plugin.prompts.pack import Pack
 
 __all__ = ["ABLATIONS", "SPEC", "T2IEvalOptions", "build", "titles"]
 
@@ -44,7 +44,7 @@ ABLATIONS: tuple[Ablation, ...] = get_args(Ablation)
 PLAIN = ABLATIONS[0]
 
 
-def build(options: T2IEvalOptions, wording: Wording, setting: str = PLAIN) -> Judge:
+def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge:
     """T2I-Eval with a prompt pack, whole (`full`) or with one of the paper's ablations.
 
     A verdict's scores are O and the dimensions that have questions, in [0, 1]. A question without a readable answer is

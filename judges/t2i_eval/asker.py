@@ -13,7 +13,7 @@ from vieval_plugin.judges.spec import option
 from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
 from vieval_plugin.judges.t2i_eval.reading import MISSING, REFUSED, REPEATED, read_fields
 from vieval_plugin.judges.t2i_eval.structure import Fields
-from vieval_plugin.judges.wording import Wording
+from vieval_plugin.prompts.pack import Pack
 
 UNANSWERED, UNREADABLE = "question without an answer", "unreadable answer"
 
@@ -44,7 +44,7 @@ class T2IEvalOptions:
 class Asker:
     """Sample under one pack, set of options and ablation."""
 
-    wording: Wording
+    wording: Pack
     options: T2IEvalOptions
     ablation: Ablation
     sample: Sample

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Ask, Box, Failure, Image, Path, Reply, Status, Step, ToolResult, UseTool
-from vieval_plugin.judges.wording import Wording
+from vieval_plugin.prompts.pack import Pack
 
 
 class ToolMissing(VievalError):
@@ -40,7 +40,7 @@ class Request:
     question: str
     images: Mapping[str, Image]
     phrases: tuple[str, ...]
-    wording: Wording
+    wording: Pack
     mask: Image | None = None
     improvements: Collection[str] = ()
     detector: str = ""

@@ -18,8 +18,8 @@ def describe(folder, base, images="[output]", **network):
     folder.mkdir(exist_ok=True)
     keys = "".join(f"  {key}: {value}\n" for key, value in {"base": base, **network}.items())
     (folder / "pick.yaml").write_text(
-        f"form: dual_encoder\nimages: {images}\ntexts: [prompt]\ntext: '{{{{ prompt }}}}'\n"
-        f"score: {{sigmoid: [0, 1]}}\nnetwork:\n{keys}"
+        f"name: pick\nquestions: {{SC: {{images: {images}, text: '{{{{ prompt }}}}'}}}}\n"
+        f"sigmoid: [0, 1]\nnetwork:\n  form: dual_encoder\n{keys}"
     )
     return folder / "pick.yaml"
 

@@ -49,14 +49,12 @@ def served(folder, url, endpoint, server=None, **network):
     folder.mkdir(exist_ok=True)
     whole = {"server": {"model": "tiny", "base_url": url, "retries": 1, "patience": 5, **(server or {})}}
     document = {
-        "form": "served",
-        "images": ["source", "output"],
-        "texts": ["instruction"],
-        "text": "How well: {{ instruction }}",
-        "score": {"linear": [-3, 3]},
-        "network": {**whole, "endpoint": endpoint, **network},
+        "name": "behind",
+        "questions": {"O": {"images": ["source", "output"], "text": "How well: {{ instruction }}"}},
+        "scale": [-3, 3],
+        "network": {"form": "served", **whole, "endpoint": endpoint, **network},
     }
-    (folder / "scorer.yaml").write_text(yaml.safe_dump(document))
+    (folder / "manifest.yaml").write_text(yaml.safe_dump(document))
     return folder
 
 

@@ -42,16 +42,15 @@ def describe(folder, network, **further):
     """A description in a folder of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {
-        "form": "value_head",
-        "aspect": "SC",
-        "images": ["source", "output"],
-        "texts": ["instruction"],
-        "text": "How well: {{ instruction }}",
-        "score": {"linear": [-3, 3]},
-        "network": {key: str(value) if key in ("base", "adapter", "head") else value for key, value in network.items()},
-        **further,
+        "name": "head",
+        "questions": {"SC": {"text": "How well: {{ instruction }}", "images": ["source", "output"], **further}},
+        "scale": [-3, 3],
+        "network": {
+            "form": "value_head",
+            **{key: str(value) if key in ("base", "adapter", "head") else value for key, value in network.items()},
+        },
     }
-    (folder / "scorer.yaml").write_text(yaml.safe_dump(document))
+    (folder / "manifest.yaml").write_text(yaml.safe_dump(document))
     return folder
 
 
@@ -145,7 +144,7 @@ def test_a_head_at_the_last_token_is_what_the_libraries_compute(bases, base, tmp
     wanted = [directly(bases[base], head, one, last) for one in asks()]
     assert [reply.value for reply in found] == pytest.approx(wanted, abs=1e-5)
     assert len({round(value, 3) for value in wanted}) == 6  # images and texts do matter
-    assert all(reply.by.startswith(f"{tmp_path.name}@sha256:") for reply in found)
+    assert all(reply.by.startswith("head@sha256:") for reply in found)
 
 
 @pytest.mark.parametrize(("position", "place"), [({"at": SCORE}, at(SCORE)), ({"before": SCORE}, before(SCORE))])
@@ -299,8 +298,9 @@ def refused(folder, images=2, **options):
 def test_a_description_with_an_unknown_key(bases, tmp_path):
     known = {"base": bases["qwen"], "head": "head.safetensors"}
     assert "unknown key network.hed; did you mean head?" in refused(describe(tmp_path / "a", {**known, "hed": "x"}))
-    assert "unknown key aspekt; did you mean aspect?" in refused(describe(tmp_path / "b", known, aspekt="SC"))
-    assert "unknown key score.best" in refused(describe(tmp_path / "c", known, score={"linear": [0, 1], "best": "low"}))
+    assert "unknown key questions.SC.imags; did you mean images?" in refused(
+        describe(tmp_path / "b", known, imags=["a"])
+    )
     assert "unknown key network.position" in refused(describe(tmp_path / "d", {**known, "position": {"after": "x"}}))
 
 
@@ -311,20 +311,17 @@ def test_what_a_description_cannot_say(bases, tmp_path):
         return refused(describe(tmp_path / name, {**known, **(network or {})}, **further))
 
     assert "network.head" in refused(describe(tmp_path / "no head", {"base": bases["qwen"]}))
-    assert "one of linear and sigmoid" in said("score", score={"linear": [0, 1], "sigmoid": [0, 1]})
-    assert "the first number must be less" in said("range", score={"linear": [1, 0]})
     assert "one of text and template" in said("words", template="x.jinja")
-    assert "outside its folder" in said("outside", template="../x.jinja", text=None)
-    assert "is not a file" in said("absent", template="x.jinja", text=None)
+    assert "which is not in the folder" in said("outside", template="../x.jinja", text="")
+    assert "which is not in the folder" in said("absent", template="x.jinja", text="")
     assert "line 1" in said("jinja", text="{% for %}")
     assert "network.position" in said("both", {"position": {"at": "a", "before": "b"}})
-    assert "aspect" in said("aspect", aspect="beauty")
-    (tmp_path / "scorer.yaml").write_text("[1, 2]")
-    assert "a description is a mapping" in refused(tmp_path)
-    (tmp_path / "scorer.yaml").write_text("a: [")
-    assert "not YAML" in refused(tmp_path)
-    assert "needs its description" in refused(tmp_path / "nothing")
-    assert "cannot be read" in refused(tmp_path / "nothing.yaml")
+    (tmp_path / "manifest.yaml").write_text("[1, 2]")
+    assert "a manifest is a mapping" in refused(tmp_path)
+    (tmp_path / "manifest.yaml").write_text("a: [")
+    assert "not a manifest" in refused(tmp_path)
+    assert "no prompt pack there" in refused(tmp_path / "nothing")
+    assert "no such file" in refused(tmp_path / "nothing.yaml")
 
 
 def test_weights_that_are_not_there_or_do_not_fit(bases, tmp_path):

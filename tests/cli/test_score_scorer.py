@@ -58,14 +58,12 @@ def test_weights_that_are_not_there_end_with_one_line(score, tmp_path):
 
 
 DESCRIBED = """\
-form: dual_encoder
-aspect: SC
+name: mine
 kinds: [tig]
-images: [output]
-texts: [prompt]
-text: "a photo of {{ prompt }}"
-score: {linear: [-1, 1]}
-network: {base: BASE}
+questions:
+  SC: {text: "a photo of {{ prompt }}"}
+scale: [-1, 1]
+network: {form: dual_encoder, base: BASE}
 """
 
 
@@ -76,7 +74,7 @@ def described(folder, weights):
 
 def test_a_described_scorer_scores_as_its_description_says(score, scorer_weights, tmp_path):
     path = described(tmp_path, scorer_weights["clip_score"])
-    code, verdicts, *_ = score("tig", "--judge", "scorer", "--scorer", path)
+    code, verdicts, *_ = score("tig", "--judge", path)
     assert code == 0
     assert [set(verdict["scores"]) for verdict in verdicts] == [{"SC"}] * 6
     for verdict in verdicts:
@@ -90,12 +88,6 @@ def test_a_described_scorer_scores_as_its_description_says(score, scorer_weights
 
 def test_kinds_that_a_description_does_not_name_are_not_applicable(score, scorer_weights, tmp_path):
     path = described(tmp_path, scorer_weights["clip_score"])
-    code, verdicts, *_ = score("tie", "--judge", "scorer", "--scorer", path)
+    code, verdicts, *_ = score("tie", "--judge", path)
     assert code == 1
     assert {verdict["status"] for verdict in verdicts} == {"not_applicable"}
-
-
-def test_a_scorer_without_a_description_ends_with_one_line(score):
-    code, verdicts, _, said = score("tig", "--judge", "scorer")
-    assert (code, verdicts) == (1, [])
-    assert "a described scorer needs its description" in said

@@ -19,7 +19,7 @@ def test_without_a_filter_there_is_a_line_a_benchmark(ratings_folder, monkeypatc
     rows = listed(capsys)
     names = {task.benchmark for task in tasks.tasks()}
     assert set(rows) == {"benchmark", *names, "`vieval"}
-    assert rows["imagenhub"][1:3] == ["80", "1 of 7 ratings only"]
+    assert rows["imagenhub"][1:3] == ["73", "1 of 7 ratings only"]
     assert rows["vieval_demo_sequences"][1:] == ["1", "nothing to prepare", "adiee"]
     assert len(rows) == len(names) + 2
 

@@ -4,10 +4,12 @@ A fenced block with a file name after its language is written to that file, in a
 entry points of a `pyproject.toml` hold as if it were installed. Blocks with `>>>` are run in order, in one process a page.
 """
 
+import importlib.util
 import json
 import re
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,47 @@ def test_the_code_of_a_page_runs(page, tmp_path):
         input=given,
         cwd=tmp_path,
         env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+PACKAGES = [page for page in PAGES if any(file == "pyproject.toml" for _, file, _ in blocks(page))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PACKAGES, ids=lambda page: page.stem)
+def test_the_package_of_a_page_works_once_it_is_installed(page, tmp_path):
+    """Built and installed as the page shows it, in an environment of its own that sees this one's libraries."""
+    source, here, environment = tmp_path / "source", tmp_path / "here", tmp_path / "environment"
+    for folder in (source, here):
+        folder.mkdir()
+    venv.create(environment, symlinks=True)
+    python = environment / "bin" / "python"
+    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = Path(subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.strip())
+    libraries = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "libraries.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in libraries))
+    files = {file: text for _, file, text in blocks(page) if file}
+    for file, text in files.items():
+        (source / file).parent.mkdir(parents=True, exist_ok=True)
+        (source / file).write_text(text, encoding="utf-8")
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps"]
+    offline = ["--no-build-isolation"] if importlib.util.find_spec("setuptools") else []
+    subprocess.run([*pip, *offline, source], check=True, cwd=here)
+    for file, text in files.items():
+        if not (site / file).exists() and file != "pyproject.toml":
+            assert not file.endswith((".py", ".jinja")), f"{file} was not installed"
+            (here / file).parent.mkdir(parents=True, exist_ok=True)
+            (here / file).write_text(text, encoding="utf-8")
+    examples = "\n".join(text for language, file, text in blocks(page) if language == "python" and not file)
+    ran = subprocess.run(
+        [python, "-c", RUN],
+        input=json.dumps([page.name, examples]),
+        cwd=here,
+        env={"PATH": "", "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=600,

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 pytest.importorskip("aiohttp", reason="the fake server needs aiohttp")
 
-from tests import in_process, tiny_heads, tiny_model
+from tests import in_process, tiny_model
 from tests.fake_server import FakeServer
 from tests.in_process import demo, pixels, rated, served, shown
 from tests.playing import first_asks, prepared
@@ -119,37 +119,6 @@ def test_joined_images_are_shown_as_one(evaluate):
 def test_a_model_that_only_measures_cannot_answer(evaluate):
     with pytest.raises(SystemExit, match="asks a model"):
         evaluate("--model", "vieval_measure", tasks=TIE)
-
-
-def test_a_head_that_is_asked_for_and_not_given_is_one_line(evaluate):
-    with FakeServer() as server, pytest.raises(SystemExit, match="set scorers.adiee.model"):
-        evaluate(*served("vieval_openai", server), tasks=TIE, judges={"adiee": {"mode": "head"}})
-
-
-def test_a_trained_scorer_gives_the_number_of_its_head_and_replays_alike(evaluate, tiny, tmp_path):
-    """Random weights in the form that a training writes: a model with the token, and a head that reads before it."""
-    tiny_heads.build_adapter(tmp_path / "adapter", tiny, added=["[SCORE]"])
-    tiny_heads.build_head(tmp_path / "head.safetensors", (128, 128, 1))
-    network = {
-        "base": str(tiny),
-        "processor": str(tmp_path / "adapter"),
-        "adapter": str(tmp_path / "adapter"),
-        "head": "head.safetensors",
-        "answer": "[SCORE]",
-        "position": {"before": "[SCORE]"},
-    }
-    described = {"form": "value_head", "images": ["source", "output"], "text": "?", "score": {"linear": [0, 1]}}
-    (tmp_path / "scorer.yaml").write_text(json.dumps({**described, "network": network}))
-    run = evaluate("--model", "vieval_scorer", "--model_args", f"name={tmp_path}", tasks=TIE)
-    assert run.statuses == {"ok": 6}
-    values = {name: several[0]["trace"][0]["scores"][0] for name, several in run.verdicts.items()}
-    assert len(set(values.values())) == 6
-    for name, several in run.verdicts.items():
-        assert several[0]["scores"]["O"] == min(max(values[name], 0.0), 1.0)
-    again = evaluate(*in_process.replay(tmp_path / "run0", "", "")[:4], tasks=TIE)
-    assert again.metrics == run.metrics
-    with FakeServer() as server, pytest.raises(SystemExit, match="run it with --model vieval_scorer"):
-        evaluate(*served("vieval_openai", server), tasks=TIE, scorers={"adiee": {"model": str(tmp_path)}})
 
 
 def test_scores_of_candidates_become_votes_on_drawn_contests(evaluate):

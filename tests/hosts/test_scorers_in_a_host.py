@@ -1,13 +1,14 @@
 """Judges that measure with a network, inside lmms-eval, on the drawn benchmark with tiny networks."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
 from tests import in_process
 from tests.in_process import refused, replay
-from vieval_plugin import tasks
-from vieval_plugin.config import Scorer
 
 pytest.importorskip("lmms_eval", reason="lmms-eval is not installed")
 
@@ -93,33 +94,23 @@ def test_another_architecture_is_refused_in_one_line(scorer_weights):
     )
 
 
-@pytest.mark.parametrize("named", ["model_args", "options"])
-def test_a_described_scorer_judges_without_a_task_file_of_its_own(evaluate, scorer_weights, named, tmp_path):
-    (tmp_path / "mine.yaml").write_text(
-        "form: dual_encoder\naspect: SC\nimages: [output]\ntexts: [[prompt, instruction]]\n"
-        "text: '{{ prompt if prompt is defined else instruction }}'\nscore: {linear: [-1, 1]}\n"
-        f"network: {{base: {scorer_weights['clip_score']}}}\n"
+def test_a_network_in_a_file_judges_without_a_task_file_of_its_own(scorer_weights, tmp_path):
+    """In a process of its own, as the folder of judges is read once."""
+    folder = tmp_path / "judges"
+    folder.mkdir()
+    (folder / "mine.yaml").write_text(
+        "name: mine\nquestions: {SC: {text: '{{ prompt | default(kind) }}'}}\nscale: [-1, 1]\n"
+        f"network: {{form: dual_encoder, base: {scorer_weights['clip_score']}}}\n"
     )
-    path = str(tmp_path / "mine.yaml")
-    further = {"scorers": {"scorer": {"model": path}}} if named == "options" else {}
-    found = evaluate(*scorer(None if further else path), tasks="vieval_demo_scorer_tig", **further)
-    assert set(found.statuses) == {"ok"}
-    assert {f"{aspect}_count,none" for aspect in ("SC", "PQ", "O")} <= set(found.metrics)
-    assert found.metrics["O_count,none"] > 0
-    assert {aspect for [verdict] in found.verdicts.values() for aspect in verdict["scores"]} == {"SC"}
-
-
-def test_a_wildcard_leaves_out_judges_whose_scorer_is_of_the_other_sort(tmp_path):
-    """A described scorer answers `scorer` and `adiee`, weights of a network its own metric."""
-    from vieval_plugin.hosts.lmms_eval.answerable import by_scorers
-
-    task = {name: next(one for one in tasks.tasks() if one.judge == name) for name in ("scorer", "adiee", "clip_score")}
-    weights = {name: Scorer(model=str(tmp_path)) for name in task}
-    described = {name: Scorer(model=str(tmp_path / "mine.yaml")) for name in task}
-    answered = {
-        given: {name for name, one in task.items() if by_scorers(one, scorers) is None}
-        for given, scorers in (("nothing", {}), ("weights", weights), ("described", described))
-    }
-    assert answered == {"nothing": {"clip_score"}, "weights": {"clip_score"}, "described": {"scorer", "adiee"}}
-    assert "name its YAML file" in by_scorers(task["adiee"], weights).line
-    assert "mine.yaml is a description" in by_scorers(task["clip_score"], described).line
+    environment = {**os.environ, "VIEVAL_JUDGES": str(folder), "XDG_CACHE_HOME": str(tmp_path)}
+    command = [*in_process.command(scorer(), "vieval_demo_mine_tig", 6)[1:], "--output_path", str(tmp_path / "out")]
+    command = [sys.executable, "-m", "lmms_eval", *map(str, command)]
+    ran = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    [samples] = (tmp_path / "out").rglob("*samples_vieval_demo_mine_tig.jsonl")
+    verdicts = [json.loads(json.loads(line)["filtered_resps"])["verdict"] for line in samples.read_text().splitlines()]
+    assert [set(verdict["scores"]) for verdict in verdicts] == [{"SC"}] * 6
+    [results] = (tmp_path / "out").rglob("*results.json")
+    # one value, against all that people rated
+    metrics = json.loads(results.read_text())["results"]["vieval_demo_mine_tig"]
+    assert {f"{aspect}_count,none" for aspect in ("SC", "PQ", "O")} <= set(metrics)

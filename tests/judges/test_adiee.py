@@ -1,7 +1,6 @@
 """ADIEE driven by a for loop and canned replies: what it asks, what it reads, what it refuses to make up."""
 
 import itertools
-import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -14,17 +13,15 @@ from tests.playing import first_asks, images_of, play, prepared, text_of
 from tests.refusals import refusal
 from vieval_plugin.backends.image_tools.tools import run
 from vieval_plugin.benchmarks import vieval_demo
-from vieval_plugin.config import Config
 from vieval_plugin.images import decode, pixels
 from vieval_plugin.judges.adiee import UNLIKELY
-from vieval_plugin.judges.adiee.answers import NUMBERS, SPELLINGS, mean_bounds, read_number
+from vieval_plugin.judges.adiee.answers import NUMBERS, SPELLINGS, read_number
 from vieval_plugin.judges.adiee.question import Form, answer_text, form_of, question_text
+from vieval_plugin.judges.expected_value import mean_bounds
 from vieval_plugin.judges.protocol import (
     Failure,
     Image,
     Likelihood,
-    Measure,
-    Measurement,
     Probabilities,
     Sample,
     SampleId,
@@ -34,7 +31,6 @@ from vieval_plugin.judges.protocol import (
 )
 from vieval_plugin.judges.tools.side_by_side import side_by_side
 from vieval_plugin.prompts import packs
-from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.router import recorded_reply
 
 PACK = packs.load("adiee/v1")
@@ -150,7 +146,7 @@ def test_bounds_of_a_mean_hold_every_mean_and_are_reached(seed):
         if (weights := low + wide * corner).sum() > 0
     ]
     # the mean of a weight is between those of its ends, so all extremes are at corners
-    assert mean_bounds(list(low), list(low + wide)) == pytest.approx((min(means), max(means)))
+    assert mean_bounds(list(low), list(low + wide), [0, 1 / 3, 2 / 3, 1]) == pytest.approx((min(means), max(means)))
 
 
 def test_an_interval_has_its_middle_as_score():
@@ -191,68 +187,6 @@ def test_one_question_and_one_answer_can_be_fixed():
 def test_a_question_that_the_pack_does_not_have_is_one_line(option):
     line = refusal(prepared, "adiee", **{option: 9})
     assert re.search(rf"{option}_9.*judges\.adiee\.{option}", line)
-
-
-def test_a_head_without_its_scorer_is_one_line_and_no_other_mode():
-    line = refusal(prepared, "adiee", mode="head")
-    assert re.search("needs a trained scorer: set scorers.adiee.model", line)
-
-
-def headed(tmp_path, options=None, **description):
-    """The judge with a trained scorer, of which only the description is there."""
-    document = {
-        "form": "value_head",
-        "images": ["source", "output"],
-        "text": "{{ instruction }}",
-        "score": {"linear": [0, 1]},
-        "network": {"base": "base", "head": "head.safetensors"},
-        **description,
-    }
-    (tmp_path / "scorer.yaml").write_text(json.dumps(document))
-    judges = {"judges": {"adiee": options or {}}, "scorers": {"adiee": {"model": str(tmp_path)}}}
-    return prepare("adiee", None, Config.model_validate(judges))
-
-
-@pytest.mark.parametrize(("value", "score"), [(0.25, 0.25), (1.5, 1.0), (-0.1, 0.0)])
-def test_a_named_scorer_is_asked_instead_of_a_backbone(tmp_path, value, score):
-    judge = headed(tmp_path, {"question": 2})
-    played = play(judge.program(sample()), [Measurement(value, "trained abc")])
-    [ask] = played.asks
-    assert isinstance(ask, Measure)
-    assert (ask.metric, ask.backbone, ask.images) == (
-        "value_head",
-        "adiee",
-        {"image_0": png("red"), "image_1": png("blue")},
-    )
-    assert ask.texts == {"text": question_text("make it blue", Form("question_2", "answer_1"), PACK, "two", "token")}
-    assert played.verdict.scores == {"O": score}
-    assert played.verdict.trace[0].scores == (value,)
-    assert recorded_reply(ask, played.verdict.trace[0]) == Measurement(value, "trained abc")
-    assert judge.provenance.settings == ("head",)
-    assert judge.spec.scored
-    gone = play(judge.program(sample()), [Failure(Status.TOOL_ERROR, "no memory")]).verdict
-    assert (gone.scores, gone.status) == ({}, Status.TOOL_ERROR)
-    verdict = play(judge.program(sample(without=["source"]))).verdict
-    assert verdict.status is Status.NOT_APPLICABLE
-
-
-def test_a_scorer_that_sees_both_images_as_one_is_asked_in_these_words(tmp_path):
-    judge = headed(tmp_path, network={"base": "base", "head": "head", "side_by_side": True})
-    [ask] = first_asks(judge.program(sample()))
-    assert "side by side" in ask.texts["text"]
-    assert len(ask.images) == 2
-
-
-@pytest.mark.parametrize(
-    ("options", "description", "said"),
-    [
-        ({"mode": "expected"}, {}, "gives its score itself"),
-        ({}, {"images": ["output"]}, "shown source and output"),
-        ({}, {"form": "dual_encoder"}, "and this one is a dual_encoder"),
-    ],
-)
-def test_a_scorer_that_does_not_fit_is_one_line(tmp_path, options, description, said):
-    assert re.search(said, refusal(headed, tmp_path, options, **description))
 
 
 @pytest.mark.parametrize("mode", ["prompt", "expected"])

@@ -14,7 +14,7 @@ GOOD = Text('{"score": [7, 8], "reasoning": "clean"}')
 BAD = Text("Lovely picture, well done.")
 
 
-class Wording:
+class Pack:
     """The reminder is the reason alone."""
 
     questions, replies = None, "json"
@@ -36,7 +36,7 @@ def asks(*labels, count=2):
 
 def played(asked, *rounds, reminders=1):
     """The chats of each round, and what the program returns."""
-    game = play(ask_scores(asked, Wording(reminders)), *rounds)
+    game = play(ask_scores(asked, Pack(reminders)), *rounds)
     return game.rounds, game.result
 
 

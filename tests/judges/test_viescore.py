@@ -77,7 +77,7 @@ def test_a_sample_without_an_image_that_is_asked_about_is_not_applicable():
 
 
 def test_zero_in_one_aspect_makes_the_overall_score_zero():
-    assert viescore.combine_aspects({"SC": [0, 9], "PQ": [10]}) == {"SC": 0.0, "PQ": 1.0, "O": 0.0}
+    assert viescore.RUBRIC.scores({"SC": [0, 9], "PQ": [10]}) == {"SC": 0.0, "PQ": 1.0, "O": 0.0}
 
 
 def test_one_shot_shows_the_example_first_and_tells_its_scores():

@@ -11,7 +11,7 @@ from vieval_plugin.report.verdict_tables import trained_on_tables
 
 
 def run(label, options):
-    by = Provenance("adiee", ("head",), ("O",), label, config_hash=label, options=options)
+    by = Provenance("adiee", ("prompt",), ("O",), label, config_hash=label, options=options)
     records = [
         Record(SampleId("b", "tie", "m", uid), Verdict({"O": 0.5}, Status.OK), by, {}, group=f"scene/{uid[0]}")
         for uid in ("a1", "a2", "b1", "c1")
@@ -30,6 +30,8 @@ def test_a_scorer_that_the_options_name_is_marked_by_its_own_card(tmp_path):
     runs = [run("knew", {"scorers": {"adiee": {"model": str(learnt)}}}), run("did not", {})]
     [table] = trained_on_tables(runs, [])
     assert table.rows == (("knew", "3", "4"),)
+    [table] = trained_on_tables([run("in a file", {"judge_files": [str(learnt / "manifest.yaml")]})], [])
+    assert table.rows == (("in a file", "3", "4"),)
 
 
 def test_a_card_that_is_given_marks_every_judge(tmp_path):

@@ -34,7 +34,7 @@ from vieval_plugin.judges.protocol import (
     Verdict,
     worst,
 )
-from vieval_plugin.judges.viescore import combine_aspects
+from vieval_plugin.judges.viescore import RUBRIC
 from vieval_plugin.readers.absent_images import require_images
 from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.backbones import Backbones, server_options
@@ -117,7 +117,7 @@ def expected(sample, fault_of=lambda digest: None):
         else:
             declined = fault.kind in ("refusal", "content_filter")
             statuses.append(Status.REFUSAL if declined else Status.API_ERROR)
-    return combine_aspects(scores), worst(statuses)
+    return RUBRIC.scores(scores), worst(statuses)
 
 
 async def test_every_sample_gets_the_verdict_of_its_own_answers():

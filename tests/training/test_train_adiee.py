@@ -97,7 +97,7 @@ def test_token_head_and_position_each_decide(scorer, data, tmp_path, changed, mo
     before = scored(scorer, edits[:4])
     folder = tmp_path / "scorer"
     shutil.copytree(scorer, folder)
-    description = folder / "scorer.yaml"
+    description = folder / "manifest.yaml"
     if changed == "the head":
         held = load_file(folder / "head.safetensors")
         save_file({**held, "2.bias": held["2.bias"] + 0.25}, folder / "head.safetensors")

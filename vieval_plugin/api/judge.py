@@ -49,7 +49,7 @@ class Judge:
     the program.
 
     Args:
-        name: the judge; `vieval tasks` lists them.
+        name: the judge, by its name, which `vieval tasks` lists, or the file that describes it.
         model: its backbone, as the server knows it (default: `backbones.judge` of the options; judges that measure need
             none).
         base_url: the address of that server, or several, each ending in /v1.
@@ -99,7 +99,7 @@ class Judge:
         if scorer is not None:
             self.options = self.options.scored_by({"model": scorer})
         self._prepared = prepare(name, setting, self.options)
-        if scorer is not None and not (self._prepared.spec.scored or self._prepared.spec.by_scorer):
+        if scorer is not None and not self._prepared.spec.scored:
             raise VievalError(f"{name} measures with no network, so there is nothing that Judge(scorer) could replace")
         self.aspects = self._prepared.spec.aspects
         self.progress = Progress()
@@ -114,7 +114,8 @@ class Judge:
 
     def __reduce__(self) -> tuple[Callable[[], Judge], tuple[()]]:
         """Open again where a copy is used, or in the process that it is sent to; keys stay in the environment."""
-        judge, setting = self._prepared.spec.name, self._prepared.setting
+        spec, setting = self._prepared.spec, self._prepared.setting
+        judge = str(spec.file.path) if spec.file else spec.name
         again = partial(type(self), judge, setting=setting, options=self.options, fresh=self._fresh, bar=self._bar)
         return partial(again, image_format=self._format), ()
 

@@ -57,6 +57,7 @@ _FOLDER = DataFolder(NAME, {"all": 2982}, read, ADVICE)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(("spearman", "pearson", "kendall"), tuple(ASPECTS)),
+    kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="AGIQA-3K",
     source="Li et al., AGIQA-3K (2023), arXiv 2306.04717; scores of github.com/lcysyzxdxc/AGIQA-3k-Database",
     licence="scores: MIT (the repository); images: made by the image models, on no stated terms",

@@ -153,6 +153,7 @@ _PAIRS_FOLDER = DataFolder(NAME, {PAIRS: 1600}, read_pairs, ADVICE)
 
 BENCHMARK = _POINTS_FOLDER.benchmark(
     WithLabels(("spearman", "pearson", "kendall"), (ASPECT,)),
+    kinds=dict.fromkeys(_POINTS_FOLDER.parts, KIND),
     title="AURORA-Bench",
     source=SOURCE,
     licence=LICENCE,
@@ -162,7 +163,12 @@ BENCHMARKS = (
     BENCHMARK,
     replace(
         _PAIRS_FOLDER.benchmark(
-            ByVotes(SCHEME), title="AURORA-Bench-Pairs", source=SOURCE, licence=LICENCE, printed=(_PRINTED,)
+            ByVotes(SCHEME),
+            title="AURORA-Bench-Pairs",
+            source=SOURCE,
+            licence=LICENCE,
+            printed=(_PRINTED,),
+            kinds=dict.fromkeys(_PAIRS_FOLDER.parts, KIND),
         ),
         name=_PAIRS_NAME,
     ),

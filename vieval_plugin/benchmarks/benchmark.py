@@ -56,6 +56,7 @@ class Benchmark:
     - `hosts` are the sources whose address `vieval prepare` lets a user change, with what each holds;
     - `folders` maps a name that authors' logs and lists call one of its parts by, such as that of a folder, to the
       part;
+    - `kinds` maps a part that is not named after a kind to the kind of its samples, where those are images;
     - `synthetic` says that its images are drawings of ours;
     - `note` stands above its tables, `printed` are published numbers of judges that stand below them;
     - `generates` says that a generator makes the images: `load` gives conditions, which are samples without `output`,
@@ -75,6 +76,7 @@ class Benchmark:
     prepare: Callable[[Path, Preparing], Prepared] | None = None
     hosts: Mapping[str, str] = field(default_factory=dict)
     folders: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
     synthetic: bool = False
     note: str = ""
     printed: tuple[Printed, ...] = ()

@@ -144,6 +144,7 @@ _PRINTED = Printed(
 
 BENCHMARK = _FOLDER.benchmark(
     ByVotes(RANKING),
+    kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="EditReward-Bench-TIGER",
     source=SOURCE,
     licence=LICENCE,

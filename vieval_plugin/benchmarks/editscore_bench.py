@@ -67,6 +67,7 @@ _HUB = {part: HubRows(DATASET, "", SPLIT, partial(_from_hub, part), _by_turns) f
 
 BENCHMARK = _FOLDER.benchmark(
     ByVotes(SCHEME),
+    kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="EditReward-Bench-EditScore",
     source=SOURCE,
     licence=LICENCE,

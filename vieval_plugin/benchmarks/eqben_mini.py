@@ -15,7 +15,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.labels import WithLabels
-from vieval_plugin.readers.rows import Row, read_json, read_lines
+from vieval_plugin.readers.rows import KIND, Row, read_json, read_lines
 
 NAME = "eqben_mini"
 ADVICE = (
@@ -83,6 +83,7 @@ _FOLDER = DataFolder(NAME, {_ALL: 560}, read, ADVICE, convert_arrays)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(STATISTICS),
+    kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="EqBen-Mini",
     source=(
         "Wang et al., Equivariant Similarity for Vision-Language Foundation Models (2023), arXiv 2303.14465; the VQAScore "

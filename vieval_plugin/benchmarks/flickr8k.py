@@ -57,6 +57,7 @@ _FOLDER = DataFolder(NAME, {"all": None}, read, ADVICE)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),
+    kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="Flickr8K",
     source=(
         "Hodosh et al., Framing Image Description as a Ranking Task (2013); files made by download.py of "

@@ -13,7 +13,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.readers.rated_models import read_rated
-from vieval_plugin.readers.rows import GRADED, read_object
+from vieval_plugin.readers.rows import GRADED, KIND, read_object
 
 NAME = "genai_bench_t2i"
 MODELS = ("DALLE_3", "SDXL_Turbo", "DeepFloyd_I_XL_v1", "Midjourney_6", "SDXL_2_1", "SDXL_Base")
@@ -54,6 +54,7 @@ _FOLDER = DataFolder(NAME, {"527": 3162, "1600": 9600}, read, ADVICE)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),
+    kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="GenAI-Bench",
     source=(
         "Li et al., GenAI-Bench (2024), arXiv 2406.13743; files of the hub's zhiqiulin/GenAI-Bench-527 and "

@@ -116,6 +116,7 @@ _HUB = {part: HubRows(DATASET, config, SPLIT, partial(_from_hub, part)) for conf
 
 BENCHMARK = _FOLDER.benchmark(
     ByVotes("four_way"),
+    kinds={part: KINDS[part] for part in (EDIT, GENERATION)},
     title="GenAI-Bench-TIGER",
     source=SOURCE,
     licence=LICENCE,

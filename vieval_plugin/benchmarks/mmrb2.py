@@ -126,6 +126,7 @@ _HUB = {part: HubRows(DATASET, part, SPLIT, partial(_from_hub, part)) for part i
 
 BENCHMARK = _FOLDER.benchmark(
     ByVotes("two_way"),
+    kinds=KINDS,
     title="MMRB2",
     source=SOURCE,
     licence=LICENCE,

@@ -53,6 +53,7 @@ _FOLDER = DataFolder(NAME, {"all": 200}, read, ADVICE)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(("preference_accuracy",)),
+    kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="Pick-a-Pic",
     source=(
         "Kirstain et al., Pick-a-Pic (2023), arXiv 2305.01569; 100 items of its test split in pickapic_v1.zip of the hub's "

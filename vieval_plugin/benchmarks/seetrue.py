@@ -53,6 +53,7 @@ _FOLDER = DataFolder(NAME, {"drawbench": 1312, "editbench": 3827, "coco_t2i": 17
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(("auroc",)),
+    kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="SeeTRUE",
     source=(
         "Yarom et al., What You See is What You Read? (2023), arXiv 2305.10400; the hub's yonatanbitton/SeeTRUE, labels also "

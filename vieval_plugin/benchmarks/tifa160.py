@@ -73,6 +73,7 @@ _FOLDER = DataFolder(NAME, {"all": 800}, read, ADVICE)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(GRADED),
+    kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="TIFA160",
     source=(
         "Hu et al., TIFA (2023), arXiv 2303.11897, with the ratings of Cho et al., Davidsonian Scene Graph (2024), arXiv "

@@ -11,7 +11,7 @@ from vieval_plugin.benchmarks.loading.folders import DataFolder
 from vieval_plugin.benchmarks.loading.two_by_two import STATISTICS, read_two_by_two
 from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.meta_evaluation.labels import WithLabels
-from vieval_plugin.readers.rows import read_lines
+from vieval_plugin.readers.rows import KIND, read_lines
 
 NAME = "winoground"
 ADVICE = "put examples.jsonl and images/ of the hub's facebook/winoground there"
@@ -26,6 +26,7 @@ _FOLDER = DataFolder(NAME, {"all": 1600}, read, ADVICE)
 
 BENCHMARK = _FOLDER.benchmark(
     WithLabels(STATISTICS),
+    kinds=dict.fromkeys(_FOLDER.parts, KIND),
     title="Winoground",
     source="Thrush et al., Winoground (2022), arXiv 2204.03162; the hub's facebook/winoground",
     licence=(

@@ -22,7 +22,7 @@ from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import JudgeSpec
 from vieval_plugin.stats.options import MissingRatings, Policy, StatisticsOptions
 from vieval_plugin.text.suggestions import did_you_mean
-from vieval_plugin.text.untrusted import isfile, path_of
+from vieval_plugin.text.untrusted import isfile, path_of, real
 from vieval_plugin.text.yaml_json import read_yaml
 
 __all__ = ["Backbone", "Config", "Judges", "Scorer", "Statistics", "StoreOptions"]
@@ -78,6 +78,9 @@ class Config(Section):
         None, description="file with one uid a line, or a JSON split: only these samples are judged"
     )
     judges: Judges = Field(default_factory=Judges, description="judges and their switches")
+    judge_files: tuple[Path, ...] = Field(
+        (), description="files that describe judges of your own, beside those in the folder that VIEVAL_JUDGES names"
+    )
     backbones: Mapping[str, Backbone] = Field(
         default_factory=dict,
         description="named models behind servers: judge is the one that answers unless a judge names another "
@@ -99,7 +102,7 @@ class Config(Section):
         transport |= {"price_input", "price_output"}
         options = self.model_dump(
             exclude={
-                **{"data": True, "store": True, "scorers": True, "generate": True},
+                **{"data": True, "judge_files": True, "store": True, "scorers": True, "generate": True},
                 "backbones": {"__all__": transport},
             }
         )
@@ -115,9 +118,10 @@ class Config(Section):
         `backbone` is the one that answers, where a command names it and not the options.
         """
         named = dict(self.backbones) if backbone is None else {**self.backbones, "judge": backbone}
-        judges = {"reminders": self.judges.reminders, spec.name: self.judges.of(spec)}
+        judges = {"reminders": self.judges.reminders} | ({} if spec.file else {spec.name: self.judges.of(spec)})
         resolved: dict[str, Any] = redacted_options(
             {
+                **({"judge_files": [str(real(spec.file.path))]} if spec.file else {}),
                 "judges": {name: _adapter(type(part)).dump_python(part, mode="json") for name, part in judges.items()},
                 "backbones": {name: part.model_dump(mode="json") for name, part in named.items()},
                 **({"scorers": {name: asdict(part) for name, part in self.scorers.items()}} if spec.scored else {}),
@@ -140,7 +144,7 @@ class Config(Section):
             base = self.scorers.get(fields["model"])
             # a revision belongs to the weights that it was given with
             fields = {"revision": None, **fields} if base is None else {**asdict(base), **fields, "model": base.model}
-        names = [name for name, spec in judge_registry.judges().items() if spec.scored or spec.by_scorer]
+        names = [name for name, spec in judge_registry.judges().items() if spec.scored]
         scorers = {**self.scorers, **{name: {**asdict(self.scorers.get(name, Scorer())), **fields} for name in names}}
         try:
             return self.model_copy(update={"scorers": _adapter(Mapping[str, Scorer]).validate_python(scorers)})

@@ -35,14 +35,16 @@ class JudgesBase(Section):
     )
 
     def of(self, spec: JudgeSpec) -> Any:
-        """A judge's options, an instance of its own options type."""
-        return getattr(self, spec.name)
+        """A judge's options, an instance of its own options type; a judge in a file has none."""
+        return spec.options() if spec.file else getattr(self, spec.name)
 
 
 def _judges_model() -> type[JudgesBase]:
     """A field a judge, of the judge's own options type, in which an unknown key is an error."""
     fields: dict[str, Any] = {}
     for name, spec in judge_registry.judges().items():
+        if spec.file:
+            continue
         forbid_unknown(spec.options)
         fields[name] = (spec.options, Field(default_factory=spec.options, description=spec.title))
     return create_model("Judges", __base__=JudgesBase, **fields)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
@@ -14,7 +13,6 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.spec import JudgeSpec
-from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.statistics import Rating
 from vieval_plugin.tasks import Task
 
@@ -44,11 +42,3 @@ def rating_of(judge: JudgeSpec, options: Config, repeats: int = 1) -> Rating:
     """Describe a judge that judges each sample so often for a benchmark's report."""
     grades = judge.grades(options.judges.of(judge))
     return Rating(judge.aspects, judge.dimensions, grades, judge.intervals, repeats, judge.against_all)
-
-
-def as_rated(judge: JudgeSpec, rating: Rating, observations: Sequence[Observation]) -> Rating:
-    """The rating with the aspects that there are scores of, where a described scorer decides which these are."""
-    if not judge.described:
-        return rating
-    rated = dict.fromkeys(aspect for observation in observations for aspect in observation.scores)
-    return replace(rating, aspects=tuple(rated) or rating.aspects)

@@ -10,9 +10,9 @@ from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import files_of, name_of
-from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import SCHEMES, Judged, candidates_of
 from vieval_plugin.judges.protocol import Image
+from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.image_folder import read_named
 from vieval_plugin.readers.rows import Row, read_lines
@@ -120,7 +120,7 @@ def _listed(value: object) -> list[str]:
 
 
 def _require_kind(labelled: ToLabel) -> None:
-    kind, known = labelled.judged.kind, judge_registry.kinds()
+    kind, known = labelled.judged.kind, list(INPUTS)
     if not kind:
         raise VievalError(f"{labelled.where}: it names no kind, such as tig; name that of all with --kind")
     if kind not in known:

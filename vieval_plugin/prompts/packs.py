@@ -16,84 +16,25 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-from jinja2 import UndefinedError, meta
-from pydantic import BaseModel, ConfigDict
 
 import vieval_plugin.prompt_templates
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.wording import PackQuestion, Replies
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.prompts.pack import REMINDER, Pack, PackQuestion
 from vieval_plugin.prompts.sandbox import PackEnvironment, PromptTemplateError
+from vieval_plugin.prompts.schema import Manifest, P, parsed
 from vieval_plugin.text.untrusted import exists, is_below, isfile, path_of
 from vieval_plugin.text.yaml_json import read_yaml
 
 MANIFEST = "manifest.yaml"
 SHARED = "shared"
+_REMINDERS: Mapping[str, str] = {
+    "number": "That answer could not be used: {{ reason }}. Please answer the question again, with one number alone."
+}
 _MOST_BYTES = 1 << 20
 _NAME = re.compile(r"^name:.*$", re.MULTILINE)
-
-
-class _Question(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    template: str
-    images: tuple[str, ...]
-    scores: tuple[str, ...]
-
-
-class _Manifest(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    judge: str
-    name: str
-    settings: tuple[str, ...] = ()
-    replies: Replies = "json"
-    tools: dict[str, str] = {}
-    questions: dict[str, _Question]
-
-
-@dataclass(frozen=True)
-class Pack:
-    """A loaded pack. `hash` covers the manifest and every template, so that a changed word shows in results.
-
-    `replies` says what its answers look like: servers are asked to enforce JSON only where they are `json`. `tools`
-    maps the names by which it calls tools to theirs. `reminders` is the user's option of that name.
-    """
-
-    name: str
-    judge: str
-    settings: tuple[str, ...]
-    hash: str
-    questions: Mapping[str, PackQuestion]
-    environment: PackEnvironment
-    replies: Replies = "json"
-    tools: Mapping[str, str] = field(default_factory=dict)
-    reminders: int = 1
-
-    def wording(self, template: str) -> str:
-        """A template as its author wrote it."""
-        return self.environment.texts[template]
-
-    def parts(self, template: str) -> tuple[str, ...]:
-        """Return the templates that a template is built of, such as a frame around it."""
-        names = [template]
-        for name in names:  # which grow on the way
-            for part in filter(None, meta.find_referenced_templates(self.environment.parse(self.wording(name)))):
-                if part in self.environment.texts and part not in names:
-                    names.append(part)
-        return tuple(names[1:])
-
-    def render(self, template: str, variables: Mapping[str, Any]) -> str:
-        """The text of a template. VievalError names the template and what is wrong, or what the sample lacked for it."""
-        try:
-            return self.environment.text(template, variables).strip()
-        except PromptTemplateError as error:
-            texts = ", ".join(name for name, value in variables.items() if isinstance(value, str)) or "none"
-            hint = f"; the sample's texts are {texts} (a benchmark's come with `vieval prepare`)"
-            is_absent = isinstance(error.__cause__, UndefinedError)
-            raise VievalError(f"prompt pack {self.name}, template {error}{hint if is_absent else ''}") from None
 
 
 def built_in(judge: str = "*") -> list[str]:
@@ -103,30 +44,37 @@ def built_in(judge: str = "*") -> list[str]:
 
 
 def load(name_or_folder: str) -> Pack:
-    """Load a pack by its built-in name (`viescore/v1`) or from a user's folder.
+    """Load a pack by its built-in name (`viescore/v1`), from a user's folder, or from one file.
 
     Raises:
         VievalError: what is wrong with it, such as other words under the name of a built-in pack.
     """
-    root, folder = Path(vieval_plugin.prompt_templates.__path__[0]), _folder(name_or_folder)
-    manifest = _read_manifest(folder)
+    root, file = Path(vieval_plugin.prompt_templates.__path__[0]), _file(name_or_folder)
+    folder = file.parent
+    manifest = _read_manifest(file)
     shared = {path.name: read_text(root / SHARED, path.name) for path in sorted((root / SHARED).glob("*.jinja"))}
+    if manifest.replies in _REMINDERS:
+        shared[REMINDER] = _REMINDERS[manifest.replies]
     texts = shared | {path.name: read_text(folder, path.name) for path in sorted(folder.glob("*.jinja"))}
+    texts |= {key: question.text for key, question in manifest.questions.items() if question.text}
     try:
         environment = PackEnvironment(texts)
     except PromptTemplateError as error:
         raise VievalError(f"{folder}/{error}; docs/extending/judge.md has what templates may use") from None
-    digest = hashlib.sha256((folder / MANIFEST).read_bytes())
-    for file, text in texts.items():
-        digest.update(file.encode() + b"\0" + text.encode() + b"\0")
-    if missing := {q.template for q in manifest.questions.values()} - set(texts):
-        raise VievalError(f"{folder / MANIFEST}: names the template {min(missing)}, which is not in the folder")
-    questions = {key: PackQuestion(q.template, q.images, q.scores) for key, q in manifest.questions.items()}
-    named = manifest.name, manifest.judge, manifest.settings, digest.hexdigest()[:16]
-    pack = Pack(*named, questions, environment, manifest.replies, manifest.tools)
+    if missing := {q.template for q in manifest.questions.values()} - {*texts, ""}:
+        raise VievalError(f"{file}: names the template {min(missing)}, which is not in the folder")
+    questions = {key: PackQuestion(q.template or key, q.images, q.scores) for key, q in manifest.questions.items()}
+    named = manifest.name, manifest.judge or manifest.name, manifest.settings
+    pack = Pack(*named, "", questions, environment, file, manifest, manifest.replies, manifest.tools)
+    # files of one folder share templates, and a change of another's words is none of this one's
+    used = texts if file.name == MANIFEST else dict.fromkeys(q.template for q in questions.values())
+    digest = hashlib.sha256(file.read_bytes())
+    for name in dict.fromkeys((*used, *(part for template in used for part in pack.parts(template)))):
+        digest.update(name.encode() + b"\0" + texts[name].encode() + b"\0")
+    pack = replace(pack, hash=digest.hexdigest()[:16])
     if folder != root / pack.name and pack.name in built_in() and load(pack.name).hash != pack.hash:
         raise VievalError(
-            f"{folder / MANIFEST}: {pack.name} is the name of a built-in pack with other words; give this one a name of its own "
+            f"{file}: {pack.name} is the name of a built-in pack with other words; give this one a name of its own "
             "(`vieval prompts copy` does)"
         )
     return pack
@@ -148,31 +96,48 @@ def copy(name_or_folder: str, folder: Path) -> Pack:
     pack = load(name_or_folder)
     if exists(folder):
         raise VievalError(f"{folder} is there; name a new folder for the copy")
-    manifest = read_text(_folder(name_or_folder), MANIFEST, "manifest")
+    manifest = read_text(pack.path.parent, pack.path.name, "manifest")
     for file, text in pack.environment.texts.items():
-        write_whole(folder / file, [text])
+        if file.endswith(".jinja"):
+            write_whole(folder / file, [text])
     name = json.dumps(folder.name, ensure_ascii=False)
     # a function, as a name may hold what a replacement text would read as an escape
     write_whole(folder / MANIFEST, [_NAME.sub(lambda _: f"name: {name}", manifest, count=1)])
     return load(str(folder))
 
 
-def _folder(name_or_folder: str) -> Path:
-    inside = Path(vieval_plugin.prompt_templates.__path__[0]) / name_or_folder
-    return inside if name_or_folder.count("/") == 1 and isfile(inside / MANIFEST) else path_of(name_or_folder)
+def network_settings(pack: Pack, model: type[P]) -> P:
+    """The settings under `network`, as its form has them; VievalError names an unknown key and the nearest known one."""
+    settings = {key: value for key, value in pack.manifest.network.items() if key != "form"}
+    return parsed(pack.path, model, settings, ("network",))
 
 
-def _read_manifest(folder: Path) -> _Manifest:
-    path = folder / MANIFEST
-    if not exists(path):
-        raise VievalError(
-            f"{folder}: no prompt pack there ({MANIFEST} is missing); `vieval prompts list` shows the built-in ones"
-        )
+def is_pack(named: str) -> bool:
+    """Return whether a text names a manifest: a YAML file, or a folder that has one."""
+    return path_of(named).suffix in (".yaml", ".yml") or isfile(path_of(named) / MANIFEST)
+
+
+def _file(named: str) -> Path:
+    """The manifest that is meant: of a built-in pack, of a folder, or the file itself."""
+    inside = Path(vieval_plugin.prompt_templates.__path__[0]) / named / MANIFEST
+    if named.count("/") == 1 and isfile(inside):
+        return inside
+    path = path_of(named)
+    return path if path.suffix in (".yaml", ".yml") else path / MANIFEST
+
+
+def _read_manifest(file: Path) -> Manifest:
+    if not exists(file):
+        reason = f"no prompt pack there ({MANIFEST} is missing); `vieval prompts list` shows the built-in ones"
+        raise VievalError(f"{file.parent}: {reason}" if file.name == MANIFEST else f"{file}: no such file")
     try:
-        return _Manifest.model_validate(read_yaml(read_text(folder, MANIFEST, "manifest")))
+        document = read_yaml(read_text(file.parent, file.name, "manifest"))
     except ValueError as error:
         first = str(error).splitlines()
-        raise VievalError(f"{path}: not a manifest ({' '.join(line.strip() for line in first[:3])})") from None
+        raise VievalError(f"{file}: not a manifest ({' '.join(line.strip() for line in first[:3])})") from None
+    if not isinstance(document, dict):
+        raise VievalError(f"{file}: a manifest is a mapping; docs/extending/judge.md has its keys")
+    return parsed(file, Manifest, document)
 
 
 def read_text(folder: Path, file: str, what: str = "template") -> str:

@@ -100,7 +100,8 @@ def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
 def _judge_of(source: Provenance) -> PreparedJudge:
     key = repr(source)
     if key not in _prepared:
-        _prepared[key] = prepare(source.judge, setting_of(source), config.from_document(source.options))
+        options = config.from_document(source.options)
+        _prepared[key] = prepare(source.judge, setting_of(source), options)
     return _prepared[key]
 
 

@@ -98,11 +98,11 @@ def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iter
     }
     runs = []
     for (benchmark, source), by_part in recorded.items():
-        aspects = next(iter(by_part.values()))[0][0].provenance.aspects
-        known = judge_registry.judges().get(source.judge)
+        recorded_by = next(iter(by_part.values()))[0][0].provenance
+        known = judge_registry.judge_of_results(source.judge, recorded_by.options)
         against_all, table = (known.against_all, known.table) if known else (False, "")
         label = labels[benchmark][source]
-        runs.append(Run(label, benchmark, source.judge, aspects, dict(by_part), against_all, table))
+        runs.append(Run(label, benchmark, source.judge, recorded_by.aspects, dict(by_part), against_all, table))
     return sorted(runs, key=lambda run: (run.benchmark, run.label))
 
 

@@ -42,6 +42,8 @@ def own_cards(source: Provenance) -> list[Path]:
         model for part in parts if isinstance(part, Mapping) for model in part.values() if isinstance(model, Mapping)
     ]
     cards = [path_of(str(model["model"])) / CARD for model in models if model.get("model")]
+    files = source.options.get("judge_files")
+    cards += [path_of(str(file)).parent / CARD for file in files] if isinstance(files, list) else []
     return [card for card in cards if isfile(card)]
 
 

@@ -33,7 +33,7 @@ class Node:
 def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:
     """The tree of a record, by the paths of its steps; with questions and images where its exchanges are known."""
     verdict, source = record.verdict, record.provenance
-    known = judge_registry.judges().get(source.judge)
+    known = judge_registry.judge_of_results(source.judge, source.options)
     titles = _titles(record, known) if known else {}
     lines = [f"{' '.join([source.judge, *source.settings])} by {source.backbone or 'nobody'}"]
     lines += _voted(record) if record.votes else [_listed(verdict.scores)]

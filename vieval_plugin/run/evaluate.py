@@ -43,7 +43,7 @@ def evaluate(
     Args:
         samples: what is judged, samples or contests; one that lacks what the judge needs gets a verdict
             `not_applicable`, one whose image file is not there or is broken a verdict `tool_error`.
-        judge: a judge's name.
+        judge: a judge's name, or the file that describes it.
         setting: one of its settings (default: its plain one).
         backbone: the model that answers it (default: `backbones.judge` of the options; image metrics need none).
         options: what an options file says, as a mapping or a `Config` (default: the file that VIEVAL_CONFIG names).

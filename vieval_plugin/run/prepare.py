@@ -12,9 +12,8 @@ from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, by_candidate, fault
 from vieval_plugin.judges.protocol import Judge, Program, Status
 from vieval_plugin.judges.spec import JudgeSpec, missing_inputs
-from vieval_plugin.prompts import descriptions, packs
-from vieval_plugin.prompts.descriptions import Description
-from vieval_plugin.prompts.packs import Pack
+from vieval_plugin.prompts import packs
+from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.records import Provenance, unjudged
 
 
@@ -55,30 +54,25 @@ class PreparedJudge:
 
 
 def prepare(name: str, setting: str | None, options: Config, backbone: Backbone | None = None) -> PreparedJudge:
-    """Build a judge in one of its settings (None or empty for its plain one) from the options.
+    """Build a judge, by its name or its file, in one of its settings (None or empty for its plain one) from the options.
 
     `backbone` is the model that a command names; it is only written down here. VievalError says what is missing.
     """
-    spec = judge_registry.judge(name)
-    setting = setting or spec.plain
+    spec = judge_registry.judge(name, options.judge_files)
+    name, setting = spec.name, setting or spec.plain
     if setting and setting not in spec.settings:
         known = f"known: {', '.join(spec.settings)}" if spec.settings else "it has no settings"
         raise VievalError(f"{name} has no setting {setting!r}; {known}")
     judge_options = options.judges.of(spec)
-    pack: Pack | Description | None = None
-    if spec.described:
-        pack = _description(name, options)
-        spec = replace(spec, aspects=(pack.aspect,), needs=spec.described(pack))
+    pack: Pack | None = None
+    if spec.file:
+        pack = replace(spec.file, reminders=options.judges.reminders)
     elif spec.pack:
         pack = replace(_pack(spec.pack(judge_options, setting)), reminders=options.judges.reminders)
         if pack.judge != name:
             raise VievalError(
                 f"prompt pack {pack.name} is for {pack.judge}, not for {name} (option judges.{name}.pack)"
             )
-    if spec.by_scorer:
-        named_one = name in options.scorers and bool(options.scorers[name].model)
-        judge_options = spec.by_scorer(judge_options, _description(name, options) if named_one else None)
-        spec = replace(spec, scored=named_one)
     named = (pack.name, pack.hash) if pack else ("", "")
     resolved = options.resolved(spec, backbone)
     provenance = Provenance(
@@ -101,13 +95,9 @@ def prepare(name: str, setting: str | None, options: Config, backbone: Backbone 
     )
 
 
-def _description(name: str, options: Config) -> Description:
-    return descriptions.load(options.scorers[name].model if name in options.scorers else "")
-
-
 def setting_of(source: Provenance) -> str:
     """The setting to prepare a judge in so that it asks what it asked when it gave a verdict."""
-    spec = judge_registry.judge(source.judge)
+    spec = judge_registry.judge(source.judge, source.options.get("judge_files", ()))
     return next((setting for setting in spec.settings if setting in source.settings), spec.plain)
 
 

@@ -51,7 +51,8 @@ def export(judge: str, lookup: Lookup, file: Path, choices: ExportChoices) -> It
 
     VievalError where there are no verdicts of that judge, or where a benchmark's data may not train a model.
     """
-    how = judge_registry.judge(judge).export
+    spec = judge_registry.judge(judge)
+    judge, how = spec.name, spec.export
     if how is None:
         raise VievalError(f"{judge} has no conversations to export; those that have: {', '.join(exporting_judges())}")
     if choices.rebalance and not how.repetitions:

@@ -11,7 +11,7 @@ from vieval_plugin.judges.conversation import Exchange, TrainingExample, Trainin
 from vieval_plugin.judges.protocol import Chat, Judge, Message, Program, Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.judges.spec import Export, JudgeSpec, Needs, option, require_wording
 from vieval_plugin.judges.structured_chat import ChatRequest, Read, ScoreAsk, ask_all, ask_scores, reply_schema
-from vieval_plugin.judges.wording import Wording
+from vieval_plugin.prompts.pack import Pack
 
 KIND, STRICT = "kind", "strict"
 
@@ -24,7 +24,7 @@ class PraiseOptions:
     points: int = option(2, "how many things the critic names", ge=1, le=5)
 
 
-def build(options: PraiseOptions, wording: Wording, setting: str = KIND) -> Judge:
+def build(options: PraiseOptions, wording: Pack, setting: str = KIND) -> Judge:
     """The judge: SC in [0, 1]; `strict` halves it."""
     require_wording(SPEC, wording, setting)
 

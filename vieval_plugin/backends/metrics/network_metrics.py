@@ -160,13 +160,15 @@ class Scorers:
         """
         known, behind_servers = metrics(), served_metrics()
         options = self._named.get(ask.backbone, Scorer())
+        judge = judge_registry.judges().get(ask.backbone)
+        model = str(judge.file.path) if judge and judge.file else options.model
         if ask.metric in behind_servers:
-            return behind_servers[ask.metric].open(options.model, usage)
+            return behind_servers[ask.metric].open(model, usage)
         if ask.metric not in known:
             names = ", ".join([*known, *behind_servers])
             raise VievalError(f"no scorer knows the metric {ask.metric!r}; known are {names}")
         metric = known[ask.metric]
-        origin = Origin(options.model or metric.model, options.revision, options.device)
+        origin = Origin(model or metric.model, options.revision, options.device)
         key = metric.load, origin
         if key not in self._networks:
             self._networks[key] = metric.load(origin)

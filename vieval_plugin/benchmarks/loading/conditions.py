@@ -51,6 +51,7 @@ def generating(
         licence=rated.licence,
         trainable=rated.trainable,
         prepare=rated.prepare,
+        kinds=rated.kinds,
         note=f"A generator makes the images, under the conditions of {rated.name}.",
         generates=True,
     )

@@ -59,6 +59,7 @@ class DataFolder:
         trainable: bool = False,
         prepare: Callable[[Path, Preparing], Prepared] | None = None,
         folders: Mapping[str, str] | None = None,
+        kinds: Mapping[str, str] | None = None,
         note: str = "",
         printed: tuple[Printed, ...] = (),
     ) -> Benchmark:
@@ -78,6 +79,7 @@ class DataFolder:
             title,
             prepare or self.prepare,
             folders=folders or {},
+            kinds=kinds or {},
             note=note,
             printed=printed,
         )

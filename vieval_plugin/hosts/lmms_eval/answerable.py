@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
 from vieval_plugin import config, tasks
 from vieval_plugin.benchmarks import registry as benchmark_registry
-from vieval_plugin.config import Scorer
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.task_data import samples_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.spec import missing_inputs
-from vieval_plugin.prompts.descriptions import is_one
 from vieval_plugin.readers.absent_images import require_images
 from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.tasks import Task
@@ -103,35 +101,15 @@ def _misplaced(task: Task, name: str, path: str) -> Why | None:
 
 def _unanswered(task: Task, measures_only: bool, has_scorers: bool) -> Why | None:
     spec = judge_registry.judge(task.judge)
-    named = config.current().scorers.get(task.judge)
-    if (spec.scored or (spec.by_scorer and named and named.model)) and not has_scorers:
+    if spec.scored and not has_scorers:
         return Why(
             "their judges measure with a network, with --model vieval_scorer",
             f"{task.name}: {task.judge} measures with a network: run it with --model vieval_scorer, or replay recorded "
             "values with --model vieval_replay --model_args logs=FOLDER",
         )
-    if measures_only and spec.pack is not None and not (spec.by_scorer and has_scorers):
+    if measures_only and spec.pack is not None:
         return Why("their judges ask a model, and this run only measures images", f"{ASKS_A_MODEL} ({task.name})")
     return None
-
-
-def by_scorers(task: Task, scorers: Mapping[str, Scorer]) -> Why | None:
-    """Check a task where networks measure: some judges need a described one, others have one of their own."""
-    spec = judge_registry.judge(task.judge)
-    named = scorers.get(task.judge, Scorer()).model
-    needs_one = spec.described is not None or spec.by_scorer is not None
-    if (why := _unanswered(task, True, True)) or needs_one == is_one(named):
-        return why
-    if needs_one:
-        return Why(
-            "their judges measure with a described scorer, and none is named",
-            f"{task.name}: {task.judge} measures with a described scorer: name its YAML file or folder by --model_args "
-            f"name=PATH, or as scorers.{task.judge}.model in the options (docs/scorers.md)",
-        )
-    return Why(
-        "their judges have networks of their own, which a description is not",
-        f"{task.name}: {named} is a description, and {task.judge} has a network of its own: name weights of that",
-    )
 
 
 @dataclass(frozen=True)

@@ -105,9 +105,7 @@ class GenerateTask(JudgeTask):
     def _asks_the_model(self) -> bool:
         """True where the generator judges its own images: the judge asks a model, and the options name nobody else."""
         options = config.current()
-        named = options.scorers.get(self.judge.name)
-        elsewhere = JUDGE in options.backbones or bool(self.judge.by_scorer and named and named.model)
-        return self.judge.pack is not None and not elsewhere and not self.judged_later
+        return self.judge.pack is not None and JUDGE not in options.backbones and not self.judged_later
 
     def _images_of(
         self, request: GenerateRequest, answers: Sequence[str], tokens: Sequence[int | None] = ()

@@ -23,7 +23,7 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.host_models import ForeignHost, given_backbone
-from vieval_plugin.hosts.lmms_eval.answerable import Why, answering, by_scorers
+from vieval_plugin.hosts.lmms_eval.answerable import Why, answering
 from vieval_plugin.hosts.lmms_eval.answering import (
     generation_arguments,
     is_padding,
@@ -222,7 +222,6 @@ class VievalScorer(_Judging):
         self.label = Path(str(name)).name or None
         self.options = config.current().scored_by({field: value for field, value in scorer.items() if value})
         self.answerer = MetricAnswerer(Scorers(self.options.scorers))
-        answering(self, lambda task: by_scorers(task, self.options.scorers))
 
 
 class VievalOpenAI(OwnModel):

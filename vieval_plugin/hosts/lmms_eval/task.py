@@ -19,7 +19,7 @@ from vieval_plugin.hosts.lmms_eval import metrics
 from vieval_plugin.hosts.lmms_eval.model_identity import ModelIdentity
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import vieval_errors
-from vieval_plugin.hosts.task_data import as_rated, rating_of, samples_of
+from vieval_plugin.hosts.task_data import rating_of, samples_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.meta_evaluation.metrics import higher_is_better, names
 from vieval_plugin.meta_evaluation.observations import Observation, observe
@@ -123,5 +123,5 @@ class JudgeTask(ConfigurableTask):  # type: ignore[misc]
         return metrics.take(self._summarised[2], name)
 
     def _summary(self, items: Sequence[Observation], options: StatisticsOptions) -> Summary:
-        rating = as_rated(self.judge, self._rating(), items)
+        rating = self._rating()
         return summary_of(self.benchmark.report, items, rating, self.benchmark.name, self.part, options)

@@ -56,5 +56,7 @@ def _spelled(name: str, task: Task) -> str:
     title = benchmark_registry.benchmark(task.benchmark).title
     if not title:
         return name
-    plain, judge = f"{task.benchmark}_{task.judge}", judge_registry.judge(task.judge).title.replace(" ", "")
+    plain, spec = f"{task.benchmark}_{task.judge}", judge_registry.judge(task.judge)
+    # a title that users write may be no name of a file
+    judge = spec.name if spec.file else spec.title.replace(" ", "")
     return name.replace(plain, f"{title}_{judge}", 1)

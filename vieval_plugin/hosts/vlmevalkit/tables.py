@@ -7,7 +7,7 @@ from typing import Any
 
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
-from vieval_plugin.hosts.task_data import as_rated, rating_of
+from vieval_plugin.hosts.task_data import rating_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.metrics import higher_is_better, names, value
@@ -29,7 +29,7 @@ def rows_of(tasks: Sequence[Task], records: Sequence[Record], options: Config) -
     observed = {
         task.part: tuple(observe([record]) for record in records if record.id.part == task.part) for task in tasks
     }
-    rating = as_rated(judge, rating_of(judge, options), [record for several in observed.values() for record in several])
+    rating = rating_of(judge, options)
     summaries = {
         part: summary_of(benchmark.report, observations, rating, benchmark.name, part, options.statistics.options())
         for part, observations in observed.items()

@@ -15,7 +15,7 @@ from typing import Any
 from vieval_plugin.judges.parsing import parse_scores
 from vieval_plugin.judges.protocol import SampleId, Status, Step, Verdict, worst
 from vieval_plugin.judges.structured_chat import kept
-from vieval_plugin.judges.viescore import combine_aspects
+from vieval_plugin.judges.viescore import RUBRIC
 from vieval_plugin.prompts import packs
 from vieval_plugin.results.logs.rows import number, read_rows
 
@@ -79,10 +79,10 @@ def _verdict(steps_and_findings: Sequence[tuple[Step, str]]) -> Verdict:
     scores = {step.path[0]: step.scores for step in steps if step.status.usable}
     as_recorded = scores | {step.path[0]: step.recorded for step in steps if step.recorded}
     return Verdict(
-        combine_aspects(scores),
+        RUBRIC.scores(scores),
         worst([step.status for step in steps]),
         rationale,
         steps,
         findings=tuple(finding for _, finding in steps_and_findings if finding),
-        recorded=combine_aspects(as_recorded) if any(step.recorded for step in steps) else {},
+        recorded=RUBRIC.scores(as_recorded) if any(step.recorded for step in steps) else {},
     )

@@ -16,7 +16,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges.adiee.question import ANSWERS, QUESTIONS, Form, Images, Reading, answer_text, question_text
 from vieval_plugin.judges.protocol import Image
-from vieval_plugin.judges.wording import Wording
+from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.training.adiee.labels import LabelledEdit
 from vieval_plugin.training.adiee.network import TOKEN, positions
 
@@ -39,7 +39,7 @@ class Batch:
 class Conversations:
     """Turns edits into batches: a question about both images, and an answer that ends in the token or in a number."""
 
-    def __init__(self, processor: Any, wording: Wording, images: Images, with_token: bool) -> None:
+    def __init__(self, processor: Any, wording: Pack, images: Images, with_token: bool) -> None:
         self._processor, self._wording, self._images, self._with_token = processor, wording, images, with_token
         self._tokenizer = processor.tokenizer
         self.questions = [key for key in wording.questions if key.startswith(QUESTIONS)]

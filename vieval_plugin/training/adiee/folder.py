@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +15,6 @@ from vieval_plugin.backends.weights import identity, library
 from vieval_plugin.judges.adiee.question import answer_text, form_of, question_text
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.prompts import packs
-from vieval_plugin.prompts.descriptions import FILE
 from vieval_plugin.training.adiee.held_out import Figures
 from vieval_plugin.training.adiee.labels import LabelledEdit
 from vieval_plugin.training.adiee.loop import Curve, Recipe
@@ -35,23 +35,26 @@ def write(folder: Path, trained: Trained, recipe: Recipe) -> None:
     if trained.head is not None:
         tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in trained.head.state_dict().items()}
         library("safetensors.torch").save_file(tensors, folder / HEAD)
-        described = _description(recipe, identity(network), "bfloat16" if half else "float32")
-        write_whole(folder / FILE, [yaml.safe_dump(described, sort_keys=False, allow_unicode=True)])
+        described = _description(folder, recipe, identity(network), "bfloat16" if half else "float32")
+        write_whole(folder / packs.MANIFEST, [yaml.safe_dump(described, sort_keys=False, allow_unicode=True)])
 
 
-def _description(recipe: Recipe, weights: str, dtype: str) -> dict[str, Any]:
+def _description(folder: Path, recipe: Recipe, weights: str, dtype: str) -> dict[str, Any]:
     """The scorer's description: the first question with the first answer sentence, the head read before the token."""
     wording = packs.load(recipe.pack)
     form = form_of("", wording, question=1, answer=1)
     return {
-        "form": "value_head",
-        "aspect": "O",
+        "name": "adiee_" + re.sub("[^a-z0-9]+", "_", folder.name.lower())[:40],
         "kinds": ["tie", "mie"],
-        "images": ["source", "output"],
-        "texts": ["instruction"],
-        "text": question_text("{{ instruction | trim }}", form, wording, recipe.images, "token"),
-        "score": {"linear": [0.0, 1.0]},
+        "questions": {
+            "O": {
+                "text": question_text("{{ instruction | trim }}", form, wording, recipe.images, "token"),
+                "images": ["source", "output"],
+            }
+        },
+        "scale": [0.0, 1.0],
         "network": {
+            "form": "value_head",
             "base": ".",
             "base_weights": weights,
             "head": HEAD,

@@ -11,8 +11,8 @@ from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, Networ
 from vieval_plugin.backends.metrics.networks.clip import load as load_clip
 from vieval_plugin.backends.weights import Origin
 from vieval_plugin.errors import VievalError
-from vieval_plugin.prompts import descriptions
-from vieval_plugin.prompts.descriptions import Part
+from vieval_plugin.prompts import packs
+from vieval_plugin.prompts.schema import Part
 
 
 class DualEncoder(Part):
@@ -41,9 +41,9 @@ def load(origin: Origin) -> ScaledEncoder:
         VievalError: the description has an unknown key, is about several images, or what it names is not there, of
             another architecture, or holds more than tensors.
     """
-    described = descriptions.load(origin.model)
-    settings = described.parsed(DualEncoder)
-    if len(described.images) != 1:
+    described = packs.load(origin.model)
+    settings = packs.network_settings(described, DualEncoder)
+    if described.most_images != 1:
         raise VievalError(f"{described.path}: a dual encoder compares a text with one image, and images has more")
     base = described.place(settings.base)
     encoder = load_clip(

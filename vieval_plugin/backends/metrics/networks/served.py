@@ -28,8 +28,8 @@ from vieval_plugin.backends.weights import library
 from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply
-from vieval_plugin.prompts import descriptions
-from vieval_plugin.prompts.descriptions import Part
+from vieval_plugin.prompts import packs
+from vieval_plugin.prompts.schema import Part
 
 NAME = "served"
 
@@ -59,8 +59,8 @@ class ServedInstrument:
 
     def __init__(self, model: str, usage: Usage) -> None:
         """Open the scorer of a description; VievalError where it has an unknown key, or names a head that does not fit."""
-        described = descriptions.load(model)
-        settings = described.parsed(ServedScorer)
+        described = packs.load(model)
+        settings = packs.network_settings(described, ServedScorer)
         self._settings, self._usage, self._described = settings, usage, described
         self.by = f"{described.name} on {settings.server.model}"
         self.batch = 4 * settings.server.num_concurrent

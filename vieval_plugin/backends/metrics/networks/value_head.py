@@ -20,8 +20,8 @@ from vieval_plugin.backends.metrics.image_text import load as load_base
 from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
 from vieval_plugin.backends.weights import Origin, identity, library, named
 from vieval_plugin.errors import VievalError
-from vieval_plugin.prompts import descriptions
-from vieval_plugin.prompts.descriptions import Part
+from vieval_plugin.prompts import packs
+from vieval_plugin.prompts.schema import Part
 
 
 class Position(Part):
@@ -103,8 +103,8 @@ def load(origin: Origin) -> LoadedValueHead:
         VievalError: the description has an unknown key or says what cannot be; what it names is not there, does not fit
             together, or holds more than tensors.
     """
-    described = descriptions.load(origin.model)
-    settings = described.parsed(ValueHead)
+    described = packs.load(origin.model)
+    settings = packs.network_settings(described, ValueHead)
     base = described.place(settings.base)
     pixels = {n: v for n in ("min_pixels", "max_pixels") if (v := getattr(settings, n)) is not None}
     model = load_base(
@@ -148,7 +148,7 @@ def load(origin: Origin) -> LoadedValueHead:
     loaded = LoadedValueHead(
         named(Origin(described.name), None, digest), digest, settings, model, head.to(model.device), token
     )
-    _require_images(loaded, len(described.images))
+    _require_images(loaded, described.most_images)
     return loaded
 
 

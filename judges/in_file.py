@@ -1,0 +1,210 @@
+"""A judge in one file: a prompt pack that describes its judge, as the `JudgeSpec` by which all else knows it.
+
+Its questions are answered with sub-scores, with probabilities of some answers, with a choice among candidates, or with
+the number of a network. docs/extending/judge.md has the keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn, cast
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges import pairwise, rubric
+from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
+from vieval_plugin.judges.protocol import OUTPUTS, Judge, Measure, Program, Sample
+from vieval_plugin.judges.rubric import OVERALL, Rubric, question_key
+from vieval_plugin.judges.spec import INPUTS, JudgeSpec, Needs, NoOptions
+from vieval_plugin.prompts.pack import Pack
+from vieval_plugin.text.suggestions import did_you_mean
+
+ASPECTS = ("SC", "PQ", OVERALL)
+CHOICE = "choice"
+"""The name, in the place of an aspect's, of the questions of a judge of contests."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,60}")
+_COMMON = {"name", "title", "kinds", "texts", "questions"}
+_SCORED = {*_COMMON, "replies", "scale", "better", "combine"}
+_CHOSEN = {*_COMMON, "replies"}
+_KEYS: Mapping[str, set[str]] = {
+    **{"json": _SCORED, "free_json": _SCORED, "number": _SCORED, "expected": {*_SCORED, "answers"}},
+    **{"two_way": _CHOSEN, "four_way": _CHOSEN},
+    "network": {*_COMMON, "scale", "sigmoid", "better", "network"},
+}
+"""The keys of a file by how its questions are answered."""
+_SUPPLIED = {"names", "example", "kind", "form", "medium", "places", "candidates"}
+_MASKED = "mie"
+_MOST_NUMBERS = 100
+
+
+def spec_of(pack: Pack) -> JudgeSpec:
+    """The description of the judge in a file.
+
+    Raises:
+        VievalError: in one line, the file, the key, and what is wrong with it.
+    """
+    manifest = pack.manifest
+    if manifest.judge:
+        _refuse(pack, "judge", f"words of {manifest.judge}, and no judge: set judges.{manifest.judge}.pack to them")
+    if not _NAME.fullmatch(manifest.name):
+        _refuse(pack, "name", f"{manifest.name!r} is no name of small letters, digits and _")
+    answered = "network" if manifest.network else manifest.replies
+    _require_known(pack, "replies", answered, _KEYS)
+    for key in sorted(manifest.model_fields_set - _KEYS[answered]):
+        _refuse(
+            pack, key, "means nothing where a network answers" if manifest.network else f"not for replies: {answered}"
+        )
+    aspects = _aspects(pack, (CHOICE,) if _KEYS[answered] is _CHOSEN else ASPECTS)
+    spec = JudgeSpec(
+        name=manifest.name,
+        title=manifest.title or manifest.name,
+        aspects=tuple(aspects),
+        method=f"[described](docs/extending/judge.md) in {pack.path.name}",
+        needs=_needs(pack, aspects),
+        options=NoOptions,
+        build=lambda options, words, setting: _measured(words, aspects[0]),
+        pack=lambda options, setting: str(pack.path),
+        calls=lambda options, setting: str(len(aspects)),
+        file=pack,
+    )
+    if answered == "network":
+        return _of_network(spec, pack)
+    return _of_contests(spec) if aspects == [CHOICE] else _of_sub_scores(spec, pack)
+
+
+def _refuse(pack: Pack, key: str, reason: str) -> NoReturn:
+    raise VievalError(f"{pack.path}: {key}: {reason}")
+
+
+def _require_known(pack: Pack, key: str, name: str, known: Iterable[Any], what: str = "") -> None:
+    """VievalError, with the nearest name, for one that is not known."""
+    names = list(known)
+    if name not in names:
+        _refuse(pack, key, f"no {name!r}{what}{did_you_mean(name, names, 0.5)}; known: {', '.join(names) or 'none'}")
+
+
+def _aspects(pack: Pack, known: Sequence[str]) -> list[str]:
+    """The aspects that the questions are about, in their order."""
+    aspects: dict[str, None] = {}
+    for key in pack.questions:
+        aspect, _, kind = key.partition("_")
+        _require_known(pack, "questions", aspect, known)
+        if kind:
+            _require_known(pack, f"questions.{key}", kind, INPUTS)
+        aspects[aspect] = None
+    return list(aspects)
+
+
+def _needs(pack: Pack, aspects: Sequence[str]) -> dict[str, Needs]:
+    """What a sample must have, by kind: of the kinds that the file names, or of all that have it."""
+    needs, refusals = {}, []
+    for kind in pack.manifest.kinds or INPUTS:
+        _require_known(pack, "kinds", kind, INPUTS)
+        try:
+            needs[kind] = _needs_of_kind(pack, aspects, kind)
+        except VievalError as error:
+            if pack.manifest.kinds:
+                raise
+            refusals.append(error)
+    if not needs:
+        raise refusals[0]
+    return needs
+
+
+def _needs_of_kind(pack: Pack, aspects: Sequence[str], kind: str) -> Needs:
+    """VievalError where a question is absent, or shows or names what the kind has not."""
+    images = (*INPUTS[kind].images, *(["mask"] if kind == _MASKED else []))
+    texts = (*INPUTS[kind].texts, *pack.manifest.texts)
+    shown: dict[Any, None] = {}
+    named = dict.fromkeys(pack.manifest.texts)
+    for aspect in aspects:
+        key = question_key(pack, aspect, kind)
+        _require_known(pack, "questions", key, pack.questions, f" for the kind {kind}")
+        question = pack.questions[key]
+        for role in question.images:
+            _require_known(pack, f"questions.{key}.images", role, images, f" in the kind {kind}")
+        variables = sorted(pack.variables(question.template) - _SUPPLIED)
+        for name in variables:
+            _require_known(pack, f"questions.{key}: {question.template}", name, texts, f" in the kind {kind}")
+        shown |= dict.fromkeys(OUTPUTS if role == "output" and aspect == CHOICE else role for role in question.images)
+        named |= dict.fromkeys(variables)
+    return Needs(tuple(shown), tuple(named))
+
+
+def _of_sub_scores(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
+    """A judge whose questions are answered with sub-scores, or with probabilities of some answers."""
+    manifest, expected = pack.manifest, pack.replies == "expected"
+    for aspect in manifest.combine:
+        _require_known(pack, "combine", aspect, dict.fromkeys((*spec.aspects, OVERALL)))
+    overall = None if OVERALL in spec.aspects else manifest.combine.get(OVERALL)
+    if overall and len(spec.aspects) < 2:
+        _refuse(
+            pack, f"combine.{OVERALL}", f"is combined of SC and PQ, and the questions are about {spec.aspects[0]} alone"
+        )
+    scale = manifest.to_score()
+    if scale.low < 0:
+        _refuse(pack, "scale", "must not go below 0: no such numbers are read")
+    for key, question in pack.questions.items():
+        if not question.scores and not expected:
+            _refuse(pack, f"questions.{key}.scores", "name what is scored, one name a number of the answer")
+        if len(question.scores) > 1 and pack.replies in ("expected", "number"):
+            _refuse(pack, f"questions.{key}.scores", f"one name, where replies are {pack.replies}")
+    of_scores = Rubric(scale, {aspect: manifest.combine.get(aspect, "min") for aspect in spec.aspects}, overall)
+    spec = replace(spec, aspects=(*spec.aspects, *([OVERALL] if overall else [])), intervals=expected)
+    if not expected:
+        return replace(spec, build=lambda options, words, setting: rubric.judge(of_scores, words))
+    if not manifest.answers and scale.high - scale.low > _MOST_NUMBERS:
+        _refuse(pack, "answers", f"name them, where the scale has more than {_MOST_NUMBERS} steps")
+    answers = manifest.answers or {str(n): float(n) for n in range(int(scale.low), int(scale.high) + 1)}
+    return replace(spec, build=lambda options, words, setting: rubric.expected_judge(of_scores, words, answers))
+
+
+def _of_contests(spec: JudgeSpec) -> JudgeSpec:
+    """A judge that chooses among candidates, which are shown where the template has their places."""
+
+    def build(options: Any, pack: Pack, setting: str) -> Any:
+        by_kind = {kind: pack.questions[question_key(pack, CHOICE, kind)] for kind in spec.needs}
+        questions = {
+            kind: replace(question, images=tuple(role for role in question.images if role != "output"))
+            for kind, question in by_kind.items()
+        }
+        chosen = pairwise.PairwiseOptions(answers=cast(pairwise.Answers, pack.replies))
+        return pairwise.build(chosen, replace(pack, questions=questions))
+
+    return replace(
+        spec,
+        aspects=(),
+        rates="contest",
+        build=build,
+        titles=pairwise.titles,
+        export=pairwise.SPEC.export,
+        calls=lambda options, setting: "2",
+    )
+
+
+def _of_network(spec: JudgeSpec, pack: Pack) -> JudgeSpec:
+    """A judge whose question is answered with the number of a network."""
+    manifest = pack.manifest
+    if not isinstance(manifest.network.get("form"), str):
+        _refuse(pack, "network.form", "name what sort of network it is; docs/scorers.md has the forms")
+    if (manifest.scale is None) == (manifest.sigmoid is None):
+        _refuse(pack, "scale", "one of scale and sigmoid is needed, for how the network's number becomes a score")
+    if len(spec.aspects) > 1:
+        _refuse(pack, "questions", f"a network gives one number, and these are about {' and '.join(spec.aspects)}")
+    return replace(spec, pack=None, calls=lambda options, setting: "0", scored=True, against_all=True)
+
+
+def _measured(pack: Pack, aspect: str) -> Judge:
+    """The judge of a network. Images are the roles `image_0`, `image_1`, ..., the words the role `text`."""
+    metric = AutoMetric(str(pack.manifest.network["form"]), pack.name, aspect, {}, (), pack.manifest.to_score())
+
+    def program(sample: Sample) -> Program:
+        question = pack.questions[question_key(pack, aspect, sample.kind)]
+        images = {f"image_{number}": sample.images[role] for number, role in enumerate(question.images)}
+        text = {"text": rubric.words(pack, question, sample)}
+        [reply] = yield [Measure(metric.name, images, (metric.name,), text, pack.name)]
+        return verdict_of(metric, reply)
+
+    return program

@@ -1,0 +1,168 @@
+"""Judges whose questions are answered with sub-scores: how these are asked for, and how they become scores.
+
+A question stands in its prompt pack under the aspect that it is about, or under aspect and kind (`SC_tie`).
+"""
+
+from __future__ import annotations
+
+import math
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from vieval_plugin.judges.expected_value import spellings, step_of, unlikely
+from vieval_plugin.judges.protocol import (
+    Chat,
+    Image,
+    Judge,
+    Likelihood,
+    Message,
+    Program,
+    Sample,
+    Verdict,
+    worst,
+)
+from vieval_plugin.judges.structured_chat import ScoreAsk, ask_scores, reply_schema
+from vieval_plugin.prompts.pack import Combination, Pack, PackQuestion, Scale
+
+OVERALL = "O"
+UNLIKELY = "the answers asked for are not likely"
+"""The finding of a reply that hardly ever begins with an answer asked for: of a model that thinks first, for example."""
+
+
+@dataclass(frozen=True)
+class OneShotExample:
+    """A worked example that is shown before a question.
+
+    `images` are image files in the order of the question's own images, `scores` the sub-scores they deserve.
+    """
+
+    images: tuple[pathlib.Path, ...]
+    scores: tuple[float, ...]
+    reasoning: str = ""
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """Way from sub-scores to scores: the `scale` of each, and how they combine within each aspect that is asked about.
+
+    With `overall`, O is not asked about but combined of the other aspects.
+    """
+
+    scale: Scale
+    combine: Mapping[str, Combination]
+    overall: Combination | None = None
+
+    def scores(self, sub_scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
+        """Scores in [0, 1] by aspect; an aspect without sub-scores is absent, and O needs all others.
+
+        >>> Rubric(Scale("linear", 0, 10), {"SC": "min", "PQ": "min"}, "geometric_mean").scores({"SC": [9, 4], "PQ": [9]})
+        {'SC': 0.4, 'PQ': 0.9, 'O': 0.6}
+        """
+        by_aspect = {aspect: [self.scale(value) for value in values] for aspect, values in sub_scores.items()}
+        return self.with_overall({aspect: _COMBINE[self.combine[aspect]](by_aspect[aspect]) for aspect in by_aspect})
+
+    def with_overall(self, scores: dict[str, float]) -> dict[str, float]:
+        """Scores with O, where it is combined and all that it needs are there."""
+        if self.overall and scores.keys() == self.combine.keys():
+            return {**scores, OVERALL: _COMBINE[self.overall](list(scores.values()))}
+        return scores
+
+
+def _geometric_mean(values: Sequence[float]) -> float:
+    product = math.prod(values)
+    # exactly rounded, which powers are not
+    return math.sqrt(product) if len(values) == 2 else product ** (1 / len(values))
+
+
+_COMBINE: Mapping[Combination, Callable[[Sequence[float]], float]] = {
+    "min": min,
+    "mean": fmean,
+    "product": math.prod,
+    "geometric_mean": _geometric_mean,
+}
+
+
+def question_key(pack: Pack, aspect: str, kind: str) -> str:
+    """The name of the question about an aspect of a kind of sample."""
+    return f"{aspect}_{kind}" if f"{aspect}_{kind}" in pack.questions else aspect
+
+
+def words(pack: Pack, question: PackQuestion, sample: Sample, example: OneShotExample | None = None) -> str:
+    """The words of a question; its template knows the sample's texts and kind, and the `names` of the sub-scores."""
+    return pack.render(
+        question.template, {"kind": sample.kind, **sample.texts, "names": question.scores, "example": example}
+    )
+
+
+def judge(rubric: Rubric, pack: Pack, examples: Mapping[str, OneShotExample] | None = None) -> Judge:
+    """The judge that asks about every aspect at once, and again where a reply cannot be read.
+
+    A question is asked again up to `pack.reminders` times. Scores are in [0, 1]; an aspect whose replies could not be
+    read is absent. `examples` are shown with the questions of their names.
+    """
+
+    def program(sample: Sample) -> Program:
+        keys = {aspect: question_key(pack, aspect, sample.kind) for aspect in rubric.combine}
+        asks = [
+            _score_ask(rubric, pack, key, aspect, sample, (examples or {}).get(key)) for aspect, key in keys.items()
+        ]
+        answers = yield from ask_scores(asks, pack)
+        final = dict(zip(keys, (answer.final for answer in answers), strict=True))
+        scores = rubric.scores({aspect: step.scores for aspect, step in final.items() if step.status.usable})
+        read = [(aspect, step.reason) for aspect, step in final.items() if step.status.usable and step.reason]
+        rationale = "\n".join(f"{aspect}: {reason}" for aspect, reason in read)
+        trace = tuple(step for answer in answers for step in answer.steps)
+        findings = tuple(finding for answer in answers for finding in answer.findings)
+        return Verdict(scores, worst([s.status for s in final.values()]), rationale, trace, findings=findings)
+
+    return program
+
+
+def _message(pack: Pack, question: PackQuestion, sample: Sample, example: OneShotExample | None = None) -> Message:
+    example_images = tuple(Image(path) for path in example.images) if example else ()
+    images = (*example_images, *(sample.images[role] for role in question.images))
+    return Message("user", (*images, words(pack, question, sample, example)))
+
+
+def _score_ask(
+    rubric: Rubric, pack: Pack, key: str, aspect: str, sample: Sample, example: OneShotExample | None
+) -> ScoreAsk:
+    question, (low, high) = pack.questions[key], (rubric.scale.low, rubric.scale.high)
+    count, bare = len(question.scores), pack.replies == "number"
+    schema: dict[str, Any] | None = reply_schema(count, high, low) if pack.replies == "json" else None
+    chat = Chat((_message(pack, question, sample, example),), (aspect,), schema)
+    return ScoreAsk(chat, count, high, question.scores, low=low, bare=bare)
+
+
+def expected_judge(rubric: Rubric, pack: Pack, answers: Mapping[str, float]) -> Judge:
+    """The judge that is answered with probabilities: a score is the mean of what the answers stand for.
+
+    Where a server lists only its likeliest tokens a score is the middle of what is possible, and `bounds` has the
+    interval.
+    """
+    scored = sorted(((rubric.scale(number), answer) for answer, number in answers.items()), key=lambda pair: pair[0])
+    continuations, values = spellings(answer for _, answer in scored), [score for score, _ in scored]
+
+    def program(sample: Sample) -> Program:
+        questions = {aspect: pack.questions[question_key(pack, aspect, sample.kind)] for aspect in rubric.combine}
+        replies = yield [
+            Likelihood((_message(pack, question, sample),), continuations, (aspect,), "beginning")
+            for aspect, question in questions.items()
+        ]
+        steps = [
+            step_of(reply, (aspect,), continuations, values) for reply, aspect in zip(replies, questions, strict=True)
+        ]
+        known = [(step.path[0], step.bounds) for step in steps if step.bounds]
+        lowest, highest = (rubric.with_overall({aspect: bounds[end] for aspect, bounds in known}) for end in (0, 1))
+        return Verdict(
+            {aspect: (low + highest[aspect]) / 2 for aspect, low in lowest.items()},
+            worst([step.status for step in steps]),
+            trace=tuple(steps),
+            bounds={aspect: (low, highest[aspect]) for aspect, low in lowest.items()},
+            findings=(UNLIKELY,) * sum(map(unlikely, replies)),
+        )
+
+    return program

@@ -1,0 +1,71 @@
+"""A judge in one file from the command line: scored, reported, shown, and what is said once the file is gone."""
+
+import json
+
+import pytest
+
+from tests.fake_server import FakeServer, named
+from tests.judges.test_in_file import LEGIBILITY
+from vieval_plugin import Judge
+from vieval_plugin.judges import registry
+
+
+@pytest.fixture
+def judged(tmp_path, samples_file, score):
+    """The judge's file, and verdicts of it and of VIEScore; afterwards the process knows the judge no more."""
+    path = tmp_path / "legibility.yaml"
+    path.write_text(LEGIBILITY)
+    with FakeServer() as server:
+        code, rows, *_ = score(samples_file, "--judge", path, "--judge", "viescore", *named(server))
+    assert code == 0
+    del registry.judges()["legibility"]
+    return path, rows
+
+
+def test_it_is_scored_ranked_and_shown(judged, tmp_path, vieval):
+    path, rows = judged
+    own = [row for row in rows if row["provenance"]["judge"] == "legibility"]
+    assert len(own) == len(rows) / 2 == 6
+    assert all(set(row["scores"]) == {"PQ"} for row in own)
+    assert own[0]["provenance"]["options"]["judge_files"] == [str(path)]
+    verdicts = tmp_path / "verdicts.jsonl"
+    page = tmp_path / "page.html"
+    name = f"{own[0]['image_model']}/{own[0]['uid']}"
+    show = ["show", verdicts, name, "--judge", "legibility"]
+    assert "legibility by" in vieval(*show).out
+    vieval(*show, "--html", page)
+    assert "how legible the text in the picture is" in page.read_text()
+    vieval("rank", verdicts)
+
+
+def test_without_its_file_one_line_says_what_is_missing(judged, tmp_path, vieval):
+    path, rows = judged
+    path.unlink()
+    verdicts, page = tmp_path / "verdicts.jsonl", tmp_path / "page.html"
+    vieval("rank", verdicts)
+    show = ["show", verdicts, f"{rows[0]['image_model']}/{rows[0]['uid']}", "--judge", "legibility"]
+    said = vieval(*show, "--html", page, code=1).err
+    assert said.splitlines()[-1].startswith("vieval: ")
+    assert f"{path}: no such file" in said
+    path.write_text(LEGIBILITY.replace("legible", "clear"))
+    said = vieval(*show, "--html", page, code=1).err
+    assert "restore that pack" in said
+
+
+def test_a_mistake_in_the_file_ends_the_command_in_one_line(tmp_path, samples_file, vieval):
+    path = tmp_path / "legibility.yaml"
+    path.write_text(LEGIBILITY.replace("scale:", "scael:"))
+    said = vieval("score", samples_file, "--judge", path, "--out", tmp_path / "v.jsonl", code=1).err
+    assert said == f"vieval: {path}: unknown key scael; did you mean scale?\n"
+
+
+def test_python_names_the_file(tmp_path):
+    (tmp_path / "legibility.yaml").write_text(LEGIBILITY)
+    with FakeServer(reply=lambda request: json.dumps({"score": [7], "reasoning": ""})) as server:
+        options = {"store": {"use": False}}
+        file = str(tmp_path / "legibility.yaml")
+        with Judge(file, model="m", base_url=server.base_url, options=options) as judge:
+            assert judge.aspects == ("PQ",)
+            again = judge.__reduce__()[0]()
+            assert again.aspects == ("PQ",)
+            again.close()

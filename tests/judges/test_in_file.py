@@ -1,0 +1,331 @@
+"""Judges in one file: what a file asks and scores, and what is wrong with one in a line."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+import vieval_plugin.prompt_templates
+from tests.judges.test_viescore import ORDER, SUB_SCORES, answer, sample
+from tests.playing import play, prepared
+from tests.prompts.test_hostile_packs import BOMBS, MANIFESTS, REFUSED
+from tests.refusals import refusal
+from vieval_plugin import tasks
+from vieval_plugin.backends.metrics.networks.dual_encoder import DualEncoder
+from vieval_plugin.backends.metrics.networks.served import ServedScorer
+from vieval_plugin.backends.metrics.networks.value_head import ValueHead
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges import registry
+from vieval_plugin.judges.contests import Contest
+from vieval_plugin.judges.protocol import Likelihood, Measure, Measurement, Probabilities, SampleId, Status, Text
+from vieval_plugin.judges.spec import INPUTS
+from vieval_plugin.prompts import packs
+from vieval_plugin.prompts.pack import Scale
+from vieval_plugin.prompts.schema import Manifest, QuestionSection
+
+DOCS = Path(__file__).parents[2] / "docs"
+LEGIBILITY = """\
+name: legibility
+title: Legibility of text
+kinds: [tig, tie]
+questions:
+  PQ:
+    text: |
+      Rate from 0 to 10 how legible the text in the picture is.
+      Answer as JSON: {"score": [n], "reasoning": "..."}
+    images: [output]
+    scores: [legibility]
+scale: [0, 10]
+combine: {PQ: min}
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Writes a judge: the legibility judge with other keys, or a text; its path."""
+
+    def write(text="", **changes):
+        path = tmp_path / "judge.yaml"
+        document = {**yaml.safe_load(LEGIBILITY), **changes}
+        document = {key: value for key, value in document.items() if value is not None}
+        path.write_text(text or yaml.safe_dump(document, sort_keys=False))
+        return str(path)
+
+    return write
+
+
+def question(text="Rate it.", scores=("a",), **further):
+    return {"text": text, "scores": list(scores), **further}
+
+
+def test_the_legibility_judge_is_a_judge_in_few_lines(file):
+    assert len(LEGIBILITY.splitlines()) <= 20
+    judge = prepared(file(LEGIBILITY))
+    played = play(judge.program(sample("tig")), [answer(7)])
+    [ask] = played.asks
+    image, text = ask.messages[0].parts
+    assert image.source.stem == "output"
+    assert text.startswith("Rate from 0 to 10 how legible")
+    assert ask.schema["properties"]["score"]["maxItems"] == 1
+    assert (played.verdict.scores, played.verdict.status) == ({"PQ": 0.7}, Status.OK)
+    assert (judge.spec.title, judge.spec.aspects, judge.asks_a_model) == ("Legibility of text", ("PQ",), True)
+    assert (judge.provenance.judge, judge.provenance.pack) == ("legibility", "legibility")
+    assert play(judge.program(sample("cig"))).verdict.status is Status.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("kind", ORDER)
+def test_viescore_as_a_file_asks_what_viescore_asks(kind, tmp_path):
+    for template in Path(vieval_plugin.prompt_templates.__path__[0], "viescore", "v1").glob("*.jinja"):
+        shutil.copy(template, tmp_path)
+    shutil.copy(Path(__file__).parent / "viescore.yaml", tmp_path)
+    built_in, in_file = prepared("viescore"), prepared(str(tmp_path / "viescore.yaml"))
+    replies = [Text("I cannot tell."), answer(6, 8)], [answer(*[9.0, 4.0, 7.0][: SUB_SCORES[kind]])]
+    first, second = (play(judge.program(sample(kind)), *replies) for judge in (built_in, in_file))
+    assert repr(first.rounds) == repr(second.rounds)
+    assert first.verdict == second.verdict
+    assert built_in.spec.needs == in_file.spec.needs
+    assert built_in.spec.aspects == in_file.spec.aspects
+
+
+@pytest.mark.parametrize(
+    ("combination", "score"), [("min", 0.4), ("mean", 0.65), ("product", 0.36), ("geometric_mean", 0.6)]
+)
+def test_sub_scores_combine_within_an_aspect_and_across(file, combination, score):
+    questions = {"SC": question(scores=("a", "b")), "PQ": question()}
+    judge = prepared(file(questions=questions, combine={"SC": combination, "O": "mean"}))
+    verdict = play(judge.program(sample("tig")), [answer(9, 4), answer(10)]).verdict
+    assert verdict.scores == {"SC": pytest.approx(score), "PQ": 1.0, "O": pytest.approx((score + 1) / 2)}
+    half = play(judge.program(sample("tig")), [answer(9, 4), Text("no idea")], [Text("none")]).verdict
+    assert set(half.scores) == {"SC"}
+
+
+def test_a_scale_has_ends_and_a_direction(file):
+    judge = prepared(file(scale=[1, 5], better="lower"))
+    played = play(judge.program(sample("tig")), [answer(2)])
+    assert played.asks[0].schema["properties"]["score"]["items"] == {"type": "number", "minimum": 1, "maximum": 5}
+    assert played.verdict.scores == {"PQ": 0.75}
+    again = play(judge.program(sample("tig")), [answer(0)], [answer(1)])
+    assert "from 1 to 5" in again.asks[1].messages[-1].parts[0]
+    assert (again.verdict.scores, again.verdict.status) == ({"PQ": 1.0}, Status.REPAIRED)
+
+
+@pytest.mark.parametrize(("reply", "status"), [(" 7.5\n", "ok"), ('{"score": [7.5]}', "ok"), ("about 7", None)])
+def test_a_reply_may_be_one_number(file, reply, status):
+    judge = prepared(file(replies="number"))
+    played = play(judge.program(sample("tig")), *[[Text(reply)], [Text("none")]][: 1 if status else 2])
+    assert played.asks[0].schema is None
+    if status:
+        assert (played.verdict.scores, played.verdict.status) == ({"PQ": 0.75}, status)
+    else:
+        assert played.asks[1].messages[-1].parts[0].endswith("with one number alone.")
+
+
+def test_an_expected_value_over_answers_and_its_interval(file):
+    judge = prepared(file(replies="expected", scale=[0, 1], answers={"Yes": 1, "No": 0}))
+    known = Probabilities((0.1, 0.1, 0.5, 0.1), (0.1, 0.1, 0.5, 0.1))
+    played = play(judge.program(sample("tig")), [known])
+    [ask] = played.asks
+    assert isinstance(ask, Likelihood)
+    assert ask.continuations == ("No", " No", "Yes", " Yes")
+    assert played.verdict.scores == {"PQ": pytest.approx(0.75)}
+    wide = Probabilities((0.0, 0.1, 0.5, 0.1), (0.2, 0.1, 0.5, 0.1))
+    bounds = play(judge.program(sample("tig")), [wide]).verdict.bounds["PQ"]
+    assert bounds == pytest.approx((0.6 / 0.9, 0.6 / 0.7))
+    numbers = prepared(file(replies="expected", scale=[1, 3], better="lower"))
+    assert next(numbers.program(sample("tig")))[0].continuations[:2] == ("3", " 3")
+
+
+CHOOSE = """\
+name: clearer
+kinds: [tie]
+questions:
+  choice:
+    text: |
+      The instruction was: {{ instruction }}. The original: {{ places.source }}
+      {% for candidate in candidates %}{{ candidate.name }}: {{ candidate.place }} {% endfor %}
+      Which is clearer? Answer as JSON: {"reasoning": "...", "better": "A" or "B"}
+    images: [source, output]
+replies: two_way
+"""
+
+
+def test_a_choice_among_candidates_is_asked_in_both_orders(file):
+    judge = prepared(file(CHOOSE))
+    candidates = tuple(sample("tie") for _ in "ab")
+    contest = Contest(SampleId("own", "tie", "", "1"), candidates)
+    better = [Text('{"reasoning": "", "better": "A"}'), Text('{"reasoning": "", "better": "B"}')]
+    played = play(judge.program(contest), better)
+    assert [ask.path for ask in played.asks] == [("forward",), ("reverse",)]
+    assert played.verdict.choice.votes == {"forward": "first", "reverse": "first"}
+    assert (judge.spec.rates, judge.spec.aspects) == ("contest", ())
+
+
+def test_a_network_answers_in_place_of_a_model(file):
+    questions = {"SC": {"text": "{{ kind }}: {{ prompt | default('') }}{{ instruction | default('') }}"}}
+    network = {"form": "dual_encoder", "base": "base"}
+    judge = prepared(file(questions=questions, kinds=None, scale=[-1, 1], combine=None, network=network))
+    played = play(judge.program(sample("tie")), [Measurement(0.5, "net")])
+    [ask] = played.asks
+    assert isinstance(ask, Measure)
+    assert (ask.metric, ask.backbone, list(ask.images)) == ("dual_encoder", "legibility", ["image_0"])
+    assert ask.texts["text"].startswith("tie: ")
+    assert played.verdict.scores == {"SC": 0.75}
+    assert (judge.spec.scored, judge.spec.against_all, judge.asks_a_model) == (True, True, False)
+    assert set(judge.spec.needs) == set(INPUTS)
+
+
+def test_kinds_are_those_that_have_what_is_shown_and_named(file):
+    judge = prepared(
+        file(
+            kinds=None, combine=None, questions={"SC": question("About {{ instruction }}", images=["source", "output"])}
+        )
+    )
+    assert set(judge.spec.needs) == {"mie", "tie"}
+    own = prepared(file(texts=["caption"], combine=None, questions={"SC": question("About {{ caption }} {{ names }}")}))
+    assert own.spec.needs["tig"].texts == ("caption",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"scael": [0, 1]}, "unknown key scael; did you mean scale?"),
+        (
+            {"questions": {"PQ": {**question(), "imags": ["output"]}}},
+            "unknown key questions.PQ.imags; did you mean images?",
+        ),
+        ({"scale": [10, 0]}, "scale: the first number must be less than the second (better: lower turns it round)"),
+        ({"scale": [-1, 1]}, "scale: must not go below 0"),
+        ({"name": "viescore"}, "name: viescore is the name of the judge VIEScore; give this one a name of its own"),
+        ({"name": "My judge"}, "name: 'My judge' is no name of small letters, digits and _"),
+        ({"judge": "viescore"}, "judge: words of viescore, and no judge: set judges.viescore.pack to them"),
+        ({"kinds": ["tgi"]}, "kinds: no 'tgi'; did you mean tig?; known: tig, mie,"),
+        ({"questions": {"QP": question()}}, "questions: no 'QP'; did you mean PQ?; known: SC, PQ, O"),
+        ({"questions": {"PQ_xyz": question()}}, "questions.PQ_xyz: no 'xyz'"),
+        ({"questions": {"PQ_tig": question()}}, "questions: no 'PQ' for the kind tie"),
+        ({"questions": {"PQ": question(images=["sorce"])}}, "questions.PQ.images: no 'sorce' in the kind tig"),
+        (
+            {"questions": {"PQ": question("{{ instruction }}")}},
+            "questions.PQ: PQ: no 'instruction' in the kind tig; known: prompt",
+        ),
+        ({"kinds": ["tie"], "questions": {"PQ": question("{{ instructon }}")}}, "did you mean instruction?"),
+        ({"questions": {"PQ": question(scores=())}}, "questions.PQ.scores: name what is scored"),
+        ({"questions": {"PQ": {"scores": ["a"]}}}, "questions.PQ: one of text and template is needed"),
+        (
+            {"questions": {"PQ": {"template": "x.jinja", "scores": ["a"]}}},
+            "names the template x.jinja, which is not in",
+        ),
+        ({"questions": {"PQ": question("{% for %}")}}, "PQ, line 1: Expected an expression"),
+        ({"questions": {"PQ": question("{{ prompt | pprint }}")}}, "no filter named 'pprint' in prompts"),
+        ({"questions": {}}, "questions: Dictionary should have at least 1 item"),
+        ({"combine": {"SC": "min"}}, "combine: no 'SC'"),
+        ({"combine": {"O": "min"}}, "combine.O: is combined of SC and PQ, and the questions are about PQ alone"),
+        ({"combine": {"PQ": "median"}}, "combine.PQ: Input should be 'min', 'mean', 'product' or 'geometric_mean'"),
+        ({"replies": "markdown"}, "replies: no 'markdown'"),
+        ({"replies": "number", "questions": {"PQ": question(scores=("a", "b"))}}, "one name, where replies are number"),
+        ({"answers": {"Yes": 1}}, "answers: not for replies: json"),
+        ({"network": {"base": "x"}, "combine": None}, "network.form: name what sort of network it is"),
+        ({"network": {"form": "x"}, "combine": None, "scale": None}, "scale: one of scale and sigmoid is needed"),
+        ({"network": {"form": "x"}, "replies": "number"}, "combine: means nothing where a network answers"),
+    ],
+)
+def test_what_is_wrong_is_one_line_with_its_file_and_key(file, changes, line):
+    path = file(**changes)
+    said = refusal(registry.judge, path)
+    assert line in said
+    assert said.startswith(str(Path(path).parent))
+
+
+def test_two_judges_of_one_name_and_a_file_that_is_not_there(file, tmp_path):
+    registry.judge(file())
+    (tmp_path / "other.yaml").write_text(LEGIBILITY)
+    assert "legibility is the name of the judge in" in refusal(registry.judge, str(tmp_path / "other.yaml"))
+    assert registry.judge(file(title="Changed")).title == "Changed"
+    assert "nowhere.yaml: no such file" in refusal(registry.judge, "nowhere.yaml")
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_a_bomb_is_one_line(file, name):
+    text, line = MANIFESTS[name]
+    assert line in refusal(registry.judge, file(text))
+
+
+@pytest.mark.parametrize("template", [*BOMBS.values(), *REFUSED.values()], ids=[*BOMBS, *REFUSED])
+def test_a_hostile_template_is_refused_or_its_samples_failure(file, template):
+    def judged():
+        judge = prepared(file(questions={"PQ": question(template)}, texts=["missing"]))
+        play(judge.program(sample("tig")), answer=lambda ask: answer(5))
+
+    said = ""
+    try:
+        judged()
+    except VievalError as error:
+        said = str(error)
+    assert "\n" not in said
+    assert len(said) < 700
+
+
+def test_a_name_that_is_a_task_of_another_judge_takes_none_of_its_tasks(file):
+    registry.judge(file(name="viescore_tie", kinds=["tie"]))
+    assert tasks.entries()["imagenhub_viescore_tie"].judge == "viescore"
+
+
+def test_a_folder_of_judges_brings_those_that_are_whole(file, tmp_path, monkeypatch, capsys):
+    file()
+    (tmp_path / "broken.yaml").write_text("name: broken\nquestion: {}\n")
+    monkeypatch.setenv(registry.FOLDER_VARIABLE, str(tmp_path))
+    registry.judges.cache_clear()
+    try:
+        assert {"legibility", "viescore"} <= set(registry.judges())
+    finally:
+        registry.judges.cache_clear()
+    assert "broken.yaml: " in capsys.readouterr().err
+
+
+def test_the_hash_is_that_of_the_words_and_not_of_other_files(file, tmp_path):
+    path = file(questions={"PQ": {"template": "pq.jinja", "scores": ["a"]}})
+    (tmp_path / "pq.jinja").write_text("{% include 'part.jinja' %}")
+    (tmp_path / "part.jinja").write_text("Rate it.")
+    before = packs.load(path).hash
+    (tmp_path / "other.jinja").write_text("Another judge's.")
+    assert packs.load(path).hash == before
+    (tmp_path / "part.jinja").write_text("Rate it well.")
+    assert packs.load(path).hash != before
+
+
+FORMS = {"value_head": ValueHead, "dual_encoder": DualEncoder, "served": ServedScorer}
+SHOWN = [
+    block
+    for page in ("scorers.md", "extending/judge.md")
+    for block in re.findall(r"```yaml(?: \S+)?\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+    if "name:" in block
+]
+
+
+@pytest.mark.parametrize("block", SHOWN, ids=range(len(SHOWN)))
+def test_those_that_the_docs_show_are_judges(tmp_path, block):
+    if "judge:" in block:
+        pytest.skip("a prompt pack")
+    (tmp_path / "mine.yaml").write_text(block)
+    (tmp_path / "hpsv3.jinja").write_text("{{ prompt }} <|Reward|>")
+    found = registry.judge(str(tmp_path / "mine.yaml"))
+    if found.scored:
+        assert packs.network_settings(found.file, FORMS[found.file.manifest.network["form"]])
+
+
+def test_the_docs_name_every_key():
+    told = (DOCS / "extending" / "judge.md").read_text() + (DOCS / "scorers.md").read_text()
+    keys = [key for model in (Manifest, QuestionSection, *FORMS.values()) for key in model.model_fields]
+    assert [key for key in keys if f"`{key}`" not in told] == []
+
+
+@pytest.mark.parametrize("kind", ["linear", "sigmoid"])
+def test_a_score_is_better_the_higher_it_is(kind):
+    numbers = [-4.0, -1.0, 0.0, 0.5, 2.0, 900.0]
+    higher = [Scale(kind, -2, 3)(number) for number in numbers]
+    lower = [Scale(kind, -2, 3, "lower")(number) for number in numbers]
+    assert higher == sorted(higher)
+    assert lower == pytest.approx([1 - score for score in higher])
+    assert all(0 <= score <= 1 for score in higher)
+    assert Scale("sigmoid", -2, 3)(-1e9) == 0

@@ -1,0 +1,101 @@
+"""Form of a manifest: that of a prompt pack, and that of a judge in one file, which is a pack that describes its judge.
+
+docs/extending/judge.md has the keys. What stands under `network` is each form's own, and read by it.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.prompts.pack import Combination, Replies, Scale
+from vieval_plugin.text.suggestions import did_you_mean
+
+P = TypeVar("P", bound=BaseModel)
+
+
+class Part(BaseModel):
+    """A part of a manifest, in which an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class QuestionSection(Part):
+    """A question: its words, the roles of its images in order, what its sub-scores mean."""
+
+    template: str = ""
+    text: str = ""
+    images: tuple[str, ...] = ("output",)
+    scores: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_words(self) -> QuestionSection:
+        if bool(self.text) == bool(self.template):
+            raise ValueError("one of text and template is needed")
+        return self
+
+
+class Manifest(Part):
+    """A manifest as it is written; `judge` names the judge whose wording it is, and is absent where it describes one."""
+
+    name: str
+    judge: str = ""
+    settings: tuple[str, ...] = ()
+    replies: Replies = "json"
+    tools: dict[str, str] = {}
+    questions: dict[str, QuestionSection] = Field(min_length=1)
+    title: str = ""
+    kinds: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    scale: tuple[float, float] | None = None
+    sigmoid: tuple[float, float] | None = None
+    better: Literal["higher", "lower"] = "higher"
+    answers: dict[str, float] = {}
+    combine: dict[str, Combination] = {}
+    network: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _check_scale(self) -> Manifest:
+        for key, ends in (("scale", self.scale), ("sigmoid", self.sigmoid)):
+            if ends and not (ends[0] < ends[1] and all(map(math.isfinite, ends))):
+                raise ValueError(f"{key}: the first number must be less than the second (better: lower turns it round)")
+        return self
+
+    def to_score(self) -> Scale:
+        """The mapping of a sub-score, or of a network's number, to a score."""
+        low, high = self.scale or self.sigmoid or (0.0, 10.0)
+        return Scale("linear" if self.scale or not self.sigmoid else "sigmoid", low, high, self.better)
+
+
+def parsed(file: Path, model: type[P], document: Any, place: tuple[str, ...] = ()) -> P:
+    """A document, or what stands at a place of it, in its form.
+
+    Raises:
+        VievalError: what is wrong with it; an unknown key with the nearest known one.
+    """
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, (*place, *first["loc"])))
+        if first["type"] != "extra_forbidden":
+            message = first["msg"].removeprefix("Value error, ")
+            raise VievalError(f"{file}: {f'{where}: ' if where else ''}{message}") from None
+        keys = _keys(model, first["loc"][:-1])
+        hint = did_you_mean(str(first["loc"][-1]), keys, 0.5) or f"; keys are {', '.join(keys)}"
+        raise VievalError(f"{file}: unknown key {where}{hint}") from None
+
+
+def _keys(model: type[BaseModel], place: tuple[int | str, ...]) -> list[str]:
+    """The keys that there are at a place, of the model that the path leads to or of all that may stand there."""
+    models = [model]
+    for name in place:
+        fields = [part.model_fields[str(name)].annotation for part in models if str(name) in part.model_fields]
+        kinds = [kind for field in fields for kind in (field, *get_args(field))]
+        # of alternatives the error names the one that was tried
+        models = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)] or models
+    return list(dict.fromkeys(key for part in models for key in part.model_fields))
