@@ -26,6 +26,7 @@ import PIL.ImageFile
 from numpy.typing import NDArray
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.text.untrusted import isfile
 
@@ -333,3 +334,21 @@ def name_of(image: Image) -> str:
 
 def _line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def absent_image(judged: Judged) -> str:
+    """The image of a sample or contest that is not there, in words; empty where all are."""
+    for sample in candidates_of(judged):
+        for role, image in sample.images.items():
+            if not is_there(image):
+                return f"the image {role} is not there: {name_of(image)}"
+    return ""
+
+
+def require_images(judged: Iterable[Judged], remedy: str) -> None:
+    """VievalError naming the first image file that is absent and how many are, with what to do about it."""
+    images = (image for item in judged for sample in candidates_of(item) for image in sample.images.values())
+    missing = list(dict.fromkeys(name_of(image) for image in images if not is_there(image)))
+    if missing:
+        more = f" (and {len(missing) - 1} more images)" if len(missing) > 1 else ""
+        raise VievalError(f"{missing[0]}: no such image{more}; {remedy}")

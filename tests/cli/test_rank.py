@@ -11,7 +11,7 @@ from vieval_plugin.cli import main
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, response_json, target_json
-from vieval_plugin.run.samples_file import write_verdicts
+from vieval_plugin.run.verdict_file import write_verdicts
 
 SOURCE = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc")
 HEADER = "benchmark,part,uid,generator,draw,rater,aspect,value"

@@ -5,7 +5,8 @@ from tests.fake_server import FakeServer
 from tests.t2i_eval_run import UNSTORED, provenance
 from vieval_plugin import Backbone, evaluate
 from vieval_plugin.cli import main
-from vieval_plugin.run.samples_file import read_samples, write_verdicts
+from vieval_plugin.readers.samples import read_samples
+from vieval_plugin.run.verdict_file import write_verdicts
 
 run = t2i_eval_run.run  # a fixture
 
@@ -48,7 +49,7 @@ def test_of_two_judges_verdicts_on_a_sample_one_is_named(run, tmp_path, vieval):
 
 
 def test_a_page_of_vqascore_shows_its_question(run, tmp_path):
-    samples = read_samples(run / "samples.jsonl").samples
+    samples = [row.sample for row in read_samples(run / "samples.jsonl")]
     with FakeServer() as server:
         backbone = Backbone(model="m", base_url=server.base_url)
         verdicts = evaluate(samples, judge="vqascore", backbone=backbone, options=UNSTORED)

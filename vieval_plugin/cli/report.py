@@ -50,9 +50,9 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
     from vieval_plugin.media.files import require_writable
+    from vieval_plugin.readers.samples import read_samples
     from vieval_plugin.report import PAGE, write_report
     from vieval_plugin.results.runs import load_results
-    from vieval_plugin.run.samples_file import read_samples
     from vieval_plugin.text.escaping import say
 
     for name in ("report.md", PAGE):

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
     from vieval_plugin.judges.protocol import Sample, Verdict
+    from vieval_plugin.readers.samples import SampleSource
     from vieval_plugin.records import Provenance
     from vieval_plugin.run.prepare import PreparedJudge
-    from vieval_plugin.run.samples_file import SampleFile
 
 
 GROUP = "judge images"
@@ -31,7 +31,7 @@ _OF_BACKBONE = ("num_concurrent", "temperature", "max_tokens", "timeout", "patie
 class _Request:
     """Samples, and who judges them by what: a backbone that flags name, or those of the options."""
 
-    samples_file: SampleFile
+    source: SampleSource
     prepared: Sequence[PreparedJudge]
     current: Config
     backbone: Backbone | None
@@ -109,9 +109,9 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.images import files_of
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.media.files import require_writable
-    from vieval_plugin.run.image_folder import are_images
+    from vieval_plugin.readers.image_folder import are_images
+    from vieval_plugin.readers.samples import limited
     from vieval_plugin.run.prepare import prepare
-    from vieval_plugin.run.samples_file import limited, require_good
     from vieval_plugin.text.escaping import say
 
     images = not options.prompts and are_images(options.samples)
@@ -123,30 +123,32 @@ def _run(options: argparse.Namespace) -> int:
         judge_registry.judge(name)
     current = options_in_force(options)
     backbone = named_backbone(options, current)
-    samples_file, judge, setting = _samples_of(options, current)
+    source, judge, setting = _samples_of(options, current)
     prepared = [
         prepare(name, options.setting or (setting if name == judge else None), current, backbone)
         for name in dict.fromkeys(options.judge or [judge])
     ]
     if not options.plan:
         _require_model(prepared, current, backbone)
-    samples_file = limited(samples_file, options.limit)
-    say(*(f"vieval: {line}" for line in (*samples_file.notes, *_unused(options, prepared))), file=sys.stderr)
+    source = limited(source, options.limit)
+    say(*(f"vieval: {line}" for line in (*source.notes, *_unused(options, prepared))), file=sys.stderr)
     if options.out:
         reads = [
             *map(Path, options.samples),
             *([options.prompts] if options.prompts else []),
-            *files_of(samples_file.samples),
+            *files_of(row.sample for row in source),
         ]
         require_writable(options.out, reads=reads)
-    if samples_file.addresses or options.allow_urls:
-        from vieval_plugin.run.addresses import fetch_images
+    if options.allow_urls or any(row.addresses for row in source):
+        from vieval_plugin.run.addresses import fetched
 
-        fetch_images(samples_file, options.allow_urls, options.fresh)
+        source = fetched(source, options.allow_urls, options.fresh)
     if options.strict:
+        from vieval_plugin.run.strict import require_good
+
         for prepared_judge in prepared:
-            require_good(Path(options.samples[0]), samples_file, prepared_judge.spec)
-    request = _Request(samples_file, prepared, current, backbone)
+            require_good(source, prepared_judge.spec)
+    request = _Request(source, prepared, current, backbone)
     return _plan(request) if options.plan else _score(options, request, images)
 
 
@@ -188,11 +190,11 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
         raise VievalError(f"--{str(first['loc'][0]).replace('_', '-')}: {first['msg']}") from None
 
 
-def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleFile, str, str | None]:
+def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSource, str, str | None]:
     """The samples, and the judge and setting that they are for where no other is named."""
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.run.image_folder import are_images, holds_images, read_folders, read_images
-    from vieval_plugin.run.samples_file import read_samples
+    from vieval_plugin.readers.image_folder import are_images, holds_images, read_folders, read_images
+    from vieval_plugin.readers.samples import read_samples
 
     paths = [Path(named) for named in options.samples]
     if options.prompts:
@@ -212,7 +214,7 @@ def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleFil
     if not is_run(path):
         return read_samples(path, options.kind), "viescore", None
     run = load_unjudged(path, current, options.kind)
-    return run.samples_file, run.judge or "viescore", run.setting
+    return run.source, run.judge or "viescore", run.setting
 
 
 def _require_model(prepared: Sequence[PreparedJudge], current: Config, backbone: Backbone | None) -> None:
@@ -249,15 +251,15 @@ def _plan(request: _Request) -> int:
     from vieval_plugin.run.plan import pilot, plan, to_ask
     from vieval_plugin.text.escaping import say
 
-    samples_file = request.samples_file
-    samples = [sample for number, sample in enumerate(samples_file.samples) if number not in samples_file.decided]
+    rows = list(request.source)
+    samples = [row.sample for row in rows if row.verdict is None]
     for judge in request.prepared:
         askable = to_ask(samples, judge)
         cost = asyncio.run(pilot(askable, judge, request.current, request.backbone))
         answering = (request.backbone or request.current.backbones.get(JUDGE)) if judge.asks_a_model else None
         say(*plan(cost, answering))
-        if left := len(samples_file.samples) - len(askable):
-            say(f"{left} of {len(samples_file.samples)} samples would not be asked about")
+        if left := len(rows) - len(askable):
+            say(f"{left} of {len(rows)} samples would not be asked about")
     return 0
 
 
@@ -265,10 +267,11 @@ def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
     from vieval_plugin.judges.protocol import Status
     from vieval_plugin.run.evaluate import judge_samples, provenance_of
     from vieval_plugin.run.progress import Progress, failures, next_step, summary
-    from vieval_plugin.run.samples_file import verdict_lines, write_all
+    from vieval_plugin.run.verdict_file import verdict_lines, write_all
     from vieval_plugin.text.escaping import say
 
-    samples_file, samples, progress, judged = request.samples_file, request.samples_file.samples, Progress(), []
+    rows, progress, judged = list(request.source), Progress(), []
+    samples, decided = [row.sample for row in rows], {n: row.verdict for n, row in enumerate(rows) if row.verdict}
     try:
         for prepared in request.prepared:
             judging = judge_samples(
@@ -278,12 +281,12 @@ def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
                 request.backbone,
                 progress,
                 bar=not images,
-                decided=samples_file.decided,
+                decided=decided,
             )
             verdicts_of_judge = asyncio.run(judging)
             verdicts = [
-                replace(v, findings=(*v.findings, *samples_file.findings.get(n, ())))
-                for n, v in enumerate(verdicts_of_judge)
+                replace(verdict, findings=(*verdict.findings, *row.findings))
+                for row, verdict in zip(rows, verdicts_of_judge, strict=True)
             ]
             judged.append(
                 (verdicts, replace(provenance_of(prepared, request.current, request.backbone), label=options.label))
@@ -302,13 +305,11 @@ def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
     if options.out and not options.json:
         say(f"wrote {options.out}", *next_step(samples, judged[0][0], options.out))
     numbered = [(n, verdict) for verdicts, _ in judged for n, verdict in enumerate(verdicts)]
-    judgeable = any(
-        n not in samples_file.decided and verdict.status is not Status.NOT_APPLICABLE for n, verdict in numbered
-    )
+    judgeable = any(n not in decided and verdict.status is not Status.NOT_APPLICABLE for n, verdict in numbered)
     scored = any(verdict.scores for _, verdict in numbered)
     if not scored:
         say(f"vieval: nothing could be {'scored' if judgeable else 'judged'} (see above)", file=sys.stderr)
-    bad = [verdict for verdict in samples_file.decided.values() if verdict.status is not Status.NO_IMAGE]
+    bad = [verdict for verdict in decided.values() if verdict.status is not Status.NO_IMAGE]
     return 0 if scored and not bad and not progress.failed_calls else 1
 
 

@@ -15,13 +15,12 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.conversation import Exchange
 from vieval_plugin.judges.protocol import Path as StepPath
 from vieval_plugin.judges.protocol import Program, Reply, SampleId, Verdict
-from vieval_plugin.records import Provenance, Record, fingerprint
+from vieval_plugin.readers.samples import read_samples
+from vieval_plugin.records import OWN, UNJUDGED, Provenance, Record, fingerprint
 from vieval_plugin.results.host_samples import samples_files
 from vieval_plugin.results.rows import rows_of
-from vieval_plugin.run.evaluate import OWN
-from vieval_plugin.run.prepare import UNJUDGED, PreparedJudge, prepare, setting_of
+from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.router import recorded_reply
-from vieval_plugin.run.samples_file import read_samples
 from vieval_plugin.run.scheduler import BROKEN
 from vieval_plugin.text.untrusted import exists
 
@@ -108,7 +107,7 @@ def _samples(benchmark: str, part: str, own_samples: Path | None) -> dict[Sample
         return {sample.id: sample for sample in benchmark_registry.samples(benchmark, part, folder)}
     if own_samples is None:
         raise VievalError("these are verdicts on your own samples; name their file with --samples")
-    return {sample.id: sample for sample in read_samples(own_samples, part).samples}
+    return {row.sample.id: row.sample for row in read_samples(own_samples, part)}
 
 
 def conversation(judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict) -> list[Exchange]:

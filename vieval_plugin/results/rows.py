@@ -8,10 +8,9 @@ from pathlib import Path
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import SampleId
-from vieval_plugin.records import SCHEMA, Provenance, Record, lines_of
+from vieval_plugin.records import OWN, SCHEMA, Provenance, Record, lines_of
 from vieval_plugin.results import host_samples
 from vieval_plugin.results.documents import plain, read_provenance, read_verdict
-from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.text.yaml_json import read_json
 
 _VERDICT = ("scores", "status", "rationale", "trace", "bounds", "findings", "recorded", "choice")

@@ -12,9 +12,6 @@ from tqdm.auto import tqdm
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
-from vieval_plugin.errors import VievalError
-from vieval_plugin.images import is_there, name_of
-from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Ask, Reply
 from vieval_plugin.run.jobs import Job, SplitContests, warn_of_unlike_images
 from vieval_plugin.run.progress import Progress
@@ -104,21 +101,3 @@ async def judge_with(
 
     with tqdm(total=len(split_jobs.jobs), desc="Judging", unit="sample", disable=not bar) as progress_bar:
         await run_concurrently(programs, route, live=min(live, len(split_jobs.jobs)), on_outcome=hand_on)
-
-
-def absent_image(judged: Judged) -> str:
-    """The image of a sample or contest that is not there, in words; empty where all are."""
-    for sample in candidates_of(judged):
-        for role, image in sample.images.items():
-            if not is_there(image):
-                return f"the image {role} is not there: {name_of(image)}"
-    return ""
-
-
-def require_images(judged: Iterable[Judged], remedy: str) -> None:
-    """VievalError naming the first image file that is absent and how many are, with what to do about it."""
-    images = (image for item in judged for sample in candidates_of(item) for image in sample.images.values())
-    missing = list(dict.fromkeys(name_of(image) for image in images if not is_there(image)))
-    if missing:
-        more = f" (and {len(missing) - 1} more images)" if len(missing) > 1 else ""
-        raise VievalError(f"{missing[0]}: no such image{more}; {remedy}")

@@ -10,15 +10,17 @@ from dataclasses import dataclass, field
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
+from vieval_plugin.images import absent_image
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Program, Reply, Status, Verdict
+from vieval_plugin.records import unjudged
 from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.backbones import JUDGE, Backbones
 from vieval_plugin.run.jobs import Job
-from vieval_plugin.run.prepare import PreparedJudge, unjudged
+from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question, Router, question_of
-from vieval_plugin.run.runner import absent_image, judge_with
+from vieval_plugin.run.runner import judge_with
 from vieval_plugin.run.scheduler import Outcome
 
 

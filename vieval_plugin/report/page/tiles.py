@@ -13,11 +13,10 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Choice, Image, SampleId
-from vieval_plugin.records import Record, fingerprint
+from vieval_plugin.readers.samples import read_samples
+from vieval_plugin.records import OWN, Record, fingerprint
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
 from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
-from vieval_plugin.run.evaluate import OWN
-from vieval_plugin.run.samples_file import read_samples
 
 _MOST_PICTURES = 12
 _MOST_TEXT = 1500
@@ -107,7 +106,7 @@ class Samples:
             return benchmark_registry.samples(benchmark, part, config.current().data_folder())
         if self._samples_file is None:
             raise VievalError("name the samples file with --samples")
-        return read_samples(self._samples_file, part).samples
+        return [row.sample for row in read_samples(self._samples_file, part)]
 
 
 def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Tile:
