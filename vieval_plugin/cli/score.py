@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 GROUP = "judge images"
+DEFAULT_JUDGE = "viescore"
+"""The judge where none is named."""
 MODEL, URL = "VIEVAL_MODEL", "VIEVAL_BASE_URL"
 """Environment variables of the backbone where neither flags nor options name one."""
 _REASON = 300  # characters of a reason that are printed
@@ -129,7 +131,7 @@ def _run(options: argparse.Namespace) -> int:
         for name in dict.fromkeys(options.judge or [judge])
     ]
     if not options.plan:
-        _require_model(prepared, current, backbone)
+        require_model(prepared, current, backbone)
     source = limited(source, options.limit)
     say(*(f"vieval: {line}" for line in (*source.notes, *_unused(options, prepared))), file=sys.stderr)
     if options.out:
@@ -198,10 +200,10 @@ def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSou
 
     paths = [Path(named) for named in options.samples]
     if options.prompts:
-        return read_folders(paths, options.prompts, options.kind), "viescore", None
+        return read_folders(paths, options.prompts, options.kind), DEFAULT_JUDGE, None
     if are_images(options.samples):
         texts = {name: getattr(options, name) for name in ("prompt", "instruction") if getattr(options, name)}
-        return read_images(options.samples, texts, options.source, options.kind), "viescore", None
+        return read_images(options.samples, texts, options.source, options.kind), DEFAULT_JUDGE, None
     from vieval_plugin.results.unjudged import is_run, load_unjudged
 
     if options.prompt or options.instruction or options.source:
@@ -212,12 +214,13 @@ def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSou
     if holds_images(path) and not any(path.rglob("*_samples_*.jsonl")):
         raise VievalError(f"{path}: images, and no prompts; name the file of what they were made of with --prompts")
     if not is_run(path):
-        return read_samples(path, options.kind), "viescore", None
+        return read_samples(path, options.kind), DEFAULT_JUDGE, None
     run = load_unjudged(path, current, options.kind)
-    return run.source, run.judge or "viescore", run.setting
+    return run.source, run.judge or DEFAULT_JUDGE, run.setting
 
 
-def _require_model(prepared: Sequence[PreparedJudge], current: Config, backbone: Backbone | None) -> None:
+def require_model(prepared: Sequence[PreparedJudge], current: Config, backbone: Backbone | None) -> None:
+    """VievalError that names the ways to name a model, where a judge asks one and none is named."""
     from vieval_plugin.errors import VievalError
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.run.backbones import JUDGE

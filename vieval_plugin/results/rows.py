@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.records import OWN, SCHEMA, Provenance, Record, lines_of
 from vieval_plugin.results import host_samples
@@ -75,7 +76,12 @@ def records_of(path: Path) -> Iterator[Record]:
                     tuple(map(str, row.get("tags", ()))),
                     fingerprint=str(row.get("sample", "")),
                     kind=kind,
-                    group=uid,
+                    group=str(row.get("group", uid)),
+                    votes=Votes() if "candidates" in row else None,
+                    candidates=tuple(
+                        SampleId(OWN, kind, str(model), str(name), int(draw))
+                        for model, name, draw in row.get("candidates", ())
+                    ),
                     category=str(row.get("category", "")),
                 )
             )
