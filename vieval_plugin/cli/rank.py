@@ -160,7 +160,7 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> list[JudgedFolder
         say(f"vieval: wrote {options.out}", file=sys.stderr)
     if progress.failed_calls and options.margin is None:
         failed.append(
-            "some calls failed (see above), and the images concerned were left out; the same command asks them again"
+            "some calls failed (see above), and what they were about is left out"
         )
     return judged
 

@@ -136,7 +136,9 @@ def _compared(
         )
         for model, known in outcomes.items()
     )
-    return ComparedStatistic(ALL, subject, WIN_RATE, systems, pair, "contests", "generators")
+    per_prompt = all(len({(o.opponent, o.group) for o in known}) == len(known) for known in outcomes.values())
+    unit = "prompts" if per_prompt else "contests"
+    return ComparedStatistic(ALL, subject, WIN_RATE, systems, pair, unit, "generators")
 
 
 def _statuses(observed: Sequence[Observation], model: str) -> tuple[tuple[Status, int], ...]:
