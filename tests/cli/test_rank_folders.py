@@ -94,7 +94,8 @@ def test_two_folders_are_compared_in_both_orders_in_one_command(tmp_path, capsys
         shown, _ = rank(capsys, server, *given, "--out", kept)
         asked = server.stats()["requests"]
     first = re.match(
-        r"mine is better than theirs: wins (\d+)% \[(\d+), (\d+)\] of 24 prompts \(ties count half\), p (= |< )", shown[0]
+        r"mine is better than theirs: wins (\d+)% \[(\d+), (\d+)\] of 24 prompts \(ties count half\), p (= |< )",
+        shown[0],
     )
     ahead = np.mean([rough(0.6, 1)(n, 0) > rough(0.5, 2)(n, 0) for n in range(PROMPTS)])
     assert int(first[1]) == pytest.approx(100 * ahead, abs=0.51)
@@ -142,7 +143,9 @@ def test_three_and_five_folders_have_an_answer(tmp_path, capsys):
         alike, _ = rank(capsys, server, *given[1:3], given[4], *flags)
         five, _ = rank(capsys, server, *given, *flags)
         behind, _ = rank(capsys, server, *given[1:4], *flags)
-    assert re.match(r"a is best of 3 generators: win rate \d+% \[\d+, \d+\]; the nearest is [bc] \(wins \d+% ", three[0])
+    assert re.match(
+        r"a is best of 3 generators: win rate \d+% \[\d+, \d+\]; the nearest is [bc] \(wins \d+% ", three[0]
+    )
     assert re.match(r"The 3 generators cannot be told apart: win rate from \d+% .* the smallest p is ", alike[0])
     assert re.match(r"a is best of 5 generators: win rate \d+% ", five[0])
     assert re.match(r"[bc] has the highest win rate, .* but cannot be told apart from [bc]; ", behind[0])
@@ -262,7 +265,7 @@ def test_the_page_has_the_answer_and_the_pictures_side_by_side(tmp_path, capsys)
         assert shown[0].replace("<", "&lt;") in text
         assert text.count('<article class="card">') == 8
         assert text.count("<use href=") == 16
-        assert len(re.findall(r'<figcaption>(?:mine|theirs)', text)) == 16
+        assert len(re.findall(r"<figcaption>(?:mine|theirs)", text)) == 16
         assert "<script" not in text
 
 

@@ -159,9 +159,7 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> list[JudgedFolder
         write_whole(options.out, (f"{line}\n" for line in verdicts))
         say(f"vieval: wrote {options.out}", file=sys.stderr)
     if progress.failed_calls and options.margin is None:
-        failed.append(
-            "some calls failed (see above), and what they were about is left out"
-        )
+        failed.append("some calls failed (see above), and what they were about is left out")
     return judged
 
 

@@ -146,50 +146,54 @@ def _ranked(
     run: Run, aspect: str, judged: Sequence[GeneratorImages], estimates: Sequence[GeneratorEstimates]
 ) -> CorrectedRanking:
     ordered = sorted(estimates, key=lambda e: (not e.corrected.mean.defined, -e.corrected.mean.value))
-    able = [e.generator for e in ordered if e.corrected.mean.defined]
-    images_by_model = {
-        generator.image_model: [image for image in generator.all if aspect in image.scores] for generator in judged
-    }
-    tested = [_pair(first, second, images_by_model, aspect) for first, second in combinations(able, 2)]
-    adjusted = holm([pair.result.p for pair in tested]).tolist()
-    pairs = tuple(replace(pair, adjusted=p) for pair, p in zip(tested, adjusted, strict=True))
-    beats = np.zeros((len(able), len(able)), dtype=bool)
-    for pair in (pair.better_first() for pair in pairs if pair.adjusted <= LEVEL):
-        beats[able.index(pair.first), able.index(pair.second)] = True
-    best, worst = rank_ranges(beats)
-    systems = [System(e.generator, e.rated_prompts, "" if e.generator in able else _undefined(e), "") for e in ordered]
-    standings = tuple(
-        Standing(
-            system,
-            e.corrected.mean.value,
-            (int(best[n]), int(worst[n])) if e.generator in able and len(able) > 1 else None,
-        )
-        for n, (system, e) in enumerate(zip(systems, ordered, strict=True))
-    )
-    compared = ComparedStatistic(
-        ALL, aspect, CORRECTED, tuple(systems), lambda *places: CommonSamples(0), "prompts", "generators"
-    )
-    reason = "" if pairs else f"two generators with ratings are needed, and there is {' '.join(able) or 'none'}"
-    comparison = Comparison(compared, standings, pairs, reason=reason)
+    comparison = _compared(aspect, judged, estimates, [e.generator for e in ordered if e.corrected.mean.defined])
+    images_by_model = {generator.image_model: generator.all for generator in judged}
     generators = tuple(
         RankedGenerator(
             e.generator,
             e.corrected.mean,
             standing.ranks,
             standing.system.undefined,
-            len({image.group for image in images_by_model[e.generator]}),
-            len({image.group for image in everything}),
-            len(everything),
-            tuple(Counter(image.status for image in everything).items()),
+            len({image.group for image in images if aspect in image.scores}),
+            len({image.group for image in images}),
+            len(images),
+            tuple(Counter(image.status for image in images).items()),
         )
-        for standing, e in zip(standings, ordered, strict=True)
-        for everything in [next(generator.all for generator in judged if generator.image_model == e.generator)]
+        for standing, e in zip(comparison.standings, ordered, strict=True)
+        for images in [images_by_model[e.generator]]
     )
     ranking = GeneratorRanking(run.benchmark, run.label, aspect, CORRECTED, "", ALL, generators, comparison)
     return CorrectedRanking(ranking, tuple(ordered))
 
 
+def _compared(
+    aspect: str, judged: Sequence[GeneratorImages], estimates: Sequence[GeneratorEstimates], able: Sequence[str]
+) -> Comparison:
+    """Generators with a corrected mean, the best first in `able`, each two tested; systems in the order of the input."""
+    scored = {g.image_model: [image for image in g.all if aspect in image.scores] for g in judged}
+    tested = [_pair(first, second, scored, aspect) for first, second in combinations(able, 2)]
+    adjusted = holm([pair.result.p for pair in tested]).tolist()
+    pairs = tuple(replace(pair, adjusted=p) for pair, p in zip(tested, adjusted, strict=True))
+    beats = np.zeros((len(able), len(able)), dtype=bool)
+    for pair in (pair.better_first() for pair in pairs if pair.adjusted <= LEVEL):
+        beats[able.index(pair.first), able.index(pair.second)] = True
+    ranges = dict(zip(able, zip(*rank_ranges(beats), strict=True), strict=True)) if pairs else {}
+    systems = {e.generator: System(e.generator, e.rated_prompts, _undefined(e)) for e in estimates}
+    compared = ComparedStatistic(
+        ALL, aspect, CORRECTED, tuple(systems.values()), lambda *places: CommonSamples(0), "prompts", "generators"
+    )
+    means = {e.generator: e.corrected.mean.value for e in estimates}
+    order = [*able, *(generator for generator in systems if generator not in able)]
+    standings = tuple(
+        Standing(systems[name], means[name], (int(ranges[name][0]), int(ranges[name][1])) if name in ranges else None)
+        for name in order
+    )
+    reason = "" if pairs else f"two generators with ratings are needed, and there is {' '.join(able) or 'none'}"
+    return Comparison(compared, standings, pairs, reason=reason)
+
+
 def _undefined(estimate: GeneratorEstimates) -> str:
+    """Why a generator has no corrected mean; empty where it has."""
     return estimate.corrected.mean.reason if estimate.rated else "people rated none of its images"
 
 
