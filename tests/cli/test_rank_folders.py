@@ -158,7 +158,8 @@ def test_ties_and_one_prompt_are_no_answer_and_said_so(tmp_path, capsys):
         folder = tmp_path / name
         folder.mkdir()
         mine = images(folder, "mine", lambda prompt, draw: 0.5 + prompt / 100, number)
-        theirs = images(folder, "theirs", lambda prompt, draw: (0.5 if name == "same" else 0.4) + prompt / 100, number)
+        base = 0.5 if name == "same" else 0.4
+        theirs = images(folder, "theirs", lambda prompt, draw, base=base: base + prompt / 100, number)
         with FakeServer(reply=by_brightness()) as server:
             flags = ["--prompts", prompts(folder, number)]
             won, _ = rank(capsys, server, mine, theirs, *flags, "--judge", "pairwise")

@@ -145,7 +145,7 @@ def _powered(images: Sequence[Observation], aspect: str, judge_weight: float = 1
 def _ranked(
     run: Run, aspect: str, judged: Sequence[GeneratorImages], estimates: Sequence[GeneratorEstimates]
 ) -> CorrectedRanking:
-    ordered = sorted(estimates, key=lambda e: (not e.corrected.mean.defined, -e.corrected.mean.value))
+    ordered = sorted(estimates, key=lambda e: -e.corrected.mean.value if e.corrected.mean.defined else math.inf)
     comparison = _compared(aspect, judged, estimates, [e.generator for e in ordered if e.corrected.mean.defined])
     images_by_model = {generator.image_model: generator.all for generator in judged}
     generators = tuple(
