@@ -18,7 +18,7 @@ from vieval_plugin.readers.samples import read_samples
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.evaluate import provenance_of
 from vieval_plugin.run.prepare import prepare
-from vieval_plugin.run.verdict_file import write_verdicts
+from vieval_plugin.run.verdict_lines import write_verdicts
 
 UNSTORED = Config(store=StoreOptions(use=False))
 

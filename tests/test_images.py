@@ -2,13 +2,18 @@
 
 import contextlib
 import hashlib
+import io
 import struct
+import sys
+import types
 import zlib
 from pathlib import Path
 
 import numpy as np
+import PIL.features
 import PIL.Image
 import PIL.ImageFile
+import PIL.PngImagePlugin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,6 +58,40 @@ def refusal(image):
 @pytest.mark.parametrize("format", ["PNG", "BMP", "TIFF", "PPM"])
 def test_rgb_comes_out_as_it_went_in(format):
     assert decode(file(photo(), format)).tobytes() == photo().tobytes()
+
+
+@pytest.mark.skipif(not PIL.features.check("avif"), reason="this Pillow reads no AVIF")
+def test_avif_is_read_within_the_limits_of_all_images():
+    whole = encoded(photo(), "AVIF")
+    assert decode(Image(whole)).size == photo().size
+    assert images.examine(Image(whole)).digest == digest(Image(whole))
+    assert "cannot be decoded" in refusal(Image(whole[:-5]))
+    assert "is not an image that can be read here" in refusal(Image(whole[:300]))
+    with pytest.raises(VievalError, match="more than 0 megapixels"):
+        images.upright(Image(whole), most_pixels=100)
+
+
+def test_avif_and_heic_name_what_reading_them_needs(monkeypatch):
+    monkeypatch.setattr(PIL.features, "check", lambda name: False)
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    heads = {brand: b"\0\0\0\x18ftyp" + brand + bytes(4) + b"mif1" + bytes(80) for brand in (b"avif", b"heic", b"mif1")}
+    assert "is AVIF: reading it needs Pillow 11.3 or newer; or save it as PNG" in refusal(Image(heads[b"avif"]))
+    for brand in (b"heic", b"mif1"):
+        assert "is HEIC: reading it needs pillow-heif; or save it as PNG" in refusal(Image(heads[brand]))
+
+
+def test_heic_is_read_by_pillow_heif_where_it_is_installed(monkeypatch):
+    """By a class of its name here: what it would read is a PNG behind the head of a HEIC."""
+    head = b"\0\0\0\x18ftypheic" + bytes(4) + b"mif1heic"
+
+    class HeifImageFile(PIL.PngImagePlugin.PngImageFile):
+        def _open(self):
+            self.fp = io.BytesIO(self.fp.read()[len(head) :])
+            super()._open()
+
+    monkeypatch.setitem(sys.modules, "pillow_heif", types.SimpleNamespace(HeifImageFile=HeifImageFile))
+    assert decode(Image(head + encoded(photo()))).tobytes() == photo().tobytes()
+    assert "cannot be opened" in refusal(Image(head + b"nothing"))
 
 
 @pytest.mark.parametrize(("format", "options"), [("JPEG", {}), ("JPEG", {"progressive": True}), ("WEBP", {})])

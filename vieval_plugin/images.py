@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import PIL.ExifTags
+import PIL.features
 import PIL.Image
 import PIL.ImageFile
 from numpy.typing import NDArray
@@ -91,6 +92,21 @@ JPEG = b"\xff\xd8\xff"
 """What files of the format begin with."""
 # Named rather than all that Pillow knows: some of its other readers start programs (EPS) or are hardly ever exercised.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+_MAGIC = {
+    b"\x89PNG\r\n\x1a\n": "PNG",
+    JPEG: "JPEG",
+    b"GIF8": "GIF",
+    b"II*\0": "TIFF",
+    b"MM\0*": "TIFF",
+}
+_BRANDS = {
+    b"avif": "AVIF",
+    b"avis": "AVIF",
+    b"heic": "HEIC",
+    b"heix": "HEIC",
+    b"mif1": "HEIC",
+}  # the first that is there
+_NEEDED = {"AVIF": "Pillow 11.3 or newer", "HEIC": "pillow-heif"}
 
 # EXIF 2.32, tag Orientation: where the camera's top left corner went, and the way back.
 _TURNS = {
@@ -102,6 +118,21 @@ _TURNS = {
     7: PIL.Image.Transpose.TRANSVERSE,
     8: PIL.Image.Transpose.ROTATE_90,
 }
+
+
+def format_of(head: bytes) -> str:
+    """The format of a file that begins so; empty where it begins as no image that has a signature of its own.
+
+    >>> format_of(b"\\x89PNG\\r\\n\\x1a\\n..."), format_of(b"uid,output")
+    ('PNG', '')
+    """
+    if head[4:8] == b"ftyp":  # a box of its size, this name, and brands of four letters each
+        return next((name for brand, name in _BRANDS.items() if brand in head[8 : min(head[3], 64)]), "")
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "WEBP"
+    if head[:2] == b"BM" and head[6:10] == bytes(4):
+        return "BMP"
+    return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "")
 
 
 def files_of(samples: Iterable[Sample]) -> Iterator[Path]:
@@ -133,6 +164,16 @@ def digest(image: Image) -> str:
 def is_there(image: Image) -> bool:
     """Return whether an image is in memory or its file exists, whatever its path looks like."""
     return isinstance(image.source, bytes) or isfile(image.source)
+
+
+def is_changed(image: Image) -> bool:
+    """Return whether an image is there and is not the one that was judged, as far as the SHA-256 of that is known."""
+    if not image.sha256 or not is_there(image):
+        return False
+    try:
+        return digest(image) != image.sha256
+    except VievalError:
+        return True
 
 
 def decode(image: Image) -> PIL.Image.Image:
@@ -260,12 +301,17 @@ def _reading(
 
 
 def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[_Stream, PIL.ImageFile.ImageFile]:
-    stream = _Stream(read_bytes(image) if data is None else data)
+    data = read_bytes(image) if data is None else data
+    stream, format = _Stream(data), format_of(data)
     try:
-        picture = PIL.Image.open(stream, formats=FORMATS)
+        picture = _open_as(format, stream) if format in _NEEDED else PIL.Image.open(stream, formats=FORMATS)
     except PIL.UnidentifiedImageError:
         formats = ", ".join(FORMATS)
         raise VievalError(f"{name_of(image)} is not an image that can be read here ({formats})") from None
+    except ImportError:
+        raise VievalError(
+            f"{name_of(image)} is {format}: reading it needs {_NEEDED[format]}; or save it as PNG"
+        ) from None
     except Exception as error:
         raise VievalError(f"{name_of(image)} cannot be opened as an image: {_line(error)}") from error
     width, height = picture.size
@@ -275,6 +321,18 @@ def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[_Stream, 
             f"{name_of(image)} has {width}x{height} pixels, more than {limit} megapixels; save it smaller"
         )
     return stream, picture
+
+
+def _open_as(format: str, stream: _Stream) -> PIL.ImageFile.ImageFile:
+    """A picture of a format that not every installation reads; ImportError where this does not."""
+    if format == "AVIF":
+        if not PIL.features.check("avif"):
+            raise ImportError
+        return PIL.Image.open(stream, formats=("AVIF",))
+    from pillow_heif import HeifImageFile  # without registering it, which would change what others' Pillow reads
+
+    picture: PIL.ImageFile.ImageFile = HeifImageFile(stream)
+    return picture
 
 
 def _read_file(path: Path) -> bytes:
@@ -336,19 +394,6 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def absent_image(judged: Judged) -> str:
-    """The image of a sample or contest that is not there, in words; empty where all are."""
-    for sample in candidates_of(judged):
-        for role, image in sample.images.items():
-            if not is_there(image):
-                return f"the image {role} is not there: {name_of(image)}"
-    return ""
-
-
-def require_images(judged: Iterable[Judged], remedy: str) -> None:
-    """VievalError naming the first image file that is absent and how many are, with what to do about it."""
-    images = (image for item in judged for sample in candidates_of(item) for image in sample.images.values())
-    missing = list(dict.fromkeys(name_of(image) for image in images if not is_there(image)))
-    if missing:
-        more = f" (and {len(missing) - 1} more images)" if len(missing) > 1 else ""
-        raise VievalError(f"{missing[0]}: no such image{more}; {remedy}")
+def images_of(judged: Judged) -> Iterator[Image]:
+    """The images of a sample, or of all candidates of a contest."""
+    return (image for sample in candidates_of(judged) for image in sample.images.values())

@@ -91,7 +91,7 @@ class Record:
     candidates: tuple[SampleId, ...] = ()
     category: str = ""
     generation: Generation | None = None
-    sample: Sample | None = None
+    sample: Judged | None = None
     tokens: int | None = None
     summary: Path | None = None
     rated: tuple[Mapping[str, tuple[float, ...]], ...] = ()
@@ -117,7 +117,7 @@ def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Recor
     """The record of a user's own sample or contest, as it is read back from a file of verdicts.
 
     Args:
-        judged: with its images and texts, which a sample's record keeps.
+        judged: with its images and texts, which the record keeps.
         verdict: on it.
         provenance: of the verdict.
     """
@@ -134,7 +134,7 @@ def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Recor
         votes=contest.votes if contest else None,
         candidates=tuple(candidate.id for candidate in contest.candidates) if contest else (),
         category="" if isinstance(judged, Contest) else judged.category,
-        sample=None if isinstance(judged, Contest) else judged,
+        sample=judged,
     )
 
 

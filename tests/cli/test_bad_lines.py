@@ -98,11 +98,13 @@ def test_two_lines_of_one_name_are_one_line_of_error_before_anything_is_asked(sc
     assert server.stats()["requests"] == 0
 
 
-def test_a_name_given_may_not_be_the_number_of_a_line_that_has_none(score):
+def test_a_line_without_a_uid_is_called_by_the_file_of_its_output_or_by_its_number(score):
     unnamed = {name: value for name, value in line("").items() if name != "uid"}
-    code, _, _, said = score(line("2", image_model="m"), {**unnamed, "image_model": "m"})
+    code, rows, _, _ = score(unnamed, unnamed, {**unnamed, "image_model": "m"}, {**unnamed, "images": {}})
+    assert [(row["image_model"], row["uid"]) for row in rows] == [("", "a"), ("", "a_2"), ("m", "a"), ("", "4")]
+    code, _, _, said = score(unnamed, line("a"))
     assert code == 1
-    assert "line 1 and line 2 are both '2' of m (tig)" in said
+    assert "line 1 and line 2 are both 'a' (tig)" in said
 
 
 def test_a_byte_order_mark_and_carriage_returns_are_read(score):
@@ -149,6 +151,6 @@ def test_a_verdict_on_a_bad_line_can_be_shown(score, folder, capsys):
     for uid in ("line 2", "u"):
         assert main(["show", str(folder / "verdicts.jsonl"), uid]) == 0
     page = folder / "p.html"
-    command = ["show", str(folder / "verdicts.jsonl"), "u", "--samples", str(folder / "s.jsonl"), "--html", str(page)]
+    command = ["show", str(folder / "verdicts.jsonl"), "u", "--html", str(page)]
     assert main(command) == 0
     assert "the image output is not there" in page.read_text()

@@ -121,4 +121,4 @@ def test_verdicts_are_no_samples(tmp_path, vieval):
     file = tmp_path / "verdicts.jsonl"
     file.write_text(json.dumps(VERDICT) + "\n")
     printed = vieval("label", file, "--out", tmp_path / "label.html", code=1).err
-    assert "a verdict, where a sample is needed; give the file of samples that was judged" in printed
+    assert "verdicts, where samples are needed; give the table that was judged" in printed

@@ -2,11 +2,21 @@
 
 import csv
 import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import PIL.Image
 import pytest
 
+from tests.refusals import refusal
+from vieval_plugin.benchmarks import registry
+from vieval_plugin.benchmarks.loading.prompt_export import export_prompts
 from vieval_plugin.cli import main
+from vieval_plugin.generation.precomputed_images import PrecomputedImages
+from vieval_plugin.generation.requests import ImageRequest
+from vieval_plugin.judges.protocol import Sample, SampleId
+from vieval_plugin.readers.image_folder import read_named
 
 pytest.importorskip("skimage", reason="the drawn benchmark needs scikit-image")
 
@@ -29,6 +39,80 @@ def test_prompts_go_out_and_images_come_back(tmp_path, capsys):
     assert main([*score, "--out", str(tmp_path / "verdicts.jsonl")]) == 0
     verdicts = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
     assert [(verdict["uid"], verdict["status"]) for verdict in verdicts] == [(row["uid"], "ok") for row in rows]
+
+
+def exported(tmp_path, benchmark):
+    assert main(["prompts", "export", benchmark, "--out", str(tmp_path / "out")]) == 0
+    with (tmp_path / "out" / benchmark.partition("/")[2] / "expected.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def draw(folder, names):
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, name in enumerate(names):
+        PIL.Image.new("RGB", (64, 64), (number * 5, 90, 120)).save(folder / name)
+
+
+@pytest.mark.parametrize("place", ["out", "out/tie", "out/tie/mine"])
+def test_images_beside_the_prompts_are_scored_with_no_other_flag(tmp_path, place):
+    """The images of conditions, which lie there as well, are nobody's output."""
+    expected = exported(tmp_path, "vieval_demo/tie")
+    draw(tmp_path / "out" / "tie" / "mine", [row["file"] for row in expected])
+    score = ["score", str(tmp_path / place), "--judge", "ssim", "--out", str(tmp_path / "verdicts.jsonl")]
+    if place == "out/tie/mine":
+        score += ["--prompts", str(tmp_path / "out" / "tie" / "prompts.jsonl")]
+    assert main(score) == 0
+    verdicts = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
+    assert [(verdict["image_model"], verdict["uid"], verdict["status"]) for verdict in verdicts] == [
+        ("mine", row["uid"], "ok") for row in expected
+    ]
+
+
+def test_the_images_answer_the_task_that_generates_too(tmp_path):
+    expected = exported(tmp_path, "generate_vieval_demo/tie")
+    draw(tmp_path / "out" / "tie" / "mine", [row["file"] for row in expected])
+    conditions = registry.samples("generate_vieval_demo", "tie", tmp_path)
+    for place in ("out", "out/tie", "out/tie/mine"):
+        made = PrecomputedImages(tmp_path / place, "mine")
+        answers = [json.loads(made.answer(ImageRequest(sample, "", 1, 0))) for sample in conditions]
+        assert [Path(answer["images"][0]).name for answer in answers] == [row["file"] for row in expected]
+
+
+def test_where_no_name_matches_both_sides_are_shown(tmp_path, capsys):
+    expected = [row["file"] for row in exported(tmp_path, "vieval_demo/tie")]
+    draw(tmp_path / "out" / "tie" / "mine", [f"image{number}.png" for number in range(12)])
+    assert main(["score", str(tmp_path / "out" / "tie"), "--judge", "ssim", "--out", str(tmp_path / "v.jsonl")]) == 1
+    said = capsys.readouterr().err
+    assert "the images are image0.png, image1.png, image2.png, and expected are " + ", ".join(expected[:3]) in said
+
+
+def test_a_benchmark_of_contests_exports_the_conditions_of_each_once(tmp_path):
+    contests = exported(tmp_path, "vieval_demo_contests/tie")
+    rows = (tmp_path / "out" / "tie" / "prompts.jsonl").read_text()
+    shutil.rmtree(tmp_path / "out")
+    assert contests == exported(tmp_path, "vieval_demo/tie")
+    assert rows == (tmp_path / "out" / "tie" / "prompts.jsonl").read_text()
+
+
+def test_a_uid_that_is_no_file_name_has_one_all_the_same(tmp_path):
+    uids = ["set/1", "set/2", "..", "a" * 300, "1.png", 'x: "y"?', "1"]
+    samples = [Sample(SampleId("b", "tig", "m", uid), {}, {"prompt": "x"}) for uid in uids]
+    benchmark = replace(registry.benchmark("vieval_demo"), load=lambda root, part: samples)
+    assert export_prompts(benchmark, "tig", tmp_path, tmp_path / "out") == len(uids)
+    with (tmp_path / "out" / "expected.csv").open() as file:
+        files = {row["uid"]: row["file"] for row in csv.DictReader(file)}
+    assert files["1.png"] == "1.png"
+    del files["1"]  # which would be called as that
+    draw(tmp_path / "out" / "mine", files.values())
+    rows = {row.sample.id.uid: row for row in read_named([str(tmp_path / "out")])}
+    assert {uid: rows[uid].sample.images["output"].source.name for uid in files} == files
+
+
+def test_prompts_that_the_data_lacks_are_one_line(tmp_path, capsys):
+    samples = [Sample(SampleId("b", "tig", "m", "1"), {})]
+    benchmark = replace(registry.benchmark("vieval_demo"), load=lambda root, part: samples)
+    line = refusal(export_prompts, benchmark, "tig", tmp_path, tmp_path / "out")
+    assert "vieval_demo/tig: 1 of 1 prompts have no text in the data here; run `vieval prepare vieval_demo`" in line
 
 
 def test_a_part_that_is_not_there_is_one_line(tmp_path, capsys):

@@ -6,7 +6,7 @@ import pytest
 from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance
-from vieval_plugin.run.verdict_file import write_verdicts
+from vieval_plugin.run.verdict_lines import write_verdicts
 
 SOURCE = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc")
 PEOPLE = {"mine": 0.75, "theirs": 0.55, "third": 0.35}

@@ -101,7 +101,8 @@ def test_a_folder_of_images_alone_is_told_to_come_with_prompts(score, tmp_path):
         code, _, _, said = score(folder)
         assert (code, said) == (
             1,
-            f"vieval: {folder}: images, and no prompts; name the file of what they were made of with --prompts\n",
+            f"vieval: {tmp_path / 'out' / 'mine'}: images, and no prompts; name the file of what they were made of with "
+            "--prompts, call it prompts.jsonl, or put a .txt beside each image\n",
         )
 
 
@@ -110,7 +111,7 @@ def test_a_folder_of_images_alone_is_told_to_come_with_prompts(score, tmp_path):
     [
         (
             [["uid", "prompt"], ["7", "x"]],
-            "no image there is called by a uid of {p}, such as 7.png; the first is 1.png",
+            "no image there is called by a uid of {p}: the images are 1.png, and expected are 7.png",
         ),
         ([["uid", "prompt"], ["1", "x"], ["1", "y"]], "lines 2 and 3 are both '1'; give each a uid of its own"),
         ([["prompt", "output"], ["x", "y.png"]], "line 2: it names an output"),
@@ -155,8 +156,11 @@ def test_a_table_is_read_and_its_bad_rows_are_their_samples_verdicts(score, tmp_
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"outptu,prompt\na.png,x\n", "unknown column 'outptu'; did you mean output? the columns are"),
-        (b"output;prompt\na.png;x\n", "unknown column 'output;prompt'"),
+        (b"outptu,prompt\na.png,x\n", "no column 'outptu'; did you mean output? the columns are outptu, prompt"),
+        (
+            b"output;prompt\na.png;x\n",
+            "no column of images; the columns are output;prompt; say which it is: --columns output=COLUMN",
+        ),
         (b"output,subject\na.png,x\n", "is the column 'subject' an image or a text?"),
         (b"output,output\na.png,x\n", "two columns are called 'output'"),
         (b'output,prompt\na.png,"x\n', "line 2 is not readable as CSV (unexpected end of data)"),

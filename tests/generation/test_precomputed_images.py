@@ -9,6 +9,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.precomputed_images import PrecomputedImages
 from vieval_plugin.generation.requests import ImageRequest
 from vieval_plugin.judges.protocol import Sample, SampleId
+from vieval_plugin.readers.image_names import expected_name
 
 
 def wanted(uid, prompt="x", part="tig", images=1, turn=0):
@@ -38,24 +39,35 @@ def test_a_folder_is_read_by_uid_by_the_number_of_the_image_and_by_part(tmp_path
     assert found(made, wanted("3")) == [[]]
 
 
+def test_of_several_image_models_in_folders_the_one_that_is_named_is_meant(tmp_path):
+    for name in ("tie/mine/a_1-773232ab.png", "tie/theirs/2.png", "tie/theirs/1.avif", "tie/mine/1.png"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    for place in (tmp_path, tmp_path / "tie"):
+        mine = PrecomputedImages(place, "mine")
+        # a uid that cannot be the name of a file has the one that expected.csv says
+        asked = wanted("1", part="tie"), wanted("2", part="tie"), wanted("a/1", part="tie")
+        assert found(mine, *asked) == [["1.png"], [], [expected_name("a/1")]]
+    assert found(PrecomputedImages(tmp_path, "theirs"), wanted("1", part="tie")) == [["1.avif"]]
+
+
 def test_a_file_is_read_in_either_form_by_uid_or_prompt(tmp_path):
-    rows = [
-        {"uid": 1, "image": "a.png"},
-        {"prompt": "a red cube", "image": "b.png"},
-        {"uid": "2", "kind": "tig", "images": {"output": "c.png"}, "texts": {"prompt": "y"}, "draw": 1},
-    ]
-    file = tmp_path / "made.jsonl"
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    made = PrecomputedImages(file)
-    asked = wanted("1"), wanted("9", "a red cube"), wanted("2", turn=1), wanted("2"), wanted("8", "y", turn=1)
-    assert found(made, *asked) == [["a.png"], ["b.png"], ["c.png"], [], ["c.png"]]
+    sample = {"uid": "2", "kind": "tig", "images": {"output": "c.png"}, "texts": {"prompt": "y"}, "draw": 1}
+    forms = [{"uid": 1, "image": "a.png"}, {"prompt": "a red cube", "image": "b.png"}], [sample]
+    made = []
+    for number, rows in enumerate(forms):
+        file = tmp_path / f"{number}.jsonl"
+        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        made.append(PrecomputedImages(file))
+    assert found(made[0], wanted("1"), wanted("9", "a red cube"), wanted("b")) == [["a.png"], ["b.png"], []]
+    assert found(made[1], wanted("2", turn=1), wanted("2"), wanted("8", "y", turn=1)) == [["c.png"], [], ["c.png"]]
 
 
 @pytest.mark.parametrize(
     ("rows", "line"),
     [
-        ([{"uid": "1"}], "line 1: it names no image"),
-        ([{"image": "a.png"}], "line 1: image must be a path, beside a uid or a prompt"),
+        ([{"uid": "1"}], "no column of images"),
+        ([{"image": "a.png"}], "line 1: it names no image, or neither a uid nor a prompt"),
         ([{"uid": "1", "image": "a.png", "image_model": m} for m in "xy"], "several image models; say which"),
     ],
 )

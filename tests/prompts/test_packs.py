@@ -47,6 +47,11 @@ def test_a_copy_has_a_name_of_its_own_and_may_be_changed(tmp_path):
         packs.copy("viescore/v1", tmp_path / "strict")
 
 
+@pytest.mark.parametrize("name", ["streng geprüft", "厳しい", "\U0001f600", r"a\1\g<0>", 'a"b'])
+def test_a_copy_is_called_by_its_folder_whatever_characters_that_has(tmp_path, name):
+    assert packs.copy("viescore/v1", tmp_path / name).name == name
+
+
 def test_a_changed_pack_under_a_name_that_is_taken_is_refused(tmp_path):
     folder = shutil.copytree(vieval_plugin.prompt_templates.__path__[0] + "/viescore/v1", tmp_path / "copy")
     assert packs.load(str(folder)).hash == packs.load("viescore/v1").hash

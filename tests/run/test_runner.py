@@ -20,7 +20,6 @@ from tests.playing import first_asks, label_of, prepared, scripted
 from vieval_plugin.backends.http import pacing
 from vieval_plugin.config import Backbone, Config, StoreOptions
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import require_images
 from vieval_plugin.judges.protocol import (
     Chat,
     Failure,
@@ -36,6 +35,7 @@ from vieval_plugin.judges.protocol import (
     worst,
 )
 from vieval_plugin.judges.viescore import combine_aspects
+from vieval_plugin.readers.absent_images import require_images
 from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.backbones import Backbones, server_options
 from vieval_plugin.run.jobs import Job

@@ -7,7 +7,7 @@ import pytest
 
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance
-from vieval_plugin.run.verdict_file import write_verdicts
+from vieval_plugin.run.verdict_lines import write_verdicts
 
 SCORES = {"p0": (0.2, 0.9, 0.5), "p1": (0.5, 0.5, 0.5), "p2": (0.6, None, 0.4)}
 """By prompt, the score of each of three candidates; None for a failure."""
@@ -15,8 +15,8 @@ SCORES = {"p0": (0.2, 0.9, 0.5), "p1": (0.5, 0.5, 0.5), "p2": (0.6, None, 0.4)}
 
 @pytest.fixture
 def given(tmp_path):
-    """Verdicts on three candidates of each prompt, and the samples file that has their images."""
-    samples, verdicts, rows = [], [], []
+    """Verdicts on three candidates of each prompt."""
+    samples, verdicts = [], []
     for uid, scores in SCORES.items():
         for draw, score in enumerate(scores):
             file = tmp_path / f"{uid}_{draw}.png"
@@ -24,12 +24,9 @@ def given(tmp_path):
             texts = {"prompt": f"the prompt {uid}"}
             samples.append(Sample(SampleId("own", "tig", "mine", uid, draw), {"output": Image(file)}, texts))
             verdicts.append(Verdict({"SC": score}, Status.OK) if score is not None else Verdict({}, Status.REFUSAL))
-            row = {"uid": uid, "kind": "tig", "image_model": "mine", "draw": draw}
-            rows.append({**row, "images": {"output": file.name}, "texts": texts})
-    (tmp_path / "samples.jsonl").write_text("\n".join(map(json.dumps, rows)))
     source = Provenance("vqascore", (), ("SC",), "judge-7b", "vqascore/v1", "abc")
     write_verdicts(tmp_path / "v.jsonl", samples, verdicts, source)
-    return ["--pairs", tmp_path / "v.jsonl", "--samples", tmp_path / "samples.jsonl"]
+    return ["--pairs", tmp_path / "v.jsonl"]
 
 
 def test_best_and_worst_of_each_prompt_are_a_pair(given, tmp_path, vieval):

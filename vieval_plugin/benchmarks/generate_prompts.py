@@ -1,17 +1,18 @@
-"""A user's own prompts, from the file that the option `generate.prompts` names: one line a prompt, as in a samples
-file.
-"""
+"""A user's own prompts, from the table that the option `generate.prompts` names: a row a prompt."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.protocol import Image, Sample, SampleId
+from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.meta_evaluation.generators import OfGenerators
-from vieval_plugin.readers.sample_rows import BadLine, address_among, lines_of_file, samples_of_line
-from vieval_plugin.text.untrusted import isfile
+from vieval_plugin.readers.absent_images import absent_image
+from vieval_plugin.readers.prompt_rows import prompts_of
+from vieval_plugin.readers.sample_rows import address_among, kind_of, samples_of_row
+from vieval_plugin.readers.tables import BadLine
 
 NAME = "generate_prompts"
 PART = "prompts"
@@ -21,56 +22,31 @@ def load(root: Path, part: str) -> list[Sample]:
     """The prompts of a file as conditions.
 
     Args:
-        root: the file; images that a line names start at its folder.
+        root: the file, see `prompts_of`; images that a row names start at its folder.
         part: the only one there is.
 
     Raises:
-        VievalError: with the line, for one that is no prompt, repeats another or names an image that is not there.
+        VievalError: with the row, for one that is no prompt, repeats another or names an image that is not there.
     """
-    sample_lines: dict[str, tuple[int, Sample]] = {}
-    for number, line in lines_of_file(root):
+    known = prompts_of(root)
+    samples: dict[str, Sample] = {}
+    for prompt in known.rows:
+        row = {**prompt.row, "uid": prompt.uid}
         try:
-            for prompt_sample, files in samples_of_line(root.parent, number, line, None, NAME):
-                uid = prompt_sample.id.uid
-                if problem := _problem(prompt_sample) or address_among(files):
+            for sample, files in samples_of_row(known.folder, prompt.number, row, kind_of(row), NAME):
+                if problem := address_among(files) or _problem(sample):
                     raise BadLine(problem)
-                if uid in sample_lines:
-                    raise BadLine(f"the uid {uid!r} is that of line {sample_lines[uid][0]} as well; give each its own")
-                identity = SampleId(NAME, part, "", uid)
-                sample_lines[uid] = (
-                    number,
-                    Sample(
-                        identity,
-                        prompt_sample.images,
-                        prompt_sample.texts,
-                        {},
-                        prompt_sample.tags,
-                        prompt_sample.kind,
-                        prompt_sample.group,
-                        category=prompt_sample.category,
-                    ),
-                )
+                if sample.id.uid in samples:
+                    raise BadLine(f"the uid {sample.id.uid!r} is another's as well; give each its own")
+                samples[sample.id.uid] = replace(sample, id=SampleId(NAME, part, "", sample.id.uid))
         except BadLine as bad:
-            raise VievalError(f"{root}: line {number}: {bad}") from None
-    if not sample_lines:
-        raise VievalError(f"{root}: no prompts in it; each line is an object with kind, texts and, for edits, images")
-    return [sample for _, sample in sample_lines.values()]
+            raise VievalError(f"{root}: {known.unit} {prompt.number}: {bad}") from None
+    return list(samples.values())
 
 
 def _problem(sample: Sample) -> str:
-    """Reason that a line is no prompt, in words; empty where it is one."""
-    if "output" in sample.images:
-        return "it names an output, which is what the generator is to make; `vieval score` judges images that are there"
-    if sample.id.image_model or sample.id.draw:
-        return "a prompt has no image_model and no draw"
-    if not sample.kind:
-        return "it has no kind, such as tig"
-    missing_roles = [role for role, image in sample.images.items() if not _is_file(image)]
-    return f"the image {missing_roles[0]} is not there: {sample.images[missing_roles[0]]!r}" if missing_roles else ""
-
-
-def _is_file(image: Image) -> bool:
-    return isinstance(image.source, bytes) or isfile(image.source)
+    """Reason that a row is no prompt, in words; empty where it is one."""
+    return absent_image(sample) if sample.kind else "it has no kind, such as tig"
 
 
 def _missing(root: Path, part: str) -> list[str]:

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_partial
+
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
 
@@ -26,7 +28,7 @@ def add(commands: Commands) -> None:
         help="of these verdicts the best and the worst image of each prompt, to train a generator by DPO",
     )
     parser.add_argument("--out", type=Path, required=True, help="JSONL of examples; of pairs .jsonl or .parquet")
-    parser.add_argument("--samples", type=Path, help="the samples file that score read")
+    add_partial(parser)
     parser.add_argument(
         "--trainer",
         choices=["trl", "ms-swift", "llama-factory", "diffusers"],
@@ -59,7 +61,7 @@ def _run(options: argparse.Namespace) -> int:
         raise VievalError("name a judge and results, or results of images with --pairs")
     if options.trainer == "diffusers":
         raise VievalError("--trainer diffusers is for --pairs: it trains no judge")
-    lookup = open_results(options.results, options.samples)
+    lookup = open_results(options.results, options.partial)
     margin = MARGIN if options.margin is None else options.margin
     choices = ExportChoices(options.trainer or "ms-swift", options.rebalance, options.seed, margin)
     for line in export(options.judge, lookup, options.out, choices):
@@ -78,7 +80,7 @@ def _pairs(options: argparse.Namespace) -> int:
         raise VievalError("--pairs takes the results itself, and no judge: vieval export --pairs RESULTS --out FILE")
     if options.trainer not in (None, "trl", "diffusers"):
         raise VievalError(f"--trainer {options.trainer} trains no generator; of pairs it is trl or diffusers")
-    lookup = open_results(options.pairs, options.samples)
+    lookup = open_results(options.pairs, options.partial)
     pairs = preference_pairs(lookup, options.margin)
     if not pairs:
         raise VievalError(f"no prompt has two images whose scores differ (by {options.margin or 0:g}): nothing to pair")

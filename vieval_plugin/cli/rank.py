@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_label, tell_unreadable
+from vieval_plugin.cli import add_label, add_partial, tell_unreadable
 from vieval_plugin.cli.score import (
     DEFAULT_JUDGE,
     add_backbone,
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from vieval_plugin.report.ranking import RankReport
     from vieval_plugin.report.ranking_sentences import Gate
     from vieval_plugin.results.runs import Results
-    from vieval_plugin.run.side_by_side import JudgedFolders
 
 
 GROUP = "look at results"
@@ -54,9 +53,9 @@ def add(commands: Commands) -> None:
         "--human", nargs="+", type=Path, default=[], help="CSV files of people's ratings, by which means are corrected"
     )
     add_label(parser)
+    add_partial(parser)
     parser.add_argument("--tables", type=Path, metavar="FOLDER", help="all tables as Markdown, CSV and JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="a page with pictures side by side")
-    parser.add_argument("--samples", type=Path, help="samples file of what vieval score judged, for its images")
     parser.add_argument("--best-of", action="store_true", help="only name the best image of each prompt and generator")
     add_judge(parser)
     add_backbone(parser)
@@ -88,8 +87,9 @@ def _run(options: argparse.Namespace) -> int:
     statistics = options_in_force(options).statistics.options()
     ratings = read_ratings(options.human) if options.human else None
     failed: list[str] = []
-    judged = _judged(options, failed) if options.prompts else []
-    results = _results_of(judged) if options.prompts else load_results(options.inputs, options.label)
+    results = (
+        _judged(options, failed) if options.prompts else load_results(options.inputs, options.label, options.partial)
+    )
     if options.best_of:
         return _best_of(results, options.tables)
     report = rank_results(results, ratings, statistics)
@@ -99,11 +99,9 @@ def _run(options: argparse.Namespace) -> int:
         write_ranking(report, options.tables, statistics)
         say(*(f"wrote {options.tables / name}" for name in FILES))
     if options.html:
-        from vieval_plugin.judges.contests import candidates_of
         from vieval_plugin.report.page.ranking import write_page
 
-        known = {sample.id: sample for by in judged for sample in chain(*map(candidates_of, by.judged))}
-        write_page(report, options.html, statistics, gate.sentences if gate else (), known, options.samples)
+        write_page(report, options.html, statistics, gate.sentences if gate else ())
         say(f"wrote {options.html} (open it in a browser)")
     if failed:
         raise VievalError("; ".join(failed))
@@ -127,22 +125,24 @@ def _require_folders(options: argparse.Namespace) -> None:
         )
 
 
-def _judged(options: argparse.Namespace, failed: list[str]) -> list[JudgedFolders]:
+def _judged(options: argparse.Namespace, failed: list[str]) -> Results:
     """The verdicts on folders, written as they are asked for; a judge that cannot run is named in `failed`."""
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.media.files import write_whole
     from vieval_plugin.readers.image_folder import read_folders
+    from vieval_plugin.records import record_of
+    from vieval_plugin.results.runs import results_of
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.run.progress import Progress
-    from vieval_plugin.run.side_by_side import judge_folders
-    from vieval_plugin.run.verdict_file import verdict_lines
+    from vieval_plugin.run.side_by_side import judge_folders, write_judged
     from vieval_plugin.text.escaping import say
 
     current = options_in_force(options)
     backbone = named_backbone(options, current)
     names = dict.fromkeys(options.judge or [DEFAULT_JUDGE])
     prepared = [prepare(name, options.setting, current, backbone) for name in names]
-    require_model(prepared, current, backbone)
+    for judge in prepared:
+        if judge.asks_a_model:
+            require_model(judge.spec.name, current, backbone)
     source = read_folders(options.inputs, options.prompts, options.kind)
     say(*(f"vieval: {line}" for line in source.notes), file=sys.stderr)
     judged, progress = [], Progress()
@@ -155,18 +155,10 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> list[JudgedFolder
         raise VievalError("; ".join(failed))
     say(*progress.lines(), file=sys.stderr)
     if options.out:
-        verdicts = (line for by in judged for line in verdict_lines(by.judged, by.verdicts, by.provenance))
-        write_whole(options.out, (f"{line}\n" for line in verdicts))
+        write_judged(options.out, source, judged)
         say(f"vieval: wrote {options.out}", file=sys.stderr)
     if progress.failed_calls and options.margin is None:
         failed.append("some calls failed (see above), and what they were about is left out")
-    return judged
-
-
-def _results_of(judged: list[JudgedFolders]) -> Results:
-    from vieval_plugin.records import record_of
-    from vieval_plugin.results.runs import results_of
-
     return results_of(
         record_of(sample, verdict, by.provenance)
         for by in judged

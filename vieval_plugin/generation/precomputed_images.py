@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.requests import ImageRequest, answer_json
-from vieval_plugin.readers.sample_rows import BadLine, draw_of, lines_of_file, samples_of_line
-from vieval_plugin.text.untrusted import isdir, path_of
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.readers.columns import fields_of
+from vieval_plugin.readers.image_names import SUFFIXES, readings, stems_of
+from vieval_plugin.readers.sample_rows import address_among, samples_of_row
+from vieval_plugin.readers.table_rows import open_table, rows_of
+from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.text.untrusted import isdir
 
-_IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 _ANY = ""
 
 
@@ -24,9 +25,9 @@ class PrecomputedImages:
 
     Args:
         place: a folder of files called `<uid>.png`, or `<uid>_1.png` for the second image of a prompt, in folders
-            called by the part where two parts have the same uids; or a JSONL whose lines are those of a samples file,
-            or have `image` with `uid` or `prompt`.
-        image_model: of a file that has images of several image models, the one that is meant.
+            called by the part where two parts have the same uids, and by the image model where there are several; or a
+            table with a uid or a prompt beside each image, see `open_table`.
+        image_model: of a file or folder that has images of several image models, the one that is meant.
 
     Raises:
         VievalError: nothing is there, or a line of the file says nothing of an image.
@@ -37,7 +38,7 @@ class PrecomputedImages:
         self._files: dict[tuple[str, str], dict[int, Path]] = defaultdict(dict)
         self._prompts: dict[str, dict[int, Path]] = defaultdict(dict)
         if isdir(place):
-            self._read_folder()
+            self._read_folder(image_model)
         else:
             self._read_file(image_model)
         if not self._files and not self._prompts:
@@ -53,61 +54,54 @@ class PrecomputedImages:
     def _files_for(self, request: ImageRequest) -> Mapping[int, Path]:
         identity = request.conditions.id
         for part in (identity.part, request.conditions.kind, _ANY):
-            for uid in (identity.uid, Path(identity.uid).stem):
+            for uid in (identity.uid, *stems_of(identity.uid)):
                 if files := self._files.get((part, uid)):
                     return files
         return self._prompts.get(request.prompt.strip(), {})
 
-    def _read_folder(self) -> None:
-        for folder, _, names in os.walk(self.place):
-            part = "" if Path(folder) == self.place else Path(folder).name
-            for name in sorted(names):
-                stem, suffix = os.path.splitext(name)
-                if suffix.lower() in _IMAGES:
-                    for uid, draw in _named(stem):
-                        self._files[part, uid].setdefault(draw, Path(folder) / name)
+    def _read_folder(self, image_model: str) -> None:
+        images = sorted(
+            Path(folder, name)
+            for folder, _, names in os.walk(self.place)
+            for name in names
+            if name.lower().endswith(SUFFIXES)
+        )
+        folders = {path: path.relative_to(self.place).parent.parts for path in images}
+        of_model = [path for path in images if image_model in folders[path]]
+        for path in of_model or images:
+            for part in [part for part in folders[path] if part != image_model] or [_ANY]:
+                for stem, draw in readings(path):
+                    self._files[part, stem].setdefault(draw, path)
 
     def _read_file(self, image_model: str) -> None:
+        table = open_table(self.place)
         models: dict[str, None] = {}
-        for number, line in lines_of_file(self.place):
+        for number, row in rows_of(table, fields_of(table, {})):
             try:
-                for part, uid, prompt, model, draw, path in _rows(self.place.parent, number, line):
-                    models[model] = None
-                    if image_model in ("", model) or not model:
-                        if uid:
-                            self._files[part, uid][draw] = path
-                        if prompt:
-                            self._prompts[prompt.strip()].setdefault(draw, path)
+                if isinstance(row, BadLine):
+                    raise row
+                for sample, files in samples_of_row(table.folder, number, row, None, ""):
+                    models[sample.id.image_model] = None
+                    if image_model in ("", sample.id.image_model) or not sample.id.image_model:
+                        self._keep(sample, files, named="uid" in row)
             except BadLine as bad:
-                raise VievalError(f"{self.place}: line {number}: {bad}") from None
+                raise VievalError(f"{self.place}: {table.unit} {number}: {bad}") from None
         if len(models) > 1 and image_model not in models:
             known = ", ".join(sorted(models))
             raise VievalError(f"{self.place}: images of several image models; say which with name= ({known})")
 
-
-def _named(stem: str) -> Iterator[tuple[str, int]]:
-    """Readings of a file's name: a uid, and a uid with the number of an image."""
-    yield stem, 0
-    if match := re.fullmatch(r"(.+)_s?(\d+)", stem):
-        yield match[1], int(match[2])
-
-
-def _rows(folder: Path, number: int, line: bytes) -> Iterator[tuple[str, str, str, str, int, Path]]:
-    row: Any
-    try:
-        row = read_json(line.decode())
-    except (ValueError, RecursionError):
-        raise BadLine("not a JSON object") from None
-    if isinstance(row, dict) and "image" in row:
-        path, uid, prompt = (row.get(key) for key in ("image", "uid", "prompt"))
-        if not isinstance(path, str) or not (uid is not None or isinstance(prompt, str)):
-            raise BadLine("image must be a path, beside a uid or a prompt")
-        known = "" if uid is None else str(uid)
-        yield _ANY, known, str(prompt or ""), str(row.get("image_model", "")), draw_of(row), path_of(path, folder)
-        return
-    for sample, files in samples_of_line(folder, number, line, None, ""):
-        if "output" not in files:
-            raise BadLine("it names no image: images.output, or image")
-        prompt = sample.texts.get("instruction", sample.texts.get("prompt", ""))
-        known = sample.id.uid if isinstance(row, dict) and "uid" in row else ""
-        yield sample.kind, known, prompt, sample.id.image_model, sample.id.draw, path_of(files["output"], folder)
+    def _keep(self, sample: Sample, files: Mapping[str, str], named: bool) -> None:
+        prompt = sample.texts.get("instruction", sample.texts.get("prompt", "")).strip()
+        output = sample.images.get("output")
+        if output is None or not (named or prompt):
+            raise BadLine(
+                "it names no image, or neither a uid nor a prompt: have columns such as uid, image and prompt"
+            )
+        if not isinstance(output.source, Path):
+            raise BadLine("its image is in the table, and a file is needed; write the images to files")
+        if address_among({"output": files.get("output", "")}):
+            raise BadLine(address_among(files))
+        if named:
+            self._files[sample.kind, sample.id.uid][sample.id.draw] = output.source
+        if prompt:
+            self._prompts[prompt].setdefault(sample.id.draw, output.source)

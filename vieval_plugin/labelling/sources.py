@@ -14,14 +14,15 @@ from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import SCHEMES, Judged, candidates_of
 from vieval_plugin.judges.protocol import Image
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
+from vieval_plugin.readers.image_folder import read_named
 from vieval_plugin.readers.rows import Row, read_lines
-from vieval_plugin.readers.sample_rows import lines_of_file
-from vieval_plugin.readers.samples import read_samples
+from vieval_plugin.readers.table_rows import open_table
 from vieval_plugin.records import OWN
+from vieval_plugin.results.own_verdicts import is_own
+from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.unjudged import is_run, load_unjudged
 from vieval_plugin.text.suggestions import did_you_mean
-from vieval_plugin.text.untrusted import exists, is_below, path_of
-from vieval_plugin.text.yaml_json import read_json
+from vieval_plugin.text.untrusted import exists, is_below, isdir, path_of
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,15 @@ class ToLabel:
     where: str
 
 
-def read_to_label(named: str, kind: str | None = None) -> list[ToLabel]:
+def read_to_label(named: str, kind: str | None = None, partial: bool = False) -> list[ToLabel]:
     """Read the samples or contests that a user names.
 
     Args:
         named: a JSONL file of samples (as `vieval score` takes it) or of contests (`readers/contest_rows.py`), what a
-            run of `generate_*` tasks with `--predict_only` left, or `BENCHMARK` or `BENCHMARK/PART`.
+            run of `generate_*` tasks with `--predict_only` left, what `vieval score` wrote, or `BENCHMARK` or
+            `BENCHMARK/PART`.
         kind: that of samples whose line names none, and of contests.
+        partial: read also what a run has judged that is not complete.
 
     Raises:
         VievalError: there is nothing of that name, a line of the file is bad or names an image that is not there, a
@@ -50,10 +53,13 @@ def read_to_label(named: str, kind: str | None = None) -> list[ToLabel]:
     if is_run(path):
         source = load_unjudged(path, config.current()).source
         return [ToLabel(row.sample, str(row.sample.id)) for row in source if row.verdict is None]
+    if is_own(path):
+        judged = {record.id: record.sample for records in rows_of(path, partial) for record in records}
+        return [ToLabel(sample, str(sample.id)) for sample in judged.values() if sample]
     if _holds_contests(path):
         return _contests(path, kind)
     labelled = []
-    for row in read_samples(path, kind):
+    for row in read_named([named], kind=kind):
         sample = ToLabel(row.sample, f"{path}: {row.place}")
         if row.verdict:
             raise VievalError(f"{sample.where}: {row.verdict.reason}; correct the line")
@@ -77,13 +83,7 @@ def _of_benchmark(named: str) -> list[ToLabel]:
 
 
 def _holds_contests(path: Path) -> bool:
-    for _, line in lines_of_file(path):
-        try:
-            row = read_json(line.decode())
-        except ValueError:
-            return False
-        return isinstance(row, dict) and "candidates" in row
-    return False
+    return not isdir(path) and "candidates" in open_table(path).columns
 
 
 def _contests(path: Path, kind: str | None) -> list[ToLabel]:

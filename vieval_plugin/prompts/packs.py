@@ -151,7 +151,9 @@ def copy(name_or_folder: str, folder: Path) -> Pack:
     manifest = read_text(_folder(name_or_folder), MANIFEST, "manifest")
     for file, text in pack.environment.texts.items():
         write_whole(folder / file, [text])
-    write_whole(folder / MANIFEST, [_NAME.sub(f"name: {json.dumps(folder.name)}", manifest, count=1)])
+    name = json.dumps(folder.name, ensure_ascii=False)
+    # a function, as a name may hold what a replacement text would read as an escape
+    write_whole(folder / MANIFEST, [_NAME.sub(lambda _: f"name: {name}", manifest, count=1)])
     return load(str(folder))
 
 

@@ -59,7 +59,7 @@ class Download:
 
 @dataclass(frozen=True)
 class Failed:
-    """A file that could not be had; `reason` is one line, `host_answered` whether anybody host_answered at all."""
+    """A file that could not be had; `reason` is one line, `host_answered` whether the host answered at all."""
 
     url: str
     path: Path

@@ -1,25 +1,55 @@
-"""Folders of images and the prompts that they were made of -> samples."""
+"""Images, and folders of images with the prompts that they were made of -> samples."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.readers.prompt_rows import PromptRow, prompts_of
-from vieval_plugin.readers.sample_table import kind_of
-from vieval_plugin.readers.samples import SampleRow, SampleSource, checked, fingerprint_of, samples_in_row
-from vieval_plugin.text.untrusted import isdir, real
+from vieval_plugin.readers.arrow_tables import is_saved
+from vieval_plugin.readers.image_names import SUFFIXES, expected_name, image_model_of, natural, readings, stems_of
+from vieval_plugin.readers.prompt_rows import NAMES, PromptRow, Prompts, own_prompts, prompts_of
+from vieval_plugin.readers.sample_rows import kind_of
+from vieval_plugin.readers.samples import (
+    SampleRow,
+    SampleSource,
+    chained,
+    checked,
+    fingerprint_of,
+    read_samples,
+    samples_in_row,
+)
+from vieval_plugin.readers.table_rows import metadata_of
+from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.text.untrusted import is_below, isdir, isfile, path_of, real
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 _KIND = "tig"
+_LONGEST_TEXT = 1 << 20
+_EXAMPLES = 3
 
 
-def read_folders(folders: Sequence[Path], prompts: Path, kind: str | None = None) -> SampleSource:
+def read_named(
+    named: Sequence[str],
+    prompts: Path | None = None,
+    kind: str | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> SampleSource:
+    """Samples from what a user names: folders of images as `read_folders` has them, else tables as `read_samples` does."""
+    paths = [path_of(name) for name in named]
+    if prompts or all(map(_is_of_images, paths)):
+        return read_folders(paths, prompts, kind, columns)
+    return chained([read_samples(name, kind, columns) for name in named])
+
+
+def read_folders(
+    folders: Sequence[Path],
+    prompts: Path | None = None,
+    kind: str | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> SampleSource:
     """Samples from folders of images, each folder being an image model, and the prompts that all were given.
 
     An image belongs to the prompt whose uid it is called by (`UID.png`, `UID_1.png` for the second of a prompt). Where
@@ -27,18 +57,30 @@ def read_folders(folders: Sequence[Path], prompts: Path, kind: str | None = None
 
     Args:
         folders: of images; or one or several whose own folders hold the images, one for each image model.
-        prompts: see `prompts_of`; images that it names, such as the source of an edit, start at its folder.
+        prompts: see `prompts_of`; images that it names, such as the source of an edit, start at its folder. Without it,
+            the folder's own file of prompts is taken, or that of each of its folders, or a `.txt` beside each image.
         kind: that of prompts which name none (default: what their images and texts tell).
+        columns: what columns of the prompts are, by `parse_columns`.
 
     Raises:
         VievalError: the prompts cannot be read, a folder has no images or as many as there are not prompts, or none
             that is called by a uid.
     """
-    prompt_rows, notes = prompts_of(prompts), list[str]()
+    if prompts is None:
+        own = {found: folder for folder in folders if isdir(folder) and (found := own_prompts(folder))}
+        if len(own) > 1:
+            raise VievalError(f"several files of prompts: {', '.join(map(str, own))}; name one with --prompts")
+        prompts = next(iter(own), None)
+    if prompts is None:
+        parts = [part for folder in folders if isdir(folder) for part in sorted(folder.iterdir()) if own_prompts(part)]
+        if parts:
+            return chained([read_folders([part], own_prompts(part), kind, columns) for part in parts])
+        return _with_texts(_image_models(folders), kind)
+    known, notes = prompts_of(prompts, columns), list[str]()
     paired = [
         (prompt.number, model, prompt, draw, file)
-        for model, files in _image_models(folders).items()
-        for prompt, draw, file in _paired(files, prompt_rows, prompts, notes)
+        for model, files in _image_models(folders, _folders_of_conditions(known)).items()
+        for prompt, draw, file in _paired(files, known.rows, prompts, notes)
     ]
     # prompt by prompt, so that the first few samples are of all image models
     paired.sort(key=itemgetter(0))
@@ -49,13 +91,14 @@ def read_folders(folders: Sequence[Path], prompts: Path, kind: str | None = None
             # whatever else is there is told where the row is read
             images = {**conditions, "output": str(file.absolute())} if isinstance(conditions, Mapping) else conditions
             row = {**prompt.row, "uid": prompt.uid, "image_model": model, "draw": draw, "images": images}
-            for sample in samples_in_row(prompts.parent, number, row, kind or kind_of(row)):
+            for sample in samples_in_row(known.folder, number, row, kind or kind_of(row), known.unit):
                 if sample.verdict and sample.verdict.status is Status.PARSE_FAILURE:
                     raise VievalError(f"{prompts}: {sample.place}: {sample.verdict.reason}")
                 yield sample
 
     named = (f"{model}/{file.name}" for _, model, _, _, file in paired)
-    return checked(SampleSource(str(prompts), rows, fingerprint_of([prompts], kind or "", *named), tuple(notes)))
+    fingerprint = fingerprint_of([prompts], kind or "", *named)
+    return checked(SampleSource(str(prompts), rows, fingerprint, (*known.notes, *notes)))
 
 
 def are_images(named: Sequence[str]) -> bool:
@@ -84,26 +127,79 @@ def read_images(images: Sequence[str], texts: Mapping[str, str], source: str | N
     return checked(SampleSource("the images", rows, fingerprint_of([], *named)))
 
 
-def holds_images(folder: Path) -> bool:
-    """Return whether images are in a folder, or in folders of it."""
-    return isdir(folder) and any(_images(candidate) for candidate in (folder, *folder.iterdir()) if candidate.is_dir())
+def _is_of_images(folder: Path) -> bool:
+    """Return whether images are in a folder or in folders of it, or prompts for them, and no table says what they are."""
+    if not isdir(folder) or is_saved(folder) or metadata_of(folder):
+        return False
+    candidates = (candidate for candidate in (folder, *folder.iterdir()) if candidate.is_dir())
+    return any(own_prompts(candidate) or _images(candidate) for candidate in candidates)
 
 
-def _image_models(folders: Sequence[Path]) -> dict[str, list[Path]]:
-    """The image files of each image model, which is called by its folder."""
+def _with_texts(models: Mapping[str, list[Path]], kind: str | None) -> SampleSource:
+    """Samples from images beside each of which is a text file of the same name, with its prompt."""
+    files = [(model, file) for model, of_model in models.items() for file in of_model]
+    if not any(isfile(file.with_suffix(".txt")) for _, file in files):
+        raise VievalError(
+            f"{files[0][1].parent}: images, and no prompts; name the file of what they were made of with --prompts, call "
+            f"it {NAMES[0]}, or put a .txt beside each image"
+        )
+    files.sort(key=lambda pair: natural(pair[1].name))
+
+    def rows() -> Iterator[SampleRow]:
+        for number, (model, file) in enumerate(files, start=1):
+            named = {"uid": file.stem, "image_model": model}
+            try:
+                texts = {"prompt": _text_beside(file)}
+            except BadLine as bad:
+                yield from samples_in_row(file.parent, number, BadLine(str(bad), named), kind, "image")
+                continue
+            row = {**named, "images": {"output": str(file.absolute())}, "texts": texts}
+            yield from samples_in_row(file.parent, number, row, kind or kind_of(row), "image")
+
+    fingerprint = fingerprint_of(
+        [text for _, file in files if isfile(text := file.with_suffix(".txt"))],
+        kind or "",
+        *(f"{model}/{file.name}" for model, file in files),
+    )
+    return checked(SampleSource(", ".join(models), rows, fingerprint))
+
+
+def _text_beside(file: Path) -> str:
+    """The prompt in the text file beside an image; BadLine where there is none that can be read."""
+    path = file.with_suffix(".txt")
+    if not isfile(path):
+        raise BadLine(f"no {path.name} beside {file.name}")
+    if not is_below(path, path.parent):  # a link could show a server any file of this machine
+        raise BadLine(f"{path.name} is a link out of its folder")
+    try:
+        with path.open("rb") as opened:
+            text = opened.read(_LONGEST_TEXT + 1).decode("utf-8-sig").strip()
+    except (OSError, UnicodeDecodeError):
+        raise BadLine(f"{path.name} cannot be read as UTF-8") from None
+    if not text or len(text) > _LONGEST_TEXT:
+        raise BadLine(f"{path.name} is {'longer than 1 MiB' if text else 'empty'}")
+    return text
+
+
+def _folders_of_conditions(prompts: Prompts) -> set[Path]:
+    """The folders of the images that prompts show, which are no image models."""
+    shown = (prompt.row.get("images") for prompt in prompts.rows)
+    files = (file for images in shown if isinstance(images, dict) for file in images.values() if isinstance(file, str))
+    return {real((prompts.folder / file).parent) for file in files}
+
+
+def _image_models(folders: Sequence[Path], but: Collection[Path] = ()) -> dict[str, list[Path]]:
+    """The image files of each image model, which is called by its folder; `but` are folders that are none."""
     files_by_model: dict[str, list[Path]] = {}
     for folder in folders:
         if not isdir(folder):
             raise VievalError(f"{folder}: no folder of images; with --prompts, pass folders of images")
-        model_folders = (
-            [folder]
-            if _images(folder)
-            else sorted(subfolder for subfolder in folder.iterdir() if subfolder.is_dir() and _images(subfolder))
-        )
+        subfolders = sorted(path for path in folder.iterdir() if path.is_dir() and real(path) not in but)
+        model_folders = [folder] if _images(folder) else [path for path in subfolders if _images(path)]
         if not model_folders:
             raise VievalError(f"{folder}: no images in it, nor in its folders ({', '.join(SUFFIXES)})")
         for model_folder in model_folders:
-            name = real(model_folder).name.encode(errors="replace").decode()  # results hold whole characters only
+            name = image_model_of(model_folder)
             if name in files_by_model:
                 raise VievalError(
                     f"{model_folder}: another folder is called {name} as well; rename one, as they are image models"
@@ -121,51 +217,40 @@ def _paired(
 ) -> Iterator[tuple[PromptRow, int, Path]]:
     """Each prompt with the number and file of each of its images; one without an image is there with the file it lacks."""
     folder = files[0].parent
+    ordered = sorted(files, key=lambda file: natural(file.name))
     if not any(prompt.named for prompt in prompt_rows):
         if len(files) != len(prompt_rows):
             raise VievalError(
                 f"{folder}: {len(files)} images, and {prompts} has {len(prompt_rows)} prompts, so nobody can say which belong "
                 "together; give the prompts uids (a CSV with the columns uid and prompt) and call the images UID.png"
             )
-        ordered = sorted(files, key=_natural)
         yield from ((prompt, 0, file) for prompt, file in zip(prompt_rows, ordered, strict=True))
         return
-    files_by_uid, strange = _by_uid(files, {prompt.uid for prompt in prompt_rows})
+    files_by_uid, strange = _by_uid(ordered, prompt_rows)
     if not files_by_uid:
+        expected = ", ".join(expected_name(prompt.uid) for prompt in prompt_rows[:_EXAMPLES])
         raise VievalError(
-            f"{folder}: no image there is called by a uid of {prompts}, such as {prompt_rows[0].uid}.png; the first is {files[0].name}"
+            f"{folder}: no image there is called by a uid of {prompts}: the images are {', '.join(strange[:_EXAMPLES])}, "
+            f"and expected are {expected}"
         )
     if strange:
         notes.append(
             f"{folder}: images that belong to no prompt and are left out: {len(strange)}, the first {strange[0]}"
         )
     for prompt in prompt_rows:
-        images = files_by_uid.get(prompt.uid, {0: folder / f"{prompt.uid}.png"})
+        images = files_by_uid.get(prompt.uid, {0: folder / expected_name(prompt.uid)})
         yield from ((prompt, draw, images[draw]) for draw in sorted(images))
 
 
-def _by_uid(files: Sequence[Path], uids: set[str]) -> tuple[Mapping[str, dict[int, Path]], list[str]]:
+def _by_uid(files: Sequence[Path], prompts: Sequence[PromptRow]) -> tuple[Mapping[str, dict[int, Path]], list[str]]:
     """The images of each uid by their number, and the names of those that belong to none."""
+    uids = {stem: prompt.uid for prompt in reversed(prompts) for stem in reversed(stems_of(prompt.uid))}
     files_by_uid: dict[str, dict[int, Path]] = defaultdict(dict)
     strange = []
-    for file in sorted(files, key=_natural):
-        uid, draw = next(((uid, draw) for uid, draw in _may_be(file) if uid in uids), ("", 0))
+    for file in files:
+        uid, draw = next(((uids[stem], draw) for stem, draw in readings(file) if stem in uids), ("", 0))
         if not uid or draw in files_by_uid[uid]:
             strange.append(file.name)
         else:
             files_by_uid[uid][draw] = file
     return {uid: images for uid, images in files_by_uid.items() if images}, strange
-
-
-def _may_be(file: Path) -> Iterator[tuple[str, int]]:
-    """Readings of a file's name: a uid, and a uid with the number of an image."""
-    yield file.stem, 0
-    yield file.name, 0
-    if numbered := re.fullmatch(r"(.+)_s?(\d{1,6})", file.stem):
-        yield numbered[1], int(numbered[2])
-
-
-def _natural(file: Path) -> list[tuple[int, str]]:
-    """A name in pieces that sort as people count: 2.png before 10.png."""
-    pieces = re.split(r"(\d+)", file.name)
-    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]

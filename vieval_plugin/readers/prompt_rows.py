@@ -1,15 +1,20 @@
-"""The prompts that images in folders were made of: a text file, a CSV file, or JSONL as a samples file has it."""
+"""The prompts that images were made of, from any table or a text file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.readers.sample_rows import BadLine, lines_of_file, row_of_line
-from vieval_plugin.readers.sample_table import NumberedRow, is_table, rows_of_table
+from vieval_plugin.readers.columns import fields_of
+from vieval_plugin.readers.table_rows import open_table, rows_of
+from vieval_plugin.readers.tables import BadLine
+from vieval_plugin.text.untrusted import isfile
+
+NAMES = tuple(f"prompts.{suffix}" for suffix in ("jsonl", "csv", "parquet", "txt"))
+"""The files in which a folder of images may have its own prompts."""
 
 
 @dataclass(frozen=True)
@@ -22,47 +27,49 @@ class PromptRow:
     named: bool
 
 
-def prompts_of(path: Path) -> list[PromptRow]:
-    """The prompts of a file, in order: each line of a `.txt`, each row of a `.csv`, each object of another file.
+@dataclass(frozen=True)
+class Prompts:
+    """Prompts in order, the folder where paths of their images begin, what messages call a row, and lines on guesses."""
 
-    A prompt without a uid is called by the number of its line.
+    rows: tuple[PromptRow, ...]
+    folder: Path
+    unit: str
+    notes: tuple[str, ...]
+
+
+def own_prompts(folder: Path) -> Path | None:
+    """The prompts that a folder of images has beside them; None where it has none."""
+    return next((folder / name for name in NAMES if isfile(folder / name)), None)
+
+
+def prompts_of(path: Path, columns: Mapping[str, str] | None = None) -> Prompts:
+    """The prompts of a table (see `open_table`), or each line of a `.txt`.
+
+    A prompt without a uid is called by the number of its row.
 
     Raises:
-        VievalError: the file cannot be read or is empty, and for the first line that is no prompt, names an image
-        model,
+        VievalError: the table cannot be read or is empty, and for the first row that is no prompt, names an image model,
             a draw or an output, or has the uid of another.
     """
+    table = open_table(path)
+    fields = fields_of(table, columns or {}, outputs=False)
     prompts: dict[str, PromptRow] = {}
-    for number, row in _rows(path):
-        if problem := str(row) if isinstance(row, BadLine) else _problem(row):
-            raise VievalError(f"{path}: line {number}: {problem}")
-        assert not isinstance(row, BadLine)
+    for number, row in rows_of(table, fields):
+        if isinstance(row, BadLine) or (problem := _problem(row)):
+            raise VievalError(f"{path}: {table.unit} {number}: {row if isinstance(row, BadLine) else problem}")
         named = row.get("uid") is not None
         uid = str(row["uid"] if named else number)
         if uid in prompts:
             raise VievalError(
-                f"{path}: lines {prompts[uid].number} and {number} are both {uid!r}; give each a uid of its own"
+                f"{path}: {table.unit}s {prompts[uid].number} and {number} are both {uid!r}; give each a uid of its own"
             )
-        prompts[uid] = PromptRow(number, row, uid, named)
+        prompts[uid] = PromptRow(number, dict(row), uid, named)
     if not prompts:
         raise VievalError(f"{path}: no prompts in it")
-    return list(prompts.values())
+    return Prompts(tuple(prompts.values()), table.folder, table.unit, fields.notes)
 
 
-def _rows(path: Path) -> Iterator[NumberedRow]:
-    if is_table(path):
-        yield from rows_of_table(path)
-        return
-    for number, line in lines_of_file(path):
-        try:
-            yield number, {"texts": {"prompt": line.decode()}} if path.suffix.lower() == ".txt" else row_of_line(line)
-        except UnicodeDecodeError:
-            yield number, BadLine("not UTF-8")
-        except BadLine as bad:
-            yield number, bad
-
-
-def _problem(row: dict[str, Any]) -> str:
+def _problem(row: Mapping[str, Any]) -> str:
     """Reason that a row is no prompt, in words; empty where it is one."""
     images = row.get("images", {})
     if isinstance(images, dict) and "output" in images:

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import codecs
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
-from vieval_plugin.media.files import require_plain
+from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import overlong, path_of
-from vieval_plugin.text.yaml_json import read_json
 
 _KEYS = ("uid", "image_model", "draw", "kind", "task", "images", "texts", "tags", "category")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
-
-class BadLine(Exception):
-    """Fault of a line; `row` is as much of it as could be read."""
-
-    def __init__(self, reason: str, row: Mapping[str, Any] | None = None) -> None:
-        super().__init__(reason)
-        self.row = row or {}
-
-
 GivenSample: TypeAlias = tuple[Sample, Mapping[str, str]]
+"""A sample, and those of its images that are paths or addresses as the row has them."""
+
+
+def is_address(file: str) -> bool:
+    """Return whether a text that stands for an image is an address instead of a path."""
+    return _ADDRESS.match(file) is not None
 
 
 def address_among(files: Mapping[str, str]) -> str:
@@ -40,62 +33,44 @@ def address_among(files: Mapping[str, str]) -> str:
 
 def addresses_among(files: Mapping[str, str]) -> dict[str, str]:
     """Images, by role, that are addresses instead of files."""
-    return {role: file for role, file in files.items() if _ADDRESS.match(file)}
-
-
-def lines_of_file(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a JSONL file that are not blank, with their numbers from 1; VievalError if it cannot be read."""
-    require_plain(path)
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                text = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).strip()
-                if text:
-                    yield number, text
-    except OSError as error:
-        raise VievalError(f"{path}: the samples cannot be read ({error.strerror})") from None
-
-
-def samples_of_line(folder: Path, number: int, line: bytes, kind: str | None, benchmark: str) -> list[GivenSample]:
-    """The samples of a line: one, or one for each prompt of a list. Each comes with its images as the line has them.
-
-    Args:
-        folder: where relative paths of images begin.
-        number: the line's, which is the uid of a line that has none.
-        line: its bytes.
-        kind: that of lines which name none.
-        benchmark: what the samples are identified with; their part is their kind.
-
-    Raises:
-        BadLine: it is no such object.
-    """
-    return samples_of_row(folder, number, row_of_line(line), kind, benchmark)
+    return {role: file for role, file in files.items() if is_address(file)}
 
 
 def samples_of_row(
     folder: Path, number: int, row: Mapping[str, Any], kind: str | None, benchmark: str
 ) -> list[GivenSample]:
-    """`samples_of_line` of what is read already; BadLine where it says something else than a line may."""
+    """The samples of a row: one, or one for each prompt of a list. Each comes with its images as the row has them.
+
+    Args:
+        folder: where relative paths of images begin.
+        number: the row's, which is the uid of one that has none.
+        row: as a line of a samples file has it; images may also be `Image`.
+        kind: that of rows which name none.
+        benchmark: what the samples are identified with; their part is their kind.
+
+    Raises:
+        BadLine: it says something else than a row may.
+    """
     try:
         return list(_read(folder, number, row, kind, benchmark))
     except BadLine as bad:
         raise BadLine(str(bad), row) from None
 
 
-def row_of_line(line: bytes) -> dict[str, Any]:
-    """The object of a line; BadLine where it is none."""
-    try:
-        row = read_json(line.decode())
-        json.dumps(row, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise BadLine("a text in it has half of a character (a lone surrogate)") from None
-    except UnicodeDecodeError:
-        raise BadLine("not UTF-8") from None
-    except ValueError as error:
-        raise BadLine("nested too deeply" if "deeply" in str(error) else "not a JSON object") from None
-    if not isinstance(row, dict):
-        raise BadLine("not a JSON object")
-    return row
+def kind_of(row: Mapping[str, Any]) -> str:
+    """The kind that images and texts alone tell: a prompt and nothing shown is `tig`, an instruction and a source
+    `tie`.
+
+    >>> kind_of({"texts": {"prompt": "a cat"}}), kind_of({"images": {"mask": "m.png"}})
+    ('tig', '')
+    """
+    images, texts = row.get("images", {}), row.get("texts", {})
+    if not isinstance(images, Mapping) or not isinstance(texts, Mapping):
+        return ""
+    image_roles, text_names = set(images) - {"output"}, set(texts)
+    if not image_roles and text_names == {"prompt"}:
+        return "tig"
+    return "tie" if image_roles == {"source"} and text_names in ({"instruction"}, {"instruction", "prompt"}) else ""
 
 
 def draw_of(row: Mapping[str, Any]) -> int:
@@ -107,15 +82,13 @@ def draw_of(row: Mapping[str, Any]) -> int:
 
 
 def _read(folder: Path, number: int, row: Mapping[str, Any], kind: str | None, benchmark: str) -> Iterator[GivenSample]:
-    if {"provenance", "status"} <= row.keys():
-        raise BadLine("a verdict, where a sample is needed; give the file of samples that was judged")
     if unknown := sorted(map(str, set(row) - set(_KEYS))):
         raise BadLine(f"unknown key {unknown[0][:80]!r}; the keys are {', '.join(_KEYS)}")
     images, texts, code = row.get("images", {}), row.get("texts", {}), row.get("kind", row.get("task", kind or ""))
     prompts = texts.get("prompt") if isinstance(texts, dict) else None
     if isinstance(prompts, list) and not (prompts and all(isinstance(prompt, str) for prompt in prompts)):
         raise BadLine("a list of prompts must hold texts, one or more")
-    if not isinstance(images, dict) or not _texts_only(images):
+    if not isinstance(images, dict) or not all(isinstance(image, (str, Image)) for image in images.values()):
         raise BadLine("images must map roles (output, source, ...) to paths")
     if not isinstance(texts, dict) or not _texts_only({**texts, "prompt": ""} if isinstance(prompts, list) else texts):
         raise BadLine("texts must map names (prompt, instruction, subject) to texts")
@@ -126,13 +99,14 @@ def _read(folder: Path, number: int, row: Mapping[str, Any], kind: str | None, b
     if problem := overlong(model, uid, code, labels["category"], *labels["tags"], *images, *texts):
         raise BadLine(problem)
     draw = draw_of(row)
-    image_files = {role: Image(path_of(file, folder)) for role, file in images.items()}
+    files = {role: file for role, file in images.items() if isinstance(file, str)}
+    shown = {**images, **{role: Image(path_of(file, folder)) for role, file in files.items()}}
     if not isinstance(prompts, list):
-        yield Sample(SampleId(benchmark, code, model, uid, draw), image_files, texts, **labels), images
+        yield Sample(SampleId(benchmark, code, model, uid, draw), shown, texts, **labels), files
         return
     for place, prompt in enumerate(prompts):
         identity = SampleId(benchmark, code, model, f"{uid}#{place}", draw)
-        yield Sample(identity, image_files, {**texts, "prompt": prompt}, group=uid, place=(place,), **labels), images
+        yield Sample(identity, shown, {**texts, "prompt": prompt}, group=uid, place=(place,), **labels), files
 
 
 def _tags(row: Mapping[str, Any]) -> tuple[str, ...]:

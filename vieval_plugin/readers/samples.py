@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import absent_image
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
-from vieval_plugin.readers.sample_rows import (
-    BadLine,
-    address_among,
-    addresses_among,
-    draw_of,
-    lines_of_file,
-    row_of_line,
-    samples_of_row,
-)
-from vieval_plugin.readers.sample_table import NumberedRow, is_table, kind_of, rows_of_table
+from vieval_plugin.readers.absent_images import absent_image
+from vieval_plugin.readers.columns import fields_of
+from vieval_plugin.readers.sample_rows import address_among, addresses_among, draw_of, kind_of, samples_of_row
+from vieval_plugin.readers.table_rows import open_table, rows_of
+from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.records import OWN, unjudged
 from vieval_plugin.text.untrusted import overlong
 
@@ -60,43 +54,55 @@ class SampleSource:
         return self.read()
 
 
-def read_samples(path: Path, kind: str | None = None) -> SampleSource:
-    """Samples from a JSONL file, one object a line, or a CSV file (see `rows_of_table`).
+def read_samples(named: str | Path, kind: str | None = None, columns: Mapping[str, str] | None = None) -> SampleSource:
+    """Samples from any table: see `open_table`.
 
-    `images` maps roles to paths (relative ones start at the file's folder); `texts` has the conditions, a list of
-    prompts standing for as many samples (`<uid>#0`, ...); `kind` (or `task`) is one of the seven codes unless given for
-    all; `draw` numbers the images that one image model made under the same conditions; `tags` and a `category` are
-    free; all of these and `uid` and `image_model` may be left out. A line that is no such object is a sample whose
-    verdict is decided, called `line N` where it has no readable uid; so is one that names an image file which is not
-    there.
+    A row maps columns to values, which `fields_of` reads; one of a JSONL file may have them in `images`, which maps
+    roles to paths, and `texts`, which has the conditions. A list of prompts stands for as many samples (`<uid>#0`,
+    ...); `kind` (or `task`) is one of the seven codes unless given for all; `draw` numbers the images that one image
+    model made under the same conditions; `tags` and a `category` are free; a row without a uid is called by the file of
+    its output, else by its number. A row that is bad is a sample whose verdict is decided, called `line N` where it has
+    no readable uid; so is one that names an image file which is not there.
+
+    Args:
+        named: a file, a folder, or a data set of the hub.
+        kind: that of rows which name none (default: what their images and texts tell).
+        columns: what columns are, by `parse_columns`.
 
     Raises:
-        VievalError: the file cannot be read, holds no samples, or holds two of one uid, image model, draw and kind.
+        VievalError: the table cannot be read, holds no samples or none that can be read, or two of one uid, image
+            model, draw and kind.
     """
+    table = open_table(named)
+    fields = fields_of(table, columns or {})
 
     def rows() -> Iterator[SampleRow]:
-        for number, row in _rows(path):
-            inferred = kind_of(row) if is_table(path) and not isinstance(row, BadLine) else None
-            yield from samples_in_row(path.parent, number, row, kind or inferred)
+        for number, row in rows_of(table, fields, uids=True):
+            inferred = kind or (None if isinstance(row, BadLine) else kind_of(row))
+            yield from samples_in_row(table.folder, number, row, inferred, table.unit)
 
-    return checked(SampleSource(str(path), rows, fingerprint_of([path], kind or "")))
+    fingerprint = fingerprint_of(table.files, kind or "", *(f"{key}={name}" for key, name in fields.columns.items()))
+    return checked(SampleSource(table.name, rows, fingerprint, fields.notes))
 
 
 def checked(source: SampleSource) -> SampleSource:
     """The same source with its total known, once it is read and no sample was there twice.
 
     Raises:
-        VievalError: it holds no samples, or two of one uid, image model, draw and kind.
+        VievalError: it holds no samples, none that can be read, or two of one uid, image model, draw and kind.
     """
     hashes: set[int] = set()  # a number a sample, as the ids of millions would fill the memory
-    total = 0
+    total, unreadable, first = 0, 0, None
     for total, row in enumerate(source, start=1):
-        identity = row.sample.id
+        identity, first = row.sample.id, first or row
+        unreadable += row.verdict is not None and row.verdict.status is Status.PARSE_FAILURE
         if hash(identity) in hashes:
             _require_first(source, total, identity)
         hashes.add(hash(identity))
-    if not total:
-        raise VievalError(f"{source.name}: no samples in it; each line is an object with images, texts and kind")
+    if first is None:
+        raise VievalError(f"{source.name}: no samples in it; each row has an image and what it was made of")
+    if unreadable == total > 1 and first.verdict:
+        raise VievalError(f"{source.name}: none of its {total} rows can be read; {first.place}: {first.verdict.reason}")
     return replace(source, total=total)
 
 
@@ -113,6 +119,20 @@ def _require_first(source: SampleSource, number: int, identity: SampleId) -> Non
         f"{source.name}: {first.place} and {last.place} are both {identity.uid!r}{of}{kind}; give each a uid of its own, "
         "or a draw where they are images of one prompt"
     )
+
+
+def chained(sources: Sequence[SampleSource]) -> SampleSource:
+    """Several sources as one; VievalError as `checked`."""
+    if len(sources) == 1:
+        return sources[0]
+
+    def rows() -> Iterator[SampleRow]:
+        for source in sources:
+            yield from (replace(row, place=f"{source.name}: {row.place}") for row in source)
+
+    name, notes = ", ".join(source.name for source in sources), chain.from_iterable(source.notes for source in sources)
+    fingerprint = fingerprint_of([], *(source.fingerprint for source in sources))
+    return checked(SampleSource(name, rows, fingerprint, tuple(notes)))
 
 
 def limited(source: SampleSource, most: int | None) -> SampleSource:
@@ -162,18 +182,6 @@ def samples_in_row(
             yield SampleRow(sample, place, verdict, addresses=addresses_among(files))
     except BadLine as bad:
         yield SampleRow(_bad_sample(bad.row, place, kind), place, unjudged(Status.PARSE_FAILURE, str(bad)))
-
-
-def _rows(path: Path) -> Iterable[NumberedRow]:
-    return rows_of_table(path) if is_table(path) else _objects(path)
-
-
-def _objects(path: Path) -> Iterator[NumberedRow]:
-    for number, line in lines_of_file(path):
-        try:
-            yield number, row_of_line(line)
-        except BadLine as bad:
-            yield number, bad
 
 
 def _bad_sample(row: Mapping[str, Any], place: str, kind: str | None) -> Sample:

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from vieval_plugin.images import name_of
+from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.meta_evaluation.candidates import Candidate
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
@@ -169,7 +170,7 @@ def best_of_table(candidates: Mapping[tuple[str, ...], Sequence[Candidate]]) -> 
     rows = []
     for several in candidates.values():
         best = several[0]
-        output = best.record.sample.images.get("output") if best.record.sample else None
+        output = best.record.sample.images.get("output") if isinstance(best.record.sample, Sample) else None
         file = name_of(output) if output else ""
         identity = best.record.id
         rows.append(

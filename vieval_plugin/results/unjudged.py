@@ -55,13 +55,13 @@ class _RunImage:
 
 
 def is_run(path: Path) -> bool:
-    """Tell whether a path is what a host left, and no samples file: a folder, or a file whose rows are a host's.
+    """Tell whether a path is what a host left: a folder with samples files of its own, or a file whose rows are a host's.
 
     Raises:
         VievalError: it is neither a folder nor a plain file.
     """
     if isdir(path):
-        return True
+        return any(path.rglob("*_samples_*.jsonl"))
     require_plain(path)
     try:
         with path.open("rb") as file:
@@ -136,7 +136,7 @@ def _images_of_row(
 def _judged(response: str, target: str) -> _RunImage:
     """The image of a verdict, to be judged by another judge."""
     record = read_record(response, target)
-    if record.sample is None:
+    if not isinstance(record.sample, Sample):
         raise VievalError("a verdict on an image of a benchmark, which another task of that benchmark judges")
     verdict = record.verdict if "output" not in record.sample.images else None
     return _RunImage(record.sample, verdict, judge=(record.provenance.judge, ""))

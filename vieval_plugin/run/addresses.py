@@ -12,8 +12,9 @@ from pathlib import Path
 import platformdirs
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import absent_image, examine
+from vieval_plugin.images import examine
 from vieval_plugin.judges.protocol import Image, Status
+from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.readers.download import Download, fetch_all
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import unjudged

@@ -5,14 +5,15 @@ Programs go in batch steps where whole batches are answered, and each at its own
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 
 from tqdm.auto import tqdm
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
-from vieval_plugin.judges.protocol import Ask, Reply
+from vieval_plugin.judges.protocol import Ask, Program, Reply
 from vieval_plugin.run.jobs import Job, SplitContests, warn_of_unlike_images
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
@@ -81,17 +82,40 @@ async def judge_with(
     """`judge_each` by a router that is open already."""
     split_jobs = SplitContests(all_jobs := tuple(jobs))
     warn_of_unlike_images(all_jobs)
-    programs = (job.judge.program(job.judged) for job in split_jobs.jobs)
 
     def hand_on(number: int, outcome: Outcome) -> None:
         for place, assembled in split_jobs.assemble(number, outcome):
             progress.count([assembled], split_jobs.original[place].judge.spec.name)
             on_outcome(place, assembled)
-        progress_bar.set_postfix(progress.failures(), refresh=False)
-        progress_bar.update()
+        update()
+
+    total = len(split_jobs.jobs)
+    with judging_bar(progress, total, bar) as update:
+        await run_jobs(router, split_jobs.jobs, answer, hand_on, live=min(live, total))
+
+
+async def run_jobs(
+    router: Router,
+    jobs: Iterable[Job],
+    answer: Callable[[Question, int], Awaitable[Reply]],
+    on_outcome: Callable[[int, Outcome], None],
+    *,
+    live: int,
+) -> None:
+    """Judge jobs as they are read, `live` at a time and no more in memory; outcomes are handed on by the jobs' number."""
+    under_way: dict[int, Job] = {}
+
+    def programs() -> Iterator[Program]:
+        for number, job in enumerate(jobs):
+            under_way[number] = job
+            yield job.judge.program(job.judged)
+
+    def hand_on(number: int, outcome: Outcome) -> None:
+        del under_way[number]
+        on_outcome(number, outcome)
 
     async def ask_model(number: int, question: Question) -> Reply:
-        job = split_jobs.jobs[number]
+        job = under_way[number]
         if job.judge.uses_tools:
             await router.look(question)
         return await answer(question, job.repeat)
@@ -99,5 +123,16 @@ async def judge_with(
     async def route(number: int, ask: Ask) -> Reply:
         return await router.answer_one(number, ask, ask_model)
 
-    with tqdm(total=len(split_jobs.jobs), desc="Judging", unit="sample", disable=not bar) as progress_bar:
-        await run_concurrently(programs, route, live=min(live, len(split_jobs.jobs)), on_outcome=hand_on)
+    await run_concurrently(programs(), route, live=live, on_outcome=hand_on)
+
+
+@contextmanager
+def judging_bar(progress: Progress, total: int | None, shown: bool) -> Iterator[Callable[[], None]]:
+    """A progress bar with the failures so far; what it yields counts one more."""
+    with tqdm(total=total, desc="Judging", unit="sample", disable=not shown) as bar:
+
+        def update() -> None:
+            bar.set_postfix(progress.failures(), refresh=False)
+            bar.update()
+
+        yield update

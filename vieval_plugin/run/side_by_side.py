@@ -6,16 +6,20 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from pathlib import Path
 
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import SampleId, Verdict
+from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import OWN, Provenance
 from vieval_plugin.run.evaluate import judge_samples, provenance_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.run.verdict_lines import inputs_of, run_hash, runs_document, verdict_line, write_runs
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,18 @@ async def judge_folders(
     return JudgedFolders(
         tuple(judged), tuple(verdicts), replace(provenance_of(prepared, options, backbone), label=label)
     )
+
+
+def write_judged(path: Path, source: SampleSource, several: Sequence[JudgedFolders]) -> None:
+    """Write the verdicts of several judges as `vieval score` does."""
+    runs = {run_hash(by.provenance): by for by in several}
+    lines = (
+        verdict_line(number, judged, Outcome(verdict), by.provenance, run, path.parent)
+        for run, by in runs.items()
+        for number, (judged, verdict) in enumerate(zip(by.judged, by.verdicts, strict=True))
+    )
+    write_runs(path, runs_document(inputs_of(source), {run: by.provenance for run, by in runs.items()}, {}))
+    write_whole(path, (f"{line}\n" for line in lines))
 
 
 def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import absent_image, name_of, read_bytes
+from vieval_plugin.images import name_of, read_bytes
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.candidates import Candidate, candidates_by_prompt
+from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.results.lookup import Lookup
 from vieval_plugin.training.export import require_trainable
 
@@ -57,7 +58,7 @@ def preference_pairs(lookup: Lookup, margin: float | None) -> list[PreferencePai
     require_trainable(lookup.records)
     pairs = []
     for candidates in candidates_by_prompt(lookup.records).values():
-        found = [(candidate, candidate.record.sample or lookup.sample(candidate.record.id)) for candidate in candidates]
+        found = [(candidate, lookup.sample(candidate.record)) for candidate in candidates]
         there = [(candidate, sample) for candidate, sample in found if isinstance(sample, Sample) and _is_there(sample)]
         best_and_worst = [(there[0], there[-1])] if there else []
         for (better, chosen), (worse, rejected) in best_and_worst if margin is None else combinations(there, 2):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import CONDITION_ROLES, Sample, SampleId
 from vieval_plugin.meta_evaluation.generators import OfGenerators
 
@@ -57,7 +57,10 @@ def generating(
 
 
 def conditions_of(samples: Sequence[Judged], benchmark: str) -> list[Sample]:
-    """The conditions of samples, one for each uid, in the order of the samples.
+    """The conditions of samples and contests, each once, in their order.
+
+    Samples of one uid have the same conditions. Those of a contest are its first candidate's, called by the uid that
+    all of its candidates share, else by its own; contests of the same conditions give them once.
 
     >>> from vieval_plugin.judges.protocol import Image
     >>> images = {"source": Image(b""), "output": Image(b"")}
@@ -65,18 +68,25 @@ def conditions_of(samples: Sequence[Judged], benchmark: str) -> list[Sample]:
     >>> [(str(sample.id), list(sample.images)) for sample in conditions_of(edits, "generate_b")]
     [('generate_b/tie/1', ['source'])]
     """
-    first: dict[str, Sample] = {}
-    for sample in samples:
-        assert isinstance(sample, Sample)
-        first.setdefault(sample.id.uid, sample)
-    return [
-        replace(
-            sample,
-            id=SampleId(benchmark, sample.id.part, "", sample.id.uid),
-            images={role: sample.images[role] for role in CONDITION_ROLES if role in sample.images},
-            ratings={},
-            annotations={},
-            place=(),
-        )
-        for sample in first.values()
-    ]
+    first: dict[Hashable, Sample] = {}
+    for judged in samples:
+        sample = _conditions(judged, benchmark)
+        key = sample.id.uid if isinstance(judged, Sample) else (*sample.images.values(), *sample.texts.items())
+        first.setdefault(key, sample)
+    return list(first.values())
+
+
+def _conditions(judged: Judged, benchmark: str) -> Sample:
+    sample = candidates_of(judged)[0]
+    uids = {candidate.id.uid for candidate in candidates_of(judged)}
+    uid = uids.pop() if len(uids) == 1 else judged.id.uid
+    return replace(
+        sample,
+        id=SampleId(benchmark, judged.id.part, "", uid),
+        images={role: sample.images[role] for role in CONDITION_ROLES if role in sample.images},
+        ratings={},
+        annotations={},
+        group=judged.group,
+        tags=judged.tags,
+        place=(),
+    )

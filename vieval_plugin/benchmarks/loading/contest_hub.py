@@ -9,9 +9,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,12 +22,12 @@ from vieval_plugin.benchmarks.loading.folders import DataFolder, without_network
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.contest_rows import CONTESTS
+from vieval_plugin.readers.hub import load_from_hub, one_line, unreachable
 from vieval_plugin.readers.rows import Row, read_lines
 from vieval_plugin.text.untrusted import isfile
 
 IMAGES = "images"
 _BATCH = 16  # rows that are in memory at once
-_PATIENCE = 10.0  # seconds in which the hub must say anything
 
 Keep: TypeAlias = Callable[[Any], str | None]
 """Writes an image as the hub stores it and gives its name below the part's folder; None where there is none."""
@@ -75,7 +72,7 @@ def _prepare(
     parts_wanted = folder.parts if preparing.parts is None else preparing.parts
     parts = dict.fromkeys(known_part(folder.name, folder.parts, part) for part in parts_wanted)
     incomplete = [part for part in parts if not _is_there(folder, root, part, preparing.images)]
-    if incomplete and (silent := _silent()):
+    if incomplete and (silent := unreachable()):
         available = [part for part in parts if part not in incomplete]
         check_lines = folder.prepare(root, replace(preparing, parts=available)).lines if available else ()
         return Prepared((*check_lines, *without_network(folder.name, root, silent)), False)
@@ -87,23 +84,6 @@ def _prepare(
             lines.append(f"{folder.name}/{part}: {error}; run the command again to retry")
     checked = folder.prepare(root, preparing)
     return Prepared((notice, *lines, *checked.lines), checked.complete and not lines)
-
-
-def _silent() -> str:
-    """Reason that the hub cannot be asked; empty where it answers. Its own client would try for minutes.
-
-    Who tells that client to be offline has what he needs in its cache.
-    """
-    if any(os.environ.get(name) for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")):
-        return ""
-    endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    try:
-        urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=_PATIENCE).close()
-    except urllib.error.HTTPError:
-        return ""
-    except (OSError, ValueError) as error:
-        return f"{endpoint} does not answer ({_one_line(error)})"
-    return ""
 
 
 class _HubError(Exception):
@@ -153,11 +133,11 @@ def _fetch(home: Path, source: HubRows, preparing: Preparing) -> list[str]:
         try:
             hub_rows.append(source.cells(number, row, keep))
         except (AttributeError, KeyError, TypeError, ValueError, OSError, VievalError) as error:
-            raise _HubError(f"row {number} of {source.dataset} is not as expected ({_one_line(error)})") from None
+            raise _HubError(f"row {number} of {source.dataset} is not as expected ({one_line(error)})") from None
     try:
         lines = [json.dumps(_identified(cells), ensure_ascii=False) for cells in source.combine(hub_rows)]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _HubError(f"rows of {source.dataset} do not make contests ({_one_line(error)})") from None
+        raise _HubError(f"rows of {source.dataset} do not make contests ({one_line(error)})") from None
     write_whole(home / CONTESTS, (f"{line}\n" for line in lines), "folder")
     return [f"{home}: {len(unreadable)} images cannot be read, first in row {unreadable[0]}"] if unreadable else []
 
@@ -165,16 +145,14 @@ def _fetch(home: Path, source: HubRows, preparing: Preparing) -> list[str]:
 def _rows(source: HubRows) -> Iterator[dict[str, Any]]:
     """Rows with images as they are stored, `{"bytes": ..., "path": ...}`."""
     try:
-        import datasets
-    except ImportError:
-        raise VievalError('fetching from the hub needs datasets; run `pip install "vieval[hub]"`') from None
-    try:
-        hub_split = datasets.load_dataset(source.dataset, source.config or None, split=source.split)
+        hub_split = load_from_hub(source.dataset, source.config, source.split)
         for batch in hub_split.with_format("arrow").iter(batch_size=_BATCH):  # which decodes nothing
             yield from batch.to_pylist()
+    except VievalError:
+        raise
     except Exception as error:  # of many types, its own and those of what it builds on
         named = f"{source.dataset} ({source.config})" if source.config else source.dataset
-        raise _HubError(f"{named} cannot be had from the hub ({_one_line(error)})") from None
+        raise _HubError(f"{named} cannot be had from the hub ({one_line(error)})") from None
 
 
 def _identified(cells: dict[str, Any]) -> dict[str, Any]:
@@ -196,7 +174,3 @@ def _suffix(body: bytes) -> str:
             return str(image.format).lower()
     except Exception:  # Pillow's decoders raise many types on bad bytes
         return ""
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.benchmarks.loading.conditions import conditions_of
+from vieval_plugin.errors import VievalError
 from vieval_plugin.images import is_jpeg, read_bytes
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.media.files import write_whole
+from vieval_plugin.readers.image_names import expected_name
 
 PROMPTS, EXPECTED, CONDITIONS = "prompts.jsonl", "expected.csv", "conditions"
 
@@ -24,7 +26,7 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
     the file name of the image that is expected back; `conditions/` has the images that a prompt shows.
 
     Args:
-        benchmark: whose samples are read; of samples that several image models answered each condition comes once.
+        benchmark: whose samples are read; what several image models were asked, in samples or in contests, comes once.
         part: one of its parts.
         root: the data folder.
         folder: where to write; made where it is not there.
@@ -33,14 +35,19 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
         How many prompts there are.
 
     Raises:
-        VievalError: the data is absent, or a file cannot be written there.
+        VievalError: the data is absent or has no prompts, or a file cannot be written there.
     """
     samples = conditions_of(benchmark.load(root, part), benchmark.name)
+    if empty := [sample for sample in samples if not sample.texts and not sample.images]:
+        raise VievalError(
+            f"{benchmark.name}/{part}: {len(empty)} of {len(samples)} prompts have no text in the data here; run "
+            f"`vieval prepare {benchmark.name}`, or export another part"
+        )
     rows = [_row(sample, folder) for sample in samples]
     write_whole(folder / PROMPTS, (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    writer.writerows([("uid", "file"), *((sample.id.uid, f"{sample.id.uid}.png") for sample in samples)])
+    writer.writerows([("uid", "file"), *((sample.id.uid, expected_name(sample.id.uid)) for sample in samples)])
     write_whole(folder / EXPECTED, [table.getvalue()])
     return len(samples)
 

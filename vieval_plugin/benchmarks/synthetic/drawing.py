@@ -81,7 +81,7 @@ _SHAPES: dict[str, tuple[Part, ...]] = {
         ("polygon", "white", (47, 20, 47, 66, 14, 66)),
         ("polygon", "brown", (4, 72, 96, 72, 80, 95, 20, 95)),
     ),
-    # what follows is in no picture of vieval_demo: data/drawings has it
+    # what follows is in no picture of vieval_demo: it is for vieval_demo_unseen and for training
     "tree": (
         ("rectangle", "brown", (42, 60, 58, 98)),
         ("ellipse", "main", (14, 4, 86, 68)),

@@ -16,7 +16,7 @@ _EARS: dict[str, tuple[Part, ...]] = {
     "dog": (("ellipse", "main", (12, 14, 32, 52)), ("ellipse", "main", (68, 14, 88, 52))),
     "cat": (("polygon", "main", (24, 22, 26, 0, 46, 12)), ("polygon", "main", (76, 22, 74, 0, 54, 12))),
     "robot": (("line", "ink", (50, 12, 50, 2)), ("ellipse", "second", (44, -2, 56, 9))),
-    # from here on in each table: in no picture of vieval_demo, data/drawings has them
+    # from here on in each table: in no picture of vieval_demo, but for vieval_demo_unseen and for training
     "rabbit": (("ellipse", "main", (28, -4, 42, 26)), ("ellipse", "main", (58, -4, 72, 26))),
     "mouse": (("ellipse", "main", (8, 0, 40, 30)), ("ellipse", "main", (60, 0, 92, 30))),
     "dragon": (("polygon", "second", (32, 16, 42, -3, 50, 14)), ("polygon", "second", (50, 14, 58, -3, 68, 16))),

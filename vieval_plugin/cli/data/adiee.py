@@ -87,16 +87,15 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]
     from vieval_plugin.backends.metrics.networks.clip import load as load_clip
     from vieval_plugin.errors import VievalError
     from vieval_plugin.readers.samples import read_samples
-    from vieval_plugin.run.progress import failures
+    from vieval_plugin.run.summary import failures
     from vieval_plugin.training.adiee.dataset import Terms
     from vieval_plugin.training.adiee.labels import Editors, from_outputs, pairs_of
 
     if not options.licence:
         raise VievalError("--outputs: say with --licence on which terms they may train a model; it goes onto the card")
     rows = list(read_samples(options.outputs, "tie"))
-    if bad := [(row.sample, row.verdict) for row in rows if row.verdict]:
-        samples, verdicts = zip(*bad, strict=True)
-        raise VievalError(f"{options.outputs}: {failures(samples, verdicts)[0]}")
+    if bad := [(row.sample.id, row.verdict) for row in rows if row.verdict]:
+        raise VievalError(f"{options.outputs}: {failures(bad)[0]}")
     editors = Editors(
         options.truth, frozenset(options.weak), frozenset(options.strong), options.failed, options.succeeded
     )

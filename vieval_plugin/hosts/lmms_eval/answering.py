@@ -23,10 +23,10 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import tell
-from vieval_plugin.images import require_images
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status
+from vieval_plugin.readers.absent_images import require_images
 from vieval_plugin.records import fingerprint, response_json
 from vieval_plugin.results.documents import read_response
 from vieval_plugin.run.answerers import Answerer

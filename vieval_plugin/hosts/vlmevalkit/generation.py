@@ -28,7 +28,7 @@ from vieval_plugin.run.evaluate import evaluate, provenance_of
 from vieval_plugin.run.generated import GeneratedImage, generated_images, read_answer, trusted_folders
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.verdict_file import write_verdicts
+from vieval_plugin.run.verdict_lines import write_verdicts
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import path_of
 from vieval_plugin.text.yaml_json import read_json

@@ -34,9 +34,9 @@ from vieval_plugin.hosts.vlmevalkit.results import (
     read_cell,
     short_hash,
 )
-from vieval_plugin.images import require_images
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Verdict
+from vieval_plugin.readers.absent_images import require_images
 from vieval_plugin.records import fingerprint, response_json, target_json
 from vieval_plugin.results.documents import read_response
 from vieval_plugin.run.answerers import Answerer

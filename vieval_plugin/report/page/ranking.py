@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
 
 from markupsafe import Markup
 
-from vieval_plugin.judges.contests import FIRST, SECOND
+from vieval_plugin.images import is_changed
+from vieval_plugin.judges.contests import FIRST, SECOND, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
@@ -63,28 +64,11 @@ class RankingSection:
     groups: tuple[tuple[str, tuple[PromptTile, ...]], ...]
 
 
-@dataclass(frozen=True)
-class PictureSource:
-    """Where the samples of records are: those that were judged just now, else the data folder or a samples file."""
-
-    judged: Mapping[SampleId, Sample]
-    samples: Samples
-
-    def find(self, record: Record, identity: SampleId) -> Sample | str:
-        """The sample of a record or, of a contest, its candidate; in words, why it cannot be had."""
-        if identity in self.judged:
-            return self.judged[identity]
-        found = self.samples.find(replace(record, id=identity) if identity != record.id else record)
-        return found if isinstance(found, (Sample, str)) else "a contest, not an image"
-
-
 def write_page(
     report: RankReport,
     path: Path,
     options: StatisticsOptions,
     gate: Sequence[str] = (),
-    judged: Mapping[SampleId, Sample] | None = None,
-    samples: Path | None = None,
 ) -> None:
     """Write the page as one file that loads nothing.
 
@@ -93,10 +77,8 @@ def write_page(
         path: the file.
         options: those that the report was made with.
         gate: sentences of the gate, where there is one.
-        judged: the samples that were judged just now, by id.
-        samples: the samples file of what `vieval score` judged.
     """
-    thumbnails, pictures = Thumbnails(), PictureSource(judged or {}, Samples(samples))
+    thumbnails, pictures = Thumbnails(), Samples()
     runs = {(run.benchmark, run.label): run for run in report.runs}
     sections = [_section(r, runs[r.benchmark, r.judge], pictures, thumbnails) for r in report.main]
     style = (_FOLDER / "page.css").read_text(encoding="utf-8")
@@ -114,7 +96,7 @@ def write_page(
     write_whole(path, [text], "--html")
 
 
-def _section(ranking: GeneratorRanking, run: Run, pictures: PictureSource, thumbnails: Thumbnails) -> RankingSection:
+def _section(ranking: GeneratorRanking, run: Run, pictures: Samples, thumbnails: Thumbnails) -> RankingSection:
     measured = WIN_RATE if ranking.statistic == WIN_RATE else ranking.aspect
     where = "" if not ranking.heading else f", {ranking.heading} {ranking.word}"
     estimates = {generator.generator: generator.mean for generator in ranking.generators}
@@ -186,13 +168,19 @@ def _tile(
     ranking: GeneratorRanking,
     order: Sequence[str],
     lead: float,
-    pictures: PictureSource,
+    pictures: Samples,
     thumbnails: Thumbnails,
 ) -> PromptTile:
-    ids = {candidate: record for record in records for candidate in (record.candidates or (record.id,))}
-    ordered = sorted(ids, key=lambda i: (order.index(i.image_model) if i.image_model in order else len(order), i.draw))
-    samples = {identity: pictures.find(ids[identity], identity) for identity in ordered}
-    found = [sample for sample in samples.values() if isinstance(sample, Sample)]
+    judged = [(record, pictures.find(record)) for record in records]
+    by_id = {
+        sample.id: record for record, seen in judged if not isinstance(seen, str) for sample in candidates_of(seen)
+    }
+    samples = {s.id: s for _, seen in judged if not isinstance(seen, str) for s in candidates_of(seen)}
+    ordered = sorted(
+        by_id, key=lambda i: (order.index(i.image_model) if i.image_model in order else len(order), i.draw)
+    )
+    found = [samples[identity] for identity in ordered]
+    lacking = dict.fromkeys(seen for _, seen in judged if isinstance(seen, str))
     conditions = {role: image for role, image in found[0].images.items() if role != _OUTPUT} if found else {}
     first = records[0]
     return PromptTile(
@@ -202,10 +190,10 @@ def _tile(
         tuple(found[0].texts.items()) if found else (),
         tuple(JudgedPicture(role, thumbnails.of(image)) for role, image in conditions.items()),
         tuple(
-            JudgedPicture(_name(identity), _picture(sample, thumbnails), _said(ids[identity], ranking))
-            for identity, sample in samples.items()
+            JudgedPicture(_name(sample.id), _picture(sample, thumbnails), _said(by_id[sample.id], ranking))
+            for sample in found
         ),
-        "; ".join(_vote(record) for record in records if record.candidates),
+        "; ".join([*(_vote(record) for record in records if record.candidates), *lacking]),
     )
 
 
@@ -213,10 +201,11 @@ def _name(identity: SampleId) -> str:
     return f"{identity.image_model} #{identity.draw}" if identity.draw else identity.image_model
 
 
-def _picture(sample: Sample | str, thumbnails: Thumbnails) -> Thumbnail | str:
-    if isinstance(sample, str):
-        return sample
-    return thumbnails.of(sample.images[_OUTPUT]) if _OUTPUT in sample.images else "no image"
+def _picture(sample: Sample, thumbnails: Thumbnails) -> Thumbnail | str:
+    image = sample.images.get(_OUTPUT)
+    if image is None:
+        return "no image"
+    return "changed since it was judged" if is_changed(image) else thumbnails.of(image)
 
 
 def _said(record: Record, ranking: GeneratorRanking) -> str:

@@ -1,0 +1,67 @@
+"""Tables of any length are read in the memory that a few rows take."""
+
+import json
+import random
+import subprocess
+import sys
+
+import PIL.Image
+import pytest
+
+from tests.pictures import encoded
+
+READ = """
+import sys
+from pathlib import Path
+from vieval_plugin.images import read_bytes
+from vieval_plugin.readers.samples import read_samples
+source = read_samples(Path(sys.argv[1]))
+rows = sum(len(read_bytes(row.sample.images["output"])) > 0 and row.verdict is None for row in source)
+# unlike ru_maxrss, which begins with that of the process that started this one
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(rows, int(peak.split()[1]) // 1024)
+"""
+FEW, MiB = 2_000, 1 << 20
+_ROOM = 80  # MiB that may differ between runs: buffers, and what an allocator keeps
+
+
+def read(path):
+    """How many rows are judged, and the most memory in MiB that a process of its own took for that."""
+    done = subprocess.run([sys.executable, "-c", READ, str(path)], capture_output=True, text=True, check=True)
+    return tuple(map(int, done.stdout.split()))
+
+
+def as_jsonl(path, rows, noise):
+    with path.open("w") as file:
+        for number in range(rows):
+            file.write(json.dumps({"uid": number, "image": "a.png", "prompt": noise.randbytes(2_000).hex()}) + "\n")
+
+
+def as_parquet(path, rows, noise):
+    pyarrow = pytest.importorskip("pyarrow", reason='pip install "vieval[tables]"')
+    from pyarrow import parquet
+
+    image = pyarrow.struct({"bytes": pyarrow.binary(), "path": pyarrow.string()})
+    with parquet.ParquetWriter(path, pyarrow.schema({"image": image, "prompt": pyarrow.string()})) as out:
+        for start in range(0, rows, 5_000):  # some 100 MiB a row group
+            numbers = range(start, min(start + 5_000, rows))
+            images = [{"bytes": noise.randbytes(20_000), "path": f"{number}.png"} for number in numbers]
+            prompts = [f"prompt {number}" for number in numbers]
+            out.write_table(pyarrow.table({"image": pyarrow.array(images, image), "prompt": prompts}))
+
+
+@pytest.mark.parametrize("write", [as_jsonl, as_parquet])
+@pytest.mark.parametrize("rows", [8_000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_memory_does_not_grow_with_the_rows(tmp_path, write, rows, capsys):
+    (tmp_path / "a.png").write_bytes(encoded(PIL.Image.new("RGB", (8, 8))))
+    taken = []
+    for count in (FEW, rows):
+        path = tmp_path / f"{count}.table"
+        write(path, count, random.Random(0))
+        read_rows, peak = read(path)
+        assert read_rows == count
+        taken.append(peak)
+    size = path.stat().st_size // MiB
+    with capsys.disabled():
+        print(f"\n{write.__name__}: {FEW} rows {taken[0]} MiB, {rows} rows {taken[1]} MiB, of a file of {size} MiB")
+    assert taken[1] - taken[0] < _ROOM

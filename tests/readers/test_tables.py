@@ -1,0 +1,398 @@
+"""One table of formats by one set of rows: whatever a table is stored as, the samples are the same."""
+
+import csv
+import json
+import os
+import shutil
+from pathlib import Path
+
+import PIL.Image
+import pytest
+
+from tests.pictures import encoded
+from tests.refusals import refusal
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import read_bytes
+from vieval_plugin.judges.protocol import Status, TableCell
+from vieval_plugin.readers.columns import parse_columns
+from vieval_plugin.readers.image_folder import read_named
+from vieval_plugin.readers.samples import read_samples
+
+pyarrow = pytest.importorskip("pyarrow", reason='pip install "vieval[tables]"')
+from pyarrow import ipc, parquet  # noqa: E402
+
+CAPTIONS = {"a": "a red cube, on a ball", "b": 'a "blue" ball', "c": "ein grüner Hut"}
+IMAGE = pyarrow.struct({"bytes": pyarrow.binary(), "path": pyarrow.string()})
+
+
+def picture(uid):
+    return encoded(PIL.Image.new("RGB", (8, 6), (ord(uid), 0, 0)))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Images, and the current folder."""
+    for uid in CAPTIONS:
+        (tmp_path / f"{uid}.png").write_bytes(picture(uid))
+    return tmp_path
+
+
+def columns_of(form):
+    """The rows as columns of Arrow: images as paths, as bytes, or as both."""
+    images = {
+        "paths": pyarrow.array([f"{uid}.png" for uid in CAPTIONS]),
+        "structs": pyarrow.array([{"bytes": picture(uid), "path": f"{uid}.png"} for uid in CAPTIONS], IMAGE),
+        "files": pyarrow.array([{"bytes": None, "path": f"{uid}.png"} for uid in CAPTIONS], IMAGE),
+        "bytes": pyarrow.array([picture(uid) for uid in CAPTIONS], pyarrow.large_binary()),
+        "dictionary": pyarrow.array([f"{uid}.png" for uid in CAPTIONS]).dictionary_encode(),
+    }[form]
+    named = {"uid": list(CAPTIONS)} if form == "bytes" else {}
+    return pyarrow.table({**named, "image": images, "caption": list(CAPTIONS.values())})
+
+
+def as_csv(path, image="image"):
+    with path.open("w", newline="", encoding="utf-8-sig") as file:
+        csv.writer(file).writerows([(image, "caption"), *((f"{uid}.png", text) for uid, text in CAPTIONS.items())])
+    return path
+
+
+def objects():
+    return [{"image": f"{uid}.png", "caption": text} for uid, text in CAPTIONS.items()]
+
+
+def as_jsonl(path):
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in objects()))
+    return path
+
+
+def as_samples(path):
+    rows = [{"images": {"output": row["image"]}, "texts": {"prompt": row["caption"]}} for row in objects()]
+    path.write_text("\n\n".join(map(json.dumps, rows)))
+    return path
+
+
+def as_json(path):
+    path.write_text(json.dumps(objects(), indent=2))
+    return path
+
+
+def as_parquet(path, form, **options):
+    parquet.write_table(columns_of(form), path, **options)
+    return path
+
+
+def as_arrow(path, form, writer):
+    with writer(path, columns_of(form).schema) as out:
+        out.write_table(columns_of(form), max_chunksize=2)
+    return path
+
+
+def as_saved(path):
+    datasets = pytest.importorskip("datasets", reason='pip install "vieval[hub]"')
+    stored = datasets.Dataset(columns_of("structs")).cast_column("image", datasets.Image())
+    stored.save_to_disk(path, num_shards=2)
+    return path
+
+
+def as_splits(path):
+    as_saved(path / "train")
+    (path / "dataset_dict.json").write_text('{"splits": ["train"]}')
+    return path
+
+
+def with_metadata(folder, write):
+    for uid in CAPTIONS:
+        (folder / f"{uid}.png").rename(folder / f"{uid}.png")
+    write(folder)
+    return folder
+
+
+def beside(folder):
+    for uid, text in CAPTIONS.items():
+        (folder / f"{uid}.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+def metadata_parquet(folder):
+    table = columns_of("paths").rename_columns(["file_name", "caption"])
+    parquet.write_table(table, folder / "metadata.parquet")
+
+
+FORMATS = {
+    "CSV": lambda folder: as_csv(folder / "t.csv"),
+    "CSV under another name": lambda folder: as_csv(folder / "t.dat"),
+    "JSONL": lambda folder: as_jsonl(folder / "t.jsonl"),
+    "JSONL under another name": lambda folder: as_jsonl(folder / "t.csv"),
+    "a samples file": lambda folder: as_samples(folder / "t.jsonl"),
+    "a JSON list": lambda folder: as_json(folder / "t.json"),
+    "parquet of paths": lambda folder: as_parquet(folder / "t.parquet", "paths"),
+    "parquet of structs": lambda folder: as_parquet(folder / "t.parquet", "structs", row_group_size=2),
+    "parquet of files": lambda folder: as_parquet(folder / "t.parquet", "files"),
+    "parquet of bytes": lambda folder: as_parquet(folder / "t.parquet", "bytes", compression="zstd"),
+    "parquet under another name": lambda folder: as_parquet(folder / "t.jsonl", "structs"),
+    "an Arrow file": lambda folder: as_arrow(folder / "t.arrow", "dictionary", ipc.new_file),
+    "an Arrow stream": lambda folder: as_arrow(folder / "t.arrow", "structs", ipc.new_stream),
+    "a saved data set": lambda folder: as_saved(folder / "saved"),
+    "a saved data set of one split": lambda folder: as_splits(folder / "saved"),
+    "a folder with metadata.csv": lambda folder: with_metadata(
+        folder, lambda to: as_csv(to / "metadata.csv", "file_name")
+    ),
+    "a folder with metadata.parquet": lambda folder: with_metadata(folder, metadata_parquet),
+    "a folder with texts": beside,
+}
+
+
+@pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS)
+def test_the_samples_are_the_same_whatever_the_rows_are_stored_as(folder, write):
+    source = read_named([str(write(folder))])
+    for _ in range(2):  # a source is read as often as it is needed
+        rows = list(source)
+        assert [(row.sample.id.uid, row.sample.kind, row.verdict) for row in rows] == [(u, "tig", None) for u in "abc"]
+        assert [row.sample.texts["prompt"] for row in rows] == list(CAPTIONS.values())
+        assert [read_bytes(row.sample.images["output"]) for row in rows] == [picture(uid) for uid in CAPTIONS]
+    assert source.total == 3
+
+
+def test_a_guess_is_said_and_so_is_what_is_left_out(folder):
+    path = folder / "t.parquet"
+    parquet.write_table(columns_of("paths").append_column("seed", pyarrow.array([1, 2, 3])), path)
+    assert read_samples(path).notes == (
+        f"{path}: guessed: reading image as output, caption as prompt; --columns KEY=COLUMN says otherwise",
+        f"{path}: columns that are left out: seed",
+    )
+    assert read_samples(as_samples(folder / "t.jsonl")).notes == ()
+
+
+def test_bytes_of_a_table_say_where_they_are_from(folder):
+    path = as_parquet(folder / "t.parquet", "structs", row_group_size=2)
+    assert [row.sample.images["output"].origin for row in read_samples(path)] == [
+        TableCell(path, number, "image") for number in range(3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "read"),
+    [
+        ("input_image,edit instruction,edited_image,caption", {"source": 0, "instruction": 1, "output": 2}),
+        ("original_image,edit_prompt,edited_image", {"source": 0, "instruction": 1, "output": 2}),
+        ("input_image,text,edited_image", {"source": 0, "instruction": 1, "output": 2}),
+        ("source_file_name,instruction,edited_image_file_name", {"source": 0, "instruction": 1, "output": 2}),
+        ("File-Name,Caption,text", {"output": 0, "prompt": 1}),
+        ("id,image,text,model", {"uid": 0, "output": 1, "prompt": 2, "image_model": 3}),
+    ],
+)
+def test_columns_are_known_by_names_that_are_common(tmp_path, header, read):
+    names = header.replace("edit instruction", "edit_instruction").split(",")
+    (tmp_path / "t.csv").write_text(f"{','.join(names)}\n{','.join(f'v{n}' for n in range(len(names)))}\n")
+    (row,) = read_samples(tmp_path / "t.csv")
+    images = {role: image.source.name for role, image in row.sample.images.items()}
+    found = {"uid": row.sample.id.uid, "image_model": row.sample.id.image_model, **images, **row.sample.texts}
+    assert {key: found[key] for key in read} == {key: f"v{place}" for key, place in read.items()}
+    assert row.sample.kind == ("tie" if "source" in read else "tig")
+    assert images.keys() | row.sample.texts.keys() == read.keys() - {"uid", "image_model"}
+
+
+def test_columns_are_what_the_user_says(folder):
+    path = folder / "t.csv"
+    path.write_text("image,photo,caption,text,uid\nno.png,a.png,no,yes,1\n")
+    (row,) = read_samples(path, columns=parse_columns(["output=photo,prompt=text", "uid="]))
+    assert (row.sample.images["output"].source.name, row.sample.texts["prompt"], row.sample.id.uid) == (
+        "a.png",
+        "yes",
+        "a",
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        ("output=imgae", "t.csv: no column 'imgae'; did you mean image? the columns are image, caption"),
+        ("outptu=image", "'outptu' is nothing that a sample has; did you mean output?"),
+        ("output", "'output' names no column; write it as output=image,prompt=caption"),
+        ("subject=image", "'subject' is nothing that a sample has; did you mean"),
+    ],
+)
+def test_a_column_that_is_not_there_is_one_line_with_the_nearest_name(folder, columns, line):
+    as_csv(folder / "t.csv")
+    assert line in refusal(lambda: read_samples(folder / "t.csv", columns=parse_columns([columns])))
+
+
+def test_uids_from_file_names_are_unique_for_each_image_model(tmp_path):
+    files = ["x/1.png", "y/1.png", "1_2.png", "https://example.com/d/1.png?key=1", "y/1.png"]
+    rows = [{"image": file, "prompt": "x", **({"image_model": "m"} if n == 4 else {})} for n, file in enumerate(files)]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert [row.sample.id.uid for row in read_samples(tmp_path / "t.jsonl")] == ["1", "1_2", "1_2_2", "1_3", "1"]
+
+
+PICKLE = b"\x80\x04\x95\x1e\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x04true\x94\x85\x94R\x94."
+OTHERS = {
+    "a PNG": (picture("a"), "an image (PNG), where a table is needed"),
+    "an AVIF": (b"\0\0\0 ftypavif\0\0\0\0avif", "an image (AVIF)"),
+    "a zip": (b"PK\x03\x04" + bytes(40), "a zip archive; unpack it"),
+    "a gzip": (b"\x1f\x8b\x08" + bytes(40), "a gzip file; unpack it"),
+    "a pickle": (PICKLE, "a pickle, which could run any code and is not read"),
+    "a binary file": (b"\x7fELF" + bytes(100), "a binary file, and no table that can be read here"),
+    "UTF-16": ("image,prompt\n".encode("utf-16"), "UTF-16; save it as UTF-8"),
+    "text": (
+        b"Dear diary,\ntoday I drew a cat.\n" * 67,
+        "no column of images; the columns are Dear diary|none of its 134 rows can be read",
+    ),
+    "lines that are no JSON": (b"{nothing\n" * 67, "none of its 67 rows can be read; line 1: not a JSON object"),
+    "verdicts": (
+        b'{"uid": "1", "scores": {}, "status": "ok", "provenance": {}}\n',
+        "verdicts, where samples are needed",
+    ),
+    "an object": (b'{\n"rows": []\n}\n', "none of its 3 rows can be read"),
+    "nothing": (b"", "no samples in it|no header in it"),
+    "a list of texts": (b'["a", "b"]', "none of its 2 rows can be read; row 1: not a JSON object"),
+    "a list without an end": (b"[{", "not readable as JSON"),
+    "parquet that is cut off": (b"PAR1" + bytes(8), "not readable as parquet or Arrow"),
+    "a footer of 2 GiB": (b"PAR1" + bytes(8) + b"\xff\xff\xff\x7fPAR1", "a footer of 2047 MiB"),
+    "Arrow that is cut off": (b"ARROW1\0\0" + bytes(8), "not readable as parquet or Arrow"),
+    "a stream of garbage": (b"\xff\xff\xff\xff\xff\xff\xff\x7f" + bytes(80), "not readable as parquet or Arrow"),
+}
+
+
+@pytest.mark.parametrize(("data", "line"), OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("name", ["t.jsonl", "t"])
+def test_what_is_no_table_is_refused_in_one_line(tmp_path, name, data, line):
+    (tmp_path / name).write_bytes(data)
+    said = refusal(lambda: read_samples(tmp_path / name))
+    assert any(words in said for words in line.split("|"))
+
+
+def test_a_folder_of_nothing_and_a_name_of_nothing_are_one_line(tmp_path):
+    assert "no images, no metadata.csv" in refusal(lambda: read_named([str(tmp_path)]))
+    assert "the samples cannot be read (No such file" in refusal(lambda: read_named([str(tmp_path / "t.csv")]))
+
+
+@pytest.mark.parametrize("path", ["../secret.png", "/{root}/secret.png", "link.png"])
+@pytest.mark.parametrize("form", ["metadata.csv", "parquet", "saved"])
+def test_a_table_of_others_names_no_file_outside_its_folder(tmp_path, path, form):
+    (tmp_path / "secret.png").write_bytes(picture("a"))
+    folder = tmp_path / "sent"
+    folder.mkdir()
+    (folder / "b.png").write_bytes(picture("b"))
+    (folder / "link.png").symlink_to("../secret.png")
+    named = [path.format(root=tmp_path), "b.png"]
+    if form == "metadata.csv":
+        (folder / "metadata.csv").write_text("file_name,text\n" + "".join(f"{name},x\n" for name in named))
+        table = folder
+    else:
+        images = pyarrow.array([{"bytes": None, "path": name} for name in named], IMAGE)
+        stored = pyarrow.table({"image": images, "text": ["x", "x"]})
+        table = folder / "t.parquet" if form == "parquet" else folder
+        if form == "parquet":
+            parquet.write_table(stored, table)
+        else:
+            with ipc.new_stream(folder / "data.arrow", stored.schema) as out:
+                out.write_table(stored)
+            (folder / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}]}')
+    outside, inside = read_named([str(table)])
+    assert outside.verdict.status is Status.PARSE_FAILURE
+    assert "outside the folder of the table" in outside.verdict.reason
+    assert (inside.verdict, inside.sample.images["output"].source.name) == (None, "b.png")
+
+
+def test_a_saved_data_set_names_no_file_of_rows_outside_its_folder(folder):
+    as_arrow(folder / "t.arrow", "structs", ipc.new_stream)
+    (folder / "sent").mkdir()
+    (folder / "sent" / "state.json").write_text('{"_data_files": [{"filename": "../t.arrow"}]}')
+    assert "lies outside its folder and is not read" in refusal(lambda: read_samples(folder / "sent"))
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
+    text = pyarrow.array(["x" * (300 << 20)])
+    parquet.write_table(pyarrow.table({"image": text, "text": text}), tmp_path / "t.parquet", compression="zstd")
+    del text
+    assert os.path.getsize(tmp_path / "t.parquet") < 1 << 20
+    assert "image would be 300 MiB, a bomb by its ratio" in refusal(lambda: read_samples(tmp_path / "t.parquet"))
+
+
+def test_columns_of_nested_values_are_never_built(folder):
+    depth = pyarrow.array([None] * 3, pyarrow.int8())
+    for _ in range(50):
+        depth = pyarrow.StructArray.from_arrays([depth], ["inner"])
+    table = columns_of("structs").append_column("deep", depth)
+    parquet.write_table(table, folder / "t.parquet")
+    source = read_samples(folder / "t.parquet")
+    assert [row.sample.id.uid for row in source] == ["a", "b", "c"]
+    assert "left out: deep" in source.notes[-1]
+    asked = lambda: read_samples(folder / "t.parquet", columns={"images.source": "deep"})  # noqa: E731
+    assert "no column 'deep' of texts, numbers or images" in refusal(asked)
+
+
+def test_offsets_that_lie_are_no_read_of_other_memory(tmp_path):
+    path = as_arrow(tmp_path / "t.arrow", "paths", ipc.new_stream)
+    data = path.read_bytes()
+    offsets = (0).to_bytes(4, "little") + (5).to_bytes(4, "little") + (10).to_bytes(4, "little")
+    assert offsets in data
+    path.write_bytes(data.replace(offsets, offsets[:8] + (2**31 - 1).to_bytes(4, "little")))
+    assert "not readable as parquet or Arrow" in refusal(lambda: read_samples(path))
+
+
+def test_an_image_of_a_table_that_is_none_is_its_rows_status(score, tmp_path):
+    stored = [{"bytes": picture("a"), "path": "a.png"}, {"bytes": b"no image", "path": "b.png"}, None]
+    table = pyarrow.table({"image": pyarrow.array(stored, IMAGE), "text": ["x"] * 3})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    code, rows, _, _ = score(tmp_path / "t.parquet", "--judge", "sharpness")
+    assert [(row["uid"], row["status"]) for row in rows] == [("a", "ok"), ("b", "tool_error"), ("3", "not_applicable")]
+    assert code == 1
+
+
+def test_a_text_beside_an_image_that_is_lacking_or_a_link_is_its_rows_status(folder):
+    (folder / "a.txt").write_text("a cat")
+    (folder / "sent").mkdir()
+    shutil.move(folder / "b.png", folder / "sent" / "b.png")
+    shutil.move(folder / "c.png", folder / "sent" / "c.png")
+    shutil.copy(folder / "a.png", folder / "sent" / "a.png")
+    shutil.copy(folder / "a.txt", folder / "sent" / "a.txt")
+    (folder / "sent" / "b.txt").symlink_to("../a.txt")
+    a, b, c = read_named([str(folder / "sent")])
+    assert (a.verdict, a.sample.texts, a.sample.id.image_model) == (None, {"prompt": "a cat"}, "sent")
+    assert b.verdict.reason == "b.txt is a link out of its folder"
+    assert c.verdict.reason == "no c.txt beside c.png"
+
+
+def test_a_data_set_of_the_hub_is_read_by_the_library_itself(folder, monkeypatch, tmp_path_factory):
+    """The hub is a folder here; all else is what `datasets` does, its cache included."""
+    datasets = pytest.importorskip("datasets", reason='pip install "vieval[hub]"')
+    from vieval_plugin.readers import hub
+
+    home = tmp_path_factory.mktemp("hub")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", home / "cache")
+    load = datasets.load_dataset
+    asked = []
+
+    def from_folder(name, config=None, **options):
+        asked.append((name, config, options.get("trust_remote_code")))
+        return load(str(home / "data"), cache_dir=str(home / "cache"), **options)
+
+    monkeypatch.setattr(datasets, "load_dataset", from_folder)
+    monkeypatch.setattr(hub, "unreachable", lambda: "")
+    monkeypatch.chdir(folder)
+    for split in ("train", "test"):
+        (home / "data" / split).mkdir(parents=True)
+        as_parquet(home / "data" / split / "0.parquet", "structs")
+    rows = list(read_named(["me/pictures:test"]))
+    assert [(row.sample.id.uid, read_bytes(row.sample.images["output"])) for row in rows] == [
+        (uid, picture(uid)) for uid in CAPTIONS
+    ]
+    assert rows[0].sample.images["output"].origin.row == 0
+    assert asked == [("me/pictures", None, False)]
+    line = "me/pictures: name one of its splits: me/pictures:train, me/pictures:test"
+    assert line in refusal(lambda: read_named(["me/pictures"]))
+
+
+def test_without_the_hub_a_name_is_one_line_and_a_path_is_never_sent(tmp_path, monkeypatch):
+    from vieval_plugin.readers import hub
+
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.delenv("HF_DATASETS_OFFLINE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert "no such file or folder here, and the hub cannot be asked" in refusal(lambda: read_named(["me/pictures"]))
+    monkeypatch.setattr(hub, "unreachable", lambda: pytest.fail("asked"))
+    for path in ("out/verdicts.jsonl", "./pictures", "a/b/c"):
+        with pytest.raises(VievalError, match="cannot be read"):
+            read_named([str(Path(path))] if path != "./pictures" else [path])

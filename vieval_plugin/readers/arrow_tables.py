@@ -1,0 +1,217 @@
+"""Tables of columns: parquet and Arrow files, and folders that `datasets` saved.
+
+They are read with pyarrow, a few rows at a time, and of the columns only those that are needed. Cells are texts,
+numbers, lists of texts and images; columns of anything else are left out, so that no nested value is ever built.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import TableCell
+from vieval_plugin.readers.rows import require_once
+from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
+from vieval_plugin.text.untrusted import is_below, isfile
+from vieval_plugin.text.yaml_json import read_json
+
+STATE, SPLITS = "state.json", "dataset_dict.json"
+"""Files by which a folder of `datasets.save_to_disk` is known: of one split, and of several."""
+ARROW = b"ARROW1"
+"""What an Arrow file begins with; a stream begins otherwise."""
+
+_BATCH = 16  # rows in memory at once, each of which may hold an image
+_BUFFER = 1 << 20
+_LONGEST_FOOTER = 64 << 20
+_MOST_NAMES = 1_000_000  # of columns and row groups in the footer of a parquet file
+_LARGEST, _EXPANSION = 256 << 20, 200  # bytes of a column's part, and how many of them a stored byte may stand for
+
+_Batches: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[TableCell, Any]]]
+"""Record batches of the columns that are asked for, each with the file and the number of its first row there."""
+
+
+def parquet_table(path: Path) -> InputTable:
+    """A parquet file; VievalError where pyarrow is not installed or it is damaged, the latter also while rows are read."""
+    with reading_table(path):
+        schema = parquet_file(path).schema_arrow
+    return _table(path, [path], schema, partial(_parquet_batches, path))
+
+
+def arrow_table(paths: Sequence[Path]) -> InputTable:
+    """Arrow files or streams of the same columns, one after another; VievalError as `parquet_table`."""
+    with reading_table(paths[0]):
+        schema = _arrow_reader(paths[0]).schema
+    return _table(paths[0], paths, schema, partial(arrow_batches, paths))
+
+
+def is_saved(folder: Path) -> bool:
+    """Return whether `datasets.save_to_disk` wrote a folder."""
+    return isfile(folder / STATE) or isfile(folder / SPLITS)
+
+
+def saved_table(folder: Path) -> InputTable:
+    """A folder that `datasets.save_to_disk` wrote, of one split; VievalError where it holds several, or is damaged."""
+    if isfile(folder / SPLITS):
+        splits = _names_in(folder / SPLITS, "splits")
+        if len(splits) != 1:
+            raise VievalError(f"{folder}: a data set of several splits; name the folder of one: {', '.join(splits)}")
+        folder = folder / splits[0]
+    paths = [folder / name for name in _names_in(folder / STATE, "_data_files")]
+    if outside := [path for path in paths if not is_below(path, folder)]:
+        raise VievalError(f"{folder / STATE}: {str(outside[0])[:200]!r} lies outside its folder and is not read")
+    return replace(arrow_table(paths), name=str(folder), folder=folder, roots=(folder,))
+
+
+def _names_in(path: Path, key: str) -> list[str]:
+    try:
+        names = read_json(path.read_bytes())[key]
+        names = [name["filename"] if isinstance(name, dict) else name for name in names]
+    except (OSError, ValueError, KeyError, TypeError):
+        names = []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise VievalError(f"{path}: it names no {key}; save the data set again")
+    return names
+
+
+def _table(path: Path, paths: Sequence[Path], schema: Any, batches: _Batches) -> InputTable:
+    require_once(path, schema.names, schema.names)
+    readable = [field.name for field in schema if _is_readable(field.type)]
+    unreadable = tuple(name for name in schema.names if name not in readable)
+
+    def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
+        number = 0
+        for first, batch in batches(columns):
+            named = [(name, batch.column(name)) for name in columns]
+            for place in range(batch.num_rows):
+                number += 1
+                yield number, _cells(named, place, first)
+
+    return InputTable(str(path), tuple(readable), read, path.parent, tuple(paths), "row", unreadable=unreadable)
+
+
+def _cells(columns: Sequence[tuple[str, Any]], place: int, first: TableCell) -> dict[str, Any] | BadLine:
+    cells: dict[str, Any] = {}
+    for name, column in columns:
+        try:
+            value = column[place].as_py()
+        except UnicodeDecodeError:
+            return BadLine(f"{name} is not UTF-8", cells)
+        stored = {"bytes": value} if isinstance(value, bytes) else value
+        if isinstance(stored, dict):
+            cell = TableCell(first.file, first.row + place, name)
+            value = StoredImage(stored.get("path") or "", stored.get("bytes"), cell)
+        cells[name] = value
+    return cells
+
+
+def _is_readable(kind: Any) -> bool:
+    """Return whether values of an Arrow type are texts, numbers, lists of texts or images."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _is_readable(kind.value_type)
+    if types.is_list(kind) or types.is_large_list(kind):
+        return _is_text(kind.value_type)
+    if types.is_struct(kind):
+        fields = {field.name: field.type for field in kind}
+        typed = _is_binary(fields.get("bytes")) and _is_text(fields.get("path"))
+        return typed and fields.keys() == {"bytes", "path"}
+    plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_null, _is_text, _is_binary)
+    return any(is_plain(kind) for is_plain in plain)
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    return kind is not None and (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _is_binary(kind: Any) -> bool:
+    from pyarrow import types
+
+    return kind is not None and (types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
+
+
+def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[tuple[TableCell, Any]]:
+    with reading_table(path):
+        row, file = 0, parquet_file(path)
+        for batch in file.iter_batches(batch_size=_BATCH, columns=list(columns), use_threads=False):
+            yield TableCell(path, row, ""), batch
+            row += batch.num_rows
+
+
+def parquet_file(path: Path) -> Any:
+    """A parquet file within limits: what its footer says is believed up to a size, and a bomb that it shows is refused."""
+    from pyarrow import parquet
+
+    with path.open("rb") as stream:
+        stream.seek(max(os.path.getsize(path) - 8, 0))
+        footer = int.from_bytes(stream.read(4), "little")
+    if footer > _LONGEST_FOOTER:
+        raise ValueError(f"a footer of {footer >> 20} MiB")
+    # without a buffer of so many bytes all of a row group would be in memory
+    file = parquet.ParquetFile(
+        path,
+        buffer_size=_BUFFER,
+        pre_buffer=False,
+        thrift_string_size_limit=_LONGEST_FOOTER,
+        thrift_container_size_limit=_MOST_NAMES,
+    )
+    for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
+        for part in map(group.column, range(group.num_columns)):
+            if part.total_uncompressed_size > max(_LARGEST, _EXPANSION * part.total_compressed_size):
+                raise ValueError(
+                    f"{part.path_in_schema} would be {part.total_uncompressed_size >> 20} MiB, a bomb by its ratio"
+                )
+    return file
+
+
+def arrow_batches(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[tuple[TableCell, Any]]:
+    """Batches of the columns of Arrow files, each with the file and the number of its first row there."""
+    for path in paths:
+        row = 0
+        with reading_table(path):
+            reader = _arrow_reader(path, columns)
+            batches = map(reader.get_batch, range(reader.num_record_batches)) if _is_file(path) else reader
+            for batch in batches:
+                # offsets that lie would be read from memory that is not the file's
+                batch.validate(full=True)
+                yield TableCell(path, row, ""), batch
+                row += batch.num_rows
+
+
+def _arrow_reader(path: Path, columns: Sequence[str] | None = None) -> Any:
+    import pyarrow
+    from pyarrow import ipc
+
+    options = ipc.IpcReadOptions(use_threads=False)
+    if columns is not None:
+        names = _arrow_reader(path).schema.names
+        options = ipc.IpcReadOptions(use_threads=False, included_fields=[names.index(name) for name in columns])
+    opened = ipc.open_file if _is_file(path) else ipc.open_stream
+    return opened(pyarrow.memory_map(str(path)), options=options)
+
+
+def _is_file(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(ARROW)) == ARROW
+
+
+@contextmanager
+def reading_table(path: Path) -> Iterator[None]:
+    """A file while pyarrow reads it, which raises many types on one that is damaged."""
+    try:
+        yield
+    except VievalError:
+        raise
+    except ImportError:
+        raise VievalError(f'{path}: reading it needs pyarrow; run `pip install "vieval[tables]"`') from None
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise VievalError(f"{path}: not readable as parquet or Arrow ({reason}); save it again") from None

@@ -1,0 +1,185 @@
+"""The columns of a table -> what they say of a sample: by their own names, by those that are common, or as the user says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import CONDITION_ROLES
+from vieval_plugin.readers.tables import InputTable
+from vieval_plugin.text.suggestions import did_you_mean
+
+_SUBJECT = "subject"
+_ROLES = tuple(role for role in ("output", *CONDITION_ROLES) if role != _SUBJECT)
+_TEXTS = ("prompt", "instruction")
+_PLAIN = ("uid", "image_model", "draw", "kind", "tags", "category")
+KEYS = (*_PLAIN, *_ROLES, *_TEXTS, f"images.{_SUBJECT}", f"texts.{_SUBJECT}")
+"""What a column may be, and the name of the column that is it. What else a sample may have is `images.ROLE` or
+`texts.NAME`."""
+
+_COMMON: Mapping[str, tuple[str, ...]] = {
+    "output": (
+        *("edited_image", "output_image", "generated_image", "target_image", "edited_img", "output_img", "target_img"),
+        *("image", "img", "picture", "file_name", "filename", "image_path", "file_path", "file", "path"),
+        *("jpg", "jpeg", "png", "webp"),
+    ),
+    "source": (
+        *("source_image", "input_image", "original_image", "source_img", "input_img", "original_img"),
+        *("input", "original", "before"),
+    ),
+    "mask": ("mask_image", "mask_img"),
+    "control": ("control_image", "conditioning_image", "condition_image"),
+    "instruction": ("edit_instruction", "editing_instruction", "edit_prompt", "edit"),
+    "prompt": ("caption", "text", "description"),
+    "uid": ("id", "image_id", "sample_id", "key"),
+    "image_model": ("model", "model_name", "generator"),
+}
+"""Names that columns of published tables have, the surest first."""
+_FILE_NAME = "_file_name"
+
+
+@dataclass(frozen=True)
+class ColumnMap:
+    """The column of each thing that a sample has (`images.output`, `texts.prompt`, `uid`, ...), and lines on guesses.
+
+    None at all where rows are those of a samples file as they are.
+    """
+
+    columns: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+
+def parse_columns(named: Sequence[str]) -> dict[str, str]:
+    """The columns that a user names, from texts such as `output=image,prompt=caption`; a name may be empty.
+
+    Raises:
+        VievalError: a text is no such list, or no sample has what it names.
+    """
+    chosen: dict[str, str] = {}
+    for pair in (pair for text in named for pair in text.split(",")):
+        key, equals, column = (piece.strip() for piece in pair.partition("="))
+        if not equals:
+            raise VievalError(f"--columns {pair[:80]!r} names no column; write it as output=image,prompt=caption")
+        if not (field := _field(key)):
+            hint = did_you_mean(key, KEYS, 0.6) or ";"
+            raise VievalError(f"--columns: {key[:80]!r} is nothing that a sample has{hint} that is {', '.join(KEYS)}")
+        chosen[field] = column
+    return chosen
+
+
+def fields_of(table: InputTable, chosen: Mapping[str, str], outputs: bool = True) -> ColumnMap:
+    """The columns of a table by what they are to a sample.
+
+    Args:
+        table: whose columns are looked at.
+        chosen: what the user says of them, by `parse_columns`.
+        outputs: whether rows have images that were made; without them they are prompts.
+
+    Raises:
+        VievalError: a chosen column is not there, or no column holds images where there should be some.
+    """
+    if table.nested and {"status", "scores"} <= set(table.columns):
+        raise VievalError(f"{table.name}: verdicts, where samples are needed; give the table that was judged")
+    if table.nested and not chosen and {"images", "texts"} & set(table.columns):
+        return ColumnMap({})
+    for column in chosen.values():
+        if column and column not in table.columns:
+            kept = " of texts, numbers or images" if column in table.unreadable else ""
+            hint = did_you_mean(column, table.columns) or ";"
+            raise VievalError(f"{table.name}: no column {column[:80]!r}{kept}{hint} {_listed(table.columns)}")
+    named = {field: column for column in table.columns if (field := _field(column))}
+    if _SUBJECT in table.columns and _SUBJECT not in chosen.values():
+        raise VievalError(
+            f"{table.name}: is the column {_SUBJECT!r} an image or a text? call it images.{_SUBJECT} or texts.{_SUBJECT}"
+        )
+    fields = {field: column for field, column in {**named, **chosen}.items() if column}
+    guessed = _guessed(table.columns, {**fields, **chosen}, outputs)
+    fields |= guessed
+    if outputs and table.columns and not any(field.startswith("images") for field in fields):
+        hints = (
+            (f" {column!r}", did_you_mean(column, ("output", *_COMMON["output"]), 0.7)) for column in table.columns
+        )
+        column, hint = next((pair for pair in hints if pair[1]), (" of images", ";"))
+        raise VievalError(
+            f"{table.name}: no column{column}{hint} {_listed(table.columns)}; say which it is: --columns output=COLUMN"
+        )
+    return ColumnMap(fields, _notes(table, fields, guessed))
+
+
+def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> dict[str, Any]:
+    """A row of a table in the form of a line of a samples file; images may also be `StoredImage`."""
+    if not fields.columns:
+        return dict(cells)
+    row: dict[str, Any] = {"images": {}, "texts": {}}
+    for field, column in fields.columns.items():
+        value = cells.get(column)
+        if value is None or (isinstance(value, str) and not value.strip()):
+            continue
+        part, _, name = field.partition(".")
+        if name and isinstance(row[part], dict):
+            row[part][name] = value
+        elif field in ("images", "texts") and isinstance(value, dict):
+            row[field] = {**value, **row[field]}
+        elif field == "tags" and isinstance(value, str):
+            row[field] = [tag.strip() for tag in value.split(";") if tag.strip()]
+        elif field == "draw" and isinstance(value, str):
+            plain = value.isascii() and value.strip().isdecimal() and len(value) < 10
+            row[field] = int(value) if plain else value
+        else:
+            row[field] = value.strip() if isinstance(value, str) else value
+    return row
+
+
+def _field(name: str) -> str:
+    """The field that a column's own name says; empty for a name that says none."""
+    part, _, rest = name.partition(".")
+    if name in ("images", "texts") or (part in ("images", "texts") and rest):
+        return name
+    if name in _ROLES:
+        return f"images.{name}"
+    if name in _TEXTS:
+        return f"texts.{name}"
+    return "kind" if name == "task" else name if name in _PLAIN else ""
+
+
+def _guessed(columns: Sequence[str], known: Mapping[str, str], outputs: bool) -> dict[str, str]:
+    """Columns by the fields that their names are common for, of fields that are not known."""
+    plain = {_plain(column): column for column in reversed(columns) if column not in known.values()}
+    guessed: dict[str, str] = {}
+    for key, names in _COMMON.items():
+        field = _field(key)
+        if field in known or (key == "output" and not outputs):
+            continue
+        if key == "instruction" and "images.source" in {*known, *guessed}:
+            names = (*names, *_COMMON["prompt"])  # a text beside an image that is edited
+        if key == "prompt" and "texts.instruction" in {*known, *guessed}:
+            continue
+        found = (plain[name] for name in (key, *names) if name in plain and plain[name] not in guessed.values())
+        if column := next(found, None):
+            guessed[field] = column
+    return guessed
+
+
+def _plain(column: str) -> str:
+    """A column's name as `_COMMON` has it: `Edited-Image` and `edited_image_file_name` are `edited_image`."""
+    plain = column.strip().lower().replace(" ", "_").replace("-", "_")
+    return plain.removesuffix(_FILE_NAME)
+
+
+def _notes(table: InputTable, fields: Mapping[str, str], guessed: Mapping[str, str]) -> tuple[str, ...]:
+    left = [column for column in (*table.columns, *table.unreadable) if column and column not in fields.values()]
+    read = ", ".join(f"{column} as {field.partition('.')[2] or field}" for field, column in guessed.items())
+    lines = [f"{table.name}: guessed: reading {read}; --columns KEY=COLUMN says otherwise"] if read else []
+    if left:
+        lines.append(f"{table.name}: columns that are left out: {_shortened(left)}")
+    return tuple(lines)
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return f"the columns are {_shortened(columns)}" if columns else "it has no columns"
+
+
+def _shortened(columns: Sequence[str]) -> str:
+    return ", ".join(columns)[:300]

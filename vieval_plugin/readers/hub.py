@@ -1,0 +1,94 @@
+"""Data sets of the hub, fetched by `datasets` into its cache; code that a data set brings is never run."""
+
+from __future__ import annotations
+
+import os
+import re
+import urllib.error
+import urllib.request
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.readers.arrow_tables import arrow_table
+from vieval_plugin.readers.tables import InputTable
+
+_NAME = re.compile(r"(?P<dataset>\w[\w.-]*/[\w.-]+?)(:(?P<config>[\w.-]+))??(:(?P<split>[\w.-]+))?")
+_PATIENCE = 10.0  # seconds in which the hub must say anything
+
+
+def is_hub_name(named: str) -> bool:
+    """Return whether a text has the form `ORG/NAME`, `ORG/NAME:SPLIT` or `ORG/NAME:CONFIG:SPLIT`."""
+    return _NAME.fullmatch(named) is not None
+
+
+def hub_table(named: str) -> InputTable:
+    """The rows of a data set of the hub, which is fetched whole where the cache of `datasets` does not have it.
+
+    Args:
+        named: `ORG/NAME`, with a split where it has several and a config where it has several.
+
+    Raises:
+        VievalError: `datasets` or pyarrow is not installed, the hub cannot be reached, or it has no such data set or
+            split.
+    """
+    match = _NAME.fullmatch(named)
+    if not match:
+        raise VievalError(f"{named!r} is no data set of the hub; those are called ORG/NAME or ORG/NAME:SPLIT")
+    name = match["dataset"]
+    if silent := unreachable():
+        raise VievalError(f"{named}: no such file or folder here, and the hub cannot be asked: {silent}")
+    try:
+        splits = load_from_hub(name, match["config"] or "")
+    except (ImportError, VievalError):
+        raise
+    except Exception as error:  # of many types, its own and those of what it builds on
+        raise VievalError(
+            f"{named}: no such file or folder here, and it cannot be had from the hub ({one_line(error)})"
+        ) from None
+    if (split := match["split"] or "") not in splits and (split or len(splits) != 1):
+        raise VievalError(f"{named}: name one of its splits: {', '.join(f'{name}:{known}' for known in splits)}")
+    dataset = splits[split or next(iter(splits))]
+    table = arrow_table([Path(file["filename"]) for file in dataset.cache_files])
+    return replace(table, name=named, roots=_cache_folders())
+
+
+def load_from_hub(dataset: str, config: str, split: str | None = None) -> Any:
+    """What `datasets.load_dataset` gives: a split, or all by name; whatever it raises, and VievalError without it."""
+    try:
+        import datasets
+    except ImportError:
+        raise VievalError('fetching from the hub needs datasets; run `pip install "vieval[hub]"`') from None
+    return datasets.load_dataset(dataset, config or None, split=split, keep_in_memory=False, trust_remote_code=False)
+
+
+def unreachable() -> str:
+    """Reason that the hub cannot be asked; empty where it answers. Its own client would try for minutes.
+
+    Who tells that client to be offline has what he needs in its cache.
+    """
+    if any(os.environ.get(name) for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")):
+        return ""
+    endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+    try:
+        urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=_PATIENCE).close()
+    except urllib.error.HTTPError:
+        return ""
+    except (OSError, ValueError) as error:
+        return f"{endpoint} does not answer ({one_line(error)})"
+    return ""
+
+
+def one_line(error: BaseException) -> str:
+    """An error of others in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:300]
+
+
+def _cache_folders() -> tuple[Path, ...]:
+    """The folders in which the libraries of the hub keep what they fetched, images included."""
+    import datasets
+    from huggingface_hub import constants
+
+    kept = (datasets.config.HF_DATASETS_CACHE, datasets.config.DOWNLOADED_DATASETS_PATH, constants.HF_HUB_CACHE)
+    return tuple(Path(folder) for folder in kept)

@@ -1,0 +1,66 @@
+"""The names of image files and the uids that they stand for."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from vieval_plugin.text.untrusted import real
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".avif", ".heic", ".heif")
+"""The suffixes of files that are taken for images where a folder is searched for them; what they are, their bytes say."""
+
+_LONGEST = 100
+_IMPOSSIBLE = re.compile(r'[/\\<>:"|?*\x00-\x1f\x7f]|^\.+|[. ]+$')
+
+
+def expected_name(uid: str) -> str:
+    """The file name of the first image of a uid.
+
+    >>> expected_name("7"), expected_name("7.png"), expected_name("a/7")
+    ('7.png', '7.png', 'a_7-c28444f7.png')
+    """
+    stem = _stem(uid)
+    return stem if stem.lower().endswith(".png") else f"{stem}.png"
+
+
+def stems_of(uid: str) -> tuple[str, ...]:
+    """The names without a suffix that images of a uid have: a uid may be a file's name itself.
+
+    >>> stems_of("7"), stems_of("cat.jpg")
+    (('7',), ('cat.jpg', 'cat'))
+    """
+    path = PurePosixPath(uid)
+    names = [uid, uid.removesuffix(path.suffix)] if path.suffix.lower() in SUFFIXES else [uid]
+    return tuple(_stem(name) for name in names)
+
+
+def readings(file: Path) -> Iterator[tuple[str, int]]:
+    """The stems that a file's name may stand for, each with the number of the image: `7_1.png` is the second of `7`.
+
+    >>> list(readings(Path("7_1.png")))
+    [('7_1', 0), ('7_1.png', 0), ('7', 1)]
+    """
+    yield file.stem, 0
+    yield file.name, 0
+    if numbered := re.fullmatch(r"(.+)_s?(\d{1,6})", file.stem):
+        yield numbered[1], int(numbered[2])
+
+
+def image_model_of(folder: Path) -> str:
+    """The name of the image model whose images a folder holds."""
+    return real(folder).name.encode(errors="replace").decode()  # results hold whole characters only
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """A sort key by which `2.png` stands before `10.png`."""
+    pieces = re.split(r"(\d+)", name)
+    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in pieces]
+
+
+def _stem(uid: str) -> str:
+    """A uid as the name of a file: itself where it can be one, else what is left of it and a digest."""
+    plain = _IMPOSSIBLE.sub("_", uid)[:_LONGEST]
+    return uid if plain == uid else f"{plain}-{hashlib.sha256(uid.encode(errors='replace')).hexdigest()[:8]}"

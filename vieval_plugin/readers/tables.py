@@ -1,0 +1,201 @@
+"""Tables that people bring, read a row at a time: CSV, JSONL, JSON lists and lines of text."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import TableCell
+from vieval_plugin.media.files import require_plain
+from vieval_plugin.readers.rows import require_once
+from vieval_plugin.text.yaml_json import read_json
+
+_LONGEST_LINE = 64 << 20
+_LONGEST_LIST = 256 << 20
+_FIRST = 100  # rows whose keys are the columns of a file that has no header
+
+
+class BadLine(Exception):
+    """Fault of a row; `row` is as much of it as could be read."""
+
+    def __init__(self, reason: str, row: Mapping[str, Any] | None = None) -> None:
+        super().__init__(reason)
+        self.row = row or {}
+
+
+NumberedRow: TypeAlias = "tuple[int, Mapping[str, Any] | BadLine]"
+"""The cells of a row by column, or what is wrong with it, and its number from 1: of the line where it ends, or its own."""
+
+
+@dataclass(frozen=True)
+class StoredImage:
+    """A cell of a table that holds an image: its bytes, or only its file's name, which may be an address."""
+
+    name: str
+    data: bytes | None
+    cell: TableCell
+
+
+@dataclass(frozen=True)
+class InputTable:
+    """A table whose rows are read as often as they are asked for.
+
+    `columns` are those that rows may have, as far as that is known before all are read; `unreadable` are columns whose
+    values are nothing that a sample has. `nested` rows may have the columns `images` and `texts`, which map roles and
+    names to values. `read` is given the columns that are needed. Relative paths begin at `folder`.
+    `unit` is what messages call a row. `roots` are the folders that images must lie in where others wrote the table;
+    empty where paths are the user's own. `image_model` is that of rows which name none; `files` hold the rows.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    read: Callable[[Sequence[str]], Iterator[NumberedRow]]
+    folder: Path
+    files: tuple[Path, ...]
+    unit: str = "line"
+    roots: tuple[Path, ...] = ()
+    image_model: str = ""
+    unreadable: tuple[str, ...] = ()
+    nested: bool = False
+
+
+def csv_table(path: Path) -> InputTable:
+    """A CSV file with a header; an empty cell is none at all.
+
+    Raises:
+        VievalError: here and while rows are read: it cannot be read as CSV, or has two columns of one name.
+    """
+    header = [name.strip() for _, name_row in islice(csv_rows(path), 1) for name in name_row]
+    if not any(header):
+        raise VievalError(f"{path}: no header in it; its first line names the columns, such as output,prompt")
+    require_once(path, [name for name in header if name], header)
+
+    def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
+        for number, cells in islice(csv_rows(path), 1, None):
+            if not any(cell.strip() for cell in cells):
+                continue
+            row = {name: cell for name, cell in zip(header, cells, strict=False) if cell.strip()}
+            if len(cells) == len(header):
+                yield number, row
+            else:
+                reason = f"{len(cells)} cells where the header has {len(header)}; put texts with commas in quotes"
+                yield number, BadLine(reason, row)
+
+    return InputTable(str(path), tuple(header), read, path.parent, (path,))
+
+
+def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each row of a CSV file, the header's first, with the line where it ends; VievalError as `csv_table`."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            try:
+                for cells in reader:
+                    yield reader.line_num, cells
+            except csv.Error as error:
+                raise VievalError(
+                    f"{path}: line {reader.line_num} is not readable as CSV ({error}); correct the file"
+                ) from None
+    except UnicodeDecodeError:
+        raise VievalError(f"{path}: not UTF-8; save the table as CSV UTF-8") from None
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def jsonl_table(path: Path) -> InputTable:
+    """A file with a JSON object a line; VievalError where it cannot be read."""
+    return _of_objects(path, lambda: _objects(path), "line")
+
+
+def json_table(path: Path) -> InputTable:
+    """A JSON file that is a list of objects, of at most 256 MiB; VievalError where it is none."""
+    try:
+        size = path.stat().st_size
+        if size > _LONGEST_LIST:
+            raise VievalError(f"{path}: a list of more than {_LONGEST_LIST >> 20} MiB; save an object a line (JSONL)")
+        document = read_json(path.read_bytes().removeprefix(codecs.BOM_UTF8))
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except ValueError as error:
+        raise VievalError(f"{path}: not readable as JSON ({error}); give a list of objects, or one a line") from None
+    if not isinstance(document, list):
+        raise VievalError(f"{path}: one JSON object; give a list of objects, or one a line")
+    rows = [(number, _object(value)) for number, value in enumerate(document, start=1)]
+    return _of_objects(path, lambda: iter(rows), "row")
+
+
+def text_table(path: Path) -> InputTable:
+    """A text file with a prompt a line, in the column `prompt`; VievalError where it cannot be read."""
+
+    def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
+        for number, line in lines_of_file(path):
+            try:
+                yield number, {"prompt": line.decode()}
+            except UnicodeDecodeError:
+                yield number, BadLine("not UTF-8")
+
+    return InputTable(str(path), ("prompt",), read, path.parent, (path,))
+
+
+def lines_of_file(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file that are not blank, with their numbers from 1; VievalError if it cannot be read."""
+    require_plain(path)
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), start=1):
+                if len(line) == _LONGEST_LINE:
+                    raise VievalError(f"{path}: line {number} is longer than {_LONGEST_LINE >> 20} MiB; shorten it")
+                text = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).strip()
+                if text:
+                    yield number, text
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def row_of_line(line: bytes) -> dict[str, Any]:
+    """The object of a line; BadLine where it is none."""
+    try:
+        row = read_json(line.decode())
+    except UnicodeDecodeError:
+        raise BadLine("not UTF-8") from None
+    except ValueError as error:
+        raise BadLine("nested too deeply" if "deeply" in str(error) else "not a JSON object") from None
+    row = _object(row)
+    if isinstance(row, BadLine):
+        raise row
+    return row
+
+
+def _objects(path: Path) -> Iterator[NumberedRow]:
+    for number, line in lines_of_file(path):
+        try:
+            yield number, row_of_line(line)
+        except BadLine as bad:
+            yield number, bad
+
+
+def _object(value: Any) -> dict[str, Any] | BadLine:
+    if not isinstance(value, dict):
+        return BadLine("not a JSON object")
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return BadLine("a text in it has half of a character (a lone surrogate)")
+    return value
+
+
+def _of_objects(path: Path, rows: Callable[[], Iterator[NumberedRow]], unit: str) -> InputTable:
+    first = (row for _, row in islice(rows(), _FIRST) if not isinstance(row, BadLine))
+    columns = tuple(dict.fromkeys(name for row in first for name in row))
+    return InputTable(str(path), columns, lambda columns: rows(), path.parent, (path,), unit, nested=True)
+
+
+def _unreadable(path: Path, error: OSError) -> VievalError:
+    return VievalError(f"{path}: the samples cannot be read ({error.strerror})")
