@@ -20,7 +20,7 @@ PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorde
 $(ENV)/ready: setup.cfg pyproject.toml
 	@echo "== making an environment in $(ENV) (lmms-eval brings PyTorch, some 7 GB: a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(ENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[lmms-eval,http,metrics,scorers,train,generators,video,tools,test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[lmms-eval,http,tables,hub,metrics,scorers,train,generators,video,tools,test]"
 	@touch $@
 
 demo: $(ENV)/ready

@@ -15,6 +15,7 @@ EXTRAS = {
     "lmms_eval": "lmms-eval",
     "matplotlib": "train",
     "peft": "scorers",
+    "pyarrow": "tables",
     "pywt": "train",
     "rapidocr": "tools",
     "skimage": "metrics",

@@ -24,7 +24,9 @@ pytest.importorskip("skimage", reason="the drawn benchmark needs scikit-image")
 def test_prompts_go_out_and_images_come_back(tmp_path, capsys):
     assert main(["prompts", "export", "vieval_demo/tie", "--out", str(tmp_path / "out")]) == 0
     folder = tmp_path / "out" / "tie"
-    assert f"{folder / 'prompts.jsonl'}: 16 prompts" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"{folder / 'prompts.jsonl'}: 16 prompts" in said
+    assert said.rstrip().endswith(f"vieval score {folder}")
     rows = [json.loads(line) for line in (folder / "prompts.jsonl").read_text().splitlines()]
     assert {tuple(row["images"]) for row in rows} == {("source",)}
     assert all(row["texts"]["instruction"] and (folder / row["images"]["source"]).is_file() for row in rows)

@@ -153,6 +153,36 @@ def test_the_samples_are_the_same_whatever_the_rows_are_stored_as(folder, write)
     assert source.total == 3
 
 
+def test_several_tables_are_one_source_and_a_uid_in_both_is_one_line(folder):
+    path = as_parquet(folder / "t.parquet", "structs")
+    (folder / "more.jsonl").write_text('{"uid": "d", "image": "a.png", "prompt": "x"}\n')
+    rows = list(read_named([str(path), str(folder / "more.jsonl"), str(path)]))
+    assert [(row.sample.id.uid, row.place) for row in rows] == [
+        *((uid, f"{path}: row {number}") for number, uid in enumerate("abc", start=1)),
+        ("d", f"{folder / 'more.jsonl'}: line 1"),
+    ]
+    assert "are both 'a' (tig); give each a uid of its own" in refusal(
+        read_named, [str(path), str(as_jsonl(folder / "t.jsonl"))]
+    )
+
+
+def test_the_columns_of_a_table_are_said_to_every_command_that_reads_samples(folder, vieval):
+    (folder / "t.csv").write_text("photo,words\na.png,x\n")
+    for command in (["score", "--judge", "sharpness", "--out", "v.jsonl"], ["label", "--out", "l.html"]):
+        vieval(command[0], as_parquet(folder / "t.parquet", "structs"), *command[1:-1], folder / command[-1])
+        arguments = [command[0], folder / "t.csv", *command[1:-1], folder / command[-1]]
+        assert "no column of images; the columns are photo, words" in vieval(*arguments, code=1).err
+        vieval(*arguments, "--columns", "output=photo,prompt=words")
+
+
+def test_a_page_for_labels_shows_images_of_any_folder_or_table(folder, vieval):
+    (folder / "t.csv").write_text("run,image,text\n1,a.png,x\n")
+    with_metadata(folder, lambda to: as_csv(to / "metadata.csv", "file_name"))
+    for named in (folder, folder / "t.csv", as_parquet(folder / "t.parquet", "structs")):
+        count = 1 if named == folder / "t.csv" else 3
+        assert f"{count} of {count}," in vieval("label", named, "--out", folder / "label.html").out
+
+
 def test_a_guess_is_said_and_so_is_what_is_left_out(folder):
     path = folder / "t.parquet"
     parquet.write_table(columns_of("paths").append_column("seed", pyarrow.array([1, 2, 3])), path)

@@ -70,6 +70,17 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_columns(parser: argparse._ActionsContainer) -> None:
+    """The flag that says what the columns of a table are."""
+    parser.add_argument(
+        "--columns",
+        action="append",
+        default=[],
+        metavar="KEY=COLUMN",
+        help="columns of tables, such as output=image,prompt=caption (default: by their names)",
+    )
+
+
 def add_partial(parser: argparse.ArgumentParser) -> None:
     """The option that has verdicts read of which the run is not complete."""
     parser.add_argument("--partial", action="store_true", help="read also OUT.partial, of a score that is not complete")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_columns
 from vieval_plugin.cli.score import add_backbone, add_judge, named_backbone, options_in_force
 
 if TYPE_CHECKING:
@@ -25,9 +26,10 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "samples",
         nargs="?",
-        help="a file of samples or of contests, or BENCHMARK or BENCHMARK/PART (default: drawn here)",
+        help="samples as score takes them, a file of contests, or BENCHMARK or BENCHMARK/PART (default: drawn here)",
     )
     parser.add_argument("--kind", help="the kind of samples whose line names none, such as tie")
+    add_columns(parser)
     parser.add_argument(
         "--limit", type=int, default=100, metavar="N", help="audit on N samples, drawn at random (default: 100)"
     )
@@ -45,6 +47,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.errors import VievalError
     from vieval_plugin.labelling.sources import read_to_label
     from vieval_plugin.media.files import require_writable
+    from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.run.progress import Progress
     from vieval_plugin.text.escaping import say
@@ -63,7 +66,9 @@ def _run(options: argparse.Namespace) -> int:
         require_writable(options.out / _FILES[-1])
     audited = []
     for judge in judges:
-        labelled = read_to_label(options.samples or _SYNTHETIC[judge.spec.rates], options.kind)
+        labelled = read_to_label(
+            options.samples or _SYNTHETIC[judge.spec.rates], options.kind, columns=parse_columns(options.columns)
+        )
         audited.append(random_choice([sample.judged for sample in labelled], judge, options.limit, seed))
     progress = Progress()
     audits: list[Audit] = []

@@ -111,8 +111,8 @@ def _export(options: argparse.Namespace) -> int:
         folder = options.out / exported
         count = export_prompts(benchmark, exported, root, folder)
         say(
-            f"{folder / PROMPTS}: {count} prompts; name the images as {EXPECTED} says, then: "
-            f"vieval score IMAGES --prompts {folder / PROMPTS}"
+            f"{folder / PROMPTS}: {count} prompts; put the images, named as {EXPECTED} says, into {folder / 'MODEL'}, MODEL "
+            f"being what yours is called, then: vieval score {folder}"
         )
     return 0
 

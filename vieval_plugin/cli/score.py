@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_columns
+
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
@@ -80,17 +82,6 @@ def add(commands: Commands) -> None:
     model.add_argument("--price-input", type=float, metavar="P", help="of a million tokens of questions, for --plan")
     model.add_argument("--price-output", type=float, metavar="P", help="of a million tokens of answers, for --plan")
     parser.set_defaults(run=_run)
-
-
-def add_columns(parser: argparse._ActionsContainer) -> None:
-    """The flag that says what the columns of a table are."""
-    parser.add_argument(
-        "--columns",
-        action="append",
-        default=[],
-        metavar="KEY=COLUMN",
-        help="columns of tables, such as output=image,prompt=caption (default: by their names)",
-    )
 
 
 def add_judge(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -379,6 +370,7 @@ def _tell_ended(log: VerdictLog, progress: Progress) -> None:
 
 def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
     """Print summaries and what was written; of images the latter alone, as their verdicts are printed already."""
+    from vieval_plugin.results.flat_table import is_flat
     from vieval_plugin.text.escaping import say
 
     if not images or scored.progress.failed_calls:
@@ -388,6 +380,7 @@ def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
             say(*([f"{judge}:"] if len(scored.summaries) > 1 else []), *summary.lines())
     if options.out and scored.summaries:
         (_, first), *_ = scored.summaries.values()
-        say(f"wrote {options.out}", *first.next_step(options.out), file=sys.stderr if options.json else sys.stdout)
+        next_step = [] if is_flat(options.out) else first.next_step(options.out)
+        say(f"wrote {options.out}", *next_step, file=sys.stderr if options.json else sys.stdout)
     if not scored.any_scores:
         say(f"vieval: nothing could be {'scored' if scored.judged else 'judged'} (see above)", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,15 +33,18 @@ class ToLabel:
     where: str
 
 
-def read_to_label(named: str, kind: str | None = None, partial: bool = False) -> list[ToLabel]:
+def read_to_label(
+    named: str, kind: str | None = None, partial: bool = False, columns: Mapping[str, str] | None = None
+) -> list[ToLabel]:
     """Read the samples or contests that a user names.
 
     Args:
-        named: a JSONL file of samples (as `vieval score` takes it) or of contests (`readers/contest_rows.py`), what a
-            run of `generate_*` tasks with `--predict_only` left, what `vieval score` wrote, or `BENCHMARK` or
+        named: samples (a table or folder, as `vieval score` takes it), a JSONL file of contests
+            (`readers/contest_rows.py`), what a run of `generate_*` tasks with `--predict_only` left, what `vieval score` wrote, or `BENCHMARK` or
             `BENCHMARK/PART`.
         kind: that of samples whose line names none, and of contests.
         partial: read also what a run has judged that is not complete.
+        columns: what the columns of a table are, by `parse_columns`.
 
     Raises:
         VievalError: there is nothing of that name, a line of the file is bad or names an image that is not there, a
@@ -59,7 +62,7 @@ def read_to_label(named: str, kind: str | None = None, partial: bool = False) ->
     if _holds_contests(path):
         return _contests(path, kind)
     labelled = []
-    for row in read_named([named], kind=kind):
+    for row in read_named([named], kind=kind, columns=columns):
         sample = ToLabel(row.sample, f"{path}: {row.place}")
         if row.verdict:
             raise VievalError(f"{sample.where}: {row.verdict.reason}; correct the line")

@@ -8,11 +8,12 @@ from operator import itemgetter
 from pathlib import Path
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.images import format_of
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.arrow_tables import is_saved
 from vieval_plugin.readers.image_names import SUFFIXES, expected_name, image_model_of, natural, readings, stems_of
 from vieval_plugin.readers.prompt_rows import NAMES, PromptRow, Prompts, own_prompts, prompts_of
-from vieval_plugin.readers.sample_rows import kind_of
+from vieval_plugin.readers.sample_rows import is_address, kind_of
 from vieval_plugin.readers.samples import (
     SampleRow,
     SampleSource,
@@ -26,9 +27,10 @@ from vieval_plugin.readers.table_rows import metadata_of
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.untrusted import is_below, isdir, isfile, path_of, real
 
-_KIND = "tig"
+_KIND, _EDIT = "tig", "tie"
 _LONGEST_TEXT = 1 << 20
 _EXAMPLES = 3
+_HEAD = 64
 
 
 def read_named(
@@ -41,7 +43,7 @@ def read_named(
     paths = [path_of(name) for name in named]
     if prompts or all(map(_is_of_images, paths)):
         return read_folders(paths, prompts, kind, columns)
-    return chained([read_samples(name, kind, columns) for name in named])
+    return chained([read_samples(name, kind, columns) for name in dict.fromkeys(named)])
 
 
 def read_folders(
@@ -102,8 +104,18 @@ def read_folders(
 
 
 def are_images(named: Sequence[str]) -> bool:
-    """Return whether all of these are images themselves, by their names: files or addresses, and no file of samples."""
-    return all(name.lower().endswith(SUFFIXES) or "://" in name for name in named)
+    """Return whether all of these are images themselves, and no table: addresses, or files by their names or content."""
+    return all(name.lower().endswith(SUFFIXES) or is_address(name) or _is_image(path_of(name)) for name in named)
+
+
+def _is_image(path: Path) -> bool:
+    if not isfile(path):
+        return False
+    try:
+        with path.open("rb") as file:
+            return bool(format_of(file.read(_HEAD)))
+    except OSError:
+        return False
 
 
 def read_images(images: Sequence[str], texts: Mapping[str, str], source: str | None, kind: str | None) -> SampleSource:
@@ -121,7 +133,8 @@ def read_images(images: Sequence[str], texts: Mapping[str, str], source: str | N
         for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1):
             row = {"images": {"output": image, **({"source": source} if source else {})}, "texts": texts}
             uid = stem if stems.count(stem) == 1 else f"{stem}_{number}"
-            yield from samples_in_row(Path.cwd(), number, {"uid": uid, **row}, kind or kind_of(row) or _KIND, "image")
+            inferred = kind_of(row) or (_EDIT if source else _KIND)
+            yield from samples_in_row(Path.cwd(), number, {"uid": uid, **row}, kind or inferred, "image")
 
     named = [*images, source or "", *texts.values(), kind or ""]
     return checked(SampleSource("the images", rows, fingerprint_of([], *named)))

@@ -177,9 +177,13 @@ def samples_in_row(
         if isinstance(row, BadLine):
             raise row
         for sample, files in samples_of_row(folder, number, row, kind, OWN):
+            addresses = addresses_among(files)
+            images = {
+                role: replace(image, origin=addresses.get(role, image.origin)) for role, image in sample.images.items()
+            }
             reason = address_among(files) or absent_image(sample)
             verdict = unjudged(Status.TOOL_ERROR, reason) if reason else None
-            yield SampleRow(sample, place, verdict, addresses=addresses_among(files))
+            yield SampleRow(replace(sample, images=images), place, verdict, addresses=addresses)
     except BadLine as bad:
         yield SampleRow(_bad_sample(bad.row, place, kind), place, unjudged(Status.PARSE_FAILURE, str(bad)))
 

@@ -24,13 +24,13 @@ _VERDICT = ("scores", "status", "rationale", "trace", "bounds", "findings", "rec
 
 def is_own(path: Path) -> bool:
     """Tell by its first line whether a file was written by `vieval score`."""
-    with path.open(encoding="utf-8") as file:
-        line = file.readline()
     try:
+        with path.open(encoding="utf-8") as file:
+            line = file.readline()
         row = read_json(line)
-    except ValueError:
+    except (OSError, ValueError):
         return False
-    return isinstance(row, dict) and ("run" in row or read_header(line) is not None)
+    return isinstance(row, dict) and ({"run", "status"} <= row.keys() or read_header(line) is not None)
 
 
 def records_of(path: Path) -> Iterator[Record]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import digest
+from vieval_plugin.images import digest, is_there
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Image, Sample, TableCell, Verdict
 from vieval_plugin.media.files import write_whole
@@ -190,7 +190,9 @@ def image_document(image: Image, folder: Path) -> dict[str, Any]:
     document: dict[str, Any] = {}
     if isinstance(origin, TableCell):
         document |= {"file": _path(origin.file, folder), "row": origin.row, "column": origin.column}
-    elif isinstance(image.source, Path):
+    elif isinstance(image.source, Path) and (
+        is_there(image) or not origin
+    ):  # an address that nobody fetched is no path
         document["file"] = _path(image.source, folder)
     if isinstance(origin, str) and origin:
         document["address"] = redacted(origin)

@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_columns
+
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
     from vieval_plugin.training.adiee.dataset import Terms
@@ -22,7 +24,10 @@ def add(actions: Commands) -> None:
         "--most", type=int, default=4, help="edits drawn from a sequence at most (default: %(default)s)"
     )
     outputs = parser.add_argument_group("labels by CLIP-D, from outputs of editors")
-    outputs.add_argument("--outputs", type=Path, help="samples file of edits, with the texts of both captions")
+    outputs.add_argument(
+        "--outputs", type=Path, help="samples of edits, as score takes them, with the texts of both captions"
+    )
+    add_columns(outputs)
     outputs.add_argument("--licence", help="on which terms the outputs may train a model")
     outputs.add_argument("--clip", default="openai/clip-vit-base-patch32", help="a CLIP (default: %(default)s)")
     outputs.add_argument("--truth", default="", help="the image_model whose outputs are right")
@@ -86,6 +91,7 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]
     from vieval_plugin.backends import weights
     from vieval_plugin.backends.metrics.networks.clip import load as load_clip
     from vieval_plugin.errors import VievalError
+    from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.readers.samples import read_samples
     from vieval_plugin.run.summary import failures
     from vieval_plugin.training.adiee.dataset import Terms
@@ -93,7 +99,7 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]
 
     if not options.licence:
         raise VievalError("--outputs: say with --licence on which terms they may train a model; it goes onto the card")
-    rows = list(read_samples(options.outputs, "tie"))
+    rows = list(read_samples(options.outputs, "tie", parse_columns(options.columns)))
     if bad := [(row.sample.id, row.verdict) for row in rows if row.verdict]:
         raise VievalError(f"{options.outputs}: {failures(bad)[0]}")
     editors = Editors(

@@ -1,0 +1,202 @@
+"""What `vieval score` writes is enough: pages show its images without the samples file, and each judge's verdicts are kept."""
+
+import csv
+import hashlib
+import json
+from pathlib import Path
+
+import PIL.Image
+import pytest
+
+from tests.fake_server import FakeServer, named
+
+
+def picture(path, colour):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    PIL.Image.new("RGB", (40, 30), colour).save(path)
+    return path
+
+
+@pytest.fixture
+def folder(store, tmp_path, monkeypatch):
+    """Two generators of three prompts, in folders."""
+    for model, colours in {"mine": ("red", "green", "blue"), "theirs": ("pink", "lime", "navy")}.items():
+        for number, colour in enumerate(colours, start=1):
+            picture(tmp_path / "images" / model / f"{number}.png", colour)
+    (tmp_path / "prompts.txt").write_text("a red thing\na green thing\na blue thing\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def lines(path):
+    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+
+SCORE = ["score", "images", "--prompts", "prompts.txt", "--out", "out/v.jsonl"]
+
+
+def test_verdicts_hold_texts_and_where_images_are(folder, vieval):
+    vieval(*SCORE, "--judge", "sharpness")
+    row = lines("out/v.jsonl")[0]
+    assert row["texts"] == {"prompt": "a red thing"}
+    content = (folder / "images" / "mine" / "1.png").read_bytes()
+    assert row["images"] == {"output": {"file": "../images/mine/1.png", "sha256": hashlib.sha256(content).hexdigest()}}
+
+
+def test_pages_show_the_images_of_folders_and_say_which_changed(folder, vieval, tmp_path):
+    vieval(*SCORE, "--judge", "sharpness")
+    vieval("report", "out/v.jsonl", "--out", "r")
+    page = (folder / "r" / "report.html").read_text()
+    assert "data of this benchmark is not here" not in page
+    assert page.count("data:image/") >= 6
+    picture(folder / "images" / "mine" / "1.png", "black")
+    vieval("report", "out/v.jsonl", "--out", "again")
+    changed = (folder / "again" / "report.html").read_text()
+    assert changed.count("This image has changed since it was judged.") == 1
+    vieval("label", "out/v.jsonl", "--out", "label.html")
+    assert (folder / "label.html").read_text().count("UklGR") == 6
+    vieval("show", "out/v.jsonl", "theirs/2", "--html", "one.html")
+    assert "changed" not in (folder / "one.html").read_text()
+    assert "not those that were judged" in vieval("show", "out/v.jsonl", "mine/1", "--html", "one.html", code=1).err
+
+
+def test_images_in_cells_of_a_parquet_file_are_shown(folder, vieval):
+    pytest.importorskip("pyarrow")
+    import pyarrow
+    from pyarrow import parquet
+
+    files = sorted((folder / "images" / "mine").iterdir())
+    rows = [{"output": file.read_bytes(), "prompt": f"a {file.stem}"} for file in files] * 20
+    parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "s.parquet", row_group_size=7)
+    vieval("score", "s.parquet", "--judge", "sharpness", "--out", "v.jsonl")
+    image = lines("v.jsonl")[40]["images"]["output"]
+    digest = hashlib.sha256(files[1].read_bytes()).hexdigest()
+    assert image == {"file": "s.parquet", "row": 40, "column": "output", "sha256": digest}
+    vieval("report", "v.jsonl", "--out", "r")
+    page = (folder / "r" / "report.html").read_text()
+    assert page.count("data:image/") >= 3
+    assert "has changed" not in page
+    uid = lines("v.jsonl")[40]["uid"]
+    vieval("show", "v.jsonl", f"tig/{uid}", "--html", "one.html")
+
+
+def test_each_judge_that_can_run_is_written_and_the_others_are_said_at_the_end(folder, vieval, server):
+    judges = ["--judge", "viescore", "--judge", "sharpness", "--judge", "clip_score", "--scorer", str(folder / "none")]
+    said = vieval(*SCORE, *judges, *named(server), code=1)
+    assert {row["judge"] for row in lines("out/v.jsonl")} == {"viescore", "sharpness"}
+    assert said.err.splitlines()[-1].startswith("vieval: clip_score: ")
+    assert not Path("out/v.jsonl.partial").exists()
+
+
+def test_without_a_server_the_judges_that_need_none_are_written(folder, vieval):
+    said = vieval(*SCORE, "--judge", "sharpness", "--judge", "viescore", code=1).err
+    assert said.splitlines()[-1].startswith("vieval: viescore: viescore asks a model, and none is named")
+    assert len(lines("out/v.jsonl")) == 6
+
+
+def test_what_a_judge_had_judged_before_its_server_went_away_is_kept_for_the_same_command(folder, vieval):
+    (folder / "o.yaml").write_text("store: {use: false}\n")
+    flags = ["--config", "o.yaml", "--num-concurrent", "1", "--patience", "1"]
+    command = [*SCORE, "--judge", "sharpness", "--judge", "viescore", *flags]
+    with FakeServer(faults=lambda number, _: server.die(3600) if number == 7 else None) as server:
+        said = vieval(*command, *named(server), code=1).err
+    assert said.splitlines()[-1].startswith("vieval: viescore: ")
+    assert {row["judge"] for row in lines("out/v.jsonl")} == {"sharpness"}
+    kept = sum(row.get("judge") == "viescore" for row in lines("out/v.jsonl.partial"))
+    assert 0 < kept < 6
+    with FakeServer() as server:
+        said = vieval(*command, *named(server)).err
+        assert server.stats()["requests"] <= 1 + 2 * (6 - kept)
+    assert f"{6 + kept} verdicts of an earlier attempt are kept" in said
+    assert [row["judge"] for row in lines("out/v.jsonl")] == ["sharpness"] * 6 + ["viescore"] * 6
+    assert not Path("out/v.jsonl.partial").exists()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_flat_table_has_a_row_a_verdict(folder, vieval, ending):
+    pytest.importorskip("pyarrow") if ending == "parquet" else None
+    PIL.Image.effect_noise((40, 30), 60).save(folder / "images" / "mine" / "=1+1.png")
+    (folder / "prompts.csv").write_text("uid,prompt\n=1+1,white\n1,red\n2,green\n3,blue\n")
+    (folder / "images" / "theirs" / "3.png").write_text("none")
+    out = folder / f"v.{ending}"
+    vieval(
+        "score", "images", "--prompts", "prompts.csv", "--judge", "sharpness", "--judge", "ssim", "--out", out, code=1
+    )
+    if ending == "csv":
+        rows = list(csv.DictReader(out.read_text().splitlines()))
+        assert rows[0]["uid"] == "'=1+1"
+        assert rows[0]["PQ"] != ""
+    else:
+        from pyarrow import parquet
+
+        rows = parquet.read_table(out).to_pylist()
+        assert rows[0]["uid"] == "=1+1"
+        assert isinstance(rows[0]["PQ"], float)
+    assert [row["judge"] for row in rows] == ["sharpness"] * 8 + ["ssim"] * 8
+    assert {row["status"] for row in rows} == {"ok", "tool_error", "not_applicable"}
+    assert all(row["reason"] for row in rows if row["status"] != "ok")
+    assert {"image_model", "kind", "model", "setting"} <= rows[0].keys()
+    assert sorted(path.name for path in folder.glob("v.*")) == [f"v.{ending}", f"v.{ending}.run.json"]
+
+
+def test_an_address_keeps_no_key_in_results(folder, vieval, tmp_path):
+    (tmp_path / "s.jsonl").write_text(
+        json.dumps(
+            {
+                "uid": "1",
+                "kind": "tig",
+                "images": {"output": "http://h.example/a.png?key=hunter2-and-more"},
+                "texts": {"prompt": "x"},
+            }
+        )
+    )
+    vieval("score", "s.jsonl", "--judge", "sharpness", "--out", "v.jsonl", code=1)
+    assert "hunter2" not in (tmp_path / "v.jsonl").read_text()
+
+
+# One image.
+
+
+def test_an_image_prints_at_most_five_lines_a_judge(folder, vieval, server):
+    flags = ["--prompt", "a red cat", "--judge", "t2i_eval", "--judge", "viescore", *named(server)]
+    said = vieval("score", "images/mine/1.png", *flags).out.splitlines()
+    starts = [number for number, line in enumerate(said) if not line.startswith(" ")]
+    assert len(starts) == 2
+    assert max(starts[1], len(said) - starts[1]) <= 5
+
+
+def test_a_source_makes_an_edit_and_equal_names_get_numbers(folder, vieval):
+    same = ["images/mine/1.png", "images/theirs/1.png"]
+    vieval("score", *same, "--source", "images/mine/2.png", "--judge", "ssim", "--out", "v.jsonl")
+    assert [(row["uid"], row["kind"]) for row in lines("v.jsonl")] == [("1_1", "tie"), ("1_2", "tie")]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            ["images", "--prompts", "prompts.txt", "--prompt", "x", "--out", "v"],
+            "--prompt is for images that are named",
+        ),
+        (
+            ["images", "--prompts", "prompts.txt", "--source", "x", "--out", "v"],
+            "--source is for images that are named",
+        ),
+        (
+            ["images", "--prompts", "prompts.txt", "--json", "--out", "v"],
+            "--json prints the verdicts on images that are",
+        ),
+        (["s.jsonl", "--json", "--out", "v"], "--json prints the verdicts on images that are named one by one"),
+    ],
+)
+def test_flags_that_would_be_ignored_are_refused(folder, vieval, flags, message):
+    said = vieval("score", *flags, "--judge", "sharpness", code=1).err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_a_model_in_the_environment_alone_disturbs_no_judge_that_asks_none(folder, vieval, monkeypatch):
+    monkeypatch.setenv("VIEVAL_MODEL", "m")
+    assert vieval("score", "images/mine/1.png", "--prompt", "x", "--judge", "sharpness")
+    said = vieval("score", "images/mine/1.png", "--prompt", "x", "--judge", "viescore", code=1).err
+    assert "--base-url (or VIEVAL_BASE_URL) is not there" in said
