@@ -113,6 +113,31 @@ class Run:
     table: str = ""
 
 
+def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Record:
+    """The record of a user's own sample or contest, as it is read back from a file of verdicts.
+
+    Args:
+        judged: with its images and texts, which the record keeps.
+        verdict: on it.
+        provenance: of the verdict.
+    """
+    contest = judged if isinstance(judged, Contest) else None
+    return Record(
+        judged.id,
+        verdict,
+        provenance,
+        {},
+        judged.tags,
+        fingerprint(judged),
+        judged.kind,
+        judged.group if contest else judged.id.uid,
+        votes=contest.votes if contest else None,
+        candidates=tuple(candidate.id for candidate in contest.candidates) if contest else (),
+        category="" if isinstance(judged, Contest) else judged.category,
+        sample=judged,
+    )
+
+
 def fingerprint(judged: Judged) -> str:
     """A short name for what was judged: the sample's texts and annotations, and the roles and sizes of its image files.
 

@@ -7,11 +7,12 @@ import threading
 import time
 
 import numpy as np
+import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, Fault
 from tests.work import until
-from vieval_plugin import Backbone, Contest, Judge, SampleId, Status, VievalError, config, evaluate
+from vieval_plugin import Backbone, Contest, Image, Judge, SampleId, Status, VievalError, config, evaluate
 from vieval_plugin.api import conversion
 from vieval_plugin.benchmarks import vieval_demo
 
@@ -271,3 +272,17 @@ def test_a_table_of_pandas_and_one_of_a_notebook(judge):
     assert shown.count("<img ") == 1
     assert "the sample has no image output" in shown
     assert (found[:1].scores() == found.scores()[:1]).all()
+
+
+def test_one_image_has_one_score(store, tmp_path):
+    file = tmp_path / "noise.png"
+    PIL.Image.fromarray(np.random.RandomState(0).randint(0, 255, (64, 64, 3), np.uint8)).save(file)
+    picture = PIL.Image.open(file)
+    given = (file, str(file), file.read_bytes(), picture, np.asarray(picture), Image(file))
+    with Judge("sharpness") as judge:
+        scores = [judge.score(image, "grains of sand") for image in given]
+        assert judge.score([file], "grains of sand").shape == (1,)
+        assert asyncio.run(judge.score_async(file, "grains of sand")) == scores[0]
+    assert all(type(score) is float for score in scores)
+    assert len(set(scores)) == 1
+    assert scores[0] > 0.5

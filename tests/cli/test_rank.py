@@ -1,6 +1,7 @@
 """`vieval rank`: which generator is best, on a terminal and in files."""
 
 import csv
+import itertools
 import json
 import re
 
@@ -73,10 +74,18 @@ def rows_under(shown, title):
     return [line.split() for line in lines[start + 3 : end]]
 
 
+def rows_of_markdown(text, title):
+    """The first two cells of the rows of the table below the first title that begins so."""
+    [start, *_] = [number for number, line in enumerate(text.splitlines()) if title in line]
+    rows = itertools.takewhile(lambda line: line.startswith("|"), text.splitlines()[start + 4 :])
+    return [[cell.strip() for cell in row.split("|")[1:3]] for row in rows]
+
+
 def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
-    shown = rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--out", tmp_path / "out")
+    shown = rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--tables", tmp_path / "out")
     title = "own, judge-7b: O, mean over prompts; Holm over 3 pairs"
-    assert shown.splitlines()[0] == title
+    assert shown.startswith("good has the highest O, 0.")
+    assert "but cannot be told apart from also; good is better than poor; also is better than poor (Holm over" in shown
     assert [row[:2] for row in rows_under(shown, title)] == [["1-2", "good"], ["1-2", "also"], ["3", "poor"]]
     assert "A judge's mean is not people's" in shown
     assert "--human" in shown
@@ -97,10 +106,11 @@ def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
 
 
 def test_kinds_tags_and_categories_have_rankings_of_their_own(tmp_path, capsys):
-    shown = rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS))
-    assert [row[:2] for row in rows_under(shown, "own, judge-7b: O by part")] == [["tie", "10"], ["tig", "30"]]
-    assert [row[:2] for row in rows_under(shown, "own, judge-7b: O by tag")] == [["people", "20"]]
-    assert {row[0] for row in rows_under(shown, "own, judge-7b: O by category")} == {"cats", "dogs"}
+    rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--tables", tmp_path / "out")
+    shown = (tmp_path / "out" / "rank.md").read_text()
+    assert rows_of_markdown(shown, "own, judge-7b: O by part") == [["tie", "10"], ["tig", "30"]]
+    assert rows_of_markdown(shown, "own, judge-7b: O by tag") == [["people", "20"]]
+    assert {row[0] for row in rows_of_markdown(shown, "own, judge-7b: O by category")} == {"cats", "dogs"}
 
 
 def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(tmp_path, capsys):
@@ -109,14 +119,15 @@ def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(t
     shown = rank(capsys, first, verdicts(tmp_path / "b.jsonl", failing))
     assert "O, mean over prompts; Holm over 1 pair" in shown
     assert rows_under(shown, "own, judge-7b: O, mean")[1][-6:] == ["30", "of", "40", "40", "refusal", "10"]
-    assert re.search(r"^good - poor +30 ", shown, re.MULTILINE)
+    assert "on 30 prompts, p < .001" in shown
+    assert "Failed verdicts: poor: refusal 10 of 40." in shown
 
 
 def test_the_best_of_several_images_counts_the_same_number_for_all(tmp_path, capsys):
     """One generator has four images of each prompt and the other two: both count by the best of two."""
     four = verdicts(tmp_path / "four.jsonl", {"good": GENERATORS["good"]}, draws=4)
     two = verdicts(tmp_path / "two.jsonl", {"poor": GENERATORS["poor"]}, draws=2)
-    rank(capsys, four, two, "--out", tmp_path / "out")
+    rank(capsys, four, two, "--tables", tmp_path / "out")
     best = {
         row["generator"]: float(row["mean"])
         for row in read(tmp_path / "out" / "rank_generators.csv")
@@ -141,12 +152,12 @@ def labels(generator, bias, count=20, raters=("ann",)):
 def test_some_ratings_correct_a_judge_that_likes_a_generator_too_much(tmp_path, capsys):
     rows = [*labels("good", 0.25), *labels("poor", -0.1)]
     given = verdicts(tmp_path / "v.jsonl", GENERATORS), "--human", ratings(tmp_path / "r.csv", rows)
-    shown = rank(capsys, *given, "--out", tmp_path / "out")
-    assert "corrected by prediction-powered inference" not in shown
+    shown = rank(capsys, *given, "--tables", tmp_path / "out")
     assert "by prediction-powered inference" in shown
     corrected = {
         row["generator"]: row for row in read(tmp_path / "out" / "rank_corrected.csv") if row["aspect"] == "SC"
     }
+    assert corrected.pop("also")["labels"] == "0"
     assert set(corrected) == {"good", "poor"}
     judged = {name: np.mean([GENERATORS[name](prompt, 0) for prompt in range(40)]) for name in corrected}
     for name, bias in (("good", 0.25), ("poor", -0.1)):
@@ -238,7 +249,7 @@ def test_contests_rank_image_models_by_strength(tmp_path, capsys):
     def beats(first, second, prompt):
         return "first" if prompt % (2 if first == "b" else 5) else "second"
 
-    shown = rank(capsys, contests(tmp_path / "run", beats), "--out", tmp_path / "out")
+    shown = rank(capsys, contests(tmp_path / "run", beats), "--tables", tmp_path / "out")
     title = "vieval_demo_contests/tie, contests by judge-7b: Bradley-Terry with ties (Davidson)"
     assert [row[:2] for row in rows_under(shown, title)] == [["1", "a"], ["2-3", "b"], ["2-3", "c"]]
     held = {(row["voter"], row["image_model"]): row for row in read(tmp_path / "out" / "rank_contests.csv")}
@@ -280,7 +291,8 @@ def test_a_score_that_is_none_is_named_with_its_line(tmp_path, vieval, command, 
     row = json.loads(lines[1])
     row["scores"]["SC"] = score
     path.write_text("\n".join([lines[0], json.dumps(row), *lines[2:]]))
-    [said] = vieval(command, path, "--out", tmp_path / "out", code=1).err.splitlines()
+    folder = "--tables" if command == "rank" else "--out"
+    [said] = vieval(command, path, folder, tmp_path / "out", code=1).err.splitlines()
     assert re.search(r"v\.jsonl: line 2 is no verdict of vieval score \(", said)
     assert not (tmp_path / "out").exists()
 
@@ -293,6 +305,7 @@ def test_a_score_that_is_none_is_named_with_its_line(tmp_path, vieval, command, 
 def test_a_file_without_verdicts_or_with_half_a_character_is_one_line(tmp_path, vieval, command, changed, told):
     path = verdicts(tmp_path / "v.jsonl", GENERATORS)
     path.write_text(changed(path.read_text()))
-    [said] = vieval(command, path, "--out", tmp_path / "out", code=1).err.splitlines()
+    folder = "--tables" if command == "rank" else "--out"
+    [said] = vieval(command, path, folder, tmp_path / "out", code=1).err.splitlines()
     assert told in said
     assert not (tmp_path / "out").exists()

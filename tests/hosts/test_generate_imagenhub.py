@@ -50,7 +50,7 @@ def test_published_outputs_are_ranked_beside_a_generators_own(prepared_data, tmp
         for model in SCORES:
             run(model, museum / model)
     results = [str(tmp_path / name) for name in ("mine", *SCORES)]
-    assert main(["rank", *results, "--out", str(tmp_path / "ranks")]) == 0
+    assert main(["rank", *results, "--tables", str(tmp_path / "ranks")]) == 0
     rows = json.loads((tmp_path / "ranks" / "rank.json").read_text())["generators"]
     means = {row["generator"]: row["mean"] for row in rows if row["aspect"] == "O" and not row["heading"]}
     assert means == pytest.approx({"MagicBrush": 0.8, "mine": 0.6, "SDEdit": 0.4})

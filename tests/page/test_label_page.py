@@ -218,7 +218,7 @@ def test_what_was_pressed_is_what_people_would_say_in_a_ranking(browser, page_of
     ]
     made = Provenance("viescore", ("0shot",), ("SC",), "judge-7b", "viescore/v1", "abc")
     write_verdicts(tmp_path / "verdicts.jsonl", some, judged, made)
-    command = ["rank", str(tmp_path / "verdicts.jsonl"), "--human", str(ratings), "--out", str(tmp_path / "out")]
+    command = ["rank", str(tmp_path / "verdicts.jsonl"), "--human", str(ratings), "--tables", str(tmp_path / "out")]
     assert main(command) == 0
     with (tmp_path / "out" / "rank_corrected.csv").open(newline="") as file:
         found = {row["generator"]: row for row in csv.DictReader(file) if row["aspect"] == "SC"}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from vieval_plugin.stats.prediction_powered import prediction_powered_mean
+from vieval_plugin.stats.prediction_powered import prediction_powered_difference, prediction_powered_mean
 
 ITEMS = np.arange(30)
 TRUTH = 0.5 + 0.4 * np.sin(ITEMS * 1.7)
@@ -109,8 +111,8 @@ def test_kinds_of_which_other_shares_were_rated_count_by_their_size() -> None:
 def test_one_stratum_and_strata_with_too_few_ratings_are_as_without() -> None:
     scores = 0.7 * TRUTH + 0.2 + 0.1 * np.cos(ITEMS * 2.3)
     plain = prediction_powered_mean(RATINGS, scores)
-    assert prediction_powered_mean(RATINGS, scores, strata=["one"] * 30) == plain
-    assert prediction_powered_mean(RATINGS, scores, strata=["small"] + ["large"] * 29) == pytest.approx(plain)
+    assert prediction_powered_mean(RATINGS, scores, strata=["one"] * 30)[:2] == plain[:2]
+    assert prediction_powered_mean(RATINGS, scores, strata=["small"] + ["large"] * 29)[:2] == pytest.approx(plain[:2])
 
 
 def test_intervals_over_strata_hold_the_truth() -> None:
@@ -120,3 +122,42 @@ def test_intervals_over_strata_hold_the_truth() -> None:
         found = prediction_powered_mean(ratings, judge, strata=kinds)
         held += found.mean.low <= 0.5 <= found.mean.high
     assert 180 <= held <= 199
+
+
+def _two_generators(rng: np.random.Generator, better_by: float) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Ratings and scores of two generators on 200 prompts that matter to both; the judge likes the second too much."""
+    prompts = rng.normal(0.5, 0.15, 200)
+    rated = np.isin(np.arange(200), rng.choice(200, 80, replace=False))
+    generators = []
+    for quality, bias in ((better_by, 0.0), (0.0, 0.2)):
+        people = prompts + quality + rng.normal(0, 0.05, 200)
+        judge = people + bias + rng.normal(0, 0.05, 200)
+        generators.append((np.where(rated, people, np.nan), judge))
+    return generators
+
+
+@pytest.mark.parametrize(("better_by", "least", "most"), [(0.0, 0, 20), (0.05, 180, 200)])
+def test_the_test_of_two_corrected_means_has_its_level_and_pairs_prompts(
+    better_by: float, least: int, most: int
+) -> None:
+    significant, held, widths = 0, 0, []
+    for number in range(200):
+        sides = [
+            prediction_powered_mean(*side, groups=range(200))
+            for side in _two_generators(np.random.default_rng([3, number]), better_by)
+        ]
+        difference, p = prediction_powered_difference(*sides)
+        significant += p <= 0.05
+        held += difference.low <= better_by <= difference.high
+        apart = math.hypot(*(side.mean.high - side.mean.low for side in sides))
+        widths.append((difference.high - difference.low) / apart)
+    assert least <= significant <= most
+    assert held >= 180
+    assert max(widths) < 0.8  # what a prompt does to both generators cancels
+
+
+def test_a_difference_to_an_undefined_mean_is_undefined() -> None:
+    alone = prediction_powered_mean([0.5, np.nan], [0.5, 0.5])
+    difference, p = prediction_powered_difference(alone, alone)
+    assert difference.reason == "fewer than two prompts rated"
+    assert math.isnan(p)

@@ -77,6 +77,25 @@ def _require_image(value: Any) -> None:
         _require_layout(value)
 
 
+def is_one_image(value: Any) -> bool:
+    """Tell an image from several: a path, bytes, a picture, or an array of two or three axes.
+
+    >>> is_one_image("x.png"), is_one_image(["x.png"]), is_one_image(np.zeros((2, 8, 8, 3)))
+    (True, False, False)
+    """
+    if isinstance(value, (Image, str, os.PathLike, bytes, bytearray, memoryview, PIL.Image.Image)):
+        return True
+    shape = getattr(value, "shape", None)
+    return isinstance(shape, tuple) and len(shape) in (_BATCH_AXES - 2, _BATCH_AXES - 1)
+
+
+def _require_there(value: Any) -> None:
+    """VievalError for the path of a file that is not there: its score would be NaN, and nobody would see why."""
+    path = value.source if isinstance(value, Image) else value
+    if isinstance(path, (str, os.PathLike)) and not images.is_there(Image(Path(os.fsdecode(path)))):
+        raise VievalError(f"no such file: {os.fsdecode(path)}")
+
+
 def _require_layout(array: Any) -> None:
     """VievalError for an array whose shape or type is not that of an image; one that tells neither is looked at later."""
     if isinstance(shape := getattr(array, "shape", None), tuple):
@@ -167,6 +186,7 @@ def columns(several: Mapping[str, Any], prompts: Any, form: Format = "png") -> t
     for name, values in listed.items():
         for number, value in enumerate(values):
             _at(name, number, _require_image, value)
+            _at(name, number, _require_there, value)
     return [_converted(name, values, form) for name, values in listed.items()], texts
 
 

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,33 +165,45 @@ class Judge:
         """`judge(samples)` for a running event loop."""
         return await self._awaited(await asyncio.to_thread(conversion.samples, samples, kind, self._format))
 
-    @named_arguments
+    @overload
+    def score(self, images: GivenImage, prompts: str, *, aspect: str = "") -> float: ...  # type: ignore[overload-overlap]
+
+    @overload
     def score(
         self, images: Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
-    ) -> NDArray[np.float64]:
-        """Score each image for its prompt.
+    ) -> NDArray[np.float64]: ...
+
+    @named_arguments
+    def score(
+        self, images: GivenImage | Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
+    ) -> NDArray[np.float64] | float:
+        """Score an image for its prompt, or each of several.
 
         Args:
-            images: a sequence of images, or a batch (number, height, width, 3).
+            images: an image, a sequence of images, or a batch (number, height, width, 3).
             prompts: as many texts, or one for all.
             aspect: which score (default: O where the judge rates it, else its first).
 
         Returns:
-            Scores in [0, 1], those of a reward model on its own scale, shape (number,); NaN where a call failed.
+            Scores in [0, 1], those of a reward model on its own scale, shape (number,), or the one score of one image; NaN
+            where a call failed, of which `last` has the status.
 
         Raises:
-            VievalError: what is given are no images and texts, the judge rates no such images, or its server is away.
+            VievalError: what is given are no images and texts, a file is not there, the judge rates no such images, or its
+                server is away.
         """
         self._require_aspect(aspect or main_aspect(self.aspects))
-        return self._waited(self._pairs(images, prompts)).scores(aspect)
+        scores = self._waited(self._pairs(images, prompts)).scores(aspect)
+        return float(scores[0]) if conversion.is_one_image(images) else scores
 
     async def score_async(
-        self, images: Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
-    ) -> NDArray[np.float64]:
+        self, images: GivenImage | Iterable[GivenImage], prompts: str | Iterable[str], *, aspect: str = ""
+    ) -> NDArray[np.float64] | float:
         """`score` for a running event loop."""
         self._require_aspect(aspect or main_aspect(self.aspects))
         pairs = await asyncio.to_thread(self._pairs, images, prompts)
-        return (await self._awaited(pairs)).scores(aspect)
+        scores = (await self._awaited(pairs)).scores(aspect)
+        return float(scores[0]) if conversion.is_one_image(images) else scores
 
     @named_arguments
     def compare(
@@ -228,6 +240,9 @@ class Judge:
 
     def _pairs(self, images: Any, prompts: Any) -> list[Sample]:
         self._require_prompted()
+        if conversion.is_one_image(images):
+            require(prompts, str, "prompts", "one text for one image, or a list of images")
+            images = [images]
         [outputs], texts = conversion.columns({"images": images}, prompts, self._format)
         return [_sample("", number, *pair) for number, pair in enumerate(zip(outputs, texts, strict=True))]
 

@@ -1,4 +1,4 @@
-"""`vieval export`: training examples from the conversations of a run."""
+"""`vieval export`: training examples from the conversations of a run, and preference pairs of images for generators."""
 
 from __future__ import annotations
 
@@ -16,16 +16,23 @@ GROUP = "train judges"
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("export", help="training examples from the conversations of a run")
-    parser.add_argument("judge", help="whose conversations")
-    parser.add_argument("results", nargs="+", type=Path, help="as for show")
-    parser.add_argument("--out", type=Path, required=True, help="JSONL of examples")
+    parser = commands.add_parser("export", help="training examples for judges, and preference pairs for generators")
+    parser.add_argument("judge", nargs="?", help="whose conversations")
+    parser.add_argument("results", nargs="*", type=Path, help="as for show")
+    parser.add_argument(
+        "--pairs",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="RESULTS",
+        help="of these verdicts the best and the worst image of each prompt, to train a generator by DPO",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="JSONL of examples; of pairs .jsonl or .parquet")
     add_partial(parser)
     parser.add_argument(
         "--trainer",
-        choices=["trl", "ms-swift", "llama-factory"],
-        default="ms-swift",
-        help="whose reading of images in messages to follow (default: %(default)s)",
+        choices=["trl", "ms-swift", "llama-factory", "diffusers"],
+        help="whose messages with images, or columns of pairs, to write (default: ms-swift; of pairs trl)",
     )
     parser.add_argument(
         "--rebalance", action="store_true", help="even out sub-tasks and scores, where the judge says how"
@@ -34,22 +41,50 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--margin",
         type=float,
-        default=0.3,
-        help="how far a verdict may be from the human mean, for judges near to it (default: %(default)s)",
+        help="how far a verdict may be from the human mean, for judges near to it (default: 0.3); of pairs: each two images "
+        "whose scores are at least so far apart, in place of the best and the worst",
     )
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
+    from vieval_plugin.errors import VievalError
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.results.lookup import open_results
     from vieval_plugin.text.escaping import say
-    from vieval_plugin.training.export import ExportChoices, export
+    from vieval_plugin.training.export import MARGIN, ExportChoices, export
 
-    require_writable(options.out)
+    require_writable(options.out, reads=[*options.pairs, *options.results])
+    if options.pairs:
+        return _pairs(options)
+    if not (options.judge and options.results):
+        raise VievalError("name a judge and results, or results of images with --pairs")
+    if options.trainer == "diffusers":
+        raise VievalError("--trainer diffusers is for --pairs: it trains no judge")
     lookup = open_results(options.results, options.partial)
-    choices = ExportChoices(options.trainer, options.rebalance, options.seed, options.margin)
+    margin = MARGIN if options.margin is None else options.margin
+    choices = ExportChoices(options.trainer or "ms-swift", options.rebalance, options.seed, margin)
     for line in export(options.judge, lookup, options.out, choices):
         say(line)
     say(f"wrote {options.out}")
+    return 0
+
+
+def _pairs(options: argparse.Namespace) -> int:
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.results.lookup import open_results
+    from vieval_plugin.text.escaping import say
+    from vieval_plugin.training.preference_pairs import preference_pairs, write_pairs
+
+    if options.judge or options.results or options.rebalance:
+        raise VievalError("--pairs takes the results itself, and no judge: vieval export --pairs RESULTS --out FILE")
+    if options.trainer not in (None, "trl", "diffusers"):
+        raise VievalError(f"--trainer {options.trainer} trains no generator; of pairs it is trl or diffusers")
+    lookup = open_results(options.pairs, options.partial)
+    pairs = preference_pairs(lookup, options.margin)
+    if not pairs:
+        raise VievalError(f"no prompt has two images whose scores differ (by {options.margin or 0:g}): nothing to pair")
+    write_pairs(options.out, pairs, options.trainer or "trl")
+    prompts = len({pair.uid for pair in pairs})
+    say(f"{len(pairs)} pairs of {prompts} prompts", f"wrote {options.out}")
     return 0

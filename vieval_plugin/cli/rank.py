@@ -3,48 +3,196 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import sys
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vieval_plugin.cli import add_label, add_partial, tell_unreadable
+from vieval_plugin.cli.score import (
+    DEFAULT_JUDGE,
+    add_backbone,
+    add_judge,
+    named_backbone,
+    options_in_force,
+    require_model,
+)
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
+    from vieval_plugin.report.ranking import RankReport
+    from vieval_plugin.report.ranking_sentences import Gate
+    from vieval_plugin.results.runs import Results
 
 
 GROUP = "look at results"
+EXIT_CODES = {"not_worse": 0, "worse": 3, "undecided": 4}
+"""Exit codes of the gate by its decision; 1 and 2 are errors and wrong usage, as everywhere."""
 
 
 def add(commands: Commands) -> None:
     parser = commands.add_parser("rank", help="which generator is best: ranks, intervals and paired tests")
     parser.add_argument(
-        "verdicts", nargs="+", type=Path, help="what score wrote, or --output_path of runs with --log_samples"
+        "inputs",
+        nargs="+",
+        type=Path,
+        help="what score wrote, or --output_path of runs with --log_samples; or folders of images, with --prompts",
+    )
+    parser.add_argument("--prompts", type=Path, help="what images in folders were made of: .txt, .csv or .jsonl")
+    parser.add_argument("--kind", "--task", dest="kind", help="the kind of prompts that name none, such as tig")
+    parser.add_argument("--out", type=Path, help="JSONL for the verdicts on folders, as score writes it")
+    parser.add_argument(
+        "--margin",
+        type=_margin,
+        metavar="M",
+        help="exit with 0 only if the first generator is not worse than each other by more than M, in the unit of the "
+        "difference; with 3 if it is worse, with 4 if that cannot be told",
     )
     parser.add_argument(
         "--human", nargs="+", type=Path, default=[], help="CSV files of people's ratings, by which means are corrected"
     )
     add_label(parser)
     add_partial(parser)
-    parser.add_argument("--out", type=Path, help="folder for the tables as Markdown, CSV and JSON")
+    parser.add_argument("--tables", type=Path, metavar="FOLDER", help="all tables as Markdown, CSV and JSON")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="a page with pictures side by side")
+    parser.add_argument("--best-of", action="store_true", help="only name the best image of each prompt and generator")
+    add_judge(parser)
+    add_backbone(parser)
     parser.set_defaults(run=_run)
 
 
+def _margin(text: str) -> float:
+    try:
+        margin = float(text)
+    except ValueError:
+        margin = -1.0
+    if not 0 <= margin <= 1:
+        raise argparse.ArgumentTypeError(f"a number from 0 to 1 is needed, not {text!r}")
+    return margin
+
+
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin import config
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
+    from vieval_plugin.errors import VievalError
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.report.ranking import FILES, lines, rank_results, write_ranking
     from vieval_plugin.results.runs import load_results
     from vieval_plugin.text.escaping import say
 
-    if options.out:
-        require_writable(options.out / FILES[-1])
-    statistics = config.current().statistics.options()
+    _require_folders(options)
+    outputs = [options.tables and options.tables / FILES[-1], options.html, options.out]
+    for path in filter(None, outputs):
+        require_writable(path, reads=options.inputs)
+    statistics = options_in_force(options).statistics.options()
     ratings = read_ratings(options.human) if options.human else None
-    results = load_results(options.verdicts, options.label, options.partial)
-    ranking = rank_results(results, ratings, statistics)
-    say(*lines(ranking, statistics))
+    failed: list[str] = []
+    results = (
+        _judged(options, failed) if options.prompts else load_results(options.inputs, options.label, options.partial)
+    )
+    if options.best_of:
+        return _best_of(results, options.tables)
+    report = rank_results(results, ratings, statistics)
+    gate = _gate(report, options.margin)
+    say(*lines(report, statistics, gate.sentences if gate else ()))
+    if options.tables:
+        write_ranking(report, options.tables, statistics)
+        say(*(f"wrote {options.tables / name}" for name in FILES))
+    if options.html:
+        from vieval_plugin.report.page.ranking import write_page
+
+        write_page(report, options.html, statistics, gate.sentences if gate else ())
+        say(f"wrote {options.html} (open it in a browser)")
+    if failed:
+        raise VievalError("; ".join(failed))
+    code = tell_unreadable(results.unreadable)
+    return code or (EXIT_CODES[gate.decision] if gate else 0)
+
+
+def _require_folders(options: argparse.Namespace) -> None:
+    """VievalError for flags about judging, where nothing is judged."""
+    from vieval_plugin.errors import VievalError
+
+    if options.prompts:
+        if options.label[1:]:
+            raise VievalError("--label is given once for folders: it names the judge's verdicts")
+        return
+    of_judging = ("out", "kind", "judge", "setting", "scorer", "fresh", "model", "base_url")
+    if used := next((name for name in of_judging if getattr(options, name)), None):
+        raise VievalError(
+            f"--{used.replace('_', '-')} is for folders of images, whose --prompts are not named; results are ranked as they "
+            "are, and --tables and --html say where to"
+        )
+
+
+def _judged(options: argparse.Namespace, failed: list[str]) -> Results:
+    """The verdicts on folders, written as they are asked for; a judge that cannot run is named in `failed`."""
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.readers.image_folder import read_folders
+    from vieval_plugin.records import record_of
+    from vieval_plugin.results.runs import results_of
+    from vieval_plugin.run.prepare import prepare
+    from vieval_plugin.run.progress import Progress
+    from vieval_plugin.run.side_by_side import judge_folders, write_judged
+    from vieval_plugin.text.escaping import say
+
+    current = options_in_force(options)
+    backbone = named_backbone(options, current)
+    names = dict.fromkeys(options.judge or [DEFAULT_JUDGE])
+    prepared = [prepare(name, options.setting, current, backbone) for name in names]
+    for judge in prepared:
+        if judge.asks_a_model:
+            require_model(judge.spec.name, current, backbone)
+    source = read_folders(options.inputs, options.prompts, options.kind)
+    say(*(f"vieval: {line}" for line in source.notes), file=sys.stderr)
+    judged, progress = [], Progress()
+    for judge in prepared:
+        try:
+            judged.append(asyncio.run(judge_folders(source, judge, current, backbone, progress, *options.label)))
+        except VievalError as error:
+            failed.append(f"{judge.spec.name}: {error}")
+    if not judged:
+        raise VievalError("; ".join(failed))
+    say(*progress.lines(), file=sys.stderr)
     if options.out:
-        write_ranking(ranking, options.out, statistics)
-        say(*(f"wrote {options.out / name}" for name in FILES))
+        write_judged(options.out, source, judged)
+        say(f"vieval: wrote {options.out}", file=sys.stderr)
+    if progress.failed_calls and options.margin is None:
+        failed.append("some calls failed (see above), and what they were about is left out")
+    return results_of(
+        record_of(sample, verdict, by.provenance)
+        for by in judged
+        for sample, verdict in zip(by.judged, by.verdicts, strict=True)
+    )
+
+
+def _gate(report: RankReport, margin: float | None) -> Gate | None:
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.report.ranking_sentences import gate
+
+    if margin is None:
+        return None
+    if len(report.main) != 1:
+        judges = ", ".join(f"{ranking.benchmark} by {ranking.judge}" for ranking in report.main)
+        raise VievalError(
+            f"--margin decides by one ranking, and here are {len(report.main)} ({judges}); name one judge"
+        )
+    return gate(report.main[0], margin)
+
+
+def _best_of(results: Results, folder: Path | None) -> int:
+    """Say which image of each prompt is best."""
+    from vieval_plugin.media.files import write_whole
+    from vieval_plugin.meta_evaluation.candidates import candidates_by_prompt
+    from vieval_plugin.report.ranking_tables import best_of_table
+    from vieval_plugin.report.rendering import csv_text
+    from vieval_plugin.text.escaping import say
+    from vieval_plugin.text.tables import text_table
+
+    records = (record for run in results.runs for record in chain(*chain(*run.records.values())))
+    table = best_of_table(candidates_by_prompt(records))
+    say(*text_table([table.header, *table.rows]))
+    if folder:
+        write_whole(folder / "best_of.csv", [csv_text(table)])
+        say(f"wrote {folder / 'best_of.csv'}")
     return tell_unreadable(results.unreadable)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 GROUP = "judge images"
+DEFAULT_JUDGE = "viescore"
+"""The judge where none is named."""
 MODEL, URL = "VIEVAL_MODEL", "VIEVAL_BASE_URL"
 """Environment variables of the backbone where neither flags nor options name one."""
 _OF_BACKBONE = ("num_concurrent", "temperature", "max_tokens", "timeout", "patience", "price_input", "price_output")
@@ -185,7 +187,7 @@ def _prepared(
                 backbone = named_backbone(options, current)
                 prepared = prepare(name, options.setting or own_setting, current, backbone)
                 if not options.plan:
-                    _require_model(name, current, backbone)
+                    require_model(name, current, backbone)
             judges.append(prepared)
         except VievalError as error:
             if len(names) == 1:
@@ -243,18 +245,18 @@ def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSou
 
     if not options.prompts and are_images(options.samples):
         texts = {name: getattr(options, name) for name in ("prompt", "instruction") if getattr(options, name)}
-        return read_images(options.samples, texts, options.source, options.kind), "viescore", None
+        return read_images(options.samples, texts, options.source, options.kind), DEFAULT_JUDGE, None
     from vieval_plugin.results.unjudged import is_run, load_unjudged
 
     path = Path(options.samples[0])
     if options.prompts or len(options.samples) > 1 or not is_run(path):
         columns = parse_columns(options.columns)
-        return read_named(options.samples, options.prompts, options.kind, columns), "viescore", None
+        return read_named(options.samples, options.prompts, options.kind, columns), DEFAULT_JUDGE, None
     run = load_unjudged(path, current, options.kind)
-    return run.source, run.judge or "viescore", run.setting
+    return run.source, run.judge or DEFAULT_JUDGE, run.setting
 
 
-def _require_model(name: str, current: Config, backbone: Backbone | None) -> None:
+def require_model(name: str, current: Config, backbone: Backbone | None) -> None:
     """VievalError for a judge that asks a model where none is named."""
     from vieval_plugin.errors import VievalError
     from vieval_plugin.judges import registry as judge_registry

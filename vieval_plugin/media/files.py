@@ -23,12 +23,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.(md|csv|json|html)")
 _LONGEST = 200  # bytes of a file's name that its unfinished one repeats; file systems take 255
 
 
-def write_whole(path: Path, content: bytes | Iterable[str], option: str = "--out") -> None:
+def write_whole(path: Path, content: bytes | Iterable[str | bytes], option: str = "--out") -> None:
     """Write a file and the folders above it; what was there stays until all of it is written.
 
     Args:
         path: where; a file that is there is replaced. Its mode is what the user's umask leaves.
-        content: its bytes, or pieces of its text, which is encoded in UTF-8.
+        content: its bytes, or pieces of them or of its text, which is encoded in UTF-8.
         option: what the message of an error tells the user to choose another of.
 
     Raises:

@@ -98,7 +98,7 @@ def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[Conte
             if (pairs.human != NONE).any():
                 by_people.append(ranked(run.benchmark, part, PEOPLE, VOTES, pairs, pairs.human, options))
             by_judges += [
-                ranked(run.benchmark, part, run.label, subject, pairs, _answers(pairs, subject), options)
+                ranked(run.benchmark, part, run.label, subject, pairs, judge_codes(pairs, subject), options)
                 for subject in subjects_of(observed, run.aspects)
             ]
         # people voted on the same contests whoever judged them; most of them count
@@ -106,8 +106,13 @@ def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[Conte
     return rankings
 
 
-def _answers(pairs: Pairs, subject: str) -> Ints:
-    """A judge's code for each pair; `NONE` where it gave no answer."""
+def judge_codes(pairs: Pairs, subject: str) -> Ints:
+    """The judge's code for each pair, `NONE` where it gave no answer; it votes for the higher score, equal ones tie.
+
+    Args:
+        pairs: of candidates, with the judge's votes, preferences or scores.
+        subject: `votes`, or the aspect whose scores are compared.
+    """
     if subject != VOTES:
         return vote_of_scores(*pairs.scores(subject))
     orders = orders_of(pairs)

@@ -5,14 +5,11 @@ The tests are those by which judges are compared: a generator stands in a judge'
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
-
-import numpy as np
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
@@ -22,7 +19,6 @@ from vieval_plugin.meta_evaluation.generator_means import (
     HEADINGS,
     GeneratorImages,
     best_of,
-    by_prompt,
     generators_of,
     mean_of,
     mean_over_prompts,
@@ -32,11 +28,8 @@ from vieval_plugin.meta_evaluation.generator_means import (
 )
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.records import Run
-from vieval_plugin.stats.agreement import mean_of_known
-from vieval_plugin.stats.correlation import Floats
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.stats.prediction_powered import PredictionPoweredMean, prediction_powered_mean
 
 ALL = "all"
 MEAN = "mean over prompts"
@@ -171,82 +164,3 @@ def _ranked(
 def _by_prompt(images: Sequence[Observation], aspect: str, of_images: OfImages) -> dict[str, float]:
     prompt_scores = {prompt: of_images(scores) for prompt, scores in sorted(scores_by_prompt(images, aspect).items())}
     return {prompt: value for prompt, value in prompt_scores.items() if value is not None}
-
-
-@dataclass(frozen=True)
-class GeneratorEstimates:
-    """A generator's mean by one aspect: the judge's own, people's alone, and the judge's corrected by people's.
-
-    `rated` is how many of its `images` with a score people rated; `unrated_kinds` are kinds of which they rated none.
-    """
-
-    benchmark: str
-    judge: str
-    generator: str
-    aspect: str
-    raw: Estimate
-    people: PredictionPoweredMean
-    corrected: PredictionPoweredMean
-    rated: int
-    images: int
-    unrated_kinds: tuple[str, ...] = ()
-
-
-def prediction_powered_means(run: Run, options: StatisticsOptions) -> list[GeneratorEstimates]:
-    """The means of all generators of a run that people rated some images of, by aspect.
-
-    An image's rating is the mean over its raters. Only images that the judge scored count. Kinds are strata: of each
-    there may be another share rated, as a labelling page chooses them.
-
-    An aspect that people rated on another scale than [0, 1] is left out.
-
-    Args:
-        run: one judge's, with people's ratings in its records.
-        options: what a failed verdict is, how many draws, the seed.
-
-    Returns:
-        In [0, 1] all; intervals of 95%.
-    """
-    judged = [named_with_part(generator) for generator in generators_of(run, options)]
-    aspects = dict.fromkeys(
-        aspect for generator in judged for aspect in generator.aspects if _on_our_scale(judged, aspect)
-    )
-    estimates = [_corrected(run, generator, aspect, options) for aspect in aspects for generator in judged]
-    return [estimate for estimate in estimates if estimate.rated]
-
-
-def _corrected(run: Run, generator: GeneratorImages, aspect: str, options: StatisticsOptions) -> GeneratorEstimates:
-    images = [image for image in generator.all if aspect in image.scores]
-    bootstrap = Bootstrap.of(f"{run.benchmark}/{ALL}", options)
-    people = np.array([_rating(image, aspect) for image in images], dtype=float)
-    scores = np.array([image.scores[aspect] for image in images], dtype=float)
-    prompts, kinds = [image.group for image in images], [image.kind for image in images]
-    rated = ~np.isnan(people)
-    return GeneratorEstimates(
-        run.benchmark,
-        run.label,
-        generator.image_model,
-        aspect,
-        bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect))),
-        _without_judge(people, prompts, kinds),
-        prediction_powered_mean(people, scores, prompts, strata=kinds),
-        int(rated.sum()),
-        len(images),
-        tuple(kind for kind in dict.fromkeys(kinds) if not any(rated[np.array(kinds) == kind])),
-    )
-
-
-def _on_our_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:
-    """True where people rated as judges score: beside another scale, a judge's mean says nothing."""
-    ratings = [value for generator in judged for image in generator.all for value in image.ratings.get(aspect, ())]
-    return all(0 <= value <= 1 or math.isnan(value) for value in ratings)
-
-
-def _rating(image: Observation, aspect: str) -> float:
-    ratings = image.ratings.get(aspect, ())
-    return float(mean_of_known([[value] for value in ratings])[0]) if ratings else float("nan")
-
-
-def _without_judge(people: Floats, prompts: Sequence[str], kinds: Sequence[str]) -> PredictionPoweredMean:
-    """People's ratings alone: a judge that always says the same adds nothing."""
-    return prediction_powered_mean(people, np.zeros(len(people)), prompts, strata=kinds)

@@ -4,58 +4,89 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, rank_contests
-from vieval_plugin.meta_evaluation.generator_ranking import (
-    GeneratorEstimates,
-    GeneratorRanking,
-    prediction_powered_means,
-    rank_generators,
-)
+from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking, rank_corrected
+from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, rank_generators
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Table
+from vieval_plugin.meta_evaluation.win_rates import PositionBias, position_bias, win_rate_rankings
+from vieval_plugin.records import Run
 from vieval_plugin.report.inputs import rated_runs
-from vieval_plugin.report.ranking_tables import contest_tables, corrected_tables, long_tables, ranking_tables
+from vieval_plugin.report.ranking_sentences import answer, bias_sentence, corrected_sentences, limits
+from vieval_plugin.report.ranking_tables import (
+    contest_tables,
+    corrected_table,
+    corrected_tables,
+    default_aspect,
+    long_tables,
+    main_rankings,
+    main_tables,
+    ranking_tables,
+)
 from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text import escaping
 from vieval_plugin.text.tables import text_table
 
 FILES = (
-    *("rank.md", "rank_generators.csv", "rank_generator_pairs.csv", "rank_corrected.csv"),
+    *("rank.md", "rank_generators.csv", "rank_generator_pairs.csv", "rank_corrected.csv", "rank_corrected_pairs.csv"),
     *("rank_contests.csv", "rank_contest_pairs.csv", "rank_raters.csv", "rank.json"),
 )
 CAUTION = (
-    "A judge's mean is not people's: on ImagenHub, the 95% interval of GPT-4v's own scores holds people's mean for 28% (SC), "
-    "14% (PQ) and 24% (O) of 29 image models."
+    "A judge's mean is not people's (docs/ranking.md): rate some images and give the ratings with --human, and means are "
+    "corrected."
 )
-"""Counted in the logs that the authors of VIEScore published, beside ImagenHub's ratings; see docs/ranking.md."""
-ADVICE = "Rate some images yourself, and give the ratings with --human: means are then corrected."
 _CORRECTED = (
-    "Corrected means are what people would say, by prediction-powered inference; their intervals count the labels' "
-    "uncertainty, and hold for about 50 rated prompts of a generator and more (fewer: too short by some)."
+    "Corrected means are what people would say, by prediction-powered inference; their intervals count the ratings' "
+    "uncertainty."
 )
+_MORE = (
+    "--tables FOLDER has how this was computed, other aspects, kinds, parts, categories, tags and the best of several "
+    "images; --html FILE has the pictures."
+)
+_REASON = 200
 
 
 @dataclass(frozen=True)
 class RankReport:
-    """Rankings of some results: of generators, corrected means where people rated some, and by contests.
+    """Rankings of some results: of generators by scores and win rates, corrected where people rated some, by strengths.
 
-    `raters` says how far people agree, None without a file of ratings; `notes` are lines to be read beside the
-    rankings.
+    `by_ratings` is there where ratings were given, and makes corrected rankings the answer. `bias` is the position bias
+    of a judge, by benchmark and label. `raters` says how far people agree; `notes` are lines to be read beside rankings.
     """
 
+    runs: tuple[Run, ...]
     generators: tuple[GeneratorRanking, ...]
-    corrected: tuple[GeneratorEstimates, ...]
+    corrected: tuple[CorrectedRanking, ...]
     contests: tuple[ContestRanking, ...]
+    bias: Mapping[tuple[str, str], PositionBias | None]
     raters: Table | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def corrected_answers(self) -> Mapping[tuple[str, str], CorrectedRanking]:
+        """The corrected ranking of each judge by its default aspect, where ratings were given."""
+        answers = {}
+        for key in dict.fromkeys((c.ranking.benchmark, c.ranking.judge) for c in self.corrected if self.raters):
+            rankings = [c for c in self.corrected if (c.ranking.benchmark, c.ranking.judge) == key]
+            default = default_aspect([c.ranking for c in rankings])
+            answers[key] = next(c for c in rankings if c.ranking.aspect == default)
+        return answers
+
+    @property
+    def main(self) -> list[GeneratorRanking]:
+        """The rankings that answer which generator is best."""
+        corrected = self.corrected_answers
+        of_judges = [r for r in main_rankings(self.generators) if (r.benchmark, r.judge) not in corrected]
+        return [*(member.ranking for member in corrected.values()), *of_judges]
 
 
 def rank_results(results: Results, ratings: HumanRatings | None, options: StatisticsOptions) -> RankReport:
@@ -71,25 +102,78 @@ def rank_results(results: Results, ratings: HumanRatings | None, options: Statis
     """
     runs, notes = rated_runs(results, ratings)
     benchmarks = dict.fromkeys(run.benchmark for run in runs)
+    rankings = [r for run in runs for r in (*rank_generators(run, options), *win_rate_rankings(run, options))]
     return RankReport(
-        tuple(ranking for run in runs for ranking in rank_generators(run, options)),
-        tuple(ranking for run in runs for ranking in prediction_powered_means(run, options)),
+        tuple(runs),
+        tuple(rankings),
+        tuple(ranking for run in runs for ranking in rank_corrected(run, options)),
         tuple(
             ranking
             for name in benchmarks
             for ranking in rank_contests([run for run in runs if run.benchmark == name], options)
         ),
+        {(run.benchmark, run.label): position_bias(run, options) for run in runs},
         rater_table(ratings) if ratings else None,
         tuple(notes),
     )
 
 
-def lines(report: RankReport, options: StatisticsOptions) -> list[str]:
-    """Lines for a terminal, the default aspect of each judge first."""
-    text: list[str] = []
-    for table in _tables(report):
+def answers(report: RankReport) -> list[str]:
+    """Sentences, those of each judge together: which generator is best, position bias, what corrects and limits it."""
+    main, text = report.main, list[str]()
+    for ranking in main:
+        key = ranking.benchmark, ranking.judge
+        corrected = report.corrected_answers.get(key)
+        where = "" if ranking.heading == "" else f" ({ranking.word})"
+        named = f"{ranking.benchmark}, {ranking.judge}{where}: " if len(main) > 1 else ""
+        text.append(named + answer(ranking))
+        text += filter(None, [bias_sentence(report.bias[key])])
+        text += corrected_sentences(corrected) if corrected else []
+        text += limits(ranking)
+    return [*text, *_first_failures(report.runs)]
+
+
+def _first_failures(runs: Sequence[Run]) -> list[str]:
+    """For each judge and status that is a failure, what befell the first."""
+    first: dict[tuple[str, str], str] = {}
+    for run in runs:
+        for record in (records[0] for by_part in run.records.values() for records in by_part):
+            verdict = record.verdict
+            reason = next((step.reason for step in verdict.trace if not step.status.usable), "")
+            if not verdict.status.usable and reason:
+                said = " ".join(reason.split())[:_REASON]
+                first.setdefault((run.label, str(verdict.status)), f"First {verdict.status}: {record.id}: {said}")
+    return list(first.values())
+
+
+def tables_of(report: RankReport) -> list[Table]:
+    """Tables that a reader of the answers needs: those of its rankings, and what people said."""
+    tables = [corrected_table(member) for member in report.corrected_answers.values()]
+    tables += [
+        table
+        for ranking in main_rankings(report.generators)
+        if (ranking.benchmark, ranking.judge) not in report.corrected_answers
+        for table in main_tables(ranking, report.generators)
+    ]
+    # of two image models a strength says what a win rate does
+    tables += contest_tables([ranking for ranking in report.contests if len(ranking.models) > 2])
+    return [*tables, *([report.raters] if report.raters else [])]
+
+
+def lines(report: RankReport, options: StatisticsOptions, gate: Sequence[str] = ()) -> list[str]:
+    """Lines for a terminal: the answer, a table of each judge, and what else there is to know.
+
+    Args:
+        report: of `rank_results`.
+        options: those that it was made with.
+        gate: sentences of the gate, where there is one.
+    """
+    text = [*answers(report), *gate, ""]
+    for table in tables_of(report):
         text += [table.title, "", *text_table([table.header, *table.rows]), ""]
-    return [*text, *(f"note: {line}" for line in report.notes), *_words(report), protocol(options)]
+    text += [f"note: {line}" for line in report.notes]
+    resamples = f"Intervals: 95%, {options.draws} bootstrap resamples of prompts. Failed verdicts: {options.policy}."
+    return [*text, *_cautions(report), resamples, _MORE]
 
 
 def protocol(options: StatisticsOptions) -> str:
@@ -104,19 +188,26 @@ def protocol(options: StatisticsOptions) -> str:
 
 def write_ranking(report: RankReport, out: Path, options: StatisticsOptions) -> None:
     """Write `FILES` to the folder `out`: the tables to read, and every number once more for programs."""
-    tables = _tables(report)
-    page = ["# Ranking of generators\n", *(f"{line}\n" for line in _words(report)), f"{protocol(options)}\n"]
+    tables = [
+        *corrected_tables(report.corrected),
+        *ranking_tables(report.generators),
+        *contest_tables(report.contests),
+        *([report.raters] if report.raters else []),
+    ]
+    sentences = (escaping.markdown(line) for line in (*answers(report), *_cautions(report), protocol(options)))
+    page = ["# Ranking of generators\n", *(f"{sentence}\n" for sentence in sentences)]
     long = [*long_tables(report.generators, report.corrected, report.contests), report.raters or rater_table(_NOBODY)]
     document = {
         "failures": options.policy,
         "draws": options.draws,
         "seed": options.seed,
         "level": LEVEL,
+        "answers": answers(report),
         "notes": report.notes,
         **{table.name: [_named(table.header, row) for row in table.rows] for table in long},
     }
     texts = (
-        "\n".join([*page, *(f"Note: {line}\n" for line in report.notes), *map(markdown, tables)]),
+        "\n".join([*page, *(f"Note: {escaping.markdown(line)}\n" for line in report.notes), *map(markdown, tables)]),
         *map(csv_text, long),
         json.dumps(document, indent=1, allow_nan=False),
     )
@@ -127,19 +218,10 @@ def write_ranking(report: RankReport, out: Path, options: StatisticsOptions) -> 
 _NOBODY = HumanRatings({}, {}, {})
 
 
-def _tables(report: RankReport) -> list[Table]:
-    return [
-        *ranking_tables(report.generators),
-        *corrected_tables(report.corrected),
-        *contest_tables(report.contests),
-        *([report.raters] if report.raters else []),
-    ]
-
-
-def _words(report: RankReport) -> Sequence[str]:
-    if not report.generators:
-        return ()
-    return (CAUTION, _CORRECTED) if report.corrected else (CAUTION, ADVICE)
+def _cautions(report: RankReport) -> list[str]:
+    if report.corrected_answers:
+        return [_CORRECTED]
+    return [CAUTION] if report.generators else []
 
 
 def _named(header: Sequence[str], row: Sequence[str]) -> dict[str, object]:

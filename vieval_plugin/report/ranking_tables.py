@@ -8,10 +8,15 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TypeVar
 
+from vieval_plugin.images import name_of
+from vieval_plugin.judges.protocol import Sample
+from vieval_plugin.meta_evaluation.candidates import Candidate
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking
-from vieval_plugin.meta_evaluation.generator_ranking import ALL, GeneratorEstimates, GeneratorRanking, RankedGenerator
-from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
+from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking
+from vieval_plugin.meta_evaluation.generator_ranking import ALL, MEAN, GeneratorRanking, RankedGenerator
+from vieval_plugin.meta_evaluation.tables import Table, number, p_text, with_interval
+from vieval_plugin.meta_evaluation.win_rates import WIN_RATE
 from vieval_plugin.stats.estimate import Estimate
 
 DEFAULT = "O"
@@ -21,21 +26,26 @@ _MOST_ROWS = 20
 _SAMPLES = ("benchmark", "judge", "aspect", "statistic", "heading", "word")
 _CONTESTS = ("benchmark", "part", "voter", "votes_from")
 _CORRECTED_HEADER = (
-    *("generator", "judge alone [95%]", "people's labels alone [95%]", "corrected [95%]"),
+    *("rank", "generator", "corrected [95%]", "judge alone [95%]", "people's labels alone [95%]"),
     *("labels", "weight of the judge", "kinds without labels"),
 )
 _INTERVAL = ("ci_low", "ci_high")
 _MEANS = tuple(f"{source}_{what}" for source in ("judge", "labels", "corrected") for what in ("mean", *_INTERVAL))
+_PAIRS = (
+    *(*_SAMPLES, "better", "worse", "n", "mean_better", "mean_worse"),
+    *("difference", *_INTERVAL, "p", "p_holm"),
+)
 _LONG_HEADERS: Mapping[str, tuple[str, ...]] = {
     "generators": (
         *(*_SAMPLES, "rank", "last_rank", "generator", "mean", *_INTERVAL),
         *("n", "prompts", "images", "failed", "why_not"),
     ),
-    "generator_pairs": (
-        *(*_SAMPLES, "better", "worse", "n", "mean_better", "mean_worse"),
-        *("difference", *_INTERVAL, "p", "p_holm"),
+    "generator_pairs": _PAIRS,
+    "corrected": (
+        *(*_SAMPLES[:3], "rank", "last_rank", "generator", *_MEANS),
+        *("weight", "labels", "images", "kinds_without_labels"),
     ),
-    "corrected": (*_SAMPLES[:3], "generator", *_MEANS, "weight", "labels", "images", "kinds_without_labels"),
+    "corrected_pairs": _PAIRS,
     "contests": (
         *(*_CONTESTS, "rank", "last_rank", "image_model", "log_strength", *_INTERVAL),
         *("expected_wins", "pairs", "why_not"),
@@ -45,46 +55,86 @@ _LONG_HEADERS: Mapping[str, tuple[str, ...]] = {
 _Member = TypeVar("_Member")
 
 
-def ranking_tables(rankings: Sequence[GeneratorRanking]) -> list[Table]:
-    """For each judge: its ranking by each aspect, pairs, and the default aspect under the words of each heading.
+def main_rankings(rankings: Sequence[GeneratorRanking]) -> list[GeneratorRanking]:
+    """Rankings that answer which generator is best: each judge's by its default aspect over all prompts, and by contests.
 
     Where no two generators have prompts in common, as where parts have generators of their own, each part is ranked
     alone.
     """
-    tables: list[Table] = []
+    main: list[GeneratorRanking] = []
     for of_judge in _grouped(rankings, "benchmark", "judge").values():
-        default = _default(of_judge)
-        over_all = [ranking for ranking in of_judge if ranking.word == ALL and not ranking.heading]
-        over_all.sort(key=lambda ranking: ranking.aspect != default)
+        contests = [ranking for ranking in of_judge if ranking.statistic == WIN_RATE]
+        scored = [ranking for ranking in of_judge if ranking.statistic == MEAN]
+        default = default_aspect(scored) if scored else ""
+        over_all = [ranking for ranking in scored if not ranking.heading and ranking.aspect == default]
+        parts = [ranking for ranking in scored if ranking.heading == "part" and ranking.aspect == default]
         by_part = any(not ranking.comparison.all_pairs and len(ranking.generators) > 1 for ranking in over_all)
-        broken_down = [ranking for ranking in of_judge if ranking.heading and ranking.aspect == default]
-        parts = [ranking for ranking in broken_down if ranking.heading == "part"]
-        for ranking in parts if by_part and parts else over_all:
-            tables += [_ranking(ranking), *([_pairs(ranking)] if ranking.comparison.all_pairs else [])]
-        tables += _broken_down([ranking for ranking in broken_down if not (by_part and ranking.heading == "part")])
+        main += [*(parts if by_part and parts else over_all), *contests]
+    return main
+
+
+def main_tables(ranking: GeneratorRanking, rankings: Sequence[GeneratorRanking]) -> list[Table]:
+    """A table of a main ranking with the means of the judge's other aspects, and one of pairs of more than two generators.
+
+    Args:
+        ranking: one of `main_rankings`.
+        rankings: all that there are.
+    """
+    key = (ranking.benchmark, ranking.judge, ranking.statistic, ranking.heading, ranking.word)
+    beside = [
+        other
+        for other in rankings
+        if other.aspect != ranking.aspect
+        and ranking.statistic == MEAN
+        and (other.benchmark, other.judge, other.statistic, other.heading, other.word) == key
+    ]
+    means = {other.aspect: {g.generator: g.mean for g in other.generators} for other in beside}
+    table = _ranking(ranking, {aspect: by_model for aspect, by_model in means.items() if by_model})
+    return [table, *([_pairs(ranking)] if len(ranking.comparison.all_pairs) > 1 else [])]
+
+
+def ranking_tables(rankings: Sequence[GeneratorRanking]) -> list[Table]:
+    """For each judge: its ranking by each aspect, pairs, and the default aspect under the words of each heading."""
+    tables: list[Table] = []
+    main = set(map(id, main_rankings(rankings)))
+    for of_judge in _grouped(rankings, "benchmark", "judge").values():
+        whole = [ranking for ranking in of_judge if id(ranking) in main or not ranking.heading]
+        for ranking in sorted(whole, key=lambda ranking: id(ranking) not in main):
+            tables += [_ranking(ranking, {}), *([_pairs(ranking)] if ranking.comparison.all_pairs else [])]
+        default = default_aspect(of_judge)
+        tables += _broken_down([r for r in of_judge if r.heading and r.aspect == default and id(r) not in main])
     return tables
 
 
-def corrected_tables(corrected: Sequence[GeneratorEstimates]) -> list[Table]:
-    """For each judge and aspect: the judge's mean, that of people's ratings alone, and the corrected one."""
-    tables = []
-    for (benchmark, judge, aspect), means in _grouped(corrected, "benchmark", "judge", "aspect").items():
-        means.sort(key=lambda mean: -mean.corrected.mean.value if mean.corrected.mean.defined else 1)
-        rows = [
-            (
-                mean.generator,
-                with_interval(mean.raw),
-                with_interval(mean.people.mean),
-                with_interval(mean.corrected.mean),
-                f"{mean.rated} of {mean.images}",
-                "" if math.isnan(mean.corrected.weight) else f"{mean.corrected.weight:.2f}",
-                ", ".join(mean.unrated_kinds),
-            )
-            for mean in means
-        ]
-        title = f"{benchmark}, {judge}: {aspect}, what people would say"
-        tables.append(Table("corrected", title, _CORRECTED_HEADER, tuple(rows)))
-    return tables
+def corrected_table(corrected: CorrectedRanking) -> Table:
+    """Generators by their corrected means, beside the judge's mean and that of people's ratings alone."""
+    ranking = corrected.ranking
+    ranks = {standing.system.label: standing.rank_text for standing in ranking.comparison.standings}
+    rows = [
+        (
+            *(ranks[mean.generator], mean.generator),
+            with_interval(mean.corrected.mean, 3),
+            with_interval(mean.raw, 3),
+            with_interval(mean.people.mean, 3),
+            f"{mean.rated} of {mean.images}",
+            "" if math.isnan(mean.corrected.weight) else f"{mean.corrected.weight:.2f}",
+            ", ".join(mean.unrated_kinds),
+        )
+        for mean in corrected.estimates
+    ]
+    title = (
+        f"{ranking.benchmark}, {ranking.judge}: {ranking.aspect}, what people would say; {ranking.comparison.family}"
+    )
+    return Table("corrected", title, _CORRECTED_HEADER, tuple(rows))
+
+
+def corrected_tables(corrected: Sequence[CorrectedRanking]) -> list[Table]:
+    """For each judge and aspect: `corrected_table`, and pairs."""
+    return [
+        table
+        for member in corrected
+        for table in (corrected_table(member), *([_pairs(member.ranking)] if member.ranking.comparison.pairs else []))
+    ]
 
 
 def contest_tables(rankings: Sequence[ContestRanking]) -> list[Table]:
@@ -111,43 +161,37 @@ def contest_tables(rankings: Sequence[ContestRanking]) -> list[Table]:
     return tables
 
 
+def best_of_table(candidates: Mapping[tuple[str, ...], Sequence[Candidate]]) -> Table:
+    """The best image of each prompt, by its file where that is known.
+
+    Args:
+        candidates: of each prompt, best first.
+    """
+    rows = []
+    for several in candidates.values():
+        best = several[0]
+        output = best.record.sample.images.get("output") if isinstance(best.record.sample, Sample) else None
+        file = name_of(output) if output else ""
+        identity = best.record.id
+        rows.append(
+            (identity.uid, identity.image_model, str(identity.draw), f"{best.score:.4f}", str(len(several)), file)
+        )
+    return Table("best_of", "", ("prompt", "generator", "image", "score", "of", "file"), tuple(rows))
+
+
 def long_tables(
-    rankings: Sequence[GeneratorRanking], corrected: Sequence[GeneratorEstimates], contests: Sequence[ContestRanking]
+    rankings: Sequence[GeneratorRanking], corrected: Sequence[CorrectedRanking], contests: Sequence[ContestRanking]
 ) -> list[Table]:
-    """Tables in long form: of generators, of their pairs, of corrected means, of contests, of their pairs."""
+    """Tables in long form: of generators, corrected means and contests, each with its pairs."""
     rows = {
         "generators": [
             (*_ranking_key(ranking), *_long(ranking, generator))
             for ranking in rankings
             for generator in ranking.generators
         ],
-        "generator_pairs": [
-            (
-                *_ranking_key(ranking),
-                pair.first,
-                pair.second,
-                str(pair.n),
-                *map(_cell, (*pair.result.numbers, pair.adjusted)),
-            )
-            for ranking in rankings
-            for pair in map(SystemPair.better_first, ranking.comparison.all_pairs)
-        ],
-        "corrected": [
-            (
-                *(mean.benchmark, mean.judge, mean.aspect, mean.generator),
-                *map(
-                    _cell,
-                    (
-                        *_value_and_ends(mean.raw),
-                        *_value_and_ends(mean.people.mean),
-                        *_value_and_ends(mean.corrected.mean),
-                    ),
-                ),
-                _cell(mean.corrected.weight),
-                *(str(mean.rated), str(mean.images), ", ".join(mean.unrated_kinds)),
-            )
-            for mean in corrected
-        ],
+        "generator_pairs": [row for ranking in rankings for row in _pair_rows(ranking)],
+        "corrected": [row for member in corrected for row in _corrected_rows(member)],
+        "corrected_pairs": [row for member in corrected for row in _pair_rows(member.ranking)],
         "contests": [
             (
                 *(*_contest_key(contest), *_rank_ends(model.ranks), model.image_model),
@@ -169,6 +213,29 @@ def long_tables(
     return [Table(name, "", header, tuple(rows[name])) for name, header in _LONG_HEADERS.items()]
 
 
+def _pair_rows(ranking: GeneratorRanking) -> list[tuple[str, ...]]:
+    return [
+        (
+            *(*_ranking_key(ranking), pair.first, pair.second, str(pair.n)),
+            *map(_cell, (*pair.result.numbers, pair.adjusted)),
+        )
+        for pair in map(SystemPair.better_first, ranking.comparison.all_pairs)
+    ]
+
+
+def _corrected_rows(corrected: CorrectedRanking) -> list[tuple[str, ...]]:
+    ranking = corrected.ranking
+    return [
+        (
+            *(ranking.benchmark, ranking.judge, ranking.aspect),
+            *(*_rank_ends(standing.ranks), mean.generator),
+            *map(_cell, (end for e in (mean.raw, mean.people.mean, mean.corrected.mean) for end in _value_and_ends(e))),
+            *(_cell(mean.corrected.weight), str(mean.rated), str(mean.images), ", ".join(mean.unrated_kinds)),
+        )
+        for mean, standing in zip(corrected.estimates, ranking.comparison.standings, strict=True)
+    ]
+
+
 def _grouped(members: Sequence[_Member], *fields: str) -> dict[tuple[str, ...], list[_Member]]:
     groups: dict[tuple[str, ...], list[_Member]] = defaultdict(list)
     for member in members:
@@ -176,30 +243,31 @@ def _grouped(members: Sequence[_Member], *fields: str) -> dict[tuple[str, ...], 
     return groups
 
 
-def _default(rankings: Sequence[GeneratorRanking]) -> str:
+def default_aspect(rankings: Sequence[GeneratorRanking]) -> str:
+    """The aspect that stands first: O, or else the first that the judge rates."""
     aspects = [ranking.aspect for ranking in rankings]
     return DEFAULT if DEFAULT in aspects else aspects[0]
 
 
-def _ranking(ranking: GeneratorRanking) -> Table:
+def _ranking(ranking: GeneratorRanking, beside: Mapping[str, Mapping[str, Estimate]]) -> Table:
+    """Generators in order; `beside` are means of other aspects by generator."""
+    why = any(generator.reason for generator in ranking.generators)
     rows = [
         (
-            _ranks(generator.ranks),
-            generator.generator,
-            with_interval(generator.mean),
-            f"{generator.scored} of {generator.prompts}",
-            str(generator.images),
-            _failed(generator),
-            generator.reason,
+            *(_ranks(generator.ranks), generator.generator, with_interval(generator.mean, 3)),
+            *(number(means.get(generator.generator), 3) for means in beside.values()),
+            *(f"{generator.scored} of {generator.prompts}", str(generator.images), _failed(generator)),
+            *([generator.reason] if why else []),
         )
         for generator in ranking.generators
     ]
     where = ranking.benchmark if ranking.word == ALL else f"{ranking.benchmark}, {ranking.heading} {ranking.word}"
     method = f"no ranking: {ranking.comparison.reason}" if ranking.comparison.reason else ranking.comparison.family
     warned = "".join(f"; {line}" for line in ranking.comparison.warnings())
-    header = ("rank", "generator", "mean [95%]", "n", "images", "failed", "not ranked because")
     title = f"{where}, {ranking.judge}: {ranking.aspect}, {ranking.statistic}; {method}{warned}"
-    return Table("ranking", title, header, tuple(rows))
+    measured = WIN_RATE if ranking.statistic == WIN_RATE else ranking.aspect
+    header = ("rank", "generator", f"{measured} [95%]", *beside, "n", "images", "failed")
+    return Table("ranking", title, (*header, "not ranked because") if why else header, tuple(rows))
 
 
 def _pairs(ranking: GeneratorRanking) -> Table:
@@ -207,7 +275,7 @@ def _pairs(ranking: GeneratorRanking) -> Table:
         (
             f"{pair.first} - {pair.second}",
             str(pair.n),
-            with_interval(pair.result.difference),
+            with_interval(pair.result.difference, 3),
             p_text(pair.result.p),
             p_text(pair.adjusted),
         )

@@ -67,6 +67,11 @@ def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: b
     return Results(tuple(_runs(records_by_source)), tuple(unreadable))
 
 
+def results_of(records: Iterable[Record]) -> Results:
+    """Results of verdicts that were just given, as `load_results` reads those of files."""
+    return Results(tuple(_runs({(record.id, source_of(record.provenance)): (record,) for record in records})))
+
+
 def load_runs(results: Sequence[Path]) -> list[Run]:
     """The runs of `load_results`, where every file must be readable.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -20,11 +21,13 @@ from vieval_plugin.stats.estimate import Estimate
 class PredictionPoweredMean(NamedTuple):
     """The estimated mean of people's ratings, in their unit.
 
-    `weight` is how much of the judge went in, in [0, 1]: 0 where its scores say nothing of people's.
+    `weight` is how much of the judge went in, in [0, 1]: 0 where its scores say nothing of people's. `deviations` are what
+    each group adds to the estimate's error, by its name: their squares sum to its variance.
     """
 
     mean: Estimate
     weight: float
+    deviations: Mapping[Hashable, float] = MappingProxyType({})
 
 
 def prediction_powered_mean(
@@ -67,7 +70,7 @@ def prediction_powered_mean(
     y, f = np.asarray(ratings, dtype=float), np.asarray(scores, dtype=float)
     if y.ndim != 1 or f.shape != y.shape or not np.isfinite(f).all():
         raise ValueError("a finite score and a rating or NaN are needed for each item")
-    members = factorize(range(len(y)) if groups is None else groups)[1]
+    names, members = factorize(range(len(y)) if groups is None else groups)
     stratum = _joined(factorize([0] * len(y) if strata is None else strata)[1], members, ~np.isnan(y))
     parts = [
         _Stratum.of(y[in_stratum], f[in_stratum], members[in_stratum])
@@ -80,13 +83,52 @@ def prediction_powered_mean(
     needed = math.fsum(share**2 * part.spread for share, part in zip(shares, parts, strict=True))
     weight = float(np.clip(gained / needed, 0, 1)) if needed > 0 else 0.0
     mean = math.fsum(share * part.mean(weight) for share, part in zip(shares, parts, strict=True))
-    variance = math.fsum(
+    deviations = np.zeros(len(names))
+    for share, part in zip(shares, parts, strict=True):
         # deviations from the mean of a few groups are too small; of one stratum with dozens of them it makes no odds
-        share**2 * part.variance(weight) * (part.rated_groups / (part.rated_groups - 1) if len(parts) > 1 else 1.0)
-        for share, part in zip(shares, parts, strict=True)
-    )
-    reach = stats.norm.ppf(0.5 + level / 2) * math.sqrt(variance)
-    return PredictionPoweredMean(Estimate(mean, float(mean - reach), float(mean + reach)), weight)
+        few = part.rated_groups / (part.rated_groups - 1) if len(parts) > 1 else 1.0
+        deviations += share * math.sqrt(few) * part.deviations(weight, len(names))
+    estimate = _with_normal_interval(mean, deviations, level)
+    return PredictionPoweredMean(estimate, weight, dict(zip(names, deviations.tolist(), strict=True)))
+
+
+def prediction_powered_difference(
+    first: PredictionPoweredMean, second: PredictionPoweredMean, level: float = 0.95
+) -> tuple[Estimate, float]:
+    """The difference of two estimated means, first less second, and its two-sided p-value.
+
+    Groups that both have, such as prompts of which each made an image, count once: what the two have in common in them
+    cancels.
+
+    Args:
+        first, second: of `prediction_powered_mean`, groups called alike.
+        level: as for `prediction_powered_mean`.
+
+    Returns:
+        The estimate with its normal interval, and p in [0, 1]; NaN where one of the two is undefined.
+
+    Source: as for `prediction_powered_mean`; the variance of a difference of two linearised estimates is the sum of
+    squares of the differences of their contributions.
+
+    >>> better = prediction_powered_mean([0.9, 0.4, 0.6], [0.9, 0.4, 0.6], ["a", "b", "c"])
+    >>> worse = prediction_powered_mean([0.7, 0.2, 0.5], [0.9, 0.4, 0.6], ["a", "b", "c"])
+    >>> difference, p = prediction_powered_difference(better, worse)
+    >>> round(difference.value, 3), p < 0.001
+    (0.167, True)
+    """
+    if not (first.mean.defined and second.mean.defined):
+        return Estimate(math.nan, reasons=first.mean.reasons or second.mean.reasons), math.nan
+    groups = {**first.deviations, **second.deviations}
+    deviations = np.array([first.deviations.get(g, 0.0) - second.deviations.get(g, 0.0) for g in groups])
+    value = first.mean.value - second.mean.value
+    error = math.sqrt(float((deviations**2).sum()))
+    p = float(2 * stats.norm.sf(abs(value) / error)) if error > 0 else float(value == 0)
+    return _with_normal_interval(value, deviations, level), p
+
+
+def _with_normal_interval(value: float, deviations: Floats, level: float) -> Estimate:
+    reach = float(stats.norm.ppf(0.5 + level / 2)) * math.sqrt(float((deviations**2).sum()))
+    return Estimate(value, value - reach, value + reach)
 
 
 @dataclass(frozen=True)
@@ -105,13 +147,13 @@ class _Stratum:
 
     @classmethod
     def of(cls, y: Floats, f: Floats, members: Ints) -> _Stratum:
-        members = factorize(members.tolist())[1]
         rated = ~np.isnan(y)
         n, unrated = int(rated.sum()), int((~rated).sum())
         if not n or not unrated:
             return cls(y, f, members, 0.0, 0.0)
         score_deviations = _centred(f, np.ones(len(f), dtype=bool), members)
-        spread = (score_deviations**2).sum() / len(f) * len(score_deviations) / max(len(score_deviations) - 1, 1)
+        groups = len(np.unique(members))
+        spread = (score_deviations**2).sum() / len(f) * groups / max(groups - 1, 1)
         shared = (_centred(y, rated, members) * _centred(f, rated, members)).sum() / n
         return cls(y, f, members, float(shared / n), float(spread * (1 / n + 1 / unrated)))
 
@@ -129,19 +171,19 @@ class _Stratum:
             return float(self.y.mean())
         return float((self.y - weight * self.f)[rated].mean() + weight * self.f[~rated].mean())
 
-    def variance(self, weight: float) -> float:
+    def deviations(self, weight: float, groups: int) -> Floats:
+        """Contribution of each of all `groups` to the error of the mean; 0 of those in other strata."""
         rated = ~np.isnan(self.y)
         if rated.all():
-            return float(((_centred(self.y, rated, self.members) / len(self.y)) ** 2).sum())
-        influence = _centred(self.y - weight * self.f, rated, self.members) / rated.sum()
-        influence = influence + weight * _centred(self.f, ~rated, self.members) / (~rated).sum()
-        return float((influence**2).sum())
+            return _centred(self.y, rated, self.members, groups) / len(self.y)
+        of_ratings = _centred(self.y - weight * self.f, rated, self.members, groups) / rated.sum()
+        return np.asarray(of_ratings + weight * _centred(self.f, ~rated, self.members, groups) / (~rated).sum())
 
 
-def _centred(values: Floats, where: Bools, members: Ints) -> Floats:
+def _centred(values: Floats, where: Bools, members: Ints, groups: int = 0) -> Floats:
     """The sum over each group of how far its items among `where` lie above the mean of those."""
     deviations = np.where(where, values - values[where].mean(), 0.0)
-    return np.asarray(np.bincount(members, deviations))
+    return np.asarray(np.bincount(members, deviations, groups))
 
 
 def _joined(stratum: Ints, members: Ints, rated: Bools) -> Ints:

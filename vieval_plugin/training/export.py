@@ -60,7 +60,7 @@ def export(judge: str, lookup: Lookup, file: Path, choices: ExportChoices) -> It
     judged = [record for record in lookup.records if record.provenance.judge == judge]
     if not judged:
         raise VievalError(f"no verdicts of {judge} in these results")
-    _require_trainable(judged)
+    require_trainable(judged)
     if how.human_aspect and not any(record.ratings.get(how.human_aspect) for record in judged):
         raise VievalError(
             f"these verdicts have no human ratings of {how.human_aspect} to be near to; export a run on a benchmark that has"
@@ -86,7 +86,8 @@ def near_human(record: Record, aspect: str, margin: float) -> bool:
     return bool(rated) and score is not None and abs(score - math.fsum(rated) / len(rated)) <= margin + 1e-9
 
 
-def _require_trainable(judged: Sequence[Record]) -> None:
+def require_trainable(judged: Sequence[Record]) -> None:
+    """VievalError where verdicts are about data that may not train a model."""
     for name in dict.fromkeys(record.id.benchmark for record in judged):
         benchmark = benchmark_registry.benchmarks().get(name)
         if benchmark is not None and not benchmark.trainable:

@@ -1,0 +1,284 @@
+"""`vieval rank` of folders: which generator is best, by judges that score and that compare, and the gate."""
+
+import base64
+import io
+import json
+import re
+
+import numpy as np
+import PIL.Image
+import pytest
+
+from tests.fake_server import FakeServer, Fault, named, score_count
+from vieval_plugin.cli import main
+
+PROMPTS = 24
+
+
+@pytest.fixture(autouse=True)
+def fewer_draws(tmp_path, monkeypatch):
+    (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
+
+
+def prompts(folder, number=PROMPTS):
+    path = folder / "prompts.csv"
+    path.write_text("uid,prompt\n" + "".join(f"p{n},a grey square {n}\n" for n in range(number)))
+    return path
+
+
+def images(folder, name, brightness, number=PROMPTS, draws=1):
+    """Grey squares as bright as `brightness(prompt, draw)` from 0 to 1 says; the server takes brighter for better."""
+    (folder / name).mkdir()
+    for prompt in range(number):
+        for draw in range(draws):
+            level = round(255 * brightness(prompt, draw))
+            file = f"p{prompt}.png" if draws == 1 else f"p{prompt}_{draw}.png"
+            PIL.Image.new("RGB", (16, 16), (level,) * 3).save(folder / name / file)
+    return folder / name
+
+
+def levels_of(body):
+    """Brightness of each image of a question, in order."""
+    urls = [
+        part["image_url"]["url"]
+        for message in body["messages"]
+        if isinstance(message["content"], list)
+        for part in message["content"]
+        if "image_url" in part
+    ]
+    return [
+        float(np.asarray(PIL.Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2])))).mean() / 255)
+        for url in urls
+    ]
+
+
+def words_of(body):
+    contents = [message["content"] for message in body["messages"]]
+    return "\n".join(c if isinstance(c, str) else "\n".join(part.get("text", "") for part in c) for c in contents)
+
+
+def by_brightness(bias=0.0):
+    """A judge that takes the brighter image, and of those that differ by less than `bias` the one shown first."""
+
+    def reply(body):
+        levels = levels_of(body)
+        if len(levels) < 2:  # a score, or what is asked before the run
+            level = round(10 * levels[0]) if levels else 5
+            return json.dumps({"score": [level] * score_count(words_of(body)), "reasoning": ""})
+        ahead = levels[0] - levels[1]
+        better = "A" if abs(ahead) < bias or ahead > 0 else "B" if ahead < 0 else "both good"
+        return json.dumps({"reasoning": "", "better": better})
+
+    return reply
+
+
+def rough(base, seed, spread=0.1):
+    """Brightness around `base`, another for each prompt."""
+    rng = np.random.default_rng(seed)
+    own = rng.normal(0, spread, (200, 8))
+    return lambda prompt, draw: float(np.clip(base + 0.15 * np.sin(prompt) + own[prompt, draw], 0.01, 0.99))
+
+
+def rank(capsys, server, *arguments, code=0):
+    assert main(["rank", *map(str, arguments), *named(server)]) == code
+    said = capsys.readouterr()
+    return said.out.splitlines(), said.err
+
+
+def test_two_folders_are_compared_in_both_orders_in_one_command(tmp_path, capsys):
+    mine, theirs = images(tmp_path, "mine", rough(0.6, 1)), images(tmp_path, "theirs", rough(0.5, 2))
+    kept = tmp_path / "verdicts.jsonl"
+    given = [mine, theirs, "--prompts", prompts(tmp_path), "--judge", "pairwise"]
+    with FakeServer(reply=by_brightness()) as server:
+        shown, _ = rank(capsys, server, *given, "--out", kept)
+        asked = server.stats()["requests"]
+    first = re.match(
+        r"mine is better than theirs: wins (\d+)% \[(\d+), (\d+)\] of 24 prompts \(ties count half\), p (= |< )",
+        shown[0],
+    )
+    ahead = np.mean([rough(0.6, 1)(n, 0) > rough(0.5, 2)(n, 0) for n in range(PROMPTS)])
+    assert int(first[1]) == pytest.approx(100 * ahead, abs=0.51)
+    assert int(first[2]) < int(first[1]) < int(first[3])
+    assert asked >= 2 * PROMPTS
+    assert "bias" not in "\n".join(shown)
+    # what is kept is ranked the same
+    assert main(["rank", str(kept)]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == shown[0]
+
+
+def test_a_judge_of_the_first_place_is_told_in_the_first_lines(tmp_path, capsys):
+    mine, theirs = images(tmp_path, "mine", rough(0.6, 1)), images(tmp_path, "theirs", rough(0.5, 2))
+    with FakeServer(reply=by_brightness(bias=0.15)) as server:
+        shown, _ = rank(capsys, server, mine, theirs, "--prompts", prompts(tmp_path), "--judge", "pairwise")
+    apart = [rough(0.6, 1)(n, 0) - rough(0.5, 2)(n, 0) for n in range(PROMPTS)]
+    contradicted = sum(abs(difference) < 0.15 for difference in apart)
+    share = (PROMPTS + contradicted) / 2 / PROMPTS  # of the others each place has half
+    assert f"Position bias: the judge prefers the image shown first in {100 * share:.0f}% [" in shown[1]
+    assert f"contradicts itself in {contradicted} of 24 contests" in shown[1]
+
+
+def test_folders_are_compared_by_means_of_any_judge_and_failures_are_said(tmp_path, capsys):
+    mine, theirs = images(tmp_path, "mine", rough(0.7, 1)), images(tmp_path, "theirs", rough(0.5, 2))
+    (mine / "p3.png").unlink()
+    (mine / "p4.png").write_text("no image")
+    with FakeServer(reply=by_brightness()) as server:
+        shown, _ = rank(capsys, server, mine, theirs, "--prompts", prompts(tmp_path), "--judge", "viescore", code=1)
+    assert re.match(
+        r"mine is better than theirs: O 0\.\d{3} against 0\.\d{3}, difference 0\.\d{3} \[0\.\d{3}, 0\.\d{3}\] on 22 prompts, p",
+        shown[0],
+    )
+    assert shown[1] == "Failed verdicts: mine: tool_error 2 of 24."
+    assert re.match(r"First tool_error: own/tig/mine/p\d: ", shown[2])
+
+
+def test_three_and_five_folders_have_an_answer(tmp_path, capsys):
+    given = [
+        images(tmp_path, name, rough(base, seed))
+        for seed, (name, base) in enumerate({"a": 0.8, "b": 0.5, "c": 0.5, "d": 0.25, "e": 0.5}.items())
+    ]
+    with FakeServer(reply=by_brightness()) as server:
+        flags = ["--prompts", prompts(tmp_path), "--judge", "pairwise"]
+        three, _ = rank(capsys, server, *given[:3], *flags)
+        alike, _ = rank(capsys, server, *given[1:3], given[4], *flags)
+        five, _ = rank(capsys, server, *given, *flags)
+        behind, _ = rank(capsys, server, *given[1:4], *flags)
+    assert re.match(
+        r"a is best of 3 generators: win rate \d+% \[\d+, \d+\]; the nearest is [bc] \(wins \d+% ", three[0]
+    )
+    assert re.match(r"The 3 generators cannot be told apart: win rate from \d+% .* the smallest p is ", alike[0])
+    assert re.match(r"a is best of 5 generators: win rate \d+% ", five[0])
+    assert re.match(r"[bc] has the highest win rate, .* but cannot be told apart from [bc]; ", behind[0])
+    assert "b is better than d" in behind[0]
+    assert "Holm over 10 pairs" in five[0]
+
+
+def test_ties_and_one_prompt_are_no_answer_and_said_so(tmp_path, capsys):
+    for number, name in ((PROMPTS, "same"), (1, "one")):
+        folder = tmp_path / name
+        folder.mkdir()
+        mine = images(folder, "mine", lambda prompt, draw: 0.5 + prompt / 100, number)
+        base = 0.5 if name == "same" else 0.4
+        theirs = images(folder, "theirs", lambda prompt, draw, base=base: base + prompt / 100, number)
+        with FakeServer(reply=by_brightness()) as server:
+            flags = ["--prompts", prompts(folder, number)]
+            won, _ = rank(capsys, server, mine, theirs, *flags, "--judge", "pairwise")
+            scored, _ = rank(capsys, server, mine, theirs, *flags, "--judge", "viescore")
+        if name == "same":
+            assert won[0].startswith("mine and theirs cannot be told apart: mine wins 50% [50, 50] of 24 prompts")
+            assert "p = 1.000" in won[0]
+            assert "difference 0.000 [0.000, 0.000] on 24 prompts, p = 1.000" in scored[0]
+        else:
+            assert won[0] == "mine and theirs cannot be told apart by one prompt: mine won it."
+            assert scored[0] == "mine and theirs cannot be told apart by one prompt: O 0.500 against 0.400."
+            assert won[1] == scored[1] == "Fewer than 6 prompts can show no difference."
+
+
+@pytest.mark.parametrize(
+    ("base", "margin", "code", "said"),
+    [
+        (0.5, 0.2, 0, "mine is not worse than theirs by more than 0.2 (difference "),
+        (0.2, 0.05, 3, "mine is worse than theirs by more than 0.05 (difference -0."),
+        (0.47, 0.03, 4, "It cannot be told whether mine is worse than theirs by more than 0.03 (difference "),
+    ],
+)
+def test_the_gate_decides_by_the_interval(tmp_path, capsys, base, margin, code, said):
+    mine, theirs = images(tmp_path, "mine", rough(base, 1)), images(tmp_path, "theirs", rough(0.5, 2))
+    given = [mine, theirs, "--prompts", prompts(tmp_path), "--judge", "viescore", "--margin", margin]
+    with FakeServer(reply=by_brightness()) as server:
+        shown, _ = rank(capsys, server, *given, code=code)
+    [sentence] = [line for line in shown if line.startswith(said)]
+    low, high = map(float, re.search(r"\[(-?\d\.\d+), (-?\d\.\d+)\]", sentence).groups())
+    assert {0: low >= -margin, 3: high < -margin, 4: low < -margin <= high}[code]
+    if code == 4:
+        assert int(re.search(r"about ([\d,]+) would tell", sentence)[1].replace(",", "")) > PROMPTS
+
+
+def test_the_gate_of_a_win_rate_is_in_its_own_unit_and_few_prompts_decide_nothing(tmp_path, capsys):
+    mine = images(tmp_path, "mine", lambda prompt, draw: 0.9, 12)
+    theirs = images(tmp_path, "theirs", lambda prompt, draw: 0.1, 12)
+    given = [mine, theirs, "--prompts", prompts(tmp_path, 12), "--judge", "pairwise", "--margin", "0.02"]
+    with FakeServer(reply=by_brightness()) as server:
+        shown, _ = rank(capsys, server, *given, code=4)
+    assert "(difference 0.500 [0.500, 0.500] on 12 prompts): at least 20 prompts are needed." in shown[1]
+
+
+def test_several_images_of_a_prompt_are_paired_by_number(tmp_path, capsys):
+    mine = images(tmp_path, "mine", rough(0.6, 1), 10, draws=2)
+    theirs = images(tmp_path, "theirs", rough(0.5, 2), 10, draws=2)
+    with FakeServer(reply=by_brightness()) as server:
+        shown, _ = rank(capsys, server, mine, theirs, "--prompts", prompts(tmp_path, 10), "--judge", "pairwise")
+    assert "of 20 contests (ties count half)" in shown[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["v.jsonl", "--judge", "pairwise"], "--judge is for folders of images, whose --prompts are not named"),
+        (["v.jsonl", "--out", "x.jsonl"], "--out is for folders of images, whose --prompts are not named"),
+        (["mine", "--prompts", "prompts.csv", "--judge", "pairwise"], "pairwise compares image models, and"),
+        (["mine", "--prompts", "prompts.csv", "--judge", "sharpness", "--margin", "0.1"], "and there is none"),
+    ],
+)
+def test_what_cannot_be_ranked_is_one_line(tmp_path, monkeypatch, vieval, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    images(tmp_path, "mine", rough(0.5, 1), 3)
+    prompts(tmp_path, 3)
+    flags = ["--model", "m", "--base-url", "http://127.0.0.1:9/v1"] if "pairwise" in arguments[-1:] else []
+    assert said in vieval("rank", *arguments, *(flags if "--prompts" in arguments else []), code=1).err.splitlines()[-1]
+
+
+def test_a_margin_that_is_none_is_wrong_usage(tmp_path, capsys):
+    for margin in ("-0.1", "many", "nan"):
+        with pytest.raises(SystemExit) as ended:
+            main(["rank", str(tmp_path), f"--margin={margin}"])
+        assert ended.value.code == 2
+    assert "a number from 0 to 1 is needed" in capsys.readouterr().err
+
+
+def test_judges_that_cannot_run_do_not_take_the_others_along(tmp_path, capsys):
+    mine, theirs = images(tmp_path, "mine", rough(0.6, 1), 8), images(tmp_path, "theirs", rough(0.5, 2), 8)
+    given = [mine, theirs, "--prompts", prompts(tmp_path, 8), "--judge", "sharpness", "--judge", "clip_score"]
+    assert main(["rank", *map(str, given), "--scorer", str(tmp_path / "absent")]) == 1
+    said = capsys.readouterr()
+    assert "PQ" in said.out.splitlines()[0]
+    assert "clip_score: " in said.err.splitlines()[-1]
+
+
+def test_failed_calls_end_with_1_without_a_gate(tmp_path, capsys):
+    mine, theirs = images(tmp_path, "mine", rough(0.6, 1), 8), images(tmp_path, "theirs", rough(0.5, 2), 8)
+    faults = lambda number, body: Fault("overlong") if number == 3 else None  # noqa: E731
+    with FakeServer(reply=by_brightness(), faults=faults) as server:
+        given = [mine, theirs, "--prompts", prompts(tmp_path, 8), "--judge", "pairwise"]
+        shown, said = rank(capsys, server, *given, code=1)
+    assert "of 7 prompts" in shown[0]
+    assert "some calls failed" in said.splitlines()[-1]
+
+
+def test_the_page_has_the_answer_and_the_pictures_side_by_side(tmp_path, capsys):
+    mine, theirs = images(tmp_path, "mine", rough(0.6, 1), 8), images(tmp_path, "theirs", rough(0.5, 2), 8)
+    for judge in ("pairwise", "viescore"):
+        page = tmp_path / f"{judge}.html"
+        with FakeServer(reply=by_brightness()) as server:
+            given = [mine, theirs, "--prompts", prompts(tmp_path, 8), "--judge", judge, "--html", page]
+            shown, _ = rank(capsys, server, *given)
+        text = page.read_text()
+        assert shown[0].replace("<", "&lt;") in text
+        assert text.count('<article class="card">') == 8
+        assert text.count("<use href=") == 16
+        assert len(re.findall(r"<figcaption>(?:mine|theirs)", text)) == 16
+        assert "<script" not in text
+
+
+def test_the_best_image_of_each_prompt(tmp_path, capsys):
+    mine = images(tmp_path, "mine", rough(0.5, 1), 4, draws=3)
+    given = [mine, "--prompts", prompts(tmp_path, 4), "--judge", "viescore", "--best-of", "--tables", tmp_path / "t"]
+    with FakeServer(reply=by_brightness()) as server:
+        shown, _ = rank(capsys, server, *given)
+    rows = [line.split() for line in shown if line.startswith("p") and "mine" in line]
+    scores = {n: [round(10 * round(255 * rough(0.5, 1)(n, draw)) / 255) for draw in range(3)] for n in range(4)}
+    assert [(row[0], int(row[2]), row[4]) for row in rows] == [
+        (f"p{n}", int(np.argmax(levels)), "3") for n, levels in scores.items()
+    ]
+    assert rows[0][5] == str(mine / f"p0_{np.argmax(scores[0])}.png")
+    assert (tmp_path / "t" / "best_of.csv").is_file()

@@ -1,0 +1,84 @@
+"""`vieval rank --human`: the order by what people would say, where the judge's own order is another."""
+
+import numpy as np
+import pytest
+
+from vieval_plugin.cli import main
+from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
+from vieval_plugin.records import Provenance
+from vieval_plugin.run.verdict_lines import write_verdicts
+
+SOURCE = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc")
+PEOPLE = {"mine": 0.75, "theirs": 0.55, "third": 0.35}
+LIKING = {"mine": 0.0, "theirs": 0.0, "third": 0.5}
+"""How much more the judge likes a generator than people do: it puts the third first."""
+
+
+@pytest.fixture
+def given(tmp_path, monkeypatch):
+    """Verdicts of three generators on 120 prompts, and a function that writes people's ratings of the first so many."""
+    (tmp_path / "vieval.yaml").write_text("statistics: {draws: 200}")
+    monkeypatch.setenv("VIEVAL_CONFIG", str(tmp_path / "vieval.yaml"))
+    rng = np.random.default_rng(4)
+    prompts = rng.normal(0, 0.05, 120)
+    people = {name: np.clip(PEOPLE[name] + prompts + rng.normal(0, 0.05, 120), 0, 1) for name in PEOPLE}
+    samples, verdicts = [], []
+    for name in ("third", "mine", "theirs"):
+        judged = np.clip(people[name] + LIKING[name] + rng.normal(0, 0.05, 120), 0, 1)
+        for number, score in enumerate(judged):
+            samples.append(Sample(SampleId("own", "tig", name, f"p{number}"), {}))
+            verdicts.append(Verdict(dict.fromkeys(("SC", "PQ", "O"), float(score)), Status.OK))
+    write_verdicts(tmp_path / "v.jsonl", samples, verdicts, SOURCE)
+
+    def rated(number, generators=tuple(PEOPLE)):
+        lines = ["benchmark,part,uid,generator,draw,rater,aspect,value"]
+        chosen = rng.choice(120, number, replace=False)
+        lines += [f"own,tig,p{n},{name},,ann,O,{people[name][n]:.3f}" for name in generators for n in sorted(chosen)]
+        (tmp_path / "ratings.csv").write_text("\n".join(lines) + "\n")
+        return tmp_path / "v.jsonl", "--human", tmp_path / "ratings.csv"
+
+    return rated
+
+
+def rank(capsys, *arguments, code=0):
+    assert main(["rank", *map(str, arguments)]) == code
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_order_is_that_of_the_corrected_means_and_says_where_the_judge_has_another(given, capsys):
+    alone = rank(capsys, given(60)[0])
+    assert alone[0].startswith("third ")
+    shown = rank(capsys, *given(60))
+    assert shown[0].startswith("mine is best of 3 generators: O 0.7")
+    assert "the nearest is theirs (O 0.7" in shown[0]
+    assert "p < .001; Holm over 3 pairs)" in shown[0]
+    assert shown[1].startswith("The ratings turned the judge's order over: by the judge alone it is third 0.8")
+    assert "Few ratings" not in "\n".join(shown)
+    start = next(n for n, line in enumerate(shown) if line.startswith("own, ") and "what people would say" in line)
+    assert [line.split()[:2] for line in shown[start + 3 : start + 6]] == [
+        ["1", "mine"],
+        ["2", "theirs"],
+        ["3", "third"],
+    ]
+
+
+def test_few_ratings_are_said_and_generators_without_are_not_ranked(given, capsys):
+    shown = rank(capsys, *given(12, ("mine", "third")))
+    assert shown[0].startswith("mine is better than third: O 0.7")
+    [few] = [line for line in shown if line.startswith("Few ratings: ")]
+    assert "of mine (12) and third (12) people rated fewer than 50 prompts" in few
+    assert "Not ranked: theirs (people rated none of its images)." in shown
+
+
+def test_the_gate_goes_by_the_corrected_difference(given, capsys):
+    """The first in the file is the one that the judge likes too much."""
+    rank(capsys, given(60)[0], "--margin", "0.1")
+    shown = rank(capsys, *given(60), "--margin", "0.1", code=3)
+    assert any(line.startswith("third is worse than mine by more than 0.1 (difference -0.") for line in shown)
+
+
+def test_pairs_of_corrected_means_are_in_the_tables(given, capsys, tmp_path):
+    rank(capsys, *given(60), "--tables", tmp_path / "tables")
+    rows = (tmp_path / "tables" / "rank_corrected_pairs.csv").read_text().splitlines()
+    assert len(rows) == 4
+    assert "corrected by people's ratings" in rows[1]

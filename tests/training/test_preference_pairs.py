@@ -1,0 +1,94 @@
+"""`vieval export --pairs`: verdicts on a generator's candidates as pairs, in the columns that trainers read."""
+
+import json
+
+import PIL.Image
+import pytest
+
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
+from vieval_plugin.records import Provenance
+from vieval_plugin.run.verdict_lines import write_verdicts
+
+SCORES = {"p0": (0.2, 0.9, 0.5), "p1": (0.5, 0.5, 0.5), "p2": (0.6, None, 0.4)}
+"""By prompt, the score of each of three candidates; None for a failure."""
+
+
+@pytest.fixture
+def given(tmp_path):
+    """Verdicts on three candidates of each prompt."""
+    samples, verdicts = [], []
+    for uid, scores in SCORES.items():
+        for draw, score in enumerate(scores):
+            file = tmp_path / f"{uid}_{draw}.png"
+            PIL.Image.new("RGB", (8, 8), (draw, 0, 0)).save(file)
+            texts = {"prompt": f"the prompt {uid}"}
+            samples.append(Sample(SampleId("own", "tig", "mine", uid, draw), {"output": Image(file)}, texts))
+            verdicts.append(Verdict({"SC": score}, Status.OK) if score is not None else Verdict({}, Status.REFUSAL))
+    source = Provenance("vqascore", (), ("SC",), "judge-7b", "vqascore/v1", "abc")
+    write_verdicts(tmp_path / "v.jsonl", samples, verdicts, source)
+    return ["--pairs", tmp_path / "v.jsonl"]
+
+
+def test_best_and_worst_of_each_prompt_are_a_pair(given, tmp_path, vieval):
+    said = vieval("export", *given, "--out", tmp_path / "pairs.jsonl").out
+    assert said.splitlines()[0] == "2 pairs of 2 prompts"  # all candidates of p1 are equal
+    first, second = map(json.loads, (tmp_path / "pairs.jsonl").read_text().splitlines())
+    assert first == {
+        "uid": "p0",
+        "prompt": "the prompt p0",
+        "chosen": str(tmp_path / "p0_1.png"),
+        "rejected": str(tmp_path / "p0_0.png"),
+        "chosen_score": 0.9,
+        "rejected_score": 0.2,
+    }
+    assert (second["chosen"], second["rejected"]) == (str(tmp_path / "p2_0.png"), str(tmp_path / "p2_2.png"))
+
+
+def test_by_a_margin_each_two_that_far_apart_are_a_pair(given, tmp_path, vieval):
+    vieval("export", *given, "--out", tmp_path / "pairs.jsonl", "--margin", "0.4")
+    rows = map(json.loads, (tmp_path / "pairs.jsonl").read_text().splitlines())
+    assert [(row["chosen_score"], row["rejected_score"]) for row in rows] == [(0.9, 0.5), (0.9, 0.2)]
+
+
+def test_a_parquet_file_has_the_images_as_the_library_datasets_reads_them(given, tmp_path, vieval):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    vieval("export", *given, "--out", tmp_path / "pairs.parquet")
+    read = datasets.load_dataset("parquet", data_files=str(tmp_path / "pairs.parquet"), cache_dir=tmp_path / "c")[
+        "train"
+    ]
+    assert [row["prompt"] for row in read] == ["the prompt p0", "the prompt p2"]
+    assert (read[0]["chosen"].getpixel((0, 0)), read[0]["rejected"].getpixel((0, 0))) == ((1, 0, 0), (0, 0, 0))
+
+
+def test_the_columns_of_the_diffusion_dpo_example_hold_the_files_bytes(given, tmp_path, vieval):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    vieval("export", *given, "--out", tmp_path / "dpo.parquet", "--trainer", "diffusers")
+    rows = parquet.read_table(tmp_path / "dpo.parquet").to_pylist()
+    assert [(row["caption"], row["label_0"]) for row in rows] == [("the prompt p0", 1.0), ("the prompt p2", 1.0)]
+    assert rows[0]["jpg_0"] == (tmp_path / "p0_1.png").read_bytes()
+    assert rows[0]["jpg_1"] == (tmp_path / "p0_0.png").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            ["--trainer", "diffusers"],
+            "diffusers reads the bytes of images, which JSONL cannot hold; name a .parquet file",
+        ),
+        (["--trainer", "ms-swift"], "--trainer ms-swift trains no generator; of pairs it is trl or diffusers"),
+        (["--margin", "0.95"], "no prompt has two images whose scores differ (by 0.95): nothing to pair"),
+    ],
+)
+def test_what_cannot_be_paired_is_one_line(given, tmp_path, vieval, change, said):
+    [line] = vieval("export", *given, "--out", tmp_path / "pairs.jsonl", *change, code=1).err.splitlines()
+    assert said in line
+    assert not (tmp_path / "pairs.jsonl").exists()
+
+
+def test_an_image_that_is_gone_is_in_no_pair(given, tmp_path, vieval):
+    (tmp_path / "p0_1.png").unlink()
+    vieval("export", *given, "--out", tmp_path / "pairs.jsonl")
+    first, _ = map(json.loads, (tmp_path / "pairs.jsonl").read_text().splitlines())
+    assert first["chosen"] == str(tmp_path / "p0_2.png")

@@ -1,0 +1,49 @@
+"""Candidates for one prompt, best first by a judge's score: several images of one generator, of several, or both."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.meta_evaluation.headline import preferred
+from vieval_plugin.records import Record
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An image with the judge's score of it."""
+
+    record: Record
+    score: float
+
+
+def candidates_by_prompt(records: Iterable[Record]) -> Mapping[tuple[str, ...], list[Candidate]]:
+    """The images of each prompt that have a score, best first; of equal scores the one that comes first.
+
+    The score is O where the judge rates it, else SC, else what it rates.
+
+    Args:
+        records: of one judge.
+
+    Returns:
+        By benchmark, part, and what the images of a prompt have in common.
+
+    Raises:
+        VievalError: nothing has a score, or several judges gave them.
+    """
+    scored = [record for record in records if record.verdict.scores]
+    judges = list(dict.fromkeys((r.provenance.judge, *r.provenance.settings, r.provenance.backbone) for r in scored))
+    if len(judges) != 1:
+        known = ", ".join(" ".join(judge) for judge in judges) or "none"
+        raise VievalError(f"one judge that scores images is needed, and these are verdicts with scores of {known}")
+    aspects = list(dict.fromkeys(aspect for record in scored for aspect in record.verdict.scores))
+    aspect = preferred(aspects, dict.fromkeys(aspects, 1))[0]
+    by_prompt = defaultdict(list)
+    for record in scored:
+        if aspect in record.verdict.scores:
+            key = record.id.benchmark, record.id.part, record.group or record.id.uid
+            by_prompt[key].append(Candidate(record, record.verdict.scores[aspect]))
+    return {key: sorted(several, key=attrgetter("score"), reverse=True) for key, several in by_prompt.items()}

@@ -1,0 +1,218 @@
+"""Generators ranked by what people would say: a judge's means corrected by some ratings, and tests of their differences."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from vieval_plugin.meta_evaluation.comparison import (
+    LEVEL,
+    CommonSamples,
+    ComparedStatistic,
+    Comparison,
+    Standing,
+    System,
+    SystemPair,
+)
+from vieval_plugin.meta_evaluation.estimates import Bootstrap
+from vieval_plugin.meta_evaluation.generator_means import (
+    GeneratorImages,
+    by_prompt,
+    generators_of,
+    mean_over_prompts,
+    named_with_part,
+)
+from vieval_plugin.meta_evaluation.generator_ranking import ALL, GeneratorRanking, RankedGenerator
+from vieval_plugin.meta_evaluation.observations import Observation
+from vieval_plugin.records import Run
+from vieval_plugin.stats.agreement import mean_of_known
+from vieval_plugin.stats.comparison import PairedComparison
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.prediction_powered import (
+    PredictionPoweredMean,
+    prediction_powered_difference,
+    prediction_powered_mean,
+)
+from vieval_plugin.stats.ranking import holm, rank_ranges
+
+CORRECTED = "mean over prompts, corrected by people's ratings"
+LEAST_RATED = 50
+"""Prompts of a generator that people should have rated: of fewer, intervals are too short by some (docs/ranking.md)."""
+
+
+@dataclass(frozen=True)
+class GeneratorEstimates:
+    """A generator's mean by one aspect: the judge's own, people's alone, and the judge's corrected by people's.
+
+    `rated` is how many of its `images` with a score people rated, of `rated_prompts` prompts; `unrated_kinds` are kinds of
+    which they rated none.
+    """
+
+    generator: str
+    raw: Estimate
+    people: PredictionPoweredMean
+    corrected: PredictionPoweredMean
+    rated: int
+    rated_prompts: int
+    images: int
+    unrated_kinds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CorrectedRanking:
+    """Generators ranked by their corrected means; `estimates` say what each is made of, those without a rating last."""
+
+    ranking: GeneratorRanking
+    estimates: tuple[GeneratorEstimates, ...]
+
+    @property
+    def judge_order(self) -> tuple[str, ...]:
+        """The ranked generators in the order of the judge's own means."""
+        raw = {estimate.generator: estimate.raw.value for estimate in self.estimates}
+        return tuple(sorted(self.order, key=lambda generator: -raw[generator]))
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The ranked generators in the order of their corrected means."""
+        return tuple(standing.system.label for standing in self.ranking.comparison.ranked)
+
+    @property
+    def short_of_ratings(self) -> tuple[GeneratorEstimates, ...]:
+        """Generators of which people rated fewer than `LEAST_RATED` prompts, where images of others are left."""
+        return tuple(e for e in self.estimates if 0 < e.rated_prompts < LEAST_RATED and e.rated < e.images)
+
+
+def rank_corrected(run: Run, options: StatisticsOptions) -> list[CorrectedRanking]:
+    """Rankings of a run's generators by what people would say, one for each aspect that people rated.
+
+    An image's rating is the mean over its raters. Only images that the judge scored count. Kinds are strata: of each
+    there may be another share rated, as a labelling page chooses them. Two generators are compared on the prompts that
+    both have a score of.
+
+    An aspect that people rated on another scale than [0, 1] is left out.
+
+    Args:
+        run: one judge's, with people's ratings in its records.
+        options: what a failed verdict is, how many draws, the seed.
+
+    Returns:
+        Means in [0, 1], with intervals of 95%; p adjusted by Holm over the pairs of one ranking.
+    """
+    judged = [named_with_part(generator) for generator in generators_of(run, options)]
+    aspects = dict.fromkeys(
+        aspect for generator in judged for aspect in generator.aspects if _on_our_scale(judged, aspect)
+    )
+    return [
+        _ranked(run, aspect, judged, estimates)
+        for aspect in aspects
+        for estimates in [[_estimated(run, generator, aspect, options) for generator in judged]]
+        if any(estimate.rated for estimate in estimates)
+    ]
+
+
+def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: StatisticsOptions) -> GeneratorEstimates:
+    images = [image for image in generator.all if aspect in image.scores]
+    bootstrap = Bootstrap.of(f"{run.benchmark}/{ALL}", options)
+    people = np.array([_rating(image, aspect) for image in images], dtype=float)
+    kinds = [image.kind for image in images]
+    rated = ~np.isnan(people)
+    return GeneratorEstimates(
+        generator.image_model,
+        bootstrap.estimate(mean_over_prompts(by_prompt(images, aspect))),
+        _powered(images, aspect, judge_weight=0.0),
+        _powered(images, aspect),
+        int(rated.sum()),
+        len({image.group for image, has_rating in zip(images, rated, strict=True) if has_rating}),
+        len(images),
+        tuple(kind for kind in dict.fromkeys(kinds) if not any(rated[np.array(kinds) == kind])),
+    )
+
+
+def _powered(images: Sequence[Observation], aspect: str, judge_weight: float = 1.0) -> PredictionPoweredMean:
+    """The corrected mean of images; with a weight of 0 by people's ratings alone: a constant judge adds nothing."""
+    people = np.array([_rating(image, aspect) for image in images], dtype=float)
+    scores = judge_weight * np.array([image.scores[aspect] for image in images], dtype=float)
+    prompts, kinds = [image.group for image in images], [image.kind for image in images]
+    return prediction_powered_mean(people, scores, prompts, strata=kinds)
+
+
+def _ranked(
+    run: Run, aspect: str, judged: Sequence[GeneratorImages], estimates: Sequence[GeneratorEstimates]
+) -> CorrectedRanking:
+    ordered = sorted(estimates, key=lambda e: -e.corrected.mean.value if e.corrected.mean.defined else math.inf)
+    comparison = _compared(aspect, judged, estimates, [e.generator for e in ordered if e.corrected.mean.defined])
+    images_by_model = {generator.image_model: generator.all for generator in judged}
+    generators = tuple(
+        RankedGenerator(
+            e.generator,
+            e.corrected.mean,
+            standing.ranks,
+            standing.system.undefined,
+            len({image.group for image in images if aspect in image.scores}),
+            len({image.group for image in images}),
+            len(images),
+            tuple(Counter(image.status for image in images).items()),
+        )
+        for standing, e in zip(comparison.standings, ordered, strict=True)
+        for images in [images_by_model[e.generator]]
+    )
+    ranking = GeneratorRanking(run.benchmark, run.label, aspect, CORRECTED, "", ALL, generators, comparison)
+    return CorrectedRanking(ranking, tuple(ordered))
+
+
+def _compared(
+    aspect: str, judged: Sequence[GeneratorImages], estimates: Sequence[GeneratorEstimates], able: Sequence[str]
+) -> Comparison:
+    """Generators with a corrected mean, the best first in `able`, each two tested; systems in the order of the input."""
+    scored = {g.image_model: [image for image in g.all if aspect in image.scores] for g in judged}
+    tested = [_pair(first, second, scored, aspect) for first, second in combinations(able, 2)]
+    adjusted = holm([pair.result.p for pair in tested]).tolist()
+    pairs = tuple(replace(pair, adjusted=p) for pair, p in zip(tested, adjusted, strict=True))
+    beats = np.zeros((len(able), len(able)), dtype=bool)
+    for pair in (pair.better_first() for pair in pairs if pair.adjusted <= LEVEL):
+        beats[able.index(pair.first), able.index(pair.second)] = True
+    ranges = dict(zip(able, zip(*rank_ranges(beats), strict=True), strict=True)) if pairs else {}
+    systems = {e.generator: System(e.generator, e.rated_prompts, _undefined(e)) for e in estimates}
+    compared = ComparedStatistic(
+        ALL, aspect, CORRECTED, tuple(systems.values()), lambda *places: CommonSamples(0), "prompts", "generators"
+    )
+    means = {e.generator: e.corrected.mean.value for e in estimates}
+    order = [*able, *(generator for generator in systems if generator not in able)]
+    standings = tuple(
+        Standing(systems[name], means[name], (int(ranges[name][0]), int(ranges[name][1])) if name in ranges else None)
+        for name in order
+    )
+    reason = "" if pairs else f"two generators with ratings are needed, and there is {' '.join(able) or 'none'}"
+    return Comparison(compared, standings, pairs, reason=reason)
+
+
+def _undefined(estimate: GeneratorEstimates) -> str:
+    """Why a generator has no corrected mean; empty where it has."""
+    return estimate.corrected.mean.reason if estimate.rated else "people rated none of its images"
+
+
+def _pair(first: str, second: str, images_by_model: Mapping[str, Sequence[Observation]], aspect: str) -> SystemPair:
+    """Two generators on the prompts that both have a score of."""
+    sides = [images_by_model[first], images_by_model[second]]
+    common = {image.group for image in sides[0]} & {image.group for image in sides[1]}
+    one, other = (_powered([image for image in side if image.group in common], aspect) for side in sides)
+    difference, p = prediction_powered_difference(one, other)
+    result = PairedComparison(one.mean.value, other.mean.value, difference, p)
+    return SystemPair(first, second, len(common), result, math.nan)
+
+
+def _on_our_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:
+    """True where people rated as judges score: beside another scale, a judge's mean says nothing."""
+    ratings = [value for generator in judged for image in generator.all for value in image.ratings.get(aspect, ())]
+    return all(0 <= value <= 1 or math.isnan(value) for value in ratings)
+
+
+def _rating(image: Observation, aspect: str) -> float:
+    ratings = image.ratings.get(aspect, ())
+    return float(mean_of_known([[value] for value in ratings])[0]) if ratings else float("nan")

@@ -1,0 +1,195 @@
+"""Image models ranked by how often they win contests, each two on the contests between them; and position bias."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import numpy as np
+
+from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.comparison import (
+    LEAST_COVERAGE,
+    CommonSamples,
+    ComparedStatistic,
+    System,
+    compare_systems,
+)
+from vieval_plugin.meta_evaluation.contest_ranking import judge_codes
+from vieval_plugin.meta_evaluation.estimates import Bootstrap
+from vieval_plugin.meta_evaluation.generator_ranking import ALL, GeneratorRanking, RankedGenerator
+from vieval_plugin.meta_evaluation.observations import Observation, apply_contest_policy, observe
+from vieval_plugin.meta_evaluation.vote_answers import Pairs, judged_pairs, subjects_of
+from vieval_plugin.records import Record, Run
+from vieval_plugin.stats import votes
+from vieval_plugin.stats.comparison import MeanDifference
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.options import StatisticsOptions
+
+WIN_RATE = "win rate"
+EVEN = 0.5
+"""The win rate of equals, which differences are from."""
+
+
+@dataclass(frozen=True)
+class ContestOutcome:
+    """A contest between two image models as one of them sees it: 1 where it won, 0 where it lost, 1/2 for a tie."""
+
+    opponent: str
+    group: str
+    points: float
+
+
+def win_rate_rankings(run: Run, options: StatisticsOptions) -> list[GeneratorRanking]:
+    """Rankings of a run's image models by win rate, over all its contests: one, or one an aspect that the judge scores.
+
+    A model's own number is its rate over all its contests, ties counting half. Two models are compared by the contests
+    between them alone: by how far the win rate of the first lies from one half.
+
+    Args:
+        run: one judge's; what is no contest is left out.
+        options: how many draws (of the bootstrap and of the tests), the seed.
+    """
+    observed = apply_contest_policy(_observed(run), options)
+    pairs = judged_pairs(observed)
+    if not len(pairs.contest):
+        return []
+    return [_ranked(run, subject, pairs, observed, options) for subject in subjects_of(observed, run.aspects)]
+
+
+def _observed(run: Run) -> list[Observation]:
+    """Contests with clusters named with their part: two parts may have a prompt of one uid."""
+    return [
+        replace(seen, group=f"{part}/{seen.group}")
+        for part, judged in run.records.items()
+        for records in judged
+        if records[0].votes is not None
+        for seen in [observe(records)]
+    ]
+
+
+def _ranked(
+    run: Run, subject: str, pairs: Pairs, observed: Sequence[Observation], options: StatisticsOptions
+) -> GeneratorRanking:
+    outcomes, asked = _outcomes(pairs, subject)
+    compared = _compared(subject, outcomes, asked)
+    comparison = compare_systems(compared, run.benchmark, options)
+    bootstrap = Bootstrap.of(f"{run.benchmark}/{ALL}", options)
+    models = tuple(
+        RankedGenerator(
+            model,
+            bootstrap.share([o.points for o in known], [o.group for o in known], "no contest has an answer"),
+            standing.ranks,
+            standing.system.undefined or standing.system.unranked,
+            len(known),
+            asked[model],
+            asked[model],
+            _statuses(observed, model),
+        )
+        for standing in comparison.standings
+        for model in [standing.system.label]
+        for known in [outcomes[model]]
+    )
+    return GeneratorRanking(run.benchmark, run.label, subject, WIN_RATE, "", ALL, models, comparison)
+
+
+def _outcomes(pairs: Pairs, subject: str) -> tuple[Mapping[str, list[ContestOutcome]], Counter[str]]:
+    """Outcomes of each image model, in the order in which models come, and how many contests it was in."""
+    codes = judge_codes(pairs, subject)
+    outcomes: dict[str, list[ContestOutcome]] = defaultdict(list)
+    asked: Counter[str] = Counter()
+    for (first, second), group, code in zip(pairs.image_models, pairs.groups, codes, strict=True):
+        if first == second:
+            continue
+        asked.update((first, second))
+        points = {votes.FIRST: 1.0, votes.SECOND: 0.0}.get(int(code), EVEN)
+        if code != votes.NONE:
+            outcomes[first].append(ContestOutcome(second, group, points))
+            outcomes[second].append(ContestOutcome(first, group, 1 - points))
+    return {model: outcomes[model] for model in asked}, asked
+
+
+def _compared(
+    subject: str, outcomes: Mapping[str, Sequence[ContestOutcome]], asked: Mapping[str, int]
+) -> ComparedStatistic:
+    models = list(outcomes)
+
+    def pair(first: int, second: int) -> CommonSamples:
+        known = [o for o in outcomes[models[first]] if first == second or o.opponent == models[second]]
+        if not known:
+            return CommonSamples(0, reason="no contest has an answer")
+        points = [o.points for o in known]
+        against = points if first == second else [EVEN] * len(points)
+        return CommonSamples(len(points), MeanDifference(points, against, [o.group for o in known]))
+
+    systems = tuple(
+        System(
+            model,
+            len(known),
+            "" if known else "no contest has an answer",
+            f"an answer to {len(known)} of {asked[model]} contests"
+            if len(known) < LEAST_COVERAGE * asked[model]
+            else "",
+        )
+        for model, known in outcomes.items()
+    )
+    per_prompt = all(len({(o.opponent, o.group) for o in known}) == len(known) for known in outcomes.values())
+    unit = "prompts" if per_prompt else "contests"
+    return ComparedStatistic(ALL, subject, WIN_RATE, systems, pair, unit, "generators")
+
+
+def _statuses(observed: Sequence[Observation], model: str) -> tuple[tuple[Status, int], ...]:
+    return tuple(Counter(o.status for o in observed if o.contest and model in o.contest.image_models).items())
+
+
+@dataclass(frozen=True)
+class PositionBias:
+    """How often a judge that was asked in both orders prefers what it is shown first.
+
+    `first_shown` is the share of answers for the candidate shown first, ties counting half: 0.5 without bias.
+    `contradicted` counts the `contests` in which each order's answer is for the other candidate.
+    """
+
+    first_shown: Estimate
+    contradicted: int
+    contests: int
+
+    @property
+    def biased(self) -> bool:
+        """True where the interval does not hold one half."""
+        return self.first_shown.low > EVEN or self.first_shown.high < EVEN
+
+
+def position_bias(run: Run, options: StatisticsOptions) -> PositionBias | None:
+    """The position bias of a run's judge; None where no contest of two has an answer in both orders.
+
+    Args:
+        run: one judge's.
+        options: how many draws, the seed.
+
+    Source: Zheng et al. 2023, Judging LLM-as-a-Judge with MT-Bench and Chatbot Arena, on position bias.
+    """
+    records = [record for records in chain(*run.records.values()) for record in records[:1]]
+    answered = [(record, shown) for record in records if len(shown := _first_shown(record)) == 2]
+    if not answered:
+        return None
+    shares = [sum(shown) / 2 for _, shown in answered]
+    groups = [f"{record.id.part}/{record.group or record.id.uid}" for record, _ in answered]
+    first_shown = Bootstrap.of(f"{run.benchmark}/{ALL}", options).share(shares, groups)
+    contradicted = sum(shown in ([1.0, 1.0], [0.0, 0.0]) for _, shown in answered)
+    return PositionBias(first_shown, contradicted, len(answered))
+
+
+def _first_shown(record: Record) -> list[float]:
+    """Of each order that has an answer: 1 for the candidate shown first, 0 for the other, 1/2 for neither."""
+    choice = record.verdict.choice
+    if choice is None or len(record.candidates) != 2:
+        return []
+    by_first = dict(choice.preferences)
+    if not by_first:
+        by_first = {order: {FIRST: 1.0, SECOND: -1.0}.get(vote, 0.0) for order, vote in choice.votes.items() if vote}
+    turned = {FORWARD: 1.0, REVERSE: -1.0}
+    return [float(np.sign(turned[order] * by_first[order]) + 1) / 2 for order in turned if order in by_first]

@@ -1,0 +1,217 @@
+"""Page of a ranking: which generator is best, by how much, and on which prompts, with the pictures side by side."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from itertools import chain
+from pathlib import Path
+
+from markupsafe import Markup
+
+from vieval_plugin.images import is_changed
+from vieval_plugin.judges.contests import FIRST, SECOND, candidates_of
+from vieval_plugin.judges.protocol import Sample, SampleId
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
+from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE
+from vieval_plugin.records import Record, Run
+from vieval_plugin.report.page.charts import forest
+from vieval_plugin.report.page.disagreement import answer
+from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
+from vieval_plugin.report.page.tiles import Samples
+from vieval_plugin.report.ranking import RankReport, answers, protocol, tables_of
+from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.text.html_page import policy, template
+
+MOST_PROMPTS = 60
+"""Prompts that a page shows of a ranking: half where the first generator is furthest ahead, half where it is furthest behind."""
+_FOLDER = Path(__file__).parent
+_OUTPUT = "output"
+
+
+@dataclass(frozen=True)
+class JudgedPicture:
+    """A picture under its generator's name, with what the judge says of it."""
+
+    name: str
+    thumbnail: Thumbnail | str
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class PromptTile:
+    """A prompt with the pictures that all were made from, and those that each generator made; `lead` is the first one's."""
+
+    uid: str
+    kind: str
+    lead: float
+    texts: tuple[tuple[str, str], ...]
+    conditions: tuple[JudgedPicture, ...]
+    outputs: tuple[JudgedPicture, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class RankingSection:
+    """A ranking on a page: its chart, and prompts in groups under what is seen in them."""
+
+    title: str
+    chart: Markup
+    groups: tuple[tuple[str, tuple[PromptTile, ...]], ...]
+
+
+def write_page(
+    report: RankReport,
+    path: Path,
+    options: StatisticsOptions,
+    gate: Sequence[str] = (),
+) -> None:
+    """Write the page as one file that loads nothing.
+
+    Args:
+        report: of `rank_results`.
+        path: the file.
+        options: those that the report was made with.
+        gate: sentences of the gate, where there is one.
+    """
+    thumbnails, pictures = Thumbnails(), Samples()
+    runs = {(run.benchmark, run.label): run for run in report.runs}
+    sections = [_section(r, runs[r.benchmark, r.judge], pictures, thumbnails) for r in report.main]
+    style = (_FOLDER / "page.css").read_text(encoding="utf-8")
+    text = template(_FOLDER / "ranking.html.jinja").render(
+        policy=policy(style, ""),
+        style=Markup(style),
+        sentences=[*answers(report), *gate],
+        sections=sections,
+        tables=tables_of(report),
+        notes=report.notes,
+        protocol=protocol(options),
+        thumbnails=thumbnails.rendered,
+        version=metadata.version("vieval"),
+    )
+    write_whole(path, [text], "--html")
+
+
+def _section(ranking: GeneratorRanking, run: Run, pictures: Samples, thumbnails: Thumbnails) -> RankingSection:
+    measured = WIN_RATE if ranking.statistic == WIN_RATE else ranking.aspect
+    where = "" if not ranking.heading else f", {ranking.heading} {ranking.word}"
+    estimates = {generator.generator: generator.mean for generator in ranking.generators}
+    by_prompt = defaultdict(list)
+    for record in (records[0] for records in chain(*run.records.values())):
+        if (record.votes is not None) == (ranking.statistic == WIN_RATE):
+            by_prompt[record.id.part, record.group or record.id.uid].append(record)
+    order = [standing.system.label for standing in ranking.comparison.standings]
+    leads = {key: _lead(records, ranking, order) for key, records in by_prompt.items()}
+    groups = tuple(
+        (title, tuple(_tile(by_prompt[key], ranking, order, leads[key], pictures, thumbnails) for key in keys))
+        for title, keys in _grouped(leads, order[0]).items()
+        if keys
+    )
+    title = f"{ranking.benchmark}, {ranking.judge}{where}: {measured}"
+    return RankingSection(title, forest(estimates, {}, (0.0, 1.0), f"Intervals: {title}"), groups)
+
+
+def _grouped(leads: Mapping[tuple[str, str], float], first: str) -> Mapping[str, list[tuple[str, str]]]:
+    """Prompts where the first generator is ahead, behind, level, and those without a comparison."""
+    ordered = sorted((key for key in leads if not math.isnan(leads[key])), key=lambda key: -leads[key])
+    half = MOST_PROMPTS // 2
+    ahead, behind = [key for key in ordered if leads[key] > 0], [key for key in ordered[::-1] if leads[key] < 0]
+    level = [key for key in ordered if leads[key] == 0]
+    lacking = [key for key, lead in leads.items() if math.isnan(lead)]
+    named = {"ahead": ahead, "behind": behind, "level with another": level}
+    titles = {f"{first} {place}: {_shown(len(keys), half)}": keys[:half] for place, keys in named.items()}
+    return {**titles, f"without a comparison: {_shown(len(lacking), half)}": lacking[:half]}
+
+
+def _shown(number: int, most: int) -> str:
+    return f"{number} prompts" if number <= most else f"{number} prompts, of which {most} are shown"
+
+
+def _lead(records: Sequence[Record], ranking: GeneratorRanking, order: Sequence[str]) -> float:
+    """How far the first generator is ahead of the best other one on a prompt; NaN where that is not known."""
+    values = defaultdict(list)
+    for record in records:
+        if ranking.statistic == WIN_RATE:
+            for candidate, points in zip(record.candidates, _points(record), strict=False):
+                values[candidate.image_model].append(points)
+        elif ranking.aspect in record.verdict.scores:
+            values[record.id.image_model].append(record.verdict.scores[ranking.aspect])
+    means = {model: math.fsum(several) / len(several) for model, several in values.items()}
+    others = [mean for model, mean in means.items() if model != order[0]]
+    return means[order[0]] - max(others) if order[0] in means and others else math.nan
+
+
+def _points(record: Record) -> tuple[float, ...]:
+    """Points of both candidates of a contest, a tie being half a win; none without an answer."""
+    said = answer(record) if record.verdict.status.usable else ""
+    won = {FIRST: 1.0, SECOND: 0.0}.get(said, EVEN)
+    return (won, 1 - won) if said and len(record.candidates) == 2 else ()
+
+
+def _vote(record: Record) -> str:
+    """Answer to a contest in words."""
+    names = [candidate.image_model for candidate in record.candidates]
+    points = _points(record)
+    if not points:
+        return f"{' against '.join(names)}: {record.verdict.status}"
+    if points[0] == points[1]:
+        return f"{' and '.join(names)}: a tie"
+    return f"{names[points.index(1.0)]} is preferred to {names[points.index(0.0)]}"
+
+
+def _tile(
+    records: Sequence[Record],
+    ranking: GeneratorRanking,
+    order: Sequence[str],
+    lead: float,
+    pictures: Samples,
+    thumbnails: Thumbnails,
+) -> PromptTile:
+    judged = [(record, pictures.find(record)) for record in records]
+    by_id = {
+        sample.id: record for record, seen in judged if not isinstance(seen, str) for sample in candidates_of(seen)
+    }
+    samples = {s.id: s for _, seen in judged if not isinstance(seen, str) for s in candidates_of(seen)}
+    ordered = sorted(
+        by_id, key=lambda i: (order.index(i.image_model) if i.image_model in order else len(order), i.draw)
+    )
+    found = [samples[identity] for identity in ordered]
+    lacking = dict.fromkeys(seen for _, seen in judged if isinstance(seen, str))
+    conditions = {role: image for role, image in found[0].images.items() if role != _OUTPUT} if found else {}
+    first = records[0]
+    return PromptTile(
+        first.group or first.id.uid,
+        first.kind or first.id.part,
+        lead,
+        tuple(found[0].texts.items()) if found else (),
+        tuple(JudgedPicture(role, thumbnails.of(image)) for role, image in conditions.items()),
+        tuple(
+            JudgedPicture(_name(sample.id), _picture(sample, thumbnails), _said(by_id[sample.id], ranking))
+            for sample in found
+        ),
+        "; ".join([*(_vote(record) for record in records if record.candidates), *lacking]),
+    )
+
+
+def _name(identity: SampleId) -> str:
+    return f"{identity.image_model} #{identity.draw}" if identity.draw else identity.image_model
+
+
+def _picture(sample: Sample, thumbnails: Thumbnails) -> Thumbnail | str:
+    image = sample.images.get(_OUTPUT)
+    if image is None:
+        return "no image"
+    return "changed since it was judged" if is_changed(image) else thumbnails.of(image)
+
+
+def _said(record: Record, ranking: GeneratorRanking) -> str:
+    scores = record.verdict.scores
+    if record.candidates:
+        return ""
+    if ranking.aspect not in scores:
+        return str(record.verdict.status)
+    return ", ".join(f"{aspect} {value:.2f}" for aspect, value in scores.items())

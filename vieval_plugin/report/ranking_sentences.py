@@ -1,0 +1,248 @@
+"""Sentences about a ranking of generators: the answer first, then what limits it, then the gate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.meta_evaluation.comparison import LEVEL, SystemPair
+from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED, CorrectedRanking
+from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, RankedGenerator
+from vieval_plugin.meta_evaluation.tables import p_text
+from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, PositionBias
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.non_inferiority import LEAST_ITEMS, Decision, items_needed, non_inferiority
+
+_NAMED = 4
+_MOST_ITEMS = 1_000_000
+_LEAST_FOR_A_TEST = math.ceil(1 + math.log2(1 / LEVEL))
+"""Prompts of which a permutation test can find a difference at all: two swaps of 2^n are as extreme as what was seen."""
+
+
+def answer(ranking: GeneratorRanking) -> str:
+    """Which generator is best, in one sentence.
+
+    Args:
+        ranking: with one generator or more.
+    """
+    ranked = [standing.system.label for standing in ranking.comparison.ranked]
+    if len(ranked) < 2 or not ranking.comparison.pairs:
+        return _without_ranks(ranking)
+    return _of_two(ranking, ranked) if len(ranked) == 2 else _of_several(ranking, ranked)
+
+
+def limits(ranking: GeneratorRanking) -> list[str]:
+    """Sentences on what limits an answer: generators without a rank, failures, too few prompts, warnings of the tests."""
+    comparison = ranking.comparison
+    text = [f"Not ranked: {g.generator} ({g.reason})." for g in ranking.generators if g.reason and comparison.ranked]
+    if failed := [f"{g.generator}: {_failures(g)}" for g in ranking.generators if _failures(g)]:
+        text.append(f"Failed verdicts: {'; '.join(failed)}.")
+    if comparison.pairs and max(pair.n for pair in comparison.pairs) < _LEAST_FOR_A_TEST:
+        text.append(f"Fewer than {_LEAST_FOR_A_TEST} {comparison.compared.unit} can show no difference.")
+    return [*text, *(f"{line}." for line in comparison.warnings())]
+
+
+def bias_sentence(bias: PositionBias | None) -> str:
+    """The position bias of a judge in one sentence; empty where there is none to be seen."""
+    if bias is None or not bias.biased:
+        return ""
+    place = "first" if bias.first_shown.value > EVEN else "second"
+    share = bias.first_shown if place == "first" else _opposite(bias.first_shown)
+    return (
+        f"Position bias: the judge prefers the image shown {place} in {_percent(share)} of its answers, and contradicts "
+        f"itself in {bias.contradicted} of {bias.contests} contests; both orders were asked, and such contests are ties."
+    )
+
+
+def corrected_sentences(corrected: CorrectedRanking) -> list[str]:
+    """Sentences beside corrected means: the order turned over, and too few ratings."""
+    text = []
+    order, judged = corrected.order, corrected.judge_order
+    if order != judged:
+        raw = {estimate.generator: estimate.raw for estimate in corrected.estimates}
+        alone = ", ".join(f"{generator} {raw[generator].value:.3f}" for generator in judged)
+        text.append(f"The ratings turned the judge's order over: by the judge alone it is {alone}.")
+    if few := [f"{e.generator} ({e.rated_prompts})" for e in corrected.short_of_ratings]:
+        text.append(
+            f"Few ratings: of {listed(few)} people rated fewer than {LEAST_RATED} prompts, of which intervals are too "
+            "short by some; rate more before you decide."
+        )
+    return text
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Decision on the first generator of a ranking against all others, and a sentence for each of them."""
+
+    decision: Decision
+    sentences: tuple[str, ...]
+
+
+def gate(ranking: GeneratorRanking, margin: float) -> Gate:
+    """Decide that the generator which comes first in the input is not worse than each other one by more than a margin.
+
+    It is not worse if it is not worse than any, and worse if it is worse than one: such a test of all needs no adjusted
+    level (Berger 1982, Multiparameter hypothesis testing and acceptance sampling).
+
+    Args:
+        ranking: with the generators in the order of the input.
+        margin: in the unit of the difference.
+
+    Raises:
+        VievalError: there is no other generator, or no prompt that both have a score of.
+    """
+    mine, *others = [system.label for system in ranking.comparison.compared.systems]
+    if not others:
+        raise VievalError(f"--margin compares {mine} with another generator, and there is none")
+    decided = [_decided(ranking, mine, other, margin) for other in others]
+    decisions = {decision for decision, _ in decided}
+    overall: Decision = "worse" if "worse" in decisions else "undecided" if "undecided" in decisions else "not_worse"
+    return Gate(overall, tuple(sentence for _, sentence in decided))
+
+
+def _decided(ranking: GeneratorRanking, mine: str, other: str, margin: float) -> tuple[Decision, str]:
+    pair = ranking.comparison.pair_of(mine, other)
+    if pair is None:
+        raise VievalError(f"--margin cannot compare {mine} with {other}: {_why_not(ranking, (mine, other))}")
+    result = pair.result if pair.first == mine else pair.result.turned
+    difference = result.difference
+    unit = ranking.comparison.compared.unit
+    measured = f"difference {_interval(difference)} on {pair.n} {unit}"
+    unranked = next((g for g in ranking.generators if g.generator in (mine, other) and g.reason), None)
+    if unranked:
+        return "undecided", f"It cannot be told: {unranked.generator} has {unranked.reason} ({measured})."
+    decision = non_inferiority(difference, pair.n, margin)
+    if decision == "not_worse":
+        return decision, f"{mine} is not worse than {other} by more than {margin:g} ({measured})."
+    if decision == "worse":
+        return decision, f"{mine} is worse than {other} by more than {margin:g} ({measured})."
+    needed = items_needed(difference, pair.n, margin)
+    if pair.n < LEAST_ITEMS:
+        enough = f"at least {LEAST_ITEMS} {unit} are needed"
+    else:
+        enough = f"about {needed:,.0f} would tell" if needed < _MOST_ITEMS else "no feasible number would tell"
+        enough += ", if the difference stays what it is"
+    return decision, (
+        f"It cannot be told whether {mine} is worse than {other} by more than {margin:g} ({measured}): {enough}."
+    )
+
+
+def _why_not(ranking: GeneratorRanking, generators: Sequence[str]) -> str:
+    reasons = [f"{g.generator}: {g.reason}" for g in ranking.generators if g.generator in generators and g.reason]
+    return "; ".join(reasons) or f"they have no {ranking.comparison.compared.unit} in common"
+
+
+def _of_two(ranking: GeneratorRanking, labels: Sequence[str]) -> str:
+    pair = ranking.comparison.pair_of(*labels)
+    if pair is None:
+        return _without_ranks(ranking)
+    unit = ranking.comparison.compared.unit
+    if pair.n == 1:
+        return f"{pair.first} and {pair.second} cannot be told apart by one {unit[:-1]}: {_result(ranking, pair, 1)}."
+    if pair.significant:
+        return f"{pair.first} is better than {pair.second}: {_result(ranking, pair)}, {_p(pair.adjusted)}."
+    named = f"{pair.first} " if ranking.statistic == WIN_RATE else ""
+    return f"{pair.first} and {pair.second} cannot be told apart: {named}{_result(ranking, pair)}, {_p(pair.adjusted)}."
+
+
+def _of_several(ranking: GeneratorRanking, labels: Sequence[str]) -> str:
+    comparison = ranking.comparison
+    first, *others = labels
+    means = {generator.generator: generator.mean for generator in ranking.generators}
+    measured = _measured(ranking)
+    worse = [label for label in others if comparison.beats(first, label)]
+    equal = [label for label in others if label not in worse]
+    nearest = comparison.pair_of(first, others[0])
+    if not equal and nearest:
+        return (
+            f"{first} is best of {len(labels)} generators: {measured} {_value(ranking, means[first])}; the nearest is "
+            f"{others[0]} ({_result(ranking, nearest)}, {_p(nearest.adjusted)}; {comparison.family})."
+        )
+    if not any(pair.significant for pair in comparison.pairs):
+        smallest = min((pair.adjusted for pair in comparison.pairs if not math.isnan(pair.adjusted)), default=math.nan)
+        return (
+            f"The {len(labels)} generators cannot be told apart: {measured} from {_value(ranking, means[labels[-1]])} "
+            f"({labels[-1]}) to {_value(ranking, means[first])} ({first}); the smallest p is "
+            f"{p_text(smallest)} ({comparison.family})."
+        )
+    better = [
+        f"{winner} is better than {listed([label for label in labels if comparison.beats(winner, label)])}"
+        for winner in labels
+        if any(comparison.beats(winner, label) for label in labels)
+    ]
+    return (
+        f"{first} has the highest {measured}, {_value(ranking, means[first])}, but cannot be told apart from "
+        f"{listed(equal)}; {'; '.join(better[:_NAMED])} ({comparison.family})."
+    )
+
+
+def _without_ranks(ranking: GeneratorRanking) -> str:
+    known = [g for g in ranking.generators if g.mean.defined]
+    if not known:
+        reasons = "; ".join(f"{g.generator}: {g.reason or 'no score'}" for g in ranking.generators)
+        return f"No generator has a {_measured(ranking)} here ({reasons})."
+    numbers = ", ".join(f"{g.generator} {_value(ranking, g.mean)}" for g in known)
+    if len(ranking.generators) == 1:
+        return f"{numbers} ({_measured(ranking)}); there is no other generator to compare it with."
+    why = ranking.comparison.reason or _why_not(ranking, [g.generator for g in ranking.generators])
+    return f"The generators cannot be compared ({why}): {_measured(ranking)} {numbers}."
+
+
+def _result(ranking: GeneratorRanking, pair: SystemPair, n: int = 0) -> str:
+    """What a pair measured, the better one first."""
+    if ranking.statistic == WIN_RATE:
+        value, low, high = _ends(pair.result.difference)
+        share = Estimate(EVEN + value, EVEN + low, EVEN + high)
+        if n == 1:
+            return f"{pair.first} won it" if share.value > EVEN else "a tie"
+        return f"wins {_percent(share)} of {pair.n} {ranking.comparison.compared.unit} (ties count half)"
+    values = f"{_measured(ranking)} {pair.result.first:.3f} against {pair.result.second:.3f}"
+    if n == 1:
+        return values
+    return f"{values}, difference {_interval(pair.result.difference)} on {pair.n} {ranking.comparison.compared.unit}"
+
+
+def _measured(ranking: GeneratorRanking) -> str:
+    return WIN_RATE if ranking.statistic == WIN_RATE else ranking.aspect
+
+
+def _value(ranking: GeneratorRanking, estimate: Estimate) -> str:
+    return _percent(estimate) if ranking.statistic == WIN_RATE else _interval(estimate)
+
+
+def _interval(estimate: Estimate) -> str:
+    value, low, high = _ends(estimate)
+    return f"{value:.3f}" if math.isnan(low) else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _percent(share: Estimate) -> str:
+    value, low, high = (100 * end for end in _ends(share))
+    return f"{value:.0f}%" if math.isnan(low) else f"{value:.0f}% [{low:.0f}, {high:.0f}]"
+
+
+def _ends(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.value, estimate.low, estimate.high
+
+
+def _opposite(share: Estimate) -> Estimate:
+    return Estimate(1 - share.value, 1 - share.high, 1 - share.low)
+
+
+def _p(p: float) -> str:
+    text = p_text(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
+def _failures(generator: RankedGenerator) -> str:
+    failed = [f"{status} {n}" for status, n in generator.statuses if not Status(status).usable]
+    return f"{', '.join(failed)} of {generator.images}" if failed else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence has them; of more than a few how many there are."""
+    if len(names) > _NAMED:
+        return f"{len(names)} others"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

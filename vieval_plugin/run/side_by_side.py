@@ -1,0 +1,110 @@
+"""Folders of images judged side by side: as samples or, by a judge of contests, as contests between each two folders."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+
+from vieval_plugin.config import Backbone, Config
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Contest, Judged
+from vieval_plugin.judges.protocol import SampleId, Verdict
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.readers.samples import SampleRow, SampleSource
+from vieval_plugin.records import OWN, Provenance
+from vieval_plugin.run.evaluate import judge_samples, provenance_of
+from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.run.verdict_lines import inputs_of, run_hash, runs_document, verdict_line, write_runs
+
+
+@dataclass(frozen=True)
+class JudgedFolders:
+    """What a judge judged in folders, samples or contests, with its verdicts and their provenance."""
+
+    judged: tuple[Judged, ...]
+    verdicts: tuple[Verdict, ...]
+    provenance: Provenance
+
+
+async def judge_folders(
+    source: SampleSource,
+    prepared: PreparedJudge,
+    options: Config,
+    backbone: Backbone | None,
+    progress: Progress,
+    label: str = "",
+) -> JudgedFolders:
+    """Judge the images of several folders, paired by prompt.
+
+    Args:
+        source: of `read_folders`.
+        prepared: the judge.
+        options: those in force.
+        backbone: the model that a command names.
+        progress: counts calls and failures.
+        label: what reports call these verdicts (default: the backbone's model).
+
+    Raises:
+        VievalError: a judge of contests has no two image models with an image of one prompt.
+    """
+    rows = list(source)
+    contests = contests_between(rows) if prepared.spec.rates == "contest" else []
+    if prepared.spec.rates == "contest" and not contests:
+        raise VievalError(
+            f"{prepared.spec.name} compares image models, and {source.name} has no two with an image of one prompt"
+        )
+    judged: list[Judged] = list(contests) or [row.sample for row in rows]
+    decided_samples = {row.sample.id: row.verdict for row in rows if row.verdict}
+    decided = {
+        number: verdict
+        for number, candidates in enumerate(judged)
+        for verdict in [_decided(candidates, decided_samples)]
+        if verdict is not None
+    }
+    verdicts = await judge_samples(judged, prepared, options, backbone, progress, bar=True, decided=decided)
+    if not contests:
+        noted = zip(rows, verdicts, strict=True)
+        verdicts = [replace(verdict, findings=(*verdict.findings, *row.findings)) for row, verdict in noted]
+    return JudgedFolders(
+        tuple(judged), tuple(verdicts), replace(provenance_of(prepared, options, backbone), label=label)
+    )
+
+
+def write_judged(path: Path, source: SampleSource, several: Sequence[JudgedFolders]) -> None:
+    """Write the verdicts of several judges as `vieval score` does."""
+    runs = {run_hash(by.provenance): by for by in several}
+    lines = (
+        verdict_line(number, judged, Outcome(verdict), by.provenance, run, path.parent)
+        for run, by in runs.items()
+        for number, (judged, verdict) in enumerate(zip(by.judged, by.verdicts, strict=True))
+    )
+    write_runs(path, runs_document(inputs_of(source), {run: by.provenance for run, by in runs.items()}, {}))
+    write_whole(path, (f"{line}\n" for line in lines))
+
+
+def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:
+    """Contests between each two image models: the n-th image of a prompt by one against the n-th by the other."""
+    by_prompt = defaultdict(list)
+    for row in rows:
+        by_prompt[row.sample.kind, row.sample.id.uid, row.sample.id.draw].append(row.sample)
+    return [
+        Contest(
+            SampleId(OWN, kind, "", f"{uid} {first.id.image_model} {second.id.image_model}", draw),
+            (first, second),
+            group=uid,
+            tags=first.tags,
+        )
+        for (kind, uid, draw), candidates in by_prompt.items()
+        for first, second in combinations(candidates, 2)
+    ]
+
+
+def _decided(judged: Judged, samples: dict[SampleId, Verdict]) -> Verdict | None:
+    """The verdict that a sample, or a candidate of a contest, has before anybody is asked."""
+    ids = [candidate.id for candidate in judged.candidates] if isinstance(judged, Contest) else [judged.id]
+    return next((samples[identity] for identity in ids if identity in samples), None)
