@@ -52,8 +52,8 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "samples",
         nargs="+",
-        help="images, with --prompt; or JSONL or CSV: images (output, source, ...), texts, kind, uid, image_model; or "
-        "folders of images, with --prompts; or what lmms-eval wrote of a generator (--log_samples)",
+        help="images, with --prompt; or a table (CSV, JSONL, parquet, a saved data set, ORG/NAME of the hub); or folders of "
+        "images, with --prompts or with prompts in them; or what lmms-eval wrote of a generator (--log_samples)",
     )
     parser.add_argument("--out", type=Path, help="JSONL of verdicts, in the samples' order; not needed for images")
     parser.add_argument("--json", action="store_true", help="print the verdicts on images as JSON, one a line")
