@@ -100,7 +100,7 @@ def test_a_judge_of_pairs_is_flagged_for_what_sways_it(audit, judge, found, shar
             ["--judge", "ssim", "vieval_demo/tig"],
             "ssim can judge none of these; it is audited on samples that it knows",
         ),
-        (["--model", "fake"], "--model and --base-url go together"),
+        (["--model", "fake"], "--base-url (or VIEVAL_BASE_URL) is not there"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, vieval, arguments, message):

@@ -272,7 +272,7 @@ def test_two_rows_about_one_image_are_refused_with_their_numbers(tmp_path, vieva
 def test_a_file_that_cannot_be_read_is_named_and_the_others_are_ranked(tmp_path, capsys):
     good = verdicts(tmp_path / "v.jsonl", GENERATORS, 8)
     later = tmp_path / "later.jsonl"
-    later.write_text(json.dumps({"vieval": 99, "run": "x"}) + "\n")
+    later.write_text(json.dumps({"vieval": 99, "run": "x", "status": "ok"}) + "\n")
     run_file(later).write_text('{"runs": {}}')
     shown = rank(capsys, good, later, code=1)
     assert "O, mean over prompts; Holm over 3 pairs" in shown

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import sys
 from pathlib import Path
 
 import PIL.Image
@@ -200,3 +201,10 @@ def test_a_model_in_the_environment_alone_disturbs_no_judge_that_asks_none(folde
     assert vieval("score", "images/mine/1.png", "--prompt", "x", "--judge", "sharpness")
     said = vieval("score", "images/mine/1.png", "--prompt", "x", "--judge", "viescore", code=1).err
     assert "--base-url (or VIEVAL_BASE_URL) is not there" in said
+
+
+def test_a_parquet_table_without_its_package_is_refused_before_anything_is_judged(folder, vieval, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    said = vieval(*SCORE[:-1], "v.parquet", "--judge", "sharpness", code=1).err
+    assert 'a parquet file needs pyarrow; run: pip install "vieval[tables]"' in said
+    assert not list(folder.glob("v.parquet*"))

@@ -120,6 +120,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.readers.samples import limited
+    from vieval_plugin.results.flat_table import require_flat
     from vieval_plugin.text.escaping import say
 
     images = _require_flags(options)
@@ -135,6 +136,7 @@ def _run(options: argparse.Namespace) -> int:
         # a source is read for its files only where OUT is there already
         reads = chain(map(Path, options.samples), prompts, files_of(row.sample for row in source))
         require_writable(options.out, reads=reads)
+        require_flat(options.out)
     if options.allow_urls or source.addresses:
         from vieval_plugin.run.addresses import fetched
 
