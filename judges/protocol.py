@@ -57,12 +57,27 @@ CONDITION_ROLES = ("source", "mask", "subject", "control", "concepts")
 """Images that a generator is given, in the order in which it is shown them."""
 
 
+@dataclass(frozen=True)
+class TableCell:
+    """A cell of a table: the file, the number of the row from 0, and the column."""
+
+    file: pathlib.Path
+    row: int
+    column: str
+
+
 @named_arguments
 @dataclass(frozen=True)
 class Image:
-    """An image file, by path or by its bytes as they were written; nothing is read or decoded here."""
+    """An image file, by path or by its bytes as they were written; nothing is read or decoded here.
+
+    `origin` is where it came from, if not from a file of its own: the address that it was fetched from, or the cell of
+    a table that holds its bytes. `sha256` is what its file had when it was judged, where that is known.
+    """
 
     source: pathlib.Path | bytes
+    origin: str | TableCell = field(default="", compare=False)
+    sha256: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         require(self.source, (pathlib.Path, bytes), "Image.source", "a pathlib.Path or the bytes of a file")

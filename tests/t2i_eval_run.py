@@ -14,10 +14,11 @@ from tests.scripted_t2i_eval import Scene, Script, entity, over_http
 from vieval_plugin import Backbone, Progress, evaluate
 from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.judges.t2i_eval.structure import Relation
+from vieval_plugin.readers.samples import read_samples
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.evaluate import provenance_of
 from vieval_plugin.run.prepare import prepare
-from vieval_plugin.run.samples_file import read_samples, write_verdicts
+from vieval_plugin.run.verdict_lines import write_verdicts
 
 UNSTORED = Config(store=StoreOptions(use=False))
 
@@ -67,7 +68,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
             }
         )
     (folder / "samples.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
-    samples = read_samples(folder / "samples.jsonl").samples
+    samples = [row.sample for row in read_samples(folder / "samples.jsonl")]
     with FakeServer(reply=over_http(Script(SCENES))) as server:
         backbone = Backbone(model="scripted", base_url=server.base_url)
         progress = Progress()

@@ -26,6 +26,7 @@ import PIL.ImageFile
 from numpy.typing import NDArray
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.text.untrusted import isfile
 
@@ -132,6 +133,16 @@ def digest(image: Image) -> str:
 def is_there(image: Image) -> bool:
     """Return whether an image is in memory or its file exists, whatever its path looks like."""
     return isinstance(image.source, bytes) or isfile(image.source)
+
+
+def is_changed(image: Image) -> bool:
+    """Return whether an image is there and is not the one that was judged, as far as the SHA-256 of that is known."""
+    if not image.sha256 or not is_there(image):
+        return False
+    try:
+        return digest(image) != image.sha256
+    except VievalError:
+        return True
 
 
 def decode(image: Image) -> PIL.Image.Image:
@@ -333,3 +344,26 @@ def name_of(image: Image) -> str:
 
 def _line(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def images_of(judged: Judged) -> Iterator[Image]:
+    """The images of a sample, or of all candidates of a contest."""
+    return (image for sample in candidates_of(judged) for image in sample.images.values())
+
+
+def absent_image(judged: Judged) -> str:
+    """The image of a sample or contest that is not there, in words; empty where all are."""
+    for sample in candidates_of(judged):
+        for role, image in sample.images.items():
+            if not is_there(image):
+                return f"the image {role} is not there: {name_of(image)}"
+    return ""
+
+
+def require_images(judged: Iterable[Judged], remedy: str) -> None:
+    """VievalError naming the first image file that is absent and how many are, with what to do about it."""
+    absent = (image for sample in judged for image in images_of(sample) if not is_there(image))
+    missing = list(dict.fromkeys(map(name_of, absent)))
+    if missing:
+        more = f" (and {len(missing) - 1} more images)" if len(missing) > 1 else ""
+        raise VievalError(f"{missing[0]}: no such image{more}; {remedy}")

@@ -15,11 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.judges.contests import Contest, Judged, Votes
-from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Step, Verdict
 from vieval_plugin.text.redaction import without_secrets
 from vieval_plugin.text.untrusted import isfile
 
 SCHEMA = 2
+OWN = "own"
+"""The benchmark of a user's own samples."""
+UNJUDGED = ("sample",)
+"""The path of the one step of a sample that its judge was not asked about."""
+
+
+def unjudged(status: Status, reason: str) -> Verdict:
+    """The verdict on a sample that the judge is not asked about."""
+    return Verdict({}, status, trace=(Step(UNJUDGED, status, reason=reason),))
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,7 @@ class Record:
     candidates: tuple[SampleId, ...] = ()
     category: str = ""
     generation: Generation | None = None
-    sample: Sample | None = None
+    sample: Judged | None = None
     tokens: int | None = None
     summary: Path | None = None
     rated: tuple[Mapping[str, tuple[float, ...]], ...] = ()

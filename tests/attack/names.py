@@ -30,11 +30,9 @@ _LONGEST = 2000  # characters of a line that somebody can read
 
 def _changed(verdict: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """A verdict as nobody's judge would give it, by what is strange."""
-    by = verdict["provenance"]
     deep = {"trace": [{**verdict["trace"][0], "path": ["x"] * 5000}]}
     long = {name: {name: "c" * 200_000} for name in ("category", "uid", "image_model")}
-    loop = {"options": {**by["options"], "backbones": {"judge": {"model": "~nouser/x", "base_url": ["http://[::1"]}}}}
-    home = {"provenance": {**by, **loop}}
+    home = {"images": {"output": {"file": "~nouser/x", "sha256": "0"}}}
     return {"a step 5,000 deep": deep, **long, "a home of nobody": home, "a group of 1,200": {"group": "g" * 1200}}
 
 

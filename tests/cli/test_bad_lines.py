@@ -93,7 +93,7 @@ def test_two_lines_of_one_name_are_one_line_of_error_before_anything_is_asked(sc
     assert (code, rows) == (1, [])
     assert (
         said
-        == f"vieval: {folder / 's.jsonl'}: lines 1 and 5 are both '1' (tig); give each a uid of its own, or a draw where they are images of one prompt\n"
+        == f"vieval: {folder / 's.jsonl'}: line 1 and line 5 are both '1' (tig); give each a uid of its own, or a draw where they are images of one prompt\n"
     )
     assert server.stats()["requests"] == 0
 
@@ -102,7 +102,7 @@ def test_a_name_given_may_not_be_the_number_of_a_line_that_has_none(score):
     unnamed = {name: value for name, value in line("").items() if name != "uid"}
     code, _, _, said = score(line("2", image_model="m"), {**unnamed, "image_model": "m"})
     assert code == 1
-    assert "lines 1 and 2 are both '2' of m (tig)" in said
+    assert "line 1 and line 2 are both '2' of m (tig)" in said
 
 
 def test_a_byte_order_mark_and_carriage_returns_are_read(score):
@@ -149,6 +149,6 @@ def test_a_verdict_on_a_bad_line_can_be_shown(score, folder, capsys):
     for uid in ("line 2", "u"):
         assert main(["show", str(folder / "verdicts.jsonl"), uid]) == 0
     page = folder / "p.html"
-    command = ["show", str(folder / "verdicts.jsonl"), "u", "--samples", str(folder / "s.jsonl"), "--html", str(page)]
+    command = ["show", str(folder / "verdicts.jsonl"), "u", "--html", str(page)]
     assert main(command) == 0
     assert "the image output is not there" in page.read_text()

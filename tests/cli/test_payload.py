@@ -188,7 +188,7 @@ def test_score_and_show_say_nothing_that_steers(ran, capsys):
 def test_pages_show_words_as_words(ran, capsys):
     folder, _ = ran
     for way in ("score", "refuse", "error", "prose"):
-        command = ["show", str(folder / "v.jsonl"), f"{way} {PAYLOAD}", "--samples", str(folder / "s.jsonl")]
+        command = ["show", str(folder / "v.jsonl"), f"{way} {PAYLOAD}"]
         assert main([*command, "--html", str(folder / "page.html")]) == 0
         seen = harmless_html((folder / "page.html").read_text())
         assert "img" in seen.names  # that of the sample

@@ -11,7 +11,7 @@ from vieval_plugin.cli import main
 from vieval_plugin.judges.contests import Contest, Votes
 from vieval_plugin.judges.protocol import Choice, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance, response_json, target_json
-from vieval_plugin.run.samples_file import write_verdicts
+from vieval_plugin.run.verdict_lines import run_file, write_verdicts
 
 SOURCE = Provenance("viescore", ("0shot",), ("SC", "PQ", "O"), "judge-7b", "viescore/v1", "abc")
 HEADER = "benchmark,part,uid,generator,draw,rater,aspect,value"
@@ -261,7 +261,8 @@ def test_two_rows_about_one_image_are_refused_with_their_numbers(tmp_path, vieva
 def test_a_file_that_cannot_be_read_is_named_and_the_others_are_ranked(tmp_path, capsys):
     good = verdicts(tmp_path / "v.jsonl", GENERATORS, 8)
     later = tmp_path / "later.jsonl"
-    later.write_text(json.dumps({"vieval": 99, "provenance": {}}) + "\n")
+    later.write_text(json.dumps({"vieval": 99, "run": "x"}) + "\n")
+    run_file(later).write_text('{"runs": {}}')
     shown = rank(capsys, good, later, code=1)
     assert "O, mean over prompts; Holm over 3 pairs" in shown
     assert f"vieval: not read, and left out: {later}: line 1 is no verdict of vieval score (schema 99" in shown
@@ -294,11 +295,4 @@ def test_a_file_without_verdicts_or_with_half_a_character_is_one_line(tmp_path, 
     path.write_text(changed(path.read_text()))
     [said] = vieval(command, path, "--out", tmp_path / "out", code=1).err.splitlines()
     assert told in said
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_samples_file_that_is_not_there_ends_a_report_before_it_begins(tmp_path, vieval):
-    path = verdicts(tmp_path / "v.jsonl", GENERATORS)
-    given = ["report", str(path), "--samples", str(tmp_path / "none.jsonl"), "--out", str(tmp_path / "out")]
-    assert "none.jsonl" in vieval(*given, code=1).err
     assert not (tmp_path / "out").exists()

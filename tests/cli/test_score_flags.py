@@ -7,6 +7,7 @@ import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, named
+from tests.verdict_files import provenance_of
 from vieval_plugin.cli import main
 
 TEXTS = {"tig": {"prompt": "a cube"}, "tie": {"instruction": "add a hat"}, "sdig": {"prompt": "a dog"}}
@@ -62,8 +63,8 @@ def test_kinds_that_a_judge_cannot_judge_are_not_applicable_and_no_failures(scor
 def test_several_judges_are_in_one_file_which_rank_and_compare_read(score, server, tmp_path, capsys):
     code, rows, said, _ = score("--judge", "viescore", "--judge", "sharpness", "--judge", "viescore", *named(server))
     assert code == 0
-    assert [row["provenance"]["judge"] for row in rows] == ["viescore"] * 6 + ["sharpness"] * 6
-    assert [row["provenance"]["backbone"] for row in rows[::6]] == ["fake", "sharpness"]
+    assert [row["judge"] for row in rows] == ["viescore"] * 6 + ["sharpness"] * 6
+    assert [row["model"] for row in rows[::6]] == ["fake", "sharpness"]
     assert [line for line in said.splitlines() if line.endswith(":")] == ["viescore:", "sharpness:"]
     for command in (["rank"], ["report", "--out", str(tmp_path / "r")], ["show", "--judge", "sharpness"]):
         at = [str(tmp_path / "verdicts.jsonl"), *(["mine/0"] if command[0] == "show" else [])]
@@ -90,7 +91,7 @@ def test_flags_of_the_backbone_are_on_top_of_the_options(score, tmp_path):
     assert code == 0
     assert len(rows) == 2
     assert set(seen) == {(0.5, 99, "fake")}
-    told = rows[0]["provenance"]["options"]["backbones"]["judge"]
+    told = provenance_of(tmp_path / "verdicts.jsonl", rows[0])["options"]["backbones"]["judge"]
     assert [told[name] for name in ("temperature", "num_concurrent", "timeout", "patience")] == [0.5, 1, 9.0, 8.0]
 
 
@@ -121,7 +122,7 @@ def test_what_no_judge_uses_is_said_in_one_line(score, server, tmp_path):
         "vieval: --scorer is not used: sharpness measures with no network",
         "vieval: --model is not used: sharpness asks no model",
     ]
-    assert rows[0]["provenance"]["backbone"] == "sharpness"
+    assert rows[0]["model"] == "sharpness"
     assert server.stats()["requests"] == 0
     for flags in (["--judge", "viescore", *named(server)], ["--judge", "sharpness"]):
         assert "is not used" not in score(*flags)[3]

@@ -63,9 +63,9 @@ def test_an_edit_is_told_by_its_source_and_instruction(folder, server, capsys):
         (["https://a.org/cat.png", "--judge", "sharpness"], "the image output is an address, not a file"),
         (
             ["samples.jsonl", "--prompt", "a cat", "--out", "v.jsonl"],
-            "--prompt, --source and --instruction are for images",
+            "--prompt is for images that are named one by one",
         ),
-        (["cat.png", "--prompt", "a cat", "--model", "fake"], "--model and --base-url go together"),
+        (["cat.png", "--prompt", "a cat", "--model", "fake"], "--base-url (or VIEVAL_BASE_URL) is not there"),
     ],
 )
 def test_a_mistake_is_one_line(folder, capsys, arguments, line):

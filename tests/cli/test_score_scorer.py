@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.verdict_files import provenance_of
 from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.cli import main
 from vieval_plugin.images import read_bytes
@@ -34,7 +35,7 @@ def test_own_images_are_scored_with_named_weights(score, scorer_weights):
     code, verdicts, *_ = score("tig", "--judge", "clip_score", "--scorer", weights)
     assert code == 0
     assert [verdict["status"] for verdict in verdicts] == ["ok"] * 6
-    assert {verdict["provenance"]["backbone"] for verdict in verdicts} == {"clip"}
+    assert {verdict["model"] for verdict in verdicts} == {"clip"}
     assert all(verdict["trace"][0]["reason"].startswith(f"{weights}@sha256:") for verdict in verdicts)
     code, again, _, said = score("tig", "--judge", "clip_score", "--scorer", weights)
     assert (code, again) == (0, verdicts)
@@ -44,7 +45,7 @@ def test_own_images_are_scored_with_named_weights(score, scorer_weights):
 def test_a_verdict_is_shown_with_its_images_and_weights(score, scorer_weights, tmp_path):
     assert score("tie", "--judge", "lpips", "--scorer", scorer_weights["lpips"])[0] == 0
     verdicts, page = tmp_path / "verdicts.jsonl", tmp_path / "page.html"
-    shown = ["show", str(verdicts), "demo_a/0", "--samples", str(tmp_path / "samples.jsonl"), "--html", str(page)]
+    shown = ["show", str(verdicts), "demo_a/0", "--html", str(page)]
     assert main(shown) == 0
     assert page.read_text().count("<img") >= 2
     assert "sha256:" in page.read_text()
@@ -82,8 +83,8 @@ def test_a_described_scorer_scores_as_its_description_says(score, scorer_weights
         [step] = verdict["trace"]
         assert verdict["scores"]["SC"] == pytest.approx((step["scores"][0] + 1) / 2)
         assert step["reason"].startswith("mine on ")
-        assert verdict["provenance"]["pack"] == "mine"
-    shown = ["show", str(tmp_path / "verdicts.jsonl"), "demo_a/0", "--samples", str(tmp_path / "samples.jsonl")]
+        assert provenance_of(tmp_path / "verdicts.jsonl", verdict)["pack"] == "mine"
+    shown = ["show", str(tmp_path / "verdicts.jsonl"), "demo_a/0"]
     assert main(shown) == 0
 
 

@@ -1,11 +1,15 @@
 """`vieval show`: one verdict as a tree and as a page."""
 
+import json
+
 from tests import t2i_eval_run
 from tests.fake_server import FakeServer
 from tests.t2i_eval_run import UNSTORED, provenance
+from tests.verdict_files import copied
 from vieval_plugin import Backbone, evaluate
 from vieval_plugin.cli import main
-from vieval_plugin.run.samples_file import read_samples, write_verdicts
+from vieval_plugin.readers.samples import read_samples
+from vieval_plugin.run.verdict_lines import run_file, write_verdicts
 
 run = t2i_eval_run.run  # a fixture
 
@@ -21,12 +25,7 @@ def test_show_prints_a_verdict_as_a_tree(run, vieval):
 
 def test_show_writes_a_page_with_questions_and_pictures_in_which_no_word_is_markup(run, tmp_path):
     page = tmp_path / "page.html"
-    assert (
-        main(
-            ["show", str(run / "verdicts.jsonl"), "m/s0", "--samples", str(run / "samples.jsonl"), "--html", str(page)]
-        )
-        == 0
-    )
+    assert main(["show", str(run / "verdicts.jsonl"), "m/s0", "--html", str(page)]) == 0
     written = page.read_text()
     assert "<b>cat</b>" not in written
     assert "&lt;b&gt;cat&lt;/b&gt;" in written
@@ -40,25 +39,30 @@ def test_show_says_which_samples_there_are(run, vieval):
 
 
 def test_of_two_judges_verdicts_on_a_sample_one_is_named(run, tmp_path, vieval):
-    rows = (run / "verdicts.jsonl").read_text()
-    (tmp_path / "both.jsonl").write_text(rows + rows.replace('"judge": "t2i_eval"', '"judge": "cigeval"'))
+    both = copied(
+        run / "verdicts.jsonl", tmp_path / "both.jsonl", lambda rows: rows + rows.replace('"run": "', '"run": "x')
+    )
+    document = json.loads(run_file(both).read_text())
+    [(name, of_run)] = document["runs"].items()
+    document["runs"][f"x{name}"] = {"provenance": {**of_run["provenance"], "judge": "cigeval"}}
+    run_file(both).write_text(json.dumps(document))
     printed = vieval("show", tmp_path / "both.jsonl", "s0", code=1).err
     assert "2 verdicts on this sample (t2i_eval, cigeval); say which with --judge" in printed
     assert main(["show", str(tmp_path / "both.jsonl"), "s0", "--judge", "t2i_eval"]) == 0
 
 
 def test_a_page_of_vqascore_shows_its_question(run, tmp_path):
-    samples = read_samples(run / "samples.jsonl").samples
+    samples = [row.sample for row in read_samples(run / "samples.jsonl")]
     with FakeServer() as server:
         backbone = Backbone(model="m", base_url=server.base_url)
         verdicts = evaluate(samples, judge="vqascore", backbone=backbone, options=UNSTORED)
     write_verdicts(tmp_path / "v.jsonl", samples, verdicts, provenance("vqascore", backbone))
-    page = ["--samples", str(run / "samples.jsonl"), "--html", str(tmp_path / "v.html")]
+    page = ["--html", str(tmp_path / "v.html")]
     assert main(["show", str(tmp_path / "v.jsonl"), "s1", *page]) == 0
     assert "a lonely tree" in (tmp_path / "v.html").read_text()
 
 
 def test_a_page_that_cannot_be_written_is_one_line(run, tmp_path, vieval):
     (tmp_path / "file").write_text("")
-    page = ["--samples", str(run / "samples.jsonl"), "--html", str(tmp_path / "file" / "x.html")]
+    page = ["--html", str(tmp_path / "file" / "x.html")]
     assert "choose another --html" in vieval("show", run / "verdicts.jsonl", "s0", *page, code=1).err

@@ -15,7 +15,7 @@ from vieval_plugin.config import Config, Judges, StoreOptions
 from vieval_plugin.judges import vqascore
 from vieval_plugin.judges.protocol import Failure, Image, Probabilities, Sample, SampleId
 from vieval_plugin.prompts import packs
-from vieval_plugin.run.samples_file import read_samples
+from vieval_plugin.readers.samples import read_samples
 
 SEQUENCE_MEAN = vqascore.VQAScoreOptions(definition="sequence_mean")
 UNSTORED = Config(store=StoreOptions(use=False))
@@ -116,7 +116,7 @@ def test_a_matrix_of_images_and_texts():
 def test_a_list_of_prompts_is_as_many_samples(tmp_path):
     row = {"uid": "a", "task": "tig", "images": {"output": "x.png"}, "texts": {"prompt": ["one", "two"]}}
     (tmp_path / "s.jsonl").write_text(json.dumps(row))
-    found = read_samples(tmp_path / "s.jsonl").samples
+    found = [row.sample for row in read_samples(tmp_path / "s.jsonl")]
     assert [(s.id.uid, s.texts["prompt"]) for s in found] == [("a#0", "one"), ("a#1", "two")]
 
 

@@ -166,7 +166,7 @@ BAD = {
     "no output": ([row("1"), row("2", images={"source": "a.png"})], "line 2: no output image"),
     "no kind": ([row("1"), row("2", kind="")], "line 2: it names no kind"),
     "no object": ([row("1"), 5], "line 2: not a JSON object"),
-    "two of one name": ([row("1"), row("1")], "lines 1 and 2 are both '1'"),
+    "two of one name": ([row("1"), row("1")], "line 1 and line 2 are both '1'"),
     "a contest of three": (
         [{"id": "x", "candidates": candidates("a.png", "a.png", "a.png")}],
         "line 1: .* and it has 3",

@@ -17,7 +17,7 @@ from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdi
 from vieval_plugin.labelling.page import label_page
 from vieval_plugin.labelling.sources import ToLabel
 from vieval_plugin.records import Provenance
-from vieval_plugin.run.samples_file import write_verdicts
+from vieval_plugin.run.verdict_lines import write_verdicts
 
 COLUMNS = ["benchmark", "part", "uid", "generator", "draw", "rater", "aspect", "value"]
 HOSTILE = "</script><script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\">,\"\n=1+1"

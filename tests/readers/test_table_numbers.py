@@ -13,9 +13,9 @@ from vieval_plugin.benchmarks.loading.ratings import COLUMNS, read_ratings
 from vieval_plugin.errors import VievalError
 from vieval_plugin.generation.precomputed_images import PrecomputedImages
 from vieval_plugin.readers.rows import Row, decimal, rating, read_table
+from vieval_plugin.readers.samples import read_samples
 from vieval_plugin.report.printed_cells import compare_with_printed
 from vieval_plugin.results.documents import read_record
-from vieval_plugin.run.samples_file import read_samples
 
 # which Python's own `float` reads, most of them, and a person wrote by mistake
 ODD = (
@@ -143,7 +143,7 @@ def test_a_draw_is_a_whole_number(tmp_path, draw):
 @pytest.mark.parametrize("draw", ["1_0", "٣", "²", "-1", "1.0"])
 def test_a_draw_of_a_table_is_a_whole_number(tmp_path, draw):
     (tmp_path / "s.csv").write_text(f"uid,kind,output,prompt,draw\n1,tig,a.png,x,{draw}\n")
-    (verdict,) = read_samples(tmp_path / "s.csv").decided.values()
+    (verdict,) = (row.verdict for row in read_samples(tmp_path / "s.csv") if row.verdict)
     assert "draw must be a whole number from 0" in verdict.reason
 
 

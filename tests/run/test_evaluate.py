@@ -23,7 +23,7 @@ from vieval_plugin.benchmarks import vieval_demo
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.protocol import Measure, Step, Verdict
 from vieval_plugin.judges.spec import JudgeSpec, Needs, NoOptions
-from vieval_plugin.run.progress import failures, summary
+from vieval_plugin.run.summary import ScoreSummary, failures
 
 
 def backbone(server, **more):
@@ -97,7 +97,10 @@ def test_a_setting_that_a_judge_does_not_have_is_refused():
 
 def test_summary_says_what_failed(store, server):
     samples = vieval_demo.load(Path(), "tig")[:3]
-    lines = summary(samples, evaluate(samples, judge="sharpness"), ("PQ",))
+    summary = ScoreSummary(("PQ",))
+    for sample, verdict in zip(samples, evaluate(samples, judge="sharpness"), strict=True):
+        summary.add(sample.id, verdict)
+    lines = summary.lines()
     assert lines[0].split() == ["image", "model", "samples", "PQ", "failed"]
     assert all(line.endswith("0") for line in lines[1:])
 
@@ -105,9 +108,9 @@ def test_summary_says_what_failed(store, server):
 def test_what_befell_the_first_failed_sample_is_told():
 
     failed = Verdict({}, Status.TOOL_ERROR, trace=(Step(("sample",), Status.TOOL_ERROR, reason="no\ntext"),))
-    judged = vieval_demo.load(Path(), "tig")[:2]
-    assert failures(judged, [failed, failed]) == [f"tool_error 2, the first: {judged[0].id}: no text"]
-    assert failures(judged, [Verdict({}, Status.OK)] * 2) == []
+    first, second = (sample.id for sample in vieval_demo.load(Path(), "tig")[:2])
+    assert failures([(first, failed), (second, failed)]) == [f"tool_error 2, the first: {first}: no text"]
+    assert failures([(first, Verdict({}, Status.OK))]) == []
 
 
 def test_what_a_sample_lacks_is_its_own_verdict(server):

@@ -20,6 +20,7 @@ from tests.playing import first_asks, label_of, prepared, scripted
 from vieval_plugin.backends.http import pacing
 from vieval_plugin.config import Backbone, Config, StoreOptions
 from vieval_plugin.errors import VievalError
+from vieval_plugin.images import require_images
 from vieval_plugin.judges.protocol import (
     Chat,
     Failure,
@@ -39,7 +40,7 @@ from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.backbones import Backbones, server_options
 from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.runner import judge_each, require_images
+from vieval_plugin.run.runner import judge_each
 
 KEY = "sk-never-to-be-shown-Zq81"
 NO_STORE = Config(store=StoreOptions(use=False))

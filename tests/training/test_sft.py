@@ -21,8 +21,7 @@ run = t2i_eval_run.run  # a fixture
 def exported(run, tmp_path_factory):
     """What `vieval export --trainer trl` makes of a run of T2I-Eval."""
     out = tmp_path_factory.mktemp("exported") / "train.jsonl"
-    verdicts, samples = run / "verdicts.jsonl", run / "samples.jsonl"
-    command = ["export", "t2i_eval", str(verdicts), "--samples", str(samples), "--out", str(out), "--trainer", "trl"]
+    command = ["export", "t2i_eval", str(run / "verdicts.jsonl"), "--out", str(out), "--trainer", "trl"]
     assert main(command) == 0
     return out
 

@@ -15,6 +15,7 @@ from tests.t2i_eval_run import SCENES, drawn, implied
 from vieval_plugin.cli import main
 from vieval_plugin.judges.conversation import TrainingExample, TrainingUnit
 from vieval_plugin.judges.protocol import Image, Message
+from vieval_plugin.run.verdict_lines import run_file
 from vieval_plugin.training.chat_format import write
 from vieval_plugin.training.export import BINS, bin_of, rebalanced, score_counts
 
@@ -104,17 +105,16 @@ def test_sub_tasks_are_repeated_as_published_and_the_same_seed_gives_the_same_fi
 
 
 def command(run, out):
-    verdicts, samples = str(run / "verdicts.jsonl"), str(run / "samples.jsonl")
-    return ["export", "t2i_eval", verdicts, "--samples", samples, "--out", str(out)]
+    return ["export", "t2i_eval", str(run / "verdicts.jsonl"), "--out", str(out)]
 
 
 def altered(run, folder, **of_provenance):
     """The run with another provenance."""
-    rows = [json.loads(line) for line in (run / "verdicts.jsonl").read_text().splitlines()]
-    for row in rows:
-        row["provenance"] |= of_provenance
-    (folder / "verdicts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    for file in (*run.glob("*.png"), run / "samples.jsonl"):
+    document = json.loads(run_file(run / "verdicts.jsonl").read_text())
+    for of_run in document["runs"].values():
+        of_run["provenance"] |= of_provenance
+    run_file(folder / "verdicts.jsonl").write_text(json.dumps(document))
+    for file in (*run.glob("*.png"), run / "verdicts.jsonl"):
         shutil.copy(file, folder)
     return folder
 
@@ -135,12 +135,9 @@ def test_another_pack_cannot_be_passed_off_as_that_of_the_run(run, tmp_path, vie
     assert not (tmp_path / "x").exists()
 
 
-def test_samples_that_are_not_those_that_were_judged_are_refused(run, tmp_path, vieval):
-    rows = [json.loads(line) for line in (run / "samples.jsonl").read_text().splitlines()]
-    for row in rows:
-        row["images"] = {"output": str(run / row["images"]["output"])}
-        row["texts"]["prompt"] = "a green duck"
-    (tmp_path / "other.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    other = ["export", "t2i_eval", str(run / "verdicts.jsonl"), "--samples", str(tmp_path / "other.jsonl"), "--out"]
-    assert "its texts or images are not those that were judged" in vieval(*other, tmp_path / "x.jsonl", code=1).err
+def test_images_that_are_not_those_that_were_judged_are_refused(run, tmp_path, vieval):
+    for file in altered(run, tmp_path).glob("*.png"):
+        file.write_bytes(file.read_bytes() + b"more")
+    refused = vieval(*command(tmp_path, tmp_path / "x.jsonl"), code=1).err
+    assert "its texts or images are not those that were judged" in refused
     assert not (tmp_path / "x.jsonl").exists()

@@ -24,7 +24,7 @@ from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.judges.tools._pixels import as_png
 from vieval_plugin.readers.sample_rows import BadLine, samples_of_row
-from vieval_plugin.run.evaluate import OWN
+from vieval_plugin.records import OWN
 from vieval_plugin.text.redaction import redacted
 
 T = TypeVar("T")

@@ -26,10 +26,11 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.arguments import named_arguments, require
 from vieval_plugin.judges.contests import Contest
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status
+from vieval_plugin.records import OWN, unjudged
 from vieval_plugin.run.backbones import JUDGE
-from vieval_plugin.run.evaluate import OWN, resolved
+from vieval_plugin.run.evaluate import resolved
 from vieval_plugin.run.loop import CLOSED, LoopThread
-from vieval_plugin.run.prepare import prepare, unjudged
+from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import Session

@@ -70,6 +70,11 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_partial(parser: argparse.ArgumentParser) -> None:
+    """The option that has verdicts read of which the run is not complete."""
+    parser.add_argument("--partial", action="store_true", help="read also OUT.partial, of a score that is not complete")
+
+
 def tell_unreadable(lines: Sequence[str]) -> int:
     """Say which results could not be read; the exit code, 1 where there are such."""
     say(*(f"vieval: not read, and left out: {line}" for line in lines), file=sys.stderr)

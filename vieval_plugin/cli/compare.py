@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_label, tell_unreadable
+from vieval_plugin.cli import add_label, add_partial, tell_unreadable
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -21,6 +21,7 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser("compare", help="which judge is better: paired tests on what all of them judged")
     parser.add_argument("results", nargs="+", type=Path, help="--output_path of runs with --log_samples")
     add_label(parser)
+    add_partial(parser)
     parser.add_argument("--out", type=Path, help="folder for the numbers as CSV and JSON")
     parser.add_argument(
         "--draws",
@@ -53,7 +54,7 @@ def _run(options: argparse.Namespace) -> int:
         require_writable(options.out / FILES[-1])
     flags = {name: value for name in ("draws", "seed") if (value := getattr(options, name)) is not None}
     statistics = replace(config.current().statistics.options(), **flags)
-    results = load_results(options.results, options.label)
+    results = load_results(options.results, options.label, options.partial)
     comparison = compare_results(results, statistics)
     say(*lines(comparison, statistics))
     if options.out:

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_partial
+
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
 
@@ -18,7 +20,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("judge", help="whose conversations")
     parser.add_argument("results", nargs="+", type=Path, help="as for show")
     parser.add_argument("--out", type=Path, required=True, help="JSONL of examples")
-    parser.add_argument("--samples", type=Path, help="the samples file that score read")
+    add_partial(parser)
     parser.add_argument(
         "--trainer",
         choices=["trl", "ms-swift", "llama-factory"],
@@ -45,7 +47,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.training.export import ExportChoices, export
 
     require_writable(options.out)
-    lookup = open_results(options.results, options.samples)
+    lookup = open_results(options.results, options.partial)
     choices = ExportChoices(options.trainer, options.rebalance, options.seed, options.margin)
     for line in export(options.judge, lookup, options.out, choices):
         say(line)

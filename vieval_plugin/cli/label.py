@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_partial
+
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
 
@@ -16,12 +18,14 @@ GROUP = "look at results"
 def add(commands: Commands) -> None:
     parser = commands.add_parser("label", help="a page on which people rate images or vote on pairs of them, blind")
     parser.add_argument(
-        "samples", help="JSONL of samples as score takes it, or of contests; or BENCHMARK/PART of one that is there"
+        "samples",
+        help="JSONL of samples as score takes it, or of contests; what score wrote; or BENCHMARK/PART of one that is there",
     )
     parser.add_argument("--out", type=Path, required=True, help="the page, an HTML file with everything in it")
     parser.add_argument("--n", type=int, default=100, help="how many are to be labelled (default: 100)")
     parser.add_argument("--seed", type=int, help="of the choice and its order (default: statistics.seed)")
     parser.add_argument("--kind", help="the kind of samples whose line names none, and of contests, such as tig")
+    add_partial(parser)
     parser.set_defaults(run=_run)
 
 
@@ -35,7 +39,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.media.files import require_writable, write_whole
     from vieval_plugin.text.escaping import say
 
-    labelled = read_to_label(options.samples, options.kind)
+    labelled = read_to_label(options.samples, options.kind, options.partial)
     outputs = [output for sample in labelled for output in candidates_of(sample.judged)]
     require_writable(options.out, reads=[Path(options.samples), *files_of(outputs)])
     seed = config.current().statistics.options().seed if options.seed is None else options.seed

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_label, tell_unreadable
+from vieval_plugin.cli import add_label, add_partial, tell_unreadable
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -24,6 +24,7 @@ def add(commands: Commands) -> None:
         "--human", nargs="+", type=Path, default=[], help="CSV files of people's ratings, by which means are corrected"
     )
     add_label(parser)
+    add_partial(parser)
     parser.add_argument("--out", type=Path, help="folder for the tables as Markdown, CSV and JSON")
     parser.set_defaults(run=_run)
 
@@ -40,7 +41,7 @@ def _run(options: argparse.Namespace) -> int:
         require_writable(options.out / FILES[-1])
     statistics = config.current().statistics.options()
     ratings = read_ratings(options.human) if options.human else None
-    results = load_results(options.verdicts, options.label)
+    results = load_results(options.verdicts, options.label, options.partial)
     ranking = rank_results(results, ratings, statistics)
     say(*lines(ranking, statistics))
     if options.out:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_label, tell_unreadable
+from vieval_plugin.cli import add_label, add_partial, tell_unreadable
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -39,7 +39,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--order", type=Path, help="file with an image model a line, the best first, to compare rankings with"
     )
-    parser.add_argument("--samples", type=Path, help="samples file of what vieval score judged, for its images")
+    add_partial(parser)
     parser.add_argument(
         "--traces", action="store_true", help="pages that show the verdicts of judges of many steps, step by step"
     )
@@ -52,19 +52,14 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.report import PAGE, write_report
     from vieval_plugin.results.runs import load_results
-    from vieval_plugin.run.samples_file import read_samples
     from vieval_plugin.text.escaping import say
 
     for name in ("report.md", PAGE):
         require_writable(options.out / name)
-    if options.samples:
-        read_samples(options.samples)
     statistics = config.current().statistics.options()
     ratings = read_ratings(options.human) if options.human else None
-    results = load_results(options.results, options.label)
-    written = write_report(
-        results, options.out, statistics, options.expect, options.order, options.card, ratings, options.samples
-    )
+    results = load_results(options.results, options.label, options.partial)
+    written = write_report(results, options.out, statistics, options.expect, options.order, options.card, ratings)
     say(*written.headlines)
     say(f"wrote {options.out / PAGE} (open it in a browser) and {options.out / 'report.md'}")
     exit_code = tell_unreadable(results.unreadable)
@@ -72,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
         from vieval_plugin.report.traces import write_pages
         from vieval_plugin.results.lookup import open_results
 
-        for page in write_pages(open_results(options.results), options.out):
+        for page in write_pages(open_results(options.results, options.partial), options.out):
             say(f"wrote {page}")
     if written.comparison is None:
         return exit_code

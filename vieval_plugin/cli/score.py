@@ -6,7 +6,9 @@ import argparse
 import asyncio
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,27 +16,32 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
     from vieval_plugin.config import Backbone, Config
-    from vieval_plugin.judges.protocol import Sample, Verdict
+    from vieval_plugin.readers.samples import SampleSource
     from vieval_plugin.records import Provenance
+    from vieval_plugin.results.scored import Scored
     from vieval_plugin.run.prepare import PreparedJudge
-    from vieval_plugin.run.samples_file import SampleFile
+    from vieval_plugin.run.progress import Progress
+    from vieval_plugin.run.verdict_log import VerdictLog
 
 
 GROUP = "judge images"
 MODEL, URL = "VIEVAL_MODEL", "VIEVAL_BASE_URL"
 """Environment variables of the backbone where neither flags nor options name one."""
-_REASON = 300  # characters of a reason that are printed
 _OF_BACKBONE = ("num_concurrent", "temperature", "max_tokens", "timeout", "patience", "price_input", "price_output")
 
 
 @dataclass(frozen=True)
 class _Request:
-    """Samples, and who judges them by what: a backbone that flags name, or those of the options."""
+    """Samples, and who judges them by what: a backbone that flags name, or those of the options.
 
-    samples_file: SampleFile
-    prepared: Sequence[PreparedJudge]
+    `unable` has a line for each judge of several that cannot run.
+    """
+
+    source: SampleSource
+    judges: Sequence[PreparedJudge]
     current: Config
     backbone: Backbone | None
+    unable: tuple[str, ...] = ()
 
 
 def add(commands: Commands) -> None:
@@ -105,49 +112,83 @@ def add_backbone(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vieval_plugin.errors import VievalError
     from vieval_plugin.images import files_of
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.media.files import require_writable
-    from vieval_plugin.run.image_folder import are_images
-    from vieval_plugin.run.prepare import prepare
-    from vieval_plugin.run.samples_file import limited, require_good
+    from vieval_plugin.readers.samples import limited
     from vieval_plugin.text.escaping import say
 
-    images = not options.prompts and are_images(options.samples)
-    if options.out is None and not (options.plan or images):
-        raise VievalError("name the file that verdicts are to be written to with --out, or pass --plan")
-    if options.limit is not None and options.limit < 1:
-        raise VievalError(f"--limit {options.limit} leaves nothing to judge; give 1 or more")
+    images = _require_flags(options)
     for name in options.judge or []:
         judge_registry.judge(name)
     current = options_in_force(options)
-    backbone = named_backbone(options, current)
-    samples_file, judge, setting = _samples_of(options, current)
-    prepared = [
-        prepare(name, options.setting or (setting if name == judge else None), current, backbone)
-        for name in dict.fromkeys(options.judge or [judge])
-    ]
-    if not options.plan:
-        _require_model(prepared, current, backbone)
-    samples_file = limited(samples_file, options.limit)
-    say(*(f"vieval: {line}" for line in (*samples_file.notes, *_unused(options, prepared))), file=sys.stderr)
+    source, judge, setting = _samples_of(options, current)
+    source = limited(source, options.limit)
+    request = _prepared(options, source, current, (judge, setting))
+    say(*(f"vieval: {line}" for line in (*source.notes, *_unused(options, request.judges))), file=sys.stderr)
     if options.out:
-        reads = [
-            *map(Path, options.samples),
-            *([options.prompts] if options.prompts else []),
-            *files_of(samples_file.samples),
-        ]
+        prompts = [options.prompts] if options.prompts else []
+        reads = [*map(Path, options.samples), *prompts, *files_of(row.sample for row in source)]
         require_writable(options.out, reads=reads)
-    if samples_file.addresses or options.allow_urls:
-        from vieval_plugin.run.addresses import fetch_images
+    if options.allow_urls or any(row.addresses for row in source):
+        from vieval_plugin.run.addresses import fetched
 
-        fetch_images(samples_file, options.allow_urls, options.fresh)
+        source = fetched(source, options.allow_urls, options.fresh)
     if options.strict:
-        for prepared_judge in prepared:
-            require_good(Path(options.samples[0]), samples_file, prepared_judge.spec)
-    request = _Request(samples_file, prepared, current, backbone)
+        from vieval_plugin.run.strict import require_good
+
+        for prepared in request.judges:
+            require_good(source, prepared.spec)
+    request = replace(request, source=source)
     return _plan(request) if options.plan else _score(options, request, images)
+
+
+def _require_flags(options: argparse.Namespace) -> bool:
+    """Return whether images are judged that are named themselves; VievalError for flags that do not go together."""
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.readers.image_folder import are_images
+
+    images = not options.prompts and are_images(options.samples)
+    alone = next((f"--{name}" for name in ("prompt", "source", "instruction") if getattr(options, name)), "")
+    if alone and not images:
+        of = "--prompts has" if options.prompts else "a file of samples has"
+        raise VievalError(f"{alone} is for images that are named one by one; {of} its own")
+    if options.out is None and not (options.plan or images):
+        raise VievalError("name the file that verdicts are to be written to with --out, or pass --plan")
+    if options.json and not images:
+        raise VievalError(
+            "--json prints the verdicts on images that are named one by one; those of a file are in --out"
+        )
+    if options.limit is not None and options.limit < 1:
+        raise VievalError(f"--limit {options.limit} leaves nothing to judge; give 1 or more")
+    return images
+
+
+def _prepared(
+    options: argparse.Namespace, source: SampleSource, current: Config, default: tuple[str, str | None]
+) -> _Request:
+    """The judges that are ready to run, and lines on those of several that are not."""
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.run.prepare import prepare
+
+    judge, setting = default
+    names = list(dict.fromkeys(options.judge or [judge]))
+    judges, unable, backbone = [], [], None
+    for name in names:
+        try:
+            own_setting = setting if name == judge else None
+            prepared = prepare(name, options.setting or own_setting, current)
+            if prepared.asks_a_model:
+                backbone = named_backbone(options, current)
+                prepared = prepare(name, options.setting or own_setting, current, backbone)
+                if not options.plan:
+                    _require_model(name, current, backbone)
+            judges.append(prepared)
+        except VievalError as error:
+            if len(names) == 1:
+                raise
+            unable.append(f"{name}: {error}")
+    return _Request(source, judges, current, backbone, tuple(unable))
 
 
 def options_in_force(options: argparse.Namespace) -> Config:
@@ -173,7 +214,11 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
         model = model or os.environ.get(MODEL)
         base_url = base_url or [address for address in (os.environ.get(URL),) if address]
     if bool(model) != bool(base_url):
-        raise VievalError("--model and --base-url go together; or name neither and set backbones.judge in the options")
+        lacking = f"--base-url (or {URL})" if model else f"--model (or {MODEL})"
+        raise VievalError(
+            f"a model and the address of its server go together, and {lacking} is not there; or name neither and set "
+            f"backbones.{JUDGE} in the options"
+        )
     fields = {name: getattr(options, name) for name in _OF_BACKBONE if getattr(options, name, None) is not None}
     if model:
         fields |= {"model": model, "base_url": tuple(base_url)}
@@ -188,11 +233,11 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
         raise VievalError(f"--{str(first['loc'][0]).replace('_', '-')}: {first['msg']}") from None
 
 
-def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleFile, str, str | None]:
+def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSource, str, str | None]:
     """The samples, and the judge and setting that they are for where no other is named."""
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.run.image_folder import are_images, holds_images, read_folders, read_images
-    from vieval_plugin.run.samples_file import read_samples
+    from vieval_plugin.readers.image_folder import are_images, holds_images, read_folders, read_images
+    from vieval_plugin.readers.samples import read_samples
 
     paths = [Path(named) for named in options.samples]
     if options.prompts:
@@ -202,8 +247,6 @@ def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleFil
         return read_images(options.samples, texts, options.source, options.kind), "viescore", None
     from vieval_plugin.results.unjudged import is_run, load_unjudged
 
-    if options.prompt or options.instruction or options.source:
-        raise VievalError("--prompt, --source and --instruction are for images; a file of samples has its own")
     if len(paths) > 1:
         raise VievalError("pass images, one file of samples, or several folders of images with --prompts")
     [path] = paths
@@ -212,20 +255,20 @@ def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleFil
     if not is_run(path):
         return read_samples(path, options.kind), "viescore", None
     run = load_unjudged(path, current, options.kind)
-    return run.samples_file, run.judge or "viescore", run.setting
+    return run.source, run.judge or "viescore", run.setting
 
 
-def _require_model(prepared: Sequence[PreparedJudge], current: Config, backbone: Backbone | None) -> None:
+def _require_model(name: str, current: Config, backbone: Backbone | None) -> None:
+    """VievalError for a judge that asks a model where none is named."""
     from vieval_plugin.errors import VievalError
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.run.backbones import JUDGE
 
-    asking = next((judge.spec.name for judge in prepared if judge.asks_a_model), "")
-    if asking and not (backbone or current.backbones):
+    if not (backbone or current.backbones):
         own_weights = (spec for spec in judge_registry.judges().values() if spec.training_benchmarks and not spec.pack)
         trial = ", ".join(f"--judge {spec.title}" for spec in own_weights)
         raise VievalError(
-            f"{asking} asks a model, and none is named: pass --model and --base-url of a server, or set {MODEL} and {URL}; "
+            f"{name} asks a model, and none is named: pass --model and --base-url of a server, or set {MODEL} and {URL}; "
             f"or name it as backbones.{JUDGE} in the options; or try the pipeline with {trial}"
         )
 
@@ -249,76 +292,109 @@ def _plan(request: _Request) -> int:
     from vieval_plugin.run.plan import pilot, plan, to_ask
     from vieval_plugin.text.escaping import say
 
-    samples_file = request.samples_file
-    samples = [sample for number, sample in enumerate(samples_file.samples) if number not in samples_file.decided]
-    for judge in request.prepared:
+    rows = list(request.source)
+    samples = [row.sample for row in rows if row.verdict is None]
+    for judge in request.judges:
         askable = to_ask(samples, judge)
         cost = asyncio.run(pilot(askable, judge, request.current, request.backbone))
         answering = (request.backbone or request.current.backbones.get(JUDGE)) if judge.asks_a_model else None
         say(*plan(cost, answering))
-        if left := len(samples_file.samples) - len(askable):
-            say(f"{left} of {len(samples_file.samples)} samples would not be asked about")
-    return 0
+        if left := len(rows) - len(askable):
+            say(f"{left} of {len(rows)} samples would not be asked about")
+    say(*(f"vieval: {line}" for line in request.unable), file=sys.stderr)
+    return 1 if request.unable else 0
 
 
 def _score(options: argparse.Namespace, request: _Request, images: bool) -> int:
-    from vieval_plugin.judges.protocol import Status
-    from vieval_plugin.run.evaluate import judge_samples, provenance_of
-    from vieval_plugin.run.progress import Progress, failures, next_step, summary
-    from vieval_plugin.run.samples_file import verdict_lines, write_all
+    from vieval_plugin.results.scored import Scored, in_words, read_scored, write_scored
+    from vieval_plugin.run.evaluate import provenance_of
+    from vieval_plugin.run.verdict_lines import inputs_of, run_hash
+    from vieval_plugin.run.verdict_log import VerdictLog
     from vieval_plugin.text.escaping import say
 
-    samples_file, samples, progress, judged = request.samples_file, request.samples_file.samples, Progress(), []
-    try:
-        for prepared in request.prepared:
-            judging = judge_samples(
-                samples,
-                prepared,
-                request.current,
-                request.backbone,
-                progress,
-                bar=not images,
-                decided=samples_file.decided,
-            )
-            verdicts_of_judge = asyncio.run(judging)
-            verdicts = [
-                replace(v, findings=(*v.findings, *samples_file.findings.get(n, ())))
-                for n, v in enumerate(verdicts_of_judge)
-            ]
-            judged.append(
-                (verdicts, replace(provenance_of(prepared, request.current, request.backbone), label=options.label))
-            )
-    finally:
-        if not images or progress.failed_calls:
-            say(*progress.lines(), file=sys.stderr)
-    if options.out:
-        write_all(options.out, samples, judged)
-    for prepared, (verdicts, source) in zip(request.prepared, judged, strict=True):
+    sources = [
+        replace(provenance_of(judge, request.current, request.backbone), label=options.label)
+        for judge in request.judges
+    ]
+    runs, inputs = {run_hash(source): source for source in sources}, inputs_of(request.source)
+    with _log_file(options.out) as path, VerdictLog(path, inputs, runs) as log:
+        folder = options.out.parent if options.out else Path()
+        unable = _judge_all(log, request, sources, folder, not images)
+        complete = {run: source for run, source in runs.items() if log.count(run) == inputs.total}
+        scored = Scored()
+        if options.out and complete:
+            scored = write_scored(options.out, log, inputs, complete)
         if images:
-            say(*(verdict_lines(samples, verdicts, source) if options.json else _in_words(samples, verdicts, source)))
-            continue
-        named = [f"{prepared.spec.name}:"] if len(judged) > 1 else []
-        say(*named, *summary(samples, verdicts, prepared.spec.aspects), *failures(samples, verdicts))
-    if options.out and not options.json:
-        say(f"wrote {options.out}", *next_step(samples, judged[0][0], options.out))
-    numbered = [(n, verdict) for verdicts, _ in judged for n, verdict in enumerate(verdicts)]
-    judgeable = any(
-        n not in samples_file.decided and verdict.status is not Status.NOT_APPLICABLE for n, verdict in numbered
-    )
-    scored = any(verdict.scores for _, verdict in numbered)
-    if not scored:
-        say(f"vieval: nothing could be {'scored' if judgeable else 'judged'} (see above)", file=sys.stderr)
-    bad = [verdict for verdict in samples_file.decided.values() if verdict.status is not Status.NO_IMAGE]
-    return 0 if scored and not bad and not progress.failed_calls else 1
+            for line, record in read_scored(log, complete, folder, scored := Scored()):
+                say(*([line.rstrip()] if options.json else in_words(record)))
+        log.complete = log.total == sum(map(log.count, complete))
+    _tell(options, scored, images)
+    for line in unable:
+        say(f"vieval: {line}", file=sys.stderr)
+    return 1 if unable or scored.bad_rows or not scored.any_scores or scored.progress.failed_calls else 0
 
 
-def _in_words(samples: Sequence[Sample], verdicts: Sequence[Verdict], source: Provenance) -> Iterator[str]:
-    """A line an image with its scores, and one an answer with its sub-scores and reason."""
-    by = " ".join([source.judge, *source.settings, *(["by", source.backbone] if source.pack else [])])
-    for sample, verdict in zip(samples, verdicts, strict=True):
-        scores = ", ".join(f"{aspect} {score:.2f}" for aspect, score in verdict.scores.items())
-        yield f"{sample.id.uid}: {scores or 'no score'} ({by}{'' if verdict.status.usable else f', {verdict.status}'})"
-        for step in verdict.trace:
-            numbers = ", ".join(f"{score:.3g}" for score in step.scores)
-            if numbers or not step.status.usable:
-                yield f"  {': '.join(filter(None, (step.label, numbers, ' '.join(step.reason.split())[:_REASON])))}"
+def _judge_all(
+    log: VerdictLog, request: _Request, sources: Sequence[Provenance], folder: Path, batch: bool
+) -> list[str]:
+    """Have each judge judge what is not in the log yet; a line for each of several that could not go on."""
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.run.progress import Progress
+    from vieval_plugin.run.scoring import score_into
+    from vieval_plugin.text.escaping import say
+
+    unable = list(request.unable)
+    if log.total:
+        say(f"vieval: {log.total} verdicts of an earlier attempt are kept, and not asked for again", file=sys.stderr)
+    for prepared, source in zip(request.judges, sources, strict=True):
+        progress = Progress()
+        judging = score_into(
+            log, request.source, prepared, source, folder, request.current, request.backbone, progress, bar=batch
+        )
+        try:
+            asyncio.run(judging)
+        except VievalError as error:
+            unable.append(f"{prepared.spec.name}: {error}")
+            if len(request.judges) == 1 and not request.unable:
+                _tell_ended(log, progress)
+                raise
+        except BaseException:
+            _tell_ended(log, progress)
+            raise
+    return unable
+
+
+def _tell_ended(log: VerdictLog, progress: Progress) -> None:
+    """Print what a run that ends before its time has done so far."""
+    from vieval_plugin.text.escaping import say
+
+    kept = f"vieval: {log.total} verdicts are in {log.path}, and the same command goes on from there"
+    say(*progress.lines(), *([kept] if log.total else []), file=sys.stderr)
+
+
+@contextmanager
+def _log_file(out: Path | None) -> Iterator[Path]:
+    """The file that verdicts are appended to: beside the one that is asked for, or in a folder of its own for a while."""
+    from vieval_plugin.run.verdict_log import partial_file
+
+    if out:
+        yield partial_file(out)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield partial_file(Path(folder) / "verdicts.jsonl")
+
+
+def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
+    """Print summaries and what was written; of images the latter alone, as their verdicts are printed already."""
+    from vieval_plugin.text.escaping import say
+
+    if not images or scored.progress.failed_calls:
+        say(*scored.progress.lines(), file=sys.stderr)
+    if not images:
+        for judge, summary in scored.summaries.values():
+            say(*([f"{judge}:"] if len(scored.summaries) > 1 else []), *summary.lines())
+    if options.out and scored.summaries:
+        (_, first), *_ = scored.summaries.values()
+        say(f"wrote {options.out}", *first.next_step(options.out), file=sys.stderr if options.json else sys.stdout)
+    if not scored.any_scores:
+        say(f"vieval: nothing could be {'scored' if scored.judged else 'judged'} (see above)", file=sys.stderr)

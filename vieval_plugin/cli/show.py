@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vieval_plugin.cli import add_partial
+
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
 
@@ -20,7 +22,7 @@ def add(commands: Commands) -> None:
         "id", help="the sample: benchmark/part/image model/uid, or as much of its end as tells it apart"
     )
     parser.add_argument("--judge", help="of several judges' verdicts on a sample, this one's")
-    parser.add_argument("--samples", type=Path, help="the samples file that score read")
+    add_partial(parser)
     parser.add_argument("--html", type=Path, help="write a page with the questions and images instead")
     parser.set_defaults(run=_run)
 
@@ -33,7 +35,7 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.html is not None:
         require_writable(options.html, "--html")
-    lookup = open_results([options.results], options.samples)
+    lookup = open_results([options.results], options.partial)
     record = lookup.find(options.id, options.judge)
     if options.html is None:
         say(*text(outline(record)))

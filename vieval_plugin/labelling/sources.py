@@ -16,9 +16,11 @@ from vieval_plugin.judges.protocol import Image
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.rows import Row, read_lines
 from vieval_plugin.readers.sample_rows import lines_of_file
+from vieval_plugin.readers.samples import read_samples
+from vieval_plugin.records import OWN
+from vieval_plugin.results.own_verdicts import is_own
+from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.unjudged import is_run, load_unjudged
-from vieval_plugin.run.evaluate import OWN
-from vieval_plugin.run.samples_file import read_samples
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import exists, is_below, path_of
 from vieval_plugin.text.yaml_json import read_json
@@ -32,13 +34,15 @@ class ToLabel:
     where: str
 
 
-def read_to_label(named: str, kind: str | None = None) -> list[ToLabel]:
+def read_to_label(named: str, kind: str | None = None, partial: bool = False) -> list[ToLabel]:
     """Read the samples or contests that a user names.
 
     Args:
         named: a JSONL file of samples (as `vieval score` takes it) or of contests (`readers/contest_rows.py`), what a
-            run of `generate_*` tasks with `--predict_only` left, or `BENCHMARK` or `BENCHMARK/PART`.
+            run of `generate_*` tasks with `--predict_only` left, what `vieval score` wrote, or `BENCHMARK` or
+            `BENCHMARK/PART`.
         kind: that of samples whose line names none, and of contests.
+        partial: read also what a run has judged that is not complete.
 
     Raises:
         VievalError: there is nothing of that name, a line of the file is bad or names an image that is not there, a
@@ -48,23 +52,20 @@ def read_to_label(named: str, kind: str | None = None) -> list[ToLabel]:
     if not exists(path):
         return _of_benchmark(named)
     if is_run(path):
-        samples_file = load_unjudged(path, config.current()).samples_file
-        return [
-            ToLabel(sample, str(sample.id))
-            for n, sample in enumerate(samples_file.samples)
-            if n not in samples_file.decided
-        ]
+        source = load_unjudged(path, config.current()).source
+        return [ToLabel(row.sample, str(row.sample.id)) for row in source if row.verdict is None]
+    if is_own(path):
+        judged = {record.id: record.sample for records in rows_of(path, partial) for record in records}
+        return [ToLabel(sample, str(sample.id)) for sample in judged.values() if sample]
     if _holds_contests(path):
         return _contests(path, kind)
-    samples_file = read_samples(path, kind)
-    labelled = [
-        ToLabel(sample, f"{path}: line {line}")
-        for sample, line in zip(samples_file.samples, samples_file.lines, strict=True)
-    ]
-    for number, sample in enumerate(labelled):
-        if number in samples_file.decided:
-            raise VievalError(f"{sample.where}: {samples_file.decided[number].reason}; correct the line")
+    labelled = []
+    for row in read_samples(path, kind):
+        sample = ToLabel(row.sample, f"{path}: {row.place}")
+        if row.verdict:
+            raise VievalError(f"{sample.where}: {row.verdict.reason}; correct the line")
         _require_kind(sample)
+        labelled.append(sample)
     return labelled
 
 

@@ -35,7 +35,7 @@ def write_whole(path: Path, content: bytes | Iterable[str], option: str = "--out
         VievalError: the file cannot be written there.
     """
     with _errors_for_user(path, option):
-        unfinished = _unfinished(path)
+        unfinished = unfinished_file(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with unfinished.open("xb") as file:
@@ -94,7 +94,7 @@ def require_writable(path: Path, option: str = "--out", reads: Iterable[Path] = 
         raise VievalError(f"{path} is read for this, and writing would replace it; choose another {option}")
     created = [folder for folder in path.parents if not os.path.lexists(folder)]
     with _errors_for_user(path, option):
-        trial = _unfinished(path)
+        trial = unfinished_file(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with trial.open("xb") as file:
@@ -139,7 +139,8 @@ def remove_unfinished(paths: Iterable[Path]) -> None:
                 part.unlink(missing_ok=True)
 
 
-def _unfinished(path: Path) -> Path:
+def unfinished_file(path: Path) -> Path:
+    """A new name beside a file, for what is to become it."""
     return path.with_name(f"{_stem(path)}.{secrets.token_hex(4)}.part")
 
 

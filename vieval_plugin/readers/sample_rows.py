@@ -47,12 +47,13 @@ def lines_of_file(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a JSONL file that are not blank, with their numbers from 1; VievalError if it cannot be read."""
     require_plain(path)
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                text = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).strip()
+                if text:
+                    yield number, text
     except OSError as error:
         raise VievalError(f"{path}: the samples cannot be read ({error.strerror})") from None
-    for number, line in enumerate(data.removeprefix(codecs.BOM_UTF8).split(b"\n"), start=1):
-        if line.strip():
-            yield number, line.strip()
 
 
 def samples_of_line(folder: Path, number: int, line: bytes, kind: str | None, benchmark: str) -> list[GivenSample]:

@@ -50,7 +50,6 @@ def write_report(
     order: Path | None = None,
     cards: Sequence[Path] = (),
     ratings: HumanRatings | None = None,
-    samples: Path | None = None,
 ) -> WrittenReport:
     """Write `report.html`, `report.md`, a CSV for each table and `cells.json` to the folder `out`.
 
@@ -64,7 +63,6 @@ def write_report(
         order: a file with an image model a line, the best first, that rankings are compared with.
         cards: of trained models that answered, whose folders the results do not name.
         ratings: people's, in the place of those that benchmarks have.
-        samples: the samples file of what `vieval score` judged, for its images.
 
     Returns:
         The comparison and headlines to print in a terminal.
@@ -112,7 +110,7 @@ def write_report(
     ]
     files["report.md"] = "\n".join(parts)
     over_benchmarks = judges[0] if len(judges) > 1 else None
-    files[PAGE] = page(sections, options, _protocol(options).replace("`", ""), samples, over_benchmarks, notes)
+    files[PAGE] = page(sections, options, _protocol(options).replace("`", ""), over_benchmarks, notes)
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     write_folder(out, files)
     return WrittenReport(comparison, tuple(line for section in sections for line in _first_lines(section)))

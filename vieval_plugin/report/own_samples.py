@@ -21,8 +21,7 @@ from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
 from vieval_plugin.meta_evaluation.tables import Tables
-from vieval_plugin.records import Run
-from vieval_plugin.run.evaluate import OWN
+from vieval_plugin.records import OWN, Run
 from vieval_plugin.stats.options import StatisticsOptions
 
 _GENERATORS, _JUDGES = OfGenerators(), ByImageModel()

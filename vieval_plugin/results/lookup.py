@@ -11,17 +11,16 @@ from pathlib import Path
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
+from vieval_plugin.images import images_of, is_changed
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.conversation import Exchange
 from vieval_plugin.judges.protocol import Path as StepPath
 from vieval_plugin.judges.protocol import Program, Reply, SampleId, Verdict
-from vieval_plugin.records import Provenance, Record, fingerprint
+from vieval_plugin.records import UNJUDGED, Provenance, Record, fingerprint
 from vieval_plugin.results.host_samples import samples_files
 from vieval_plugin.results.rows import rows_of
-from vieval_plugin.run.evaluate import OWN
-from vieval_plugin.run.prepare import UNJUDGED, PreparedJudge, prepare, setting_of
+from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
 from vieval_plugin.run.router import recorded_reply
-from vieval_plugin.run.samples_file import read_samples
 from vieval_plugin.run.scheduler import BROKEN
 from vieval_plugin.text.untrusted import exists
 
@@ -31,10 +30,9 @@ _prepared: dict[str, PreparedJudge] = {}
 
 @dataclass(frozen=True)
 class Lookup:
-    """Records, and where to find their samples: the data folder, or a file of the user's own samples."""
+    """Records, whose samples are in them or in the data folder."""
 
     records: tuple[Record, ...]
-    samples: Path | None = None
 
     def find(self, name: str, judge: str | None = None) -> Record:
         """The record whose id is or ends in `name`, of a judge where one is named; VievalError names those it could be."""
@@ -54,11 +52,11 @@ class Lookup:
             raise VievalError(f"{name}: {len(matches)} verdicts are called that; say more of the id ({examples})")
         raise VievalError(f"{name}: no such sample among {len(self.records)} verdicts; ids look like {examples}")
 
-    def sample(self, identity: SampleId) -> Judged:
+    def sample(self, record: Record) -> Judged:
         """The sample or contest of a record; VievalError says what is missing to find it."""
-        sample = _samples(identity.benchmark, identity.part, self.samples).get(identity)
+        sample = record.sample or _samples(record.id.benchmark, record.id.part).get(record.id)
         if sample is None:
-            raise VievalError(f"{identity}: not among the samples; is this the data that was judged?")
+            raise VievalError(f"{record.id}: not among the samples; is this the data that was judged?")
         return sample
 
     def conversation(self, record: Record) -> list[Exchange]:
@@ -72,17 +70,19 @@ class Lookup:
                 f"{record.id}: judged as {source.setting} with pack {source.pack} ({source.pack_hash}), and now it would be "
                 f"{now.setting} with {now.pack} ({now.pack_hash}); {remedy}"
             )
-        sample = record.sample or self.sample(record.id)
-        if record.fingerprint not in ("", fingerprint(sample)):
+        sample = self.sample(record)
+        if record.fingerprint not in ("", fingerprint(sample)) or any(map(is_changed, images_of(sample))):
             raise VievalError(
-                f"{record.id}: its texts or images are not those that were judged; name the samples file of that run "
-                "with --samples, or judge again"
+                f"{record.id}: its texts or images are not those that were judged; restore them, or judge again"
             )
         return conversation(prepared.program, sample, record.verdict)
 
 
-def open_results(results: Sequence[Path], samples: Path | None = None) -> Lookup:
-    """Records of lmms-eval runs (--output_path, or a samples file) or of `vieval score`; VievalError names a bad row."""
+def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:
+    """Records of lmms-eval runs (--output_path, or a samples file) or of `vieval score`; VievalError names a bad row.
+
+    With `partial` also those of a run that is not complete.
+    """
     records: list[Record] = []
     for result in results:
         if not exists(result):
@@ -90,8 +90,8 @@ def open_results(results: Sequence[Path], samples: Path | None = None) -> Lookup
                 f"{result}: no such file or folder; pass a run's --output_path, or what vieval score wrote"
             )
         for path in samples_files(result):
-            records += [record for judged in rows_of(path) for record in judged]
-    return Lookup(tuple(records), samples)
+            records += [record for judged in rows_of(path, partial) for record in judged]
+    return Lookup(tuple(records))
 
 
 def _judge_of(source: Provenance) -> PreparedJudge:
@@ -102,13 +102,9 @@ def _judge_of(source: Provenance) -> PreparedJudge:
 
 
 @cache
-def _samples(benchmark: str, part: str, own_samples: Path | None) -> dict[SampleId, Judged]:
-    if benchmark != OWN:
-        folder = config.current().data_folder()
-        return {sample.id: sample for sample in benchmark_registry.samples(benchmark, part, folder)}
-    if own_samples is None:
-        raise VievalError("these are verdicts on your own samples; name their file with --samples")
-    return {sample.id: sample for sample in read_samples(own_samples, part).samples}
+def _samples(benchmark: str, part: str) -> dict[SampleId, Judged]:
+    folder = config.current().data_folder()
+    return {sample.id: sample for sample in benchmark_registry.samples(benchmark, part, folder)}
 
 
 def conversation(judge: Callable[[Judged], Program], judged: Judged, verdict: Verdict) -> list[Exchange]:

@@ -24,7 +24,7 @@ class Results:
     unreadable: tuple[str, ...] = ()
 
 
-def load_results(results: Sequence[Path], labels: Sequence[str] = ()) -> Results:
+def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: bool = False) -> Results:
     """Read the verdicts below each path: a run's --output_path, one samples file, or what `vieval score` wrote.
 
     Of several samples files of a folder and task the newest counts. A file that cannot be read is named, and the others
@@ -34,6 +34,7 @@ def load_results(results: Sequence[Path], labels: Sequence[str] = ()) -> Results
         results: folders or files.
         labels: what tables are to call the runs of each path, one a path, empty for what they are called by themselves;
             none for all by themselves.
+        partial: read also what a run has judged that is not complete.
 
     Raises:
         VievalError: for a path without samples, where nothing could be read, for another number of labels, and for a
@@ -48,7 +49,7 @@ def load_results(results: Sequence[Path], labels: Sequence[str] = ()) -> Results
     unreadable: list[str] = []
     for path, label in _files(results, labels).items():
         try:
-            rows = rows_of(path)
+            rows = rows_of(path, partial)
         except VievalError as error:
             unreadable.append(str(error))
             continue

@@ -7,11 +7,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from vieval_plugin.records import Provenance
+from vieval_plugin.run.verdict_lines import TRANSPORT
 
 Details = tuple[tuple[str, str], ...]
 
-_TRANSPORT = ("base_url", "api_key_env", "num_concurrent", "timeout", "deadline", "retries", "patience", "device")
-"""Of a backbone or scorer, what changes no answer."""
 _LONGEST = 60
 
 
@@ -90,7 +89,7 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
     """The values of nested options with the names that lead to them."""
     if isinstance(value, dict):
         for key, nested in value.items():
-            if key not in _TRANSPORT:
+            if key not in TRANSPORT:
                 yield from _flat(f"{name}.{key}", nested)
     elif value is not None:
         yield name, str(value)

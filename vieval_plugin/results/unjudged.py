@@ -14,10 +14,10 @@ from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
 from vieval_plugin.media.files import require_plain
-from vieval_plugin.records import lines_of
+from vieval_plugin.readers.samples import SampleRow, SampleSource, fingerprint_of
+from vieval_plugin.records import OWN, lines_of, unjudged
 from vieval_plugin.results.documents import read_record, read_unjudged
 from vieval_plugin.results.host_samples import responses_of, samples_files
-from vieval_plugin.run.evaluate import OWN
 from vieval_plugin.run.generated import (
     GeneratedImage,
     generated_images,
@@ -25,8 +25,6 @@ from vieval_plugin.run.generated import (
     read_answer,
     trusted_folders,
 )
-from vieval_plugin.run.prepare import unjudged
-from vieval_plugin.run.samples_file import SampleFile
 from vieval_plugin.text.untrusted import isdir, isfile, path_of, real
 from vieval_plugin.text.yaml_json import read_json
 
@@ -41,7 +39,7 @@ class UnjudgedRun:
     Both are empty for tasks that name none.
     """
 
-    samples_file: SampleFile
+    source: SampleSource
     judge: str
     setting: str
 
@@ -84,31 +82,27 @@ def load_unjudged(path: Path, options: Config, kind: str | None = None) -> Unjud
     Raises:
         VievalError: the run made none, or is of tasks with different judges.
     """
-    samples_file, judges = SampleFile(), dict[tuple[str, str], None]()
+    rows, judges = list[SampleRow](), dict[tuple[str, str], None]()
     trusted = trusted_folders(options, path if path.is_dir() else path.parent)
-    for file in samples_files(path):
+    for file in (files := samples_files(path)):
         for number, line in enumerate(_lines(file), start=1):
             try:
                 for image in _images_of_row(read_json(line), file, kind, trusted):
                     judges[image.judge] = None
-                    if image.verdict:
-                        samples_file.decided[len(samples_file.samples)] = image.verdict
-                    if image.findings:
-                        samples_file.findings[len(samples_file.samples)] = image.findings
-                    samples_file.samples.append(image.sample)
-                    samples_file.lines.append(number)
+                    rows.append(SampleRow(image.sample, f"line {number}", image.verdict, image.findings))
             except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
                 raise VievalError(
                     f"{file}: line {number} is no image that is to be judged ({error}); what is judged here is a run in "
                     "which a generator made images, such as generate_* tasks with --predict_only"
                 ) from None
-    if not samples_file.samples:
+    if not rows:
         raise VievalError(f"{path}: no images in it; run generate_* tasks with --predict_only first")
     if len(judges) > 1:
         named = ", ".join(" ".join(filter(None, judge_and_setting)) or "none" for judge_and_setting in judges)
         raise VievalError(f"{path}: tasks of several judges ({named}); pass the samples file of one of them")
     [(judge, setting)] = judges
-    return UnjudgedRun(samples_file, judge, setting)
+    source = SampleSource(str(path), lambda: iter(rows), fingerprint_of(files, kind or ""), total=len(rows))
+    return UnjudgedRun(source, judge, setting)
 
 
 def _lines(file: Path) -> list[str]:
@@ -142,7 +136,7 @@ def _images_of_row(
 def _judged(response: str, target: str) -> _RunImage:
     """The image of a verdict, to be judged by another judge."""
     record = read_record(response, target)
-    if record.sample is None:
+    if not isinstance(record.sample, Sample):
         raise VievalError("a verdict on an image of a benchmark, which another task of that benchmark judges")
     verdict = record.verdict if "output" not in record.sample.images else None
     return _RunImage(record.sample, verdict, judge=(record.provenance.judge, ""))

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
 import platformdirs
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import examine
+from vieval_plugin.images import absent_image, examine
 from vieval_plugin.judges.protocol import Image, Status
 from vieval_plugin.readers.download import Download, fetch_all
-from vieval_plugin.run.prepare import unjudged
-from vieval_plugin.run.runner import absent_image
-from vieval_plugin.run.samples_file import SampleFile
+from vieval_plugin.readers.samples import SampleRow, SampleSource
+from vieval_plugin.records import unjudged
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import PORTS, address_of
 
@@ -25,13 +24,13 @@ _HOST = re.compile(r"[^\s/?#@]+")
 _MOST_CHARACTERS = 200
 
 
-def fetch_images(loaded: SampleFile, hosts: Sequence[str], anew: bool = False) -> None:
-    """Fetch the images of samples that are decided because they are addresses, and have these samples judged.
+def fetched(source: SampleSource, hosts: Sequence[str], anew: bool = False) -> SampleSource:
+    """Fetch the images of rows that are decided because they are addresses; the same source, in which these are judged.
 
     A sample whose image cannot be had keeps a verdict, with the reason. Files are kept in the user's cache, by address.
 
     Args:
-        loaded: the samples, changed in place.
+        source: the samples.
         hosts: those that the user allows, each with its port where that is not the usual one.
         anew: fetch also what was fetched before.
 
@@ -39,36 +38,37 @@ def fetch_images(loaded: SampleFile, hosts: Sequence[str], anew: bool = False) -
         VievalError: for a host that is no name of one, and where files cannot be kept.
     """
     allowed = {_host(host) for host in hosts}
-    files_by_sample = {
-        number: {role: _file(address) for role, address in addresses.items()}
-        for number, addresses in loaded.addresses.items()
-        if all(_allowed(address, allowed) for address in addresses.values())
+    addresses = {
+        _file(address): address
+        for row in source
+        if all(_allowed(address, allowed) for address in row.addresses.values())
+        for address in row.addresses.values()
     }
-    jobs = {
-        path: Download(address, path, _require_image)
-        for number, files in files_by_sample.items()
-        for path, address in zip(files.values(), loaded.addresses[number].values(), strict=True)
-    }
-    for path in jobs if anew else ():
+    for path in addresses if anew else ():
         path.unlink(missing_ok=True)
-    failed = asyncio.run(fetch_all(list(jobs.values()), label="Fetching", public=True))
+    downloads = [Download(address, path, _require_image) for path, address in addresses.items()]
+    failed = asyncio.run(fetch_all(downloads, label="Fetching", public=True)) if downloads else []
     reasons = {failure.path: failure.reason for failure in failed}
-    for number, files in files_by_sample.items():
-        sample = loaded.samples[number]
-        sample = replace(sample, images={**sample.images, **{role: Image(path) for role, path in files.items()}})
-        fetch_problems = [
-            f"the image {role} cannot be had from {redacted(loaded.addresses[number][role])[:_MOST_CHARACTERS]}: {reasons[path]}"
-            for role, path in files.items()
-            if path in reasons
-        ]
-        loaded.samples[number] = sample
-        del loaded.decided[number]
-        if reason := next(iter(fetch_problems), "") or absent_image(sample):
-            loaded.decided[number] = unjudged(Status.TOOL_ERROR, reason)
-    for number in loaded.addresses.keys() - files_by_sample.keys():
-        verdict = loaded.decided[number]
-        reason = f"{verdict.reason}; --allow-urls HOST has the images of a host fetched"
-        loaded.decided[number] = unjudged(Status.TOOL_ERROR, reason)
+    return replace(source, read=lambda: (_with_files(row, allowed, reasons) for row in source))
+
+
+def _with_files(row: SampleRow, allowed: Set[tuple[str, int | None]], reasons: Mapping[Path, str]) -> SampleRow:
+    """A row with its fetched images; `reasons` say why some could not be had."""
+    if not row.addresses:
+        return row
+    if not all(_allowed(address, allowed) for address in row.addresses.values()):
+        reason = f"{row.verdict.reason if row.verdict else ''}; --allow-urls HOST has the images of a host fetched"
+        return replace(row, verdict=unjudged(Status.TOOL_ERROR, reason))
+    files = {role: _file(address) for role, address in row.addresses.items()}
+    problems = (
+        f"the image {role} cannot be had from {redacted(row.addresses[role])[:_MOST_CHARACTERS]}: {reasons[path]}"
+        for role, path in files.items()
+        if path in reasons
+    )
+    images = {role: Image(path, row.addresses[role]) for role, path in files.items()}
+    sample = replace(row.sample, images={**row.sample.images, **images})
+    reason = next(problems, "") or absent_image(sample)
+    return replace(row, sample=sample, verdict=unjudged(Status.TOOL_ERROR, reason) if reason else None)
 
 
 def _host(named: str) -> tuple[str, int | None]:
@@ -81,7 +81,7 @@ def _host(named: str) -> tuple[str, int | None]:
     return address.host, address.port
 
 
-def _allowed(text: str, allowed: set[tuple[str, int | None]]) -> bool:
+def _allowed(text: str, allowed: Set[tuple[str, int | None]]) -> bool:
     address = address_of(text)
     if address is None or address.scheme not in PORTS:
         return False

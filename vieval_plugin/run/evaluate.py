@@ -16,7 +16,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.arguments import named_arguments, require, require_all
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
-from vieval_plugin.records import Provenance
+from vieval_plugin.records import OWN, Provenance
 from vieval_plugin.run import loop
 from vieval_plugin.run.backbones import JUDGE
 from vieval_plugin.run.prepare import PreparedJudge, prepare
@@ -24,8 +24,6 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import Session
 
-OWN = "own"
-"""The benchmark of a user's own samples."""
 _RATED = "SC"
 
 

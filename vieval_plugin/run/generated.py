@@ -16,9 +16,9 @@ from pathlib import Path
 from vieval_plugin.config import Config
 from vieval_plugin.judges.protocol import CONDITION_ROLES, Image, Sample, Status, Verdict
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.records import Generation, Provenance, Unjudged, fingerprint, response_json, unjudged_json
+from vieval_plugin.records import Generation, Provenance, Unjudged, fingerprint, response_json, unjudged, unjudged_json
 from vieval_plugin.run.evaluate import outcomes_of
-from vieval_plugin.run.prepare import PreparedJudge, unjudged
+from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.untrusted import is_below, real

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from vieval_plugin import config
@@ -99,16 +99,15 @@ def _key(job: Job, judged: Judged) -> Hashable:
     return id(job.judge), job.repeat, judged.id, images, tuple(judged.texts.items())
 
 
-def warn_of_unlike_images(jobs: Sequence[Job]) -> None:
+def warn_of_unlike_images(jobs: Iterable[Job]) -> None:
     """Print a line for each judge that was trained on drawings and is given other images."""
-    unlike = Counter(
-        spec.name
-        for spec, benchmark in ((job.judge.spec, job.judged.id.benchmark) for job in jobs)
-        if spec.training_benchmarks and not benchmark.startswith(spec.training_benchmarks)
+    origins = dict.fromkeys(
+        (job.judge.spec.name, job.judge.spec.training_benchmarks, job.judged.id.benchmark) for job in jobs
     )
-    for judge, number in unlike.items():
+    unlike = {judge for judge, trained_on, benchmark in origins if trained_on and not benchmark.startswith(trained_on)}
+    for judge in sorted(unlike):
         say(
-            f"vieval: {judge} was trained on drawings only: what it says of other images ({number} here) means little",
+            f"vieval: {judge} was trained on drawings only: what it says of other images means little",
             file=sys.stderr,
         )
 

@@ -18,13 +18,13 @@ from tqdm import tqdm
 
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
+from vieval_plugin.images import absent_image
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.judges.spec import missing_inputs
 from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.runner import absent_image
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.totals import total
 

@@ -10,20 +10,12 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, by_candidate, fault
-from vieval_plugin.judges.protocol import Judge, Program, Status, Step, Verdict
+from vieval_plugin.judges.protocol import Judge, Program, Status
 from vieval_plugin.judges.spec import JudgeSpec, missing_inputs
 from vieval_plugin.prompts import descriptions, packs
 from vieval_plugin.prompts.descriptions import Description
 from vieval_plugin.prompts.packs import Pack
-from vieval_plugin.records import Provenance
-
-UNJUDGED = ("sample",)
-"""The path of the one step of a sample that its judge was not asked about."""
-
-
-def unjudged(status: Status, reason: str) -> Verdict:
-    """The verdict on a sample that the judge is not asked about."""
-    return Verdict({}, status, trace=(Step(UNJUDGED, status, reason=reason),))
+from vieval_plugin.records import Provenance, unjudged
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,15 @@ Programs go in batch steps where whole batches are answered, and each at its own
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from operator import itemgetter
 
 from tqdm.auto import tqdm
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
-from vieval_plugin.errors import VievalError
-from vieval_plugin.images import is_there, name_of
-from vieval_plugin.judges.contests import Judged, candidates_of
-from vieval_plugin.judges.protocol import Ask, Reply
+from vieval_plugin.judges.protocol import Ask, Program, Reply
 from vieval_plugin.run.jobs import Job, SplitContests, warn_of_unlike_images
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
@@ -84,17 +82,40 @@ async def judge_with(
     """`judge_each` by a router that is open already."""
     split_jobs = SplitContests(all_jobs := tuple(jobs))
     warn_of_unlike_images(all_jobs)
-    programs = (job.judge.program(job.judged) for job in split_jobs.jobs)
 
     def hand_on(number: int, outcome: Outcome) -> None:
         for place, assembled in split_jobs.assemble(number, outcome):
             progress.count([assembled], split_jobs.original[place].judge.spec.name)
             on_outcome(place, assembled)
-        progress_bar.set_postfix(progress.failures(), refresh=False)
-        progress_bar.update()
+        update()
+
+    total = len(split_jobs.jobs)
+    with judging_bar(progress, total, bar) as update:
+        await run_jobs(router, split_jobs.jobs, answer, hand_on, live=min(live, total))
+
+
+async def run_jobs(
+    router: Router,
+    jobs: Iterable[Job],
+    answer: Callable[[Question, int], Awaitable[Reply]],
+    on_outcome: Callable[[int, Outcome], None],
+    *,
+    live: int,
+) -> None:
+    """Judge jobs as they are read, `live` at a time and no more in memory; outcomes are handed on by the jobs' number."""
+    under_way: dict[int, Job] = {}
+
+    def programs() -> Iterator[Program]:
+        for number, job in enumerate(jobs):
+            under_way[number] = job
+            yield job.judge.program(job.judged)
+
+    def hand_on(number: int, outcome: Outcome) -> None:
+        del under_way[number]
+        on_outcome(number, outcome)
 
     async def ask_model(number: int, question: Question) -> Reply:
-        job = split_jobs.jobs[number]
+        job = under_way[number]
         if job.judge.uses_tools:
             await router.look(question)
         return await answer(question, job.repeat)
@@ -102,23 +123,16 @@ async def judge_with(
     async def route(number: int, ask: Ask) -> Reply:
         return await router.answer_one(number, ask, ask_model)
 
-    with tqdm(total=len(split_jobs.jobs), desc="Judging", unit="sample", disable=not bar) as progress_bar:
-        await run_concurrently(programs, route, live=min(live, len(split_jobs.jobs)), on_outcome=hand_on)
+    await run_concurrently(programs(), route, live=live, on_outcome=hand_on)
 
 
-def absent_image(judged: Judged) -> str:
-    """The image of a sample or contest that is not there, in words; empty where all are."""
-    for sample in candidates_of(judged):
-        for role, image in sample.images.items():
-            if not is_there(image):
-                return f"the image {role} is not there: {name_of(image)}"
-    return ""
+@contextmanager
+def judging_bar(progress: Progress, total: int | None, shown: bool) -> Iterator[Callable[[], None]]:
+    """A progress bar with the failures so far; what it yields counts one more."""
+    with tqdm(total=total, desc="Judging", unit="sample", disable=not shown) as bar:
 
+        def update() -> None:
+            bar.set_postfix(progress.failures(), refresh=False)
+            bar.update()
 
-def require_images(judged: Iterable[Judged], remedy: str) -> None:
-    """VievalError naming the first image file that is absent and how many are, with what to do about it."""
-    images = (image for item in judged for sample in candidates_of(item) for image in sample.images.values())
-    missing = list(dict.fromkeys(name_of(image) for image in images if not is_there(image)))
-    if missing:
-        more = f" (and {len(missing) - 1} more images)" if len(missing) > 1 else ""
-        raise VievalError(f"{missing[0]}: no such image{more}; {remedy}")
+        yield update

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
+from vieval_plugin.images import absent_image
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Program, Reply, Status, Verdict
+from vieval_plugin.readers.samples import SampleRow
+from vieval_plugin.records import unjudged
 from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.backbones import JUDGE, Backbones
-from vieval_plugin.run.jobs import Job
-from vieval_plugin.run.prepare import PreparedJudge, unjudged
+from vieval_plugin.run.jobs import Job, warn_of_unlike_images
+from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question, Router, question_of
-from vieval_plugin.run.runner import absent_image, judge_with
+from vieval_plugin.run.runner import judge_with, run_jobs
 from vieval_plugin.run.scheduler import Outcome
 
 
@@ -121,13 +124,40 @@ class Session:
         def keep_outcome(place: int, outcome: Outcome) -> None:
             outcomes[undecided[place]] = outcome
 
-        asks_server = JUDGE in self._named and not prepared.spec.scored
         await judge_with(
             self._router,
             [Job(samples[number], prepared) for number in undecided],
             self._backbones.answer,
             self._progress,
             keep_outcome,
-            live=self._named[JUDGE].num_concurrent if asks_server else MEASURED_AT_ONCE,
+            live=self._live(prepared),
             bar=bar,
         )
+
+    async def judge_stream(
+        self,
+        rows: Iterable[tuple[int, SampleRow]],
+        prepared: PreparedJudge,
+        on_outcome: Callable[[int, SampleRow, Outcome], None],
+    ) -> None:
+        """Judge numbered rows as they are read, holding no more than are under way; their outcomes come as they end."""
+        under_way: dict[int, tuple[int, SampleRow]] = {}
+
+        def jobs() -> Iterator[Job]:
+            for place, (number, row) in enumerate(rows):
+                under_way[place] = number, row
+                job = Job(row.sample, prepared)
+                if not place:
+                    warn_of_unlike_images([job])
+                yield job
+
+        def hand_on(place: int, outcome: Outcome) -> None:
+            self._progress.count([outcome], prepared.spec.name)
+            on_outcome(*under_way.pop(place), outcome)
+
+        await run_jobs(self._router, jobs(), self._backbones.answer, hand_on, live=self._live(prepared))
+
+    def _live(self, prepared: PreparedJudge) -> int:
+        """The number of samples under way at once."""
+        asks_server = JUDGE in self._named and not prepared.spec.scored
+        return self._named[JUDGE].num_concurrent if asks_server else MEASURED_AT_ONCE

@@ -27,6 +27,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Reply, Status
 from vieval_plugin.text.redaction import redacted
 
+_MOST_COUNTED = 1 << 20  # questions of a run whose answers in the store are known to be its own
 _LISTED = 20  # what OpenAI and vLLM list at most, unless told otherwise
 _PROBE = {
     "type": "object",
@@ -72,6 +73,9 @@ class OpenAIBackend:
         self._leases = Leases(store, server.longest_question) if store else None
         self._images = ImageEncoder(max_pixels)
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
+        self._asked: set[int] = (
+            set()
+        )  # hashes of questions, to tell their answers in the store from those of other runs
         self._schemas: asyncio.Task[bool] | None = None
         self._refused_schemas: list[Mapping[str, Any]] = []
         self._refused_repetition = False
@@ -122,9 +126,11 @@ class OpenAIBackend:
 
     async def _stored_or_asked(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], repeat: int) -> Reply:
         key = self._key(ask, images, repeat)
-        if key not in self._in_flight:
+        if key in self._in_flight:
+            self.usage.repeated += 1
+        else:
             if self._store and (stored := self._store.get(key)) is not None:
-                return self._cached(stored)
+                return self._cached(key, stored)
             self._in_flight[key] = asyncio.ensure_future(self._ask(ask, images, key))
             self._in_flight[key].add_done_callback(lambda finished_task: self._forget_task(key, finished_task))
         return await asyncio.shield(self._in_flight[key])
@@ -134,8 +140,12 @@ class OpenAIBackend:
         if not finished_task.cancelled():
             finished_task.exception()  # whoever waited may have been cancelled first, and an error nobody looked at is printed
 
-    def _cached(self, stored: Answer) -> Answer:
-        self.usage.cached += 1
+    def _cached(self, key: str, stored: Answer) -> Answer:
+        """A stored reply, counted: to a question of an earlier run, or of this one."""
+        if hash(key) in self._asked:
+            self.usage.repeated += 1
+        else:
+            self.usage.cached += 1
         return stored
 
     async def _ask(self, ask: Chat | Likelihood, images: Mapping[Image, Encoded], key: str) -> Reply:
@@ -145,10 +155,12 @@ class OpenAIBackend:
         is_stored = False
         try:
             if is_stored := (stored := await self._leases.reply_or_turn(key)) is not None:
-                return self._cached(stored)
+                return self._cached(key, stored)
             reply = await self._reply(ask, images)
             if final(reply):
                 reply, is_stored = self._store.put(key, self.model, reply), True
+                if len(self._asked) < _MOST_COUNTED:
+                    self._asked.add(hash(key))
             return reply
         finally:
             self._leases.finish(key, is_stored)

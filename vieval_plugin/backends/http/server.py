@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tqdm import tqdm
@@ -89,16 +89,28 @@ class ServerOptions:
 
 @dataclass
 class Usage:
-    """Calls and tokens of a run so far; `seconds` are those of all calls together, which go on side by side."""
+    """Calls and tokens of a run so far; `seconds` are those of all calls together, which go on side by side.
+
+    `cached` counts questions that earlier runs had answered, and `repeated` those that were the same as another of
+    this run, which was asked once.
+    """
 
     calls: int = 0
     cached: int = 0
+    repeated: int = 0
     measured: int = 0
     seconds: float = 0.0
     input_tokens: int = 0
     output_tokens: int = 0
     retries: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
+
+    def as_json(self) -> dict[str, Any]:
+        """The counts as JSON values, by name; `dataclasses.asdict` would count the entries of the counters."""
+        return {name: dict(value) if isinstance(value, Counter) else value for name, value in vars(self).items()}
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
 
 
 class Server:

@@ -79,6 +79,7 @@ def answer_in_batches(
         for name, raw_reply in zip(names, generate(batch), strict=True):
             reply = checked(raw_reply)
             _count(reply, usage)
+            usage.repeated += len(places[name]) - 1
             if store and final(reply):
                 reply = store.put(name, model, reply)
             replies |= dict.fromkeys(places[name], reply)

@@ -86,20 +86,19 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]
     from vieval_plugin.backends import weights
     from vieval_plugin.backends.metrics.networks.clip import load as load_clip
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.run.progress import failures
-    from vieval_plugin.run.samples_file import read_samples
+    from vieval_plugin.readers.samples import read_samples
+    from vieval_plugin.run.summary import failures
     from vieval_plugin.training.adiee.dataset import Terms
     from vieval_plugin.training.adiee.labels import Editors, from_outputs, pairs_of
 
     if not options.licence:
         raise VievalError("--outputs: say with --licence on which terms they may train a model; it goes onto the card")
-    samples_file = read_samples(options.outputs, "tie")
-    if samples_file.decided:
-        bad = [samples_file.samples[number] for number in samples_file.decided]
-        raise VievalError(f"{options.outputs}: {failures(bad, list(samples_file.decided.values()))[0]}")
+    rows = list(read_samples(options.outputs, "tie"))
+    if bad := [(row.sample.id, row.verdict) for row in rows if row.verdict]:
+        raise VievalError(f"{options.outputs}: {failures(bad)[0]}")
     editors = Editors(
         options.truth, frozenset(options.weak), frozenset(options.strong), options.failed, options.succeeded
     )
-    pairs = pairs_of(samples_file.samples, editors)
+    pairs = pairs_of([row.sample for row in rows], editors)
     edits = from_outputs(pairs, editors, load_clip(weights.Origin(options.clip)))
     return edits, Terms(str(options.outputs), options.licence, True)

@@ -17,12 +17,12 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Scorer
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.task_data import samples_of
+from vieval_plugin.images import require_images
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.spec import missing_inputs
 from vieval_plugin.prompts.descriptions import is_one
 from vieval_plugin.run.router import ASKS_A_MODEL
-from vieval_plugin.run.runner import require_images
 from vieval_plugin.tasks import Task
 from vieval_plugin.text.escaping import say
 

@@ -23,6 +23,7 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.requests import JudgeRequest
 from vieval_plugin.hosts.shutdown import tell
+from vieval_plugin.images import require_images
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status
@@ -33,7 +34,6 @@ from vieval_plugin.run.jobs import Job, SplitContests, announced
 from vieval_plugin.run.plan import VARIABLE, Pilot, Spent, drawn, is_planned, pilot, plan, require_answered, to_ask
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.runner import require_images
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.escaping import say
 

@@ -42,8 +42,9 @@ from vieval_plugin.run.generated import (
     with_findings,
 )
 from vieval_plugin.run.prepare import PreparedJudge, prepare
-from vieval_plugin.run.progress import Progress, failures
+from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.run.summary import failures
 from vieval_plugin.text.escaping import say
 
 GENERATE = "vieval_generate"
@@ -186,7 +187,10 @@ class GenerateTask(JudgeTask):
         finally:
             tell(progress)
         verdicts = [outcome.verdict for outcome in outcomes]
-        say(*(f"vieval: {line}" for line in failures([image.sample for image in flat], verdicts)), file=sys.stderr)
+        say(
+            *(f"vieval: {line}" for line in failures(zip([image.sample.id for image in flat], verdicts, strict=True))),
+            file=sys.stderr,
+        )
         source = provenance_of(self._prepared, options, None)
         texts = iter([judged_response(image, outcome, source) for image, outcome in zip(flat, outcomes, strict=True)])
         return [[next(texts) for _ in several] for several in images_by_prompt]

@@ -22,13 +22,13 @@ from vieval_plugin.hosts.shutdown import one_line, tell
 from vieval_plugin.hosts.vlmevalkit import judging
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.records import lines_of
+from vieval_plugin.records import OWN, lines_of
 from vieval_plugin.run.backbones import JUDGE
-from vieval_plugin.run.evaluate import OWN, evaluate, provenance_of
+from vieval_plugin.run.evaluate import evaluate, provenance_of
 from vieval_plugin.run.generated import GeneratedImage, generated_images, read_answer, trusted_folders
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
-from vieval_plugin.run.samples_file import write_verdicts
+from vieval_plugin.run.verdict_lines import write_verdicts
 from vieval_plugin.text.escaping import say
 from vieval_plugin.text.untrusted import path_of
 from vieval_plugin.text.yaml_json import read_json

@@ -34,6 +34,7 @@ from vieval_plugin.hosts.vlmevalkit.results import (
     read_cell,
     short_hash,
 )
+from vieval_plugin.images import require_images
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Verdict
 from vieval_plugin.records import fingerprint, response_json, target_json
@@ -43,7 +44,6 @@ from vieval_plugin.run.jobs import Job
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import ASKS_A_MODEL
-from vieval_plugin.run.runner import require_images
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.escaping import say
 

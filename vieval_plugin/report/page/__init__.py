@@ -78,7 +78,6 @@ def page(
     sections: Sequence[PageSection],
     options: StatisticsOptions,
     protocol: str,
-    samples: Path | None = None,
     over_benchmarks: Table | None = None,
     notes: Sequence[str] = (),
 ) -> str:
@@ -88,12 +87,11 @@ def page(
         sections: one a benchmark.
         options: how many draws, the seed, which also decides the cards that are drawn at random.
         protocol: how the numbers came about, in words.
-        samples: the samples file of what `vieval score` judged.
         over_benchmarks: the judges over all benchmarks, where there are several.
         notes: lines that stand above all numbers.
     """
     items = [item for section in sections for item in items_of(section.runs)]
-    tiles, thumbnails = _tiles(select_items(items, options.seed), Samples(samples))
+    tiles, thumbnails = _tiles(select_items(items, options.seed), Samples())
     pictured_ids = {tile.id for tile in tiles}
     unpictured = sorted((item for item in items if item.id not in pictured_ids), key=order)
     filters = _Filters(tiles)

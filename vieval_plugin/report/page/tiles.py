@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 
 from vieval_plugin import config, images
 from vieval_plugin.benchmarks import registry as benchmark_registry
@@ -16,12 +15,11 @@ from vieval_plugin.judges.protocol import Choice, Image, SampleId
 from vieval_plugin.records import Record, fingerprint
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
 from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
-from vieval_plugin.run.evaluate import OWN
-from vieval_plugin.run.samples_file import read_samples
 
 _MOST_PICTURES = 12
 _MOST_TEXT = 1500
 _MOST_STEPS = 6000
+_CHANGED = "This image has changed since it was judged."
 _FIRST = ("source", "mask", "subject", "concepts", "control")
 
 
@@ -81,10 +79,9 @@ class Tile:
 
 
 class Samples:
-    """Source of the judged samples: the data folder, and a file of the user's own samples."""
+    """Source of the judged samples: the records themselves, or the data folder."""
 
-    def __init__(self, samples_file: Path | None = None) -> None:
-        self._samples_file = samples_file
+    def __init__(self) -> None:
         self._parts: dict[tuple[str, str], Mapping[SampleId, Judged] | str] = {}
 
     def find(self, record: Record) -> Judged | str:
@@ -94,20 +91,12 @@ class Samples:
         key = (record.id.benchmark, record.id.part)
         if key not in self._parts:
             try:
-                self._parts[key] = {sample.id: sample for sample in self._load(*key)}
+                samples = benchmark_registry.samples(*key, config.current().data_folder())
+                self._parts[key] = {sample.id: sample for sample in samples}
             except VievalError:
                 self._parts[key] = "The data of this benchmark is not here, so neither images nor texts are shown."
-        samples = self._parts[key]
-        if isinstance(samples, str):
-            return samples
-        return samples.get(record.id, "This sample is not in the data that is here.")
-
-    def _load(self, benchmark: str, part: str) -> Sequence[Judged]:
-        if benchmark != OWN:
-            return benchmark_registry.samples(benchmark, part, config.current().data_folder())
-        if self._samples_file is None:
-            raise VievalError("name the samples file with --samples")
-        return read_samples(self._samples_file, part).samples
+        known = self._parts[key]
+        return known if isinstance(known, str) else known.get(record.id, "This sample is not in the data that is here.")
 
 
 def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Tile:
@@ -125,7 +114,9 @@ def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Tile
     if isinstance(judged, str):
         notes = [judged]
     else:
-        pictures = tuple(_pictures(judged, thumbnails.of))
+        pictures = tuple(
+            _pictures(judged, lambda image: _CHANGED if images.is_changed(image) else thumbnails.of(image))
+        )
         texts = candidates_of(judged)[0].texts
         notes = _change_notes(record, judged)
     if len(pictures) > _MOST_PICTURES:
@@ -166,8 +157,7 @@ def _is_output(role: str) -> bool:
 
 def _change_notes(record: Record, judged: Judged) -> list[str]:
     """Note where texts or images have changed since they were judged; of missing images nothing is known."""
-    images_of_sample = [image for sample in candidates_of(judged) for image in sample.images.values()]
-    if record.fingerprint in ("", _fingerprint(judged)) or not all(map(images.is_there, images_of_sample)):
+    if record.fingerprint in ("", _fingerprint(judged)) or not all(map(images.is_there, images.images_of(judged))):
         return []
     return ["These are not the texts or images that were judged: they have changed since."]
 

@@ -12,13 +12,14 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.prompt_rows import PromptRow, prompts_of
 from vieval_plugin.readers.sample_table import kind_of
-from vieval_plugin.run.samples_file import SampleFile, add_row
+from vieval_plugin.readers.samples import SampleRow, SampleSource, checked, fingerprint_of, samples_in_row
 from vieval_plugin.text.untrusted import isdir, real
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+_KIND = "tig"
 
 
-def read_folders(folders: Sequence[Path], prompts: Path, kind: str | None = None) -> SampleFile:
+def read_folders(folders: Sequence[Path], prompts: Path, kind: str | None = None) -> SampleSource:
     """Samples from folders of images, each folder being an image model, and the prompts that all were given.
 
     An image belongs to the prompt whose uid it is called by (`UID.png`, `UID_1.png` for the second of a prompt). Where
@@ -33,23 +34,28 @@ def read_folders(folders: Sequence[Path], prompts: Path, kind: str | None = None
         VievalError: the prompts cannot be read, a folder has no images or as many as there are not prompts, or none
             that is called by a uid.
     """
-    prompt_rows, loaded = prompts_of(prompts), SampleFile()
+    prompt_rows, notes = prompts_of(prompts), list[str]()
     paired = [
         (prompt.number, model, prompt, draw, file)
         for model, files in _image_models(folders).items()
-        for prompt, draw, file in _paired(files, prompt_rows, prompts, loaded)
+        for prompt, draw, file in _paired(files, prompt_rows, prompts, notes)
     ]
     # prompt by prompt, so that the first few samples are of all image models
-    for number, model, prompt, draw, file in sorted(paired, key=itemgetter(0)):
-        conditions = prompt.row.get("images", {})
-        # whatever else is there is told where the row is read
-        images = {**conditions, "output": str(file.absolute())} if isinstance(conditions, Mapping) else conditions
-        row = {**prompt.row, "uid": prompt.uid, "image_model": model, "draw": draw, "images": images}
-        add_row(loaded, prompts.parent, number, row, kind or kind_of(row))
-    for number, verdict in loaded.decided.items():
-        if verdict.status is Status.PARSE_FAILURE:
-            raise VievalError(f"{prompts}: line {loaded.lines[number]}: {verdict.reason}")
-    return loaded
+    paired.sort(key=itemgetter(0))
+
+    def rows() -> Iterator[SampleRow]:
+        for number, model, prompt, draw, file in paired:
+            conditions = prompt.row.get("images", {})
+            # whatever else is there is told where the row is read
+            images = {**conditions, "output": str(file.absolute())} if isinstance(conditions, Mapping) else conditions
+            row = {**prompt.row, "uid": prompt.uid, "image_model": model, "draw": draw, "images": images}
+            for sample in samples_in_row(prompts.parent, number, row, kind or kind_of(row)):
+                if sample.verdict and sample.verdict.status is Status.PARSE_FAILURE:
+                    raise VievalError(f"{prompts}: {sample.place}: {sample.verdict.reason}")
+                yield sample
+
+    named = (f"{model}/{file.name}" for _, model, _, _, file in paired)
+    return checked(SampleSource(str(prompts), rows, fingerprint_of([prompts], kind or "", *named), tuple(notes)))
 
 
 def are_images(named: Sequence[str]) -> bool:
@@ -57,7 +63,7 @@ def are_images(named: Sequence[str]) -> bool:
     return all(name.lower().endswith(SUFFIXES) or "://" in name for name in named)
 
 
-def read_images(images: Sequence[str], texts: Mapping[str, str], source: str | None, kind: str | None) -> SampleFile:
+def read_images(images: Sequence[str], texts: Mapping[str, str], source: str | None, kind: str | None) -> SampleSource:
     """Samples from image files or addresses, all of which were asked for with the same words.
 
     Args:
@@ -66,13 +72,16 @@ def read_images(images: Sequence[str], texts: Mapping[str, str], source: str | N
         source: the image that was edited, where one was.
         kind: the kind of all (default: what images and texts tell, `tig` where they tell nothing).
     """
-    loaded = SampleFile()
     stems = [Path(image).stem for image in images]
-    for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1):
-        row = {"images": {"output": image, **({"source": source} if source else {})}, "texts": texts}
-        uid = stem if stems.count(stem) == 1 else image
-        add_row(loaded, Path.cwd(), number, {"uid": uid, **row}, kind or kind_of(row) or "tig")
-    return loaded
+
+    def rows() -> Iterator[SampleRow]:
+        for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1):
+            row = {"images": {"output": image, **({"source": source} if source else {})}, "texts": texts}
+            uid = stem if stems.count(stem) == 1 else f"{stem}_{number}"
+            yield from samples_in_row(Path.cwd(), number, {"uid": uid, **row}, kind or kind_of(row) or _KIND, "image")
+
+    named = [*images, source or "", *texts.values(), kind or ""]
+    return checked(SampleSource("the images", rows, fingerprint_of([], *named)))
 
 
 def holds_images(folder: Path) -> bool:
@@ -108,7 +117,7 @@ def _images(folder: Path) -> list[Path]:
 
 
 def _paired(
-    files: Sequence[Path], prompt_rows: Sequence[PromptRow], prompts: Path, loaded: SampleFile
+    files: Sequence[Path], prompt_rows: Sequence[PromptRow], prompts: Path, notes: list[str]
 ) -> Iterator[tuple[PromptRow, int, Path]]:
     """Each prompt with the number and file of each of its images; one without an image is there with the file it lacks."""
     folder = files[0].parent
@@ -127,7 +136,7 @@ def _paired(
             f"{folder}: no image there is called by a uid of {prompts}, such as {prompt_rows[0].uid}.png; the first is {files[0].name}"
         )
     if strange:
-        loaded.notes.append(
+        notes.append(
             f"{folder}: images that belong to no prompt and are left out: {len(strange)}, the first {strange[0]}"
         )
     for prompt in prompt_rows:

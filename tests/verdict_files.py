@@ -1,0 +1,22 @@
+"""What `vieval score` leaves: the lines of verdicts, and beside them what all of a run have in common."""
+
+import json
+
+from vieval_plugin.run.verdict_lines import run_file
+
+
+def runs_of(path):
+    """The runs of a file of verdicts, by their hash."""
+    return json.loads(run_file(path).read_text())["runs"]
+
+
+def provenance_of(path, row):
+    """Who judged a line of a file of verdicts, and how."""
+    return runs_of(path)[row["run"]]["provenance"]
+
+
+def copied(source, target, change=lambda text: text):
+    """A copy of a file of verdicts and of what stands beside it; `change` is done to its text."""
+    target.write_text(change(source.read_text()))
+    run_file(target).write_text(run_file(source).read_text())
+    return target

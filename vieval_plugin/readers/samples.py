@@ -1,0 +1,187 @@
+"""Streams of samples: rows read one at a time, and as often as they are needed, whatever they are read from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import absent_image
+from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
+from vieval_plugin.readers.sample_rows import (
+    BadLine,
+    address_among,
+    addresses_among,
+    draw_of,
+    lines_of_file,
+    row_of_line,
+    samples_of_row,
+)
+from vieval_plugin.readers.sample_table import NumberedRow, is_table, kind_of, rows_of_table
+from vieval_plugin.records import OWN, unjudged
+from vieval_plugin.text.untrusted import overlong
+
+
+@dataclass(frozen=True)
+class SampleRow:
+    """A sample of a stream, and where it stands, such as `line 3`.
+
+    `verdict` is there where nobody is to be asked: the row is bad, or its image is lacking. `findings` are what was
+    noted when the image was made, `addresses` its images that are addresses and no files, by role.
+    """
+
+    sample: Sample
+    place: str
+    verdict: Verdict | None = None
+    findings: tuple[str, ...] = ()
+    addresses: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SampleSource:
+    """Samples that can be read again and again, a row at a time; iterating begins anew.
+
+    `name` is what messages call it. `fingerprint` is another where the inputs are others: a run that was interrupted
+    goes on only where it is the same. `notes` are lines for the user on what was left out or guessed; `total` is the
+    number of rows, None where it is not known.
+    """
+
+    name: str
+    read: Callable[[], Iterator[SampleRow]]
+    fingerprint: str
+    notes: tuple[str, ...] = ()
+    total: int | None = None
+
+    def __iter__(self) -> Iterator[SampleRow]:
+        return self.read()
+
+
+def read_samples(path: Path, kind: str | None = None) -> SampleSource:
+    """Samples from a JSONL file, one object a line, or a CSV file (see `rows_of_table`).
+
+    `images` maps roles to paths (relative ones start at the file's folder); `texts` has the conditions, a list of
+    prompts standing for as many samples (`<uid>#0`, ...); `kind` (or `task`) is one of the seven codes unless given for
+    all; `draw` numbers the images that one image model made under the same conditions; `tags` and a `category` are
+    free; all of these and `uid` and `image_model` may be left out. A line that is no such object is a sample whose
+    verdict is decided, called `line N` where it has no readable uid; so is one that names an image file which is not
+    there.
+
+    Raises:
+        VievalError: the file cannot be read, holds no samples, or holds two of one uid, image model, draw and kind.
+    """
+
+    def rows() -> Iterator[SampleRow]:
+        for number, row in _rows(path):
+            inferred = kind_of(row) if is_table(path) and not isinstance(row, BadLine) else None
+            yield from samples_in_row(path.parent, number, row, kind or inferred)
+
+    return checked(SampleSource(str(path), rows, fingerprint_of([path], kind or "")))
+
+
+def checked(source: SampleSource) -> SampleSource:
+    """The same source with its total known, once it is read and no sample was there twice.
+
+    Raises:
+        VievalError: it holds no samples, or two of one uid, image model, draw and kind.
+    """
+    hashes: set[int] = set()  # a number a sample, as the ids of millions would fill the memory
+    total = 0
+    for total, row in enumerate(source, start=1):
+        identity = row.sample.id
+        if hash(identity) in hashes:
+            _require_first(source, total, identity)
+        hashes.add(hash(identity))
+    if not total:
+        raise VievalError(f"{source.name}: no samples in it; each line is an object with images, texts and kind")
+    return replace(source, total=total)
+
+
+def _require_first(source: SampleSource, number: int, identity: SampleId) -> None:
+    """VievalError where the n-th sample of a source is called as one before it is."""
+    first, last = None, None
+    for last in islice(source, number):
+        first = last if first is None and last.sample.id == identity else first
+    if first is None or last is None or first.place == last.place:
+        return
+    of = f" of {identity.image_model}" if identity.image_model else ""
+    kind = f" ({identity.part})" if identity.part else ""
+    raise VievalError(
+        f"{source.name}: {first.place} and {last.place} are both {identity.uid!r}{of}{kind}; give each a uid of its own, "
+        "or a draw where they are images of one prompt"
+    )
+
+
+def limited(source: SampleSource, most: int | None) -> SampleSource:
+    """The first so many rows of a source; all where there is no limit."""
+    if most is None:
+        return source
+    total = None if source.total is None else min(source.total, most)
+    return replace(
+        source,
+        read=lambda: islice(source, most),
+        total=total,
+        fingerprint=fingerprint_of([], source.fingerprint, str(most)),
+    )
+
+
+def fingerprint_of(files: Iterable[Path], *words: str) -> str:
+    """A short name for the content of some files and for words beside them; VievalError for a file that cannot be read."""
+    hashed = hashlib.sha256("\0".join(words).encode(errors="replace"))
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                hashed.update(hashlib.file_digest(file, "sha256").digest())
+        except OSError as error:
+            raise VievalError(f"{path}: the samples cannot be read ({error.strerror})") from None
+    return hashed.hexdigest()[:16]
+
+
+def samples_in_row(
+    folder: Path, number: int, row: Mapping[str, Any] | BadLine, kind: str | None, unit: str = "line"
+) -> Iterator[SampleRow]:
+    """The samples of a row, whose relative paths start at `folder`; a bad one is a sample whose verdict is decided.
+
+    Args:
+        folder: where relative paths of images begin.
+        number: the row's, which is the uid of one that has none.
+        row: as a line of a samples file has it, or what is wrong with it.
+        kind: that of rows which name none.
+        unit: what a row is called: `line`, `row`, ...
+    """
+    place = f"{unit} {number}"
+    try:
+        if isinstance(row, BadLine):
+            raise row
+        for sample, files in samples_of_row(folder, number, row, kind, OWN):
+            reason = address_among(files) or absent_image(sample)
+            verdict = unjudged(Status.TOOL_ERROR, reason) if reason else None
+            yield SampleRow(sample, place, verdict, addresses=addresses_among(files))
+    except BadLine as bad:
+        yield SampleRow(_bad_sample(bad.row, place, kind), place, unjudged(Status.PARSE_FAILURE, str(bad)))
+
+
+def _rows(path: Path) -> Iterable[NumberedRow]:
+    return rows_of_table(path) if is_table(path) else _objects(path)
+
+
+def _objects(path: Path) -> Iterator[NumberedRow]:
+    for number, line in lines_of_file(path):
+        try:
+            yield number, row_of_line(line)
+        except BadLine as bad:
+            yield number, bad
+
+
+def _bad_sample(row: Mapping[str, Any], place: str, kind: str | None) -> Sample:
+    """The sample that a bad row stands for, as far as it can be told."""
+    named = row.get("uid"), row.get("image_model"), row.get("kind", row.get("task", kind))
+    uid, model, code = (name if isinstance(name, str) and not overlong(name) else "" for name in named)
+    try:
+        draw = draw_of(row)
+    except BadLine:
+        draw = 0
+    return Sample(SampleId(OWN, code, model, uid or place, draw), {})

@@ -1,0 +1,134 @@
+"""Reads the lines of verdicts that `vieval score` writes, with who judged and where the images are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Contest, Judged, Votes, candidates_of
+from vieval_plugin.judges.protocol import Image, Sample, SampleId, TableCell
+from vieval_plugin.records import OWN, SCHEMA, Provenance, Record
+from vieval_plugin.results.documents import plain, read_provenance, read_verdict
+from vieval_plugin.run.verdict_lines import run_file
+from vieval_plugin.run.verdict_log import read_header
+from vieval_plugin.text.untrusted import path_of
+from vieval_plugin.text.yaml_json import read_json
+
+_VERDICT = ("scores", "status", "rationale", "trace", "bounds", "findings", "recorded", "choice")
+
+
+def is_own(path: Path) -> bool:
+    """Tell by its first line whether a file was written by `vieval score`."""
+    with path.open(encoding="utf-8") as file:
+        line = file.readline()
+    try:
+        row = read_json(line)
+    except ValueError:
+        return False
+    return isinstance(row, dict) and ("run" in row or read_header(line) is not None)
+
+
+def records_of(path: Path) -> Iterator[Record]:
+    """The records of a file; VievalError names a malformed line, or one whose run is not in the file beside it."""
+    with path.open(encoding="utf-8", newline="\n") as file:
+        header = read_header(first := file.readline())
+        runs = _runs(path, header)
+        for number, line in enumerate(file if header else chain([first], file), start=2 if header else 1):
+            if header and '"usage": {' in line and "usage" in read_json(line):
+                continue
+            try:
+                yield record_of_line(line, path.parent, runs)
+            except (ValueError, KeyError, TypeError, AttributeError, VievalError) as error:
+                reason = " ".join(str(error).split())[:200]
+                raise VievalError(f"{path}: line {number} is no verdict of vieval score ({reason})") from None
+
+
+def _runs(path: Path, header: Mapping[str, Any] | None) -> Mapping[str, Provenance]:
+    """The origins of a file's verdicts by their hash: in its own first line, or in the file beside it."""
+    beside = run_file(path)
+    try:
+        document = read_json(beside.read_text(encoding="utf-8")) if header is None else header
+        return {run: read_provenance(entry["provenance"]) for run, entry in document["runs"].items()}
+    except FileNotFoundError:
+        raise VievalError(
+            f"{path}: {beside.name}, which says who judged, is not beside it; copy it there too, or judge again"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise VievalError(f"{beside}: cannot be read ({reason}); restore it, or judge again") from None
+
+
+def record_of_line(line: str, folder: Path, runs: Mapping[str, Provenance]) -> Record:
+    """The record of a line of verdicts.
+
+    Args:
+        line: as `run/verdict_lines.py` writes it.
+        folder: of its file, where relative paths start.
+        runs: origins of verdicts by their hash.
+
+    Raises:
+        VievalError: it names a run that is not among these, or holds what no verdict does; ValueError, KeyError,
+            TypeError or AttributeError where it is no such line at all.
+    """
+    row = read_json(line)
+    if "\\u" in line:
+        json.dumps(row, ensure_ascii=False).encode()  # half a character could be written nowhere
+    if (written := row.get("vieval")) != SCHEMA:
+        raise VievalError(f"schema {written} is of another version; upgrade: pip install --upgrade vieval")
+    if row["run"] not in runs:
+        raise VievalError(f"of run {str(row['run'])[:40]}, of which the file beside it says nothing; restore that file")
+    kind, uid = str(row["kind"]), str(row["uid"])
+    verdict = read_verdict({name: row[name] for name in _VERDICT if name in row})
+    identity = SampleId(OWN, kind, str(row["image_model"]), uid, int(row.get("draw", 0)))
+    judged = _judged(identity, row, folder)
+    contest = judged if isinstance(judged, Contest) else None
+    return plain(
+        Record(
+            identity,
+            verdict,
+            runs[row["run"]],
+            {},
+            judged.tags,
+            kind=kind,
+            group=contest.group if contest else uid,
+            votes=contest.votes if contest else None,
+            candidates=tuple(candidate.id for candidate in candidates_of(contest)) if contest else (),
+            category="" if isinstance(judged, Contest) else judged.category,
+            sample=judged,
+            tokens=sum(map(int, row["tokens"])) if "tokens" in row else None,
+        )
+    )
+
+
+def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
+    """The sample or contest of a line, with its texts and as many of its images as are in files."""
+    tags = tuple(map(str, row.get("tags", ())))
+    if "candidates" in row:
+        samples = [
+            _sample(
+                replace(identity, image_model=str(of["image_model"]), uid=str(of["uid"]), draw=int(of["draw"])),
+                of,
+                folder,
+            )
+            for of in row["candidates"]
+        ]
+        return Contest(identity, tuple(samples), Votes(), group=str(row["group"]), tags=tags)
+    return replace(_sample(identity, row, folder), tags=tags, category=str(row.get("category", "")))
+
+
+def _sample(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Sample:
+    images = {str(role): _image(image, folder) for role, image in row["images"].items() if "file" in image}
+    return Sample(identity, images, {str(name): str(text) for name, text in row["texts"].items()})
+
+
+def _image(document: Mapping[str, Any], folder: Path) -> Image:
+    """The image that a line names; one that could not be read then is never the one that was judged."""
+    file, sha256 = path_of(str(document["file"]), folder), str(document.get("sha256", "unknown"))
+    if "column" in document:
+        return Image(file, TableCell(file, int(document["row"]), str(document["column"])), sha256)
+    return Image(file, str(document.get("address", "")), sha256)

@@ -1,0 +1,101 @@
+"""Verdicts of `vieval score` in the samples' order: counted, written to the file that is asked for, and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.records import UNJUDGED, Provenance, Record
+from vieval_plugin.results.flat_table import is_flat, write_flat
+from vieval_plugin.results.own_verdicts import record_of_line
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.run.summary import ScoreSummary
+from vieval_plugin.run.verdict_lines import Inputs, runs_document, write_runs
+from vieval_plugin.run.verdict_log import VerdictLog
+
+_REASON = 300  # characters of a reason that are printed
+_MOST_STEPS = 4  # lines below an image's scores
+
+
+@dataclass
+class Scored:
+    """Verdicts of one or several judges as they are counted: of each run its judge and a summary, and what all cost.
+
+    `judged` counts verdicts of judges that were asked, `bad_rows` those on rows that could not be judged by anybody.
+    """
+
+    summaries: dict[str, tuple[str, ScoreSummary]] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
+    judged: int = 0
+    bad_rows: int = 0
+
+    @property
+    def any_scores(self) -> bool:
+        """Return whether a verdict has a score."""
+        return any(counts.scored for _, summary in self.summaries.values() for counts in summary.by_group.values())
+
+    def add(self, summary: ScoreSummary, record: Record) -> None:
+        """Count a verdict, in the summary of its run too."""
+        verdict = record.verdict
+        summary.add(record.id, verdict)
+        self.progress.count([Outcome(verdict)], record.provenance.judge)
+        unasked = bool(verdict.trace) and verdict.trace[0].path == UNJUDGED
+        self.judged += not unasked
+        self.bad_rows += unasked and verdict.status not in (Status.NO_IMAGE, Status.NOT_APPLICABLE)
+
+
+def read_scored(
+    log: VerdictLog, runs: Mapping[str, Provenance], folder: Path, scored: Scored
+) -> Iterator[tuple[str, Record]]:
+    """The lines and records of runs, one run after another, each in the samples' order; they are counted on the way.
+
+    Args:
+        log: which holds them.
+        runs: those that are read.
+        folder: where relative paths start.
+        scored: what they are added to.
+    """
+    scored.progress.usage = sum(map(log.usage, runs), Usage())
+    for run, provenance in runs.items():
+        summary = ScoreSummary(provenance.aspects)
+        scored.summaries[run] = provenance.judge, summary
+        for line in log.lines(run):
+            record = record_of_line(line, folder, runs)
+            scored.add(summary, record)
+            yield line, record
+
+
+def write_scored(out: Path, log: VerdictLog, inputs: Inputs, runs: Mapping[str, Provenance]) -> Scored:
+    """Write the verdicts of complete runs, as lines or as a flat table, with what they have in common beside them.
+
+    Raises:
+        VievalError: a file cannot be written there.
+    """
+    scored = Scored()
+    read = read_scored(log, runs, out.parent, scored)
+    write_runs(out, runs_document(inputs, runs, {run: log.usage(run) for run in runs}))
+    if is_flat(out):
+        write_flat(out, (record for _, record in read), [aspect for run in runs.values() for aspect in run.aspects])
+    else:
+        write_whole(out, (line for line, _ in read))
+    return scored
+
+
+def in_words(record: Record) -> Iterator[str]:
+    """At most five lines on an image: its scores, and the sub-scores and reason of the first answers."""
+    verdict, source = record.verdict, record.provenance
+    by = " ".join([source.judge, *source.settings, *(["by", source.backbone] if source.pack else [])])
+    scores = ", ".join(f"{aspect} {score:.2f}" for aspect, score in verdict.scores.items())
+    yield f"{record.id.uid}: {scores or 'no score'} ({by}{'' if verdict.status.usable else f', {verdict.status}'})"
+    steps = [step for step in verdict.trace if step.scores or not step.status.usable]
+    last = _MOST_STEPS if len(steps) <= _MOST_STEPS else _MOST_STEPS - 1
+    for step in steps[:last]:
+        numbers = ", ".join(f"{score:.3g}" for score in step.scores)
+        yield f"  {': '.join(filter(None, (step.label, numbers, ' '.join(step.reason.split())[:_REASON])))}"
+    if steps[last:]:
+        yield f"  and {len(steps) - last} further answers: --out FILE keeps them all, and `vieval show FILE` shows them"

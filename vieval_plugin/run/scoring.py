@@ -1,0 +1,75 @@
+"""Scoring of a stream of samples into a log of verdicts, by one judge after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from vieval_plugin.config import Backbone, Config
+from vieval_plugin.images import absent_image
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.readers.samples import SampleRow, SampleSource
+from vieval_plugin.records import Provenance, unjudged
+from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.run.progress import Progress
+from vieval_plugin.run.runner import judging_bar
+from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.run.session import Session
+from vieval_plugin.run.verdict_lines import run_hash, verdict_line
+from vieval_plugin.run.verdict_log import VerdictLog
+
+
+async def score_into(
+    log: VerdictLog,
+    source: SampleSource,
+    prepared: PreparedJudge,
+    provenance: Provenance,
+    folder: Path,
+    options: Config,
+    backbone: Backbone | None,
+    progress: Progress,
+    bar: bool,
+) -> None:
+    """Judge the samples of which the log has no verdict yet; each verdict is written as it comes.
+
+    Args:
+        log: of this run among others.
+        source: the samples.
+        prepared: the judge.
+        provenance: that of its verdicts.
+        folder: where relative paths in the log start.
+        options: those in force.
+        backbone: the model that answers, where a command names it and not the options.
+        progress: counts calls, tokens and failures of this attempt.
+        bar: whether to show a progress bar.
+
+    Raises:
+        VievalError: the run cannot go on; what was judged is in the log.
+    """
+    run = run_hash(provenance)
+
+    def write(number: int, row: SampleRow, outcome: Outcome) -> None:
+        findings = (*outcome.verdict.findings, *row.findings)
+        outcome = replace(outcome, verdict=replace(outcome.verdict, findings=findings))
+        line = verdict_line(number, row.sample, outcome, provenance, run, folder)
+        log.append(run, number, line, progress.usage)
+        update()
+
+    def open_rows() -> Iterator[tuple[int, SampleRow]]:
+        for number, row in enumerate(source):
+            if log.holds(run, number):
+                update()
+            elif row.verdict:
+                write(number, row, Outcome(row.verdict))
+            elif reason := absent_image(row.sample):
+                write(number, row, Outcome(unjudged(Status.TOOL_ERROR, reason)))
+            else:
+                yield number, row
+
+    with judging_bar(progress, source.total, bar) as update:
+        try:
+            async with Session(options, backbone, progress) as session:
+                await session.judge_stream(open_rows(), prepared, write)
+        finally:
+            log.note_usage(run, progress.usage)

@@ -1,0 +1,95 @@
+"""Printed summary of verdicts on a user's own samples, counted one after another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from vieval_plugin.text.tables import text_table
+
+NOT_APPLICABLE = "not applicable"
+
+
+@dataclass
+class _Counts:
+    """Verdicts on one image model's samples of one kind: their number, failures by status, sums and numbers of scores."""
+
+    samples: int = 0
+    failures: Counter[Status] = field(default_factory=Counter)
+    sums: Counter[str] = field(default_factory=Counter)
+    scored: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass
+class ScoreSummary:
+    """Verdicts of a judge by image model and kind, and the failures among them with what befell the first of each."""
+
+    aspects: Sequence[str]
+    by_group: dict[tuple[str, str], _Counts] = field(default_factory=dict)
+    failures: Counter[tuple[str, str]] = field(default_factory=Counter)
+    first: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def add(self, identity: SampleId, verdict: Verdict) -> None:
+        """Count the verdict on a sample."""
+        counts = self.by_group.setdefault((identity.image_model, identity.part), _Counts())
+        counts.samples += 1
+        for aspect, score in verdict.scores.items():
+            counts.sums[aspect] += score  # type: ignore[assignment]  # a counter adds floats as well
+            counts.scored[aspect] += 1
+        if not verdict.status.usable:
+            counts.failures[verdict.status] += 1
+            self._note_failure(identity, verdict)
+
+    def _note_failure(self, identity: SampleId, verdict: Verdict) -> None:
+        reason = next((step.reason for step in verdict.trace if not step.status.usable), "")
+        reason_text = " ".join(reason.split())[:200]
+        key = str(verdict.status), reason_text if verdict.status is Status.NOT_APPLICABLE else ""
+        self.failures[key] += 1
+        self.first.setdefault(key, f"{identity}: {reason_text}")
+
+    def lines(self) -> list[str]:
+        """A table line an image model, and where there are several kinds a line a kind of each; below them the failures.
+
+        It has the number of samples, the mean of each aspect over those scored, failures by status, and how many
+        samples the judge does not apply to, where there are some.
+        """
+        by_kind = len({kind for _, kind in self.by_group}) > 1
+        unasked = any(counts.failures[Status.NOT_APPLICABLE] for counts in self.by_group.values())
+        header = ("image model", *(("kind",) if by_kind else ()), "samples", *self.aspects, "failed")
+        rows = [(*header, *((NOT_APPLICABLE,) if unasked else ()))]
+        for (model, kind), counts in self.by_group.items():
+            failed = [f"{status} {n}" for status, n in counts.failures.items() if status is not Status.NOT_APPLICABLE]
+            cells = (model or "-", *((kind or "-",) if by_kind else ()), str(counts.samples))
+            means = (_mean(counts, aspect) for aspect in self.aspects)
+            last = (str(counts.failures[Status.NOT_APPLICABLE]),) if unasked else ()
+            rows.append((*cells, *means, ", ".join(failed) or "0", *last))
+        return [*text_table(rows), *self.failure_lines()]
+
+    def failure_lines(self) -> list[str]:
+        """For each status that is a failure, a line with how many there are and what befell the first.
+
+        Of samples that could not be judged every reason has a line: it says what to put into the file.
+        """
+        return [f"{key[0]} {n}, the first: {self.first[key]}" for key, n in self.failures.items()]
+
+    def next_step(self, path: Path) -> list[str]:
+        """The command to run next where several image models have scores; nothing where one has."""
+        models = {model for (model, _), counts in self.by_group.items() if counts.scored}
+        line = f"next: `vieval rank {path}` says which is best, and whether that is significant"
+        return [line] if len(models) > 1 else []
+
+
+def failures(verdicts: Iterable[tuple[SampleId, Verdict]]) -> list[str]:
+    """The lines on failures of `ScoreSummary`."""
+    summary = ScoreSummary(())
+    for identity, verdict in verdicts:
+        summary.add(identity, verdict)
+    return summary.failure_lines()
+
+
+def _mean(counts: _Counts, aspect: str) -> str:
+    number = counts.scored[aspect]
+    return f"{counts.sums[aspect] / number:.4f} (n {number})" if number else "-"

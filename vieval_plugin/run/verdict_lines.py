@@ -1,0 +1,227 @@
+"""Verdicts on a user's own samples, a line each, and what all verdicts of a run have in common, once beside them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import digest
+from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.protocol import Image, Sample, TableCell, Verdict
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.readers.samples import SampleSource
+from vieval_plugin.records import SCHEMA, Provenance, verdict_document
+from vieval_plugin.run.scheduler import Outcome
+from vieval_plugin.text.redaction import redacted
+
+_CONNECTION = ("base_url", "api_key_env", "num_concurrent", "timeout", "deadline", "retries", "patience")
+TRANSPORT = frozenset((*_CONNECTION, "device", "price_input", "price_output"))
+"""Options of a backbone or scorer that change no answer."""
+_PACKAGES = ("vieval", "numpy", "pillow", "torch", "transformers", "vllm")
+_ALWAYS = ("scores", "status")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Samples that were judged: what they are called, how many, and what changes when they do."""
+
+    name: str
+    total: int | None
+    fingerprint: str
+
+
+def inputs_of(source: SampleSource) -> Inputs:
+    """The samples of a source, as a file of verdicts has them."""
+    return Inputs(source.name, source.total, source.fingerprint)
+
+
+def run_file(path: Path) -> Path:
+    """The file beside verdicts that has what all verdicts of a run have in common."""
+    return path.with_name(f"{path.name}.run.json")
+
+
+def identity_of(provenance: Provenance) -> dict[str, Any]:
+    """Fields of a provenance that tell one run from another, as JSON values: what changes no answer is left out."""
+    fields = {name: value for name, value in asdict(provenance).items() if name != "config_hash"}
+    options = {name: fields["options"].get(name) for name in ("judges", "backbones", "scorers")}
+    document: dict[str, Any] = json.loads(json.dumps({**fields, "options": _less_transport(options)}))
+    return document
+
+
+def _less_transport(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {name: _less_transport(nested) for name, nested in value.items() if name not in TRANSPORT}
+
+
+def run_hash(provenance: Provenance) -> str:
+    """A short name for a run: the judge, who answered it, and all options that an answer depends on."""
+    return hashlib.sha256(json.dumps(identity_of(provenance), sort_keys=True).encode()).hexdigest()[:12]
+
+
+def differing(
+    inputs: Mapping[str, Any], runs: Mapping[str, Any], inputs_now: Inputs, runs_now: Mapping[str, Provenance]
+) -> str:
+    """The first difference between a run that was begun and this one, in words; empty where they are the same."""
+    if inputs["fingerprint"] != inputs_now.fingerprint:
+        before, now = (
+            f"{name} ({total} samples)"
+            for name, total in ((inputs["name"], inputs["total"]), (inputs_now.name, inputs_now.total))
+        )
+        return f"{before}, now {now}" if before != now else f"{before}, which has changed since"
+    if set(runs) == set(runs_now):
+        return ""
+    judges, judges_now = ([run["judge"] for run in runs.values()], [run.judge for run in runs_now.values()])
+    if judges != judges_now:
+        return f"--judge {', '.join(judges)}, now {', '.join(judges_now)}"
+    for begun, running in zip(runs.values(), runs_now.values(), strict=True):
+        fields, fields_now = dict(_flat(begun)), dict(_flat(identity_of(running)))
+        for name, value in fields_now.items():
+            if fields.get(name) != value:
+                return f"{name} {fields.get(name)}, now {value}"
+    return "other options"
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested mappings with the names that lead to them."""
+    if isinstance(value, Mapping):
+        for key, nested in value.items():
+            yield from _flat(nested, f"{name}.{key}" if name else key)
+    else:
+        yield name.removeprefix("options."), value
+
+
+def runs_document(inputs: Inputs, runs: Mapping[str, Provenance], usage: Mapping[str, Usage]) -> dict[str, Any]:
+    """The document of the file beside verdicts: inputs, versions, and of each run its origin and what it cost."""
+    return {
+        "vieval": SCHEMA,
+        "inputs": asdict(inputs),
+        "versions": {"python": platform.python_version(), **dict(_versions())},
+        "runs": {
+            name: {"provenance": asdict(provenance), **({"usage": usage[name].as_json()} if name in usage else {})}
+            for name, provenance in runs.items()
+        },
+    }
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    for package in _PACKAGES:
+        try:
+            yield package, importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+
+
+def write_runs(path: Path, document: Mapping[str, Any]) -> None:
+    """Write the file that stands beside a file of verdicts."""
+    write_whole(run_file(path), [json.dumps(document, indent=1, allow_nan=False), "\n"])
+
+
+def verdict_line(number: int, judged: Judged, outcome: Outcome, provenance: Provenance, run: str, folder: Path) -> str:
+    """A verdict as a line of JSON, with the texts that it is about and where the images are.
+
+    Args:
+        number: the sample's or contest's, from 0.
+        judged: what was judged.
+        outcome: its verdict, and the tokens that it took.
+        provenance: who judged.
+        run: the run's hash.
+        folder: of the file that the line is for, where relative paths start.
+    """
+    identity = {"uid": judged.id.uid, "image_model": judged.id.image_model, "kind": judged.kind}
+    extras = {"draw": judged.id.draw, "tags": judged.tags, "category": getattr(judged, "category", "")}
+    by = {"judge": provenance.judge, "model": provenance.backbone, "setting": provenance.setting, "run": run}
+    tokens = (outcome.input_tokens, outcome.output_tokens)
+    document = {
+        "vieval": SCHEMA,
+        "row": number,
+        **identity,
+        **{name: value for name, value in extras.items() if value},
+        **_compact(verdict_document(outcome.verdict)),
+        **by,
+        **({"tokens": tokens} if any(tokens) else {}),
+        **_shown(judged, folder),
+    }
+    return json.dumps(document, allow_nan=False)
+
+
+def _shown(judged: Judged, folder: Path) -> dict[str, Any]:
+    """The texts and images of a sample, or of each candidate of a contest."""
+    if isinstance(judged, Sample):
+        images = {role: image_document(image, folder) for role, image in judged.images.items()}
+        return {"texts": dict(judged.texts), "images": images}
+    candidates = [
+        {"image_model": of.id.image_model, "uid": of.id.uid, "draw": of.id.draw, **_shown(of, folder)}
+        for of in judged.candidates
+    ]
+    return {"group": judged.group, "candidates": candidates}
+
+
+def _compact(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """A verdict without what is empty, which readers fill in."""
+    fields = {name: value for name, value in verdict.items() if value or name in _ALWAYS}
+    steps = [
+        {
+            name: value
+            for name, value in step.items()
+            if value not in (None, "", [], ()) and (name, value) != ("attempt", 0)
+        }
+        for step in verdict["trace"]
+    ]
+    return {**fields, "trace": steps}
+
+
+def image_document(image: Image, folder: Path) -> dict[str, Any]:
+    """Where an image is, and its SHA-256: its file, with the row and column where that is a table; its address.
+
+    A path is relative to `folder` unless it shares no folder with it but the root.
+    """
+    origin = image.origin
+    document: dict[str, Any] = {}
+    if isinstance(origin, TableCell):
+        document |= {"file": _path(origin.file, folder), "row": origin.row, "column": origin.column}
+    elif isinstance(image.source, Path):
+        document["file"] = _path(image.source, folder)
+    if isinstance(origin, str) and origin:
+        document["address"] = redacted(origin)
+    with contextlib.suppress(VievalError):  # then the verdict says that it cannot be read
+        document["sha256"] = digest(image)
+    return document
+
+
+def _path(path: Path, folder: Path) -> str:
+    absolute, start = Path(os.path.abspath(path)), Path(os.path.abspath(folder))
+    try:
+        common = Path(os.path.commonpath([absolute, start]))
+    except ValueError:  # on two drives
+        return absolute.as_posix()
+    text = absolute.as_posix() if common == Path(common.anchor) else Path(os.path.relpath(absolute, start)).as_posix()
+    return text.encode(errors="replace").decode()
+
+
+def write_verdicts(path: Path, judged: Sequence[Judged], verdicts: Sequence[Verdict], provenance: Provenance) -> None:
+    """Write the verdicts of one run to a file, in the order of what was judged, and what they have in common beside it."""
+    write_all(path, judged, [(verdicts, provenance)])
+
+
+def write_all(path: Path, judged: Sequence[Judged], by_run: Sequence[tuple[Sequence[Verdict], Provenance]]) -> None:
+    """`write_verdicts` of several runs, one after another in one file."""
+    runs = {run_hash(provenance): (verdicts, provenance) for verdicts, provenance in by_run}
+    lines = (
+        verdict_line(number, sample, Outcome(verdict), provenance, run, path.parent)
+        for run, (verdicts, provenance) in runs.items()
+        for number, (sample, verdict) in enumerate(zip(judged, verdicts, strict=True))
+    )
+    sources = {run: provenance for run, (_, provenance) in runs.items()}
+    write_runs(path, runs_document(Inputs("", len(judged), ""), sources, {}))
+    write_whole(path, (f"{line}\n" for line in lines))

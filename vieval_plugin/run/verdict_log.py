@@ -1,0 +1,176 @@
+"""Verdicts appended to a file as they come, so that a run that was ended goes on where it was.
+
+`OUT.partial` begins with a line that says who judges what; then come verdicts in the order in which they came, and now
+and then what was spent. When all are there they are written to `OUT` in the samples' order, and it is removed.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.errors import VievalError
+from vieval_plugin.records import Provenance
+from vieval_plugin.run.verdict_lines import Inputs, differing, runs_document
+from vieval_plugin.text.yaml_json import read_json
+
+PARTIAL = ".partial"
+"""The ending of a file of verdicts that is not complete."""
+_ABSENT = -1
+_USAGE_EVERY = 100  # verdicts: so much of what was spent goes uncounted after kill -9
+
+
+def partial_file(path: Path) -> Path:
+    """The file that verdicts are appended to until all are there."""
+    return path.with_name(path.name + PARTIAL)
+
+
+class VerdictLog:
+    """A file of verdicts that only grows, in which each is found by its run and row; use as `with`.
+
+    In memory is a number a verdict. The file is removed in the end where it is `complete`, or holds no verdict.
+    """
+
+    def __init__(self, path: Path, inputs: Inputs, runs: Mapping[str, Provenance]) -> None:
+        self.path, self._inputs, self._runs = path, inputs, runs
+        self.complete = False
+        self._offsets = {run: array("q", [_ABSENT]) * (inputs.total or 0) for run in runs}
+        self._usage: dict[str, dict[int, Usage]] = {run: {} for run in runs}
+        self._attempt = 0
+        self._end = 0
+        self._file: BinaryIO
+
+    def __enter__(self) -> VerdictLog:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("ab+", buffering=0)
+        except OSError as error:
+            raise VievalError(f"{self.path}: cannot be written ({error.strerror}); choose another --out") from None
+        try:
+            self._read()
+        except BaseException:
+            self._file.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        if self.complete or not self.total:
+            self.path.unlink(missing_ok=True)
+
+    @property
+    def total(self) -> int:
+        """The number of verdicts, of all runs."""
+        return sum(map(self.count, self._runs))
+
+    def count(self, run: str) -> int:
+        """The number of a run's verdicts."""
+        return len(self._offsets[run]) - self._offsets[run].count(_ABSENT)
+
+    def holds(self, run: str, row: int) -> bool:
+        """Tell whether a run's verdict on a row is there."""
+        return row < len(self._offsets[run]) and self._offsets[run][row] != _ABSENT
+
+    def append(self, run: str, row: int, line: str, usage: Usage) -> None:
+        """Write a verdict at once; `usage` is what the run has cost in this attempt, which is noted now and then."""
+        offsets = self._offsets[run]
+        offsets.extend([_ABSENT] * (row + 1 - len(offsets)))
+        offsets[row] = self._write(line)
+        if row % _USAGE_EVERY == 0:
+            self.note_usage(run, usage)
+
+    def note_usage(self, run: str, usage: Usage) -> None:
+        """Write down what a run has cost in this attempt."""
+        self._usage[run][self._attempt] = usage
+        self._write(json.dumps({"run": run, "attempt": self._attempt, "usage": usage.as_json()}))
+
+    def usage(self, run: str) -> Usage:
+        """The cost of a run in all attempts."""
+        return sum(self._usage[run].values(), Usage())
+
+    def lines(self, run: str) -> Iterator[str]:
+        """The lines of a run in the samples' order."""
+        with self.path.open("rb") as file:
+            for offset in self._offsets[run]:
+                if offset != _ABSENT:
+                    file.seek(offset)
+                    yield file.readline().decode()
+
+    def _write(self, line: str) -> int:
+        """Append a line; the place where it begins."""
+        data = f"{line}\n".encode(errors="replace")
+        try:
+            if self._file.write(data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as error:
+            raise VievalError(
+                f"{self.path}: cannot be written ({error.strerror}); make room, and the same command goes on"
+            ) from None
+        self._end += len(data)
+        return self._end - len(data)
+
+    def _read(self) -> None:
+        """Find what an earlier attempt left, less a last line that is torn; VievalError where it was another run's."""
+        self._file.seek(0)
+        for number, line in enumerate(self._file, start=1):
+            if not line.endswith(b"\n"):
+                self._file.truncate(self._end)
+                break
+            if number == 1:
+                self._require_same(line)
+            else:
+                self._note(number, line)
+            self._end += len(line)
+        if not self._end:
+            self._write(json.dumps(runs_document(self._inputs, self._runs, {})))
+
+    def _require_same(self, line: bytes) -> None:
+        begun: Any = None
+        try:
+            begun = read_json(line.decode())
+            runs = {name: run["provenance"] for name, run in begun["runs"].items()}
+            difference = differing(begun["inputs"], runs, self._inputs, self._runs)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            difference = "what no vieval score wrote"
+        if difference:
+            raise VievalError(
+                f"{self.path}: a run was begun there with {difference}; give the command that began it, or remove the file"
+            )
+
+    def _note(self, number: int, line: bytes) -> None:
+        try:
+            document = read_json(line.decode())
+            run = document["run"]
+            if "usage" in document:
+                self._attempt = max(self._attempt, document["attempt"] + 1)
+                self._usage[run][document["attempt"]] = _usage_of(document["usage"])
+                return
+            row = document["row"]
+            offsets = self._offsets[run]
+            offsets.extend([_ABSENT] * (row + 1 - len(offsets)))
+            offsets[row] = self._end
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            raise VievalError(
+                f"{self.path}: line {number} is no verdict of this run; remove the line, and it is judged again"
+            ) from None
+
+
+def _usage_of(document: Mapping[str, Any]) -> Usage:
+    counters = {name: Counter(count) for name, count in document.items() if isinstance(count, dict)}
+    return Usage(**{**document, **counters})
+
+
+def read_header(line: str) -> Mapping[str, Any] | None:
+    """The document that a file of verdicts which is not complete begins with; None for another line."""
+    try:
+        document = read_json(line)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) and {"inputs", "runs"} <= document.keys() else None
