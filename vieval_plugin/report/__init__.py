@@ -119,6 +119,8 @@ def _first_lines(section: PageSection) -> list[str]:
     """Lines for a terminal: a benchmark's first headline as a table and in words, and the others in a line each."""
     if not section.boards:
         return []
+    if len(section.boards) > 1 and section.boards[0].headline.judge:
+        return _lines_of_judges(section)
     board, [table, *_] = section.boards[0], section.headlines
     rows = [table.header, *table.rows]
     other_lines = [
@@ -127,6 +129,17 @@ def _first_lines(section: PageSection) -> list[str]:
     ]
     named = f"{section.benchmark.name}: {board.headline.title}"
     return [*sentences(board), "", named, "", *text_table(rows), *other_lines, ""]
+
+
+def _lines_of_judges(section: PageSection) -> list[str]:
+    """Lines for a terminal where generators are judged: a block a judge, with the answer and a table."""
+    names = {run.label: run.name for run in section.runs}
+    lines: list[str] = []
+    for board, table in zip(section.boards, section.headlines, strict=True):
+        first, *others = sentences(board)
+        lines += [f"{section.benchmark.name}, {names[board.headline.judge]}: {first}", *others, ""]
+        lines += [*text_table([table.header, *table.rows]), ""]
+    return lines
 
 
 def _name(headline: Headline) -> str:
