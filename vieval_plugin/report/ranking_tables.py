@@ -299,7 +299,7 @@ def _broken_down(rankings: Sequence[GeneratorRanking]) -> list[Table]:
             cells = {generator.generator: _short(generator) for generator in ranking.generators}
             prompts = max(generator.prompts for generator in ranking.generators)
             rows.append((ranking.word, str(prompts), *(cells.get(name, "") for name in names)))
-        more = f"; {_MOST_ROWS} of {len(breakdown)}, all with --out" if len(breakdown) > _MOST_ROWS else ""
+        more = f"; {_MOST_ROWS} of {len(breakdown)}, all in the CSV" if len(breakdown) > _MOST_ROWS else ""
         first = breakdown[0]
         title = f"{first.benchmark}, {first.judge}: {first.aspect} by {heading}, {statistic} (rank){more}"
         tables.append(Table(f"by_{heading}", title, (heading, "prompts", *names), tuple(rows)))
