@@ -1,7 +1,8 @@
 """`vieval report` on full replays of the VIEScore authors' logs: seconds and memory, for two results and for many.
 
-The logs of GPT-4v with and without an example, 4,801 verdicts each, are written as samples files; for more results than
-two they are repeated under labels. Each report runs in a process of its own.
+Six logs, 4,801 samples each, are written as samples files. For more results than six they come again, a tenth more of an
+image model's verdicts exchanged among each other every time, so that no two judges are alike. Each report, and the pair
+tests of O alone, run in a process of their own; BLAS has as many threads as it takes.
 """
 
 from __future__ import annotations
@@ -9,35 +10,67 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from common import Cost, conditions, costs, in_own_process, table
 
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
+from vieval_plugin.judges.protocol import Sample, Verdict
+from vieval_plugin.meta_evaluation.comparison import compare_systems
 from vieval_plugin.records import response_json, target_json
 from vieval_plugin.report import write_report
 from vieval_plugin.results import replay
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions
 
-LOGS = {"gpt4v_0shot": "0shot", "gpt4v_1shot": "1shot"}
+LOGS = ("gpt4o_0shot", "gpt4v_0shot", "gpt4o_1shot", "gpt4v_1shot", "llava_0shot", "blip2_0shot")
+JUDGE = "viescore"
+EXCHANGED_MORE = 0.1
 
 
-def replays(data: Path, folder: Path, judge: str) -> list[Path]:
-    """A samples file of each setting's replay."""
+def replays(data: Path, folder: Path, number: int) -> list[Path]:
+    """Samples files of so many judges."""
     benchmark = benchmark_registry.benchmark("imagenhub")
+    samples = [sample for part in benchmark.parts for sample in benchmark.load(data, part)]
     written = []
-    for name, setting in LOGS.items():
-        recording = replay.load(data / "viescore_logs" / f"results_{name}", judge)
-        written.append(folder / name / "1_samples_imagenhub.jsonl")
+    for judge in range(number):
+        name = LOGS[judge % len(LOGS)]
+        recording = replay.load(data / "viescore_logs" / f"results_{name}", JUDGE)
+        setting = name.rpartition("_")[2]
+        found = [replay.replayed(recording, s.id, 0, JUDGE, setting, name, config.Config()) for s in samples]
+        verdicts = exchanged([verdict for verdict, _ in found], samples, judge)
+        written.append(folder / f"{judge}" / "1_samples_imagenhub.jsonl")
         written[-1].parent.mkdir(parents=True)
         with written[-1].open("w") as file:
-            for sample in (one for part in benchmark.parts for one in benchmark.load(data, part)):
-                verdict, source = replay.replayed(recording, sample.id, 0, judge, setting, name, config.Config())
+            for sample, verdict, (_, source) in zip(samples, verdicts, found, strict=True):
                 row = {"filtered_resps": response_json(sample.id, verdict, source), "target": target_json(sample)}
                 file.write(f"{json.dumps(row)}\n")
     return written
+
+
+def exchanged(verdicts: Sequence[Verdict], samples: Sequence[Sample], judge: int) -> list[Verdict]:
+    """Verdicts of which a share, larger each time that the logs come again, is another sample's of the same image model."""
+    rng, after = np.random.default_rng(judge), list(verdicts)
+    models = [(sample.id.part, sample.id.image_model) for sample in samples]
+    for model in dict.fromkeys(models):
+        places = np.array([place for place, of in enumerate(models) if of == model])
+        places = places[rng.random(len(places)) < EXCHANGED_MORE * (judge // len(LOGS))]
+        for place, other in zip(places.tolist(), rng.permutation(places).tolist(), strict=True):
+            after[place] = verdicts[other]
+    return after
+
+
+def tested(results: list[Path], labels: list[str], intervals: bool) -> Cost:
+    """The pair tests of O."""
+    benchmark, runs = benchmark_registry.benchmark("imagenhub"), load_results(results, labels).runs
+    statistics = benchmark.report.compared(benchmark.name, tuple(benchmark.parts), runs, StatisticsOptions())
+    [of_overall] = [statistic for statistic in statistics if statistic.aspect == "O"]
+    with costs() as cost:
+        compare_systems(of_overall, benchmark.name, StatisticsOptions(), intervals)
+    return cost
 
 
 def reported(results: list[Path], labels: list[str], out: Path) -> Cost:
@@ -49,23 +82,20 @@ def reported(results: list[Path], labels: list[str], out: Path) -> Cost:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="a folder with imagenhub/human_ratings and viescore_logs")
-    parser.add_argument("--results", type=int, nargs="+", default=[2, 17])
+    parser.add_argument("--results", type=int, nargs="+", default=[2, 6, 17])
     options = parser.parse_args()
     print(conditions())
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        files = replays(options.data, folder / "logs", "viescore")
+        files = replays(options.data, folder, max(options.results))
         for number in options.results:
-            results = [folder / f"run{n}" / "1_samples_imagenhub.jsonl" for n in range(number)]
-            for n, result in enumerate(results):
-                result.parent.mkdir(exist_ok=True)
-                if not result.exists():
-                    result.hardlink_to(files[n % len(files)])
-            labels = [f"judge {n}" for n in range(number)]
+            results, labels = files[:number], [f"judge {n}" for n in range(number)]
             cost = in_own_process(reported, results, labels, folder / f"report{number}")
-            rows.append([str(number), f"{4801 * number:,}", f"{cost.wall:.1f}", f"{cost.cpu:.1f}", f"{cost.peak:.0f}"])
-    table(["results", "verdicts", "s", "CPU s", "peak MiB"], rows)
+            pairs = in_own_process(tested, results, labels, False)
+            numbers = (cost.wall, cost.cpu, pairs.cpu)
+            rows.append([f"{number}", f"{4801 * number:,}", *(f"{n:.1f}" for n in numbers), f"{cost.peak:.0f}"])
+    table(["results", "verdicts", "s", "CPU s", "CPU s of O's pair tests", "peak MiB"], rows)
 
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ class AutoMetric:
 
     `aspect` is the one it rates. `images` maps each role of the metric to the sample's roles that can fill it, the
     first one present is taken; `texts` does so for texts. `kinds` are those whose samples have them. `to_score` maps
-    the value in the metric's own unit to [0, 1], a cosine to [-1, 1], higher being better, and has the direction of the
-    metric: otherwise it keeps the order, so that rank statistics hardly notice it.
+    the value in the metric's own unit to [0, 1], a cosine or distance to [-1, 1], higher being better, and has the
+    direction of the metric: otherwise it keeps the order, so that rank statistics hardly notice it.
     """
 
     name: str

@@ -19,8 +19,9 @@ def _similarity(value: float) -> float:
 
 
 def _nearness(value: float) -> float:
-    """A distance, which has no upper end, as a score: 1 for none, and lower the larger it is."""
-    return 1 / (1 + max(value, 0.0))
+    """A distance as a score: 1 for none, and less by as much as it is, so that means of scores order as those of
+    distances do; -1 from 2 on, which hardly any two images reach."""
+    return min(max(1 - value, -1.0), 1.0)
 
 
 _OUTPUT = {"image": ("output",)}

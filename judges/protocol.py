@@ -356,7 +356,7 @@ class Choice:
     `votes` maps the order in which candidates were shown (`forward`, `reverse`) to the answer, always about the
     candidates in the contest's order, and lacks an order that could not be read. `preferences` maps an order to how
     much likelier the first was called better than the second, in [-1, 1]. `scores` are those of each candidate, by
-    aspect, in [0, 1]; `recorded` are these with the numbers that a log keeps apart, and empty where it keeps none.
+    aspect, as in a `Verdict`; `recorded` are these with the numbers that a log keeps apart, empty where it keeps none.
     """
 
     votes: Mapping[str, str] = field(default_factory=dict)
@@ -369,11 +369,11 @@ class Choice:
 class Verdict:
     """A judge's result for a sample, or for a contest.
 
-    `scores` maps an aspect (`SC`, `PQ`, `O`) to [0, 1] and lacks those that could not be rated; nothing is filled in.
-    `status` is the worst of the steps that decide. `bounds` has, for a score that is known to an interval only, its
-    ends. `findings` names what is to be counted over a run, such as a violated rule of a structure or a plan that
-    names no tool. `recorded` has the aspects as they would be with the numbers that its steps keep apart, and nothing
-    where none does. `choice` is there for contests only.
+    `scores` maps an aspect (`SC`, `PQ`, `O`) to [0, 1], a metric's to [-1, 1], higher being better. It lacks those that
+    could not be rated, and nothing is filled in. `status` is the worst of the steps that decide. `bounds` has, for a
+    score that is known to an interval only, its ends. `findings` names what is to be counted over a run, such as a
+    violated rule of a structure or a plan that names no tool. `recorded` has the aspects as they would be with the
+    numbers that its steps keep apart, and nothing where none does. `choice` is there for contests only.
     """
 
     scores: Mapping[str, float]

@@ -23,6 +23,7 @@ def test_the_examples_of_a_room_run(room):
             try:
                 results[name] = doctest.testmod(importlib.import_module(name)).failed
             except ModuleNotFoundError as error:  # an extra, or a host, that is not installed
-                assert not (error.name or "").startswith("vieval_plugin"), error
+                if (error.name or "").startswith("vieval_plugin"):
+                    raise
     assert results
     assert {name for name, failed in results.items() if failed} == set()

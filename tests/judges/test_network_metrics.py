@@ -60,7 +60,8 @@ def test_a_distance_is_turned_round_and_two_that_differ_stay_apart():
     scores = [rated(METRIC["lpips"], distance).scores["SC"] for distance in distances]
     assert scores == sorted(scores, reverse=True)
     assert len(set(scores)) == len(scores)
-    assert all(0 < score <= 1 for score in scores)
+    assert scores[-1] < 0 < scores[2]
+    assert all(-1 <= score <= 1 for score in scores)
 
 
 @pytest.mark.parametrize("name", ["clip_score", "clip_i", "dino"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from scipy import stats
 from tests.work import calls_at_most
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.annotators import WithAnnotators
-from vieval_plugin.meta_evaluation.comparison import Comparison, compare_systems, over_benchmarks
+from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
+from vieval_plugin.meta_evaluation.comparison import Comparison, compare_systems, not_above_constant, over_benchmarks
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import observe
@@ -343,6 +345,44 @@ def test_values_on_labels_are_those_of_the_report(statistic: str, places: Sequen
     [pair] = found.pairs
     assert pair.result.difference.low < pair.result.difference.value < pair.result.difference.high
     assert 0 < pair.result.p <= 1
+
+
+def test_a_judge_that_answered_under_half_of_what_any_was_asked_is_not_ranked_and_under_worst_it_is() -> None:
+    rng = np.random.default_rng(3)
+    rated = [float(n % 2) for n in range(60)]
+    runs = [single(name, rng.random(60).tolist(), rated) for name in ("few", "fewer")]
+    for judged, answers in zip(runs, (29, 20), strict=True):
+        for number, (record,) in enumerate(judged.records["t"]):
+            if number >= answers:
+                judged.records["t"][number] = (replace(record, verdict=Verdict({}, Status.REFUSAL)),)
+    for statistic in ("pearson", "auroc"):
+        [found] = of_labels((statistic,), *runs)
+        unranked = {one.system.label: one.system.unranked for one in found.standings}
+        assert unranked == {"few": "a score for 29 of 60 samples", "fewer": "a score for 20 of 60 samples"}
+        worst = StatisticsOptions("worst", draws=10)
+        [of_worst] = WithLabels((statistic,)).compared("b", ("t",), runs, worst)
+        assert not any(system.unranked for system in of_worst.systems)
+
+
+@pytest.mark.parametrize(("right", "above"), [(0.9, True), (0.5, False), (0.2, False)])
+def test_an_accuracy_is_above_its_constant_where_the_paired_difference_is(right: float, above: bool) -> None:
+    """The constant that is best on a judge's own items counts, and wrong answers are no argument for a judge."""
+    rng = np.random.default_rng(4)
+    items = {f"i{n}": JudgedItem(f"g{n // 2}", float(rng.random() < right)) for n in range(120)}
+    constants = [{name: float(n % 2 == side) for n, name in enumerate(items)} for side in (0, 1)]
+    compared = compared_means("all", "votes", "accuracy", {"judge": items}, constants=constants)
+    assert (not_above_constant(compared, "b", OPTIONS) == frozenset()) is above
+    without = compared_means("all", "votes", "accuracy", {"judge": items})
+    assert not_above_constant(without, "b", OPTIONS) == frozenset()
+
+
+def test_a_correlation_is_above_0_by_a_permutation_within_image_models() -> None:
+    blind = noisy(1e6, 7)
+    for judged, expected in ((run("one", noisy(0.3, 1)), frozenset()), (run("blind", blind), frozenset({"blind"}))):
+        for comparison in compared(judged, run("other", noisy(0.2, 2))).values():
+            assert comparison.not_above_constant == expected
+    turned = run("turned", lambda part, model, uid: 1 - noisy(0.3, 1)(part, model, uid))
+    assert compared(turned, run("other", noisy(0.2, 2)))["SC"].not_above_constant == {"turned"}
 
 
 def test_a_statistic_without_a_paired_test_says_so() -> None:

@@ -67,7 +67,7 @@ def test_of_rated_images_it_is_what_the_tables_have_by_the_aspect_that_most_judg
     assert ceiling.value < 0.9
     assert constant.value == 0
     assert first.breakdowns["kind"]["tie"]["both"].value == of(first, "both").value
-    compared = first.compared()
+    compared = first.compared(OPTIONS)
     assert compared.aspect == "SC"
     assert compared.pair(0, 1).n == 20
 
@@ -95,7 +95,7 @@ def test_of_labels_it_is_the_first_statistic_and_one_without_a_test_says_so():
     [headline] = made.headlines
     assert of(headline, "judge").value == made.cells[Key("statistics", "p", "", "judge", "auroc", "SC")] == 1
     assert headline.references["scores that never look"].value == 0.5
-    assert "no paired test" in headline.compared().untestable
+    assert "no paired test" in headline.compared(OPTIONS).untestable
 
 
 def test_of_annotators_it_is_the_correlation_with_their_mean_beside_what_they_reach_themselves():
@@ -119,7 +119,7 @@ def test_of_annotators_it_is_the_correlation_with_their_mean_beside_what_they_re
         for n in (1, 2, 3)
     ]
     assert ceiling.value == pytest.approx(sum(each) / 3)
-    assert headline.compared().pair(0, 0).n == 20
+    assert headline.compared(OPTIONS).pair(0, 0).n == 20
 
 
 def test_of_generators_it_is_the_mean_over_prompts_of_what_each_judge_says():
@@ -134,7 +134,7 @@ def test_of_generators_it_is_the_mean_over_prompts_of_what_each_judge_says():
     assert {label: estimate.value for label, estimate in headline.estimates.items()} == pytest.approx(
         {"good": 0.85, "bad": 0.25}
     )
-    pair = headline.compared().pair(0, 1)
+    pair = headline.compared(OPTIONS).pair(0, 1)
     assert pair.statistic.estimates() == pytest.approx((0.85, 0.25))
     assert not headline.references
     assert not any(math.isnan(estimate.low) for estimate in headline.estimates.values())

@@ -6,7 +6,10 @@ from scipy import stats
 
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.human_ceiling import compared_with_annotators
+from vieval_plugin.meta_evaluation.image_model_agreement import human_agreement
+from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.stats.bootstrap import interval
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=300)
@@ -72,3 +75,20 @@ def test_one_annotator_is_no_ceiling():
         ]
     }
     assert compared_with_annotators(Run("judge", "b", "mine", ("SC",), alone), "SC", ("SC",), OPTIONS) is None
+
+
+def test_the_interval_of_agreement_among_annotators_allows_for_resamples_that_lie_above_it():
+    """With few instructions most resamples lie above the number, and the plain percentiles with them."""
+    rng = np.random.default_rng(2)
+    rows = []
+    for number in range(25):
+        liked = rng.normal()
+        for model in "abc":
+            ratings = tuple(float(r) for r in np.digitize(liked + 0.6 * rng.normal(size=3), [0.3, 1.5]) / 2)
+            rows.append(Observation(model, f"u{number:02}", {"SC": ratings}, {}, Status.OK))
+    found = human_agreement(rows, ("SC",), "b/tie", OPTIONS)["SC"].corrected
+    low, high = interval(found.resamples)
+    assert np.median(found.resamples) > found.value
+    assert found.low < low
+    assert found.high < high
+    assert found.low < found.value < found.high

@@ -50,6 +50,16 @@ def test_a_score_is_exact_where_its_interval_is_no_wider_than_the_fourth_decimal
     assert observe([record(verdict)]).exact is exact
 
 
+def test_worst_is_the_lowest_of_the_scale_which_for_a_cosine_is_below_any_that_was_measured() -> None:
+    failed = Observation("model", "1", {}, {}, Status.TOOL_ERROR)
+    options = StatisticsOptions("worst")
+    for score, lowest in ((0.1, 0.0), (-0.1, -1.0)):
+        measured = Observation("model", "2", {}, {"SC": score}, Status.OK)
+        assert apply_failure_policy([failed, measured], ("SC",), options)[0].scores == {"SC": lowest}
+    below = Observation("model", "3", {}, dict.fromkeys(ASPECTS, -0.1), Status.OK)
+    assert apply_failure_policy([failed, below], ASPECTS, options)[0].scores == dict.fromkeys(ASPECTS, 0.0)
+
+
 def rated(number: int, status: Status, scores: dict[str, float]) -> Observation:
     ratings = {aspect: (float(number % 2),) * 3 for aspect in (*ASPECTS, "look")}
     return Observation("model", f"u{number:02}", ratings, scores, status)

@@ -175,3 +175,67 @@ def test_ratings_of_own_samples_tell_how_far_a_judge_agrees_with_people(tmp_path
     [document] = json.loads((out / "cells.json").read_text())
     [agreement] = [a for a in document["agreement"] if (a["judge"], a["task"], a["aspect"]) == ("m", "tig", "SC")]
     assert agreement["fisher"] == pytest.approx(0.9999)
+
+
+def blind(number, people):
+    return number * 37 % 80 / 100
+
+
+def lenient(number, people):
+    """A judge that fails on the images that people like best."""
+    return 0.7 * people + number * 37 % 80 / 200 if people < 0.6 else None
+
+
+def everywhere(tmp_path, vieval, *results):
+    """The texts of a report in which a mark is looked for, by where they are."""
+    out = tmp_path / "out"
+    terminal = vieval("report", *results, "--out", out).out
+    texts = {name: (out / name).read_text() for name in ("report.md", "report.html", "vieval_demo_headline_1.csv")}
+    return texts | {"terminal": terminal, "leaderboard.csv": (out / "leaderboard.csv").read_text()}
+
+
+def test_a_judge_whose_place_depends_on_failures_is_marked_everywhere_with_what_the_mark_means(tmp_path, vieval):
+    given = [
+        run(tmp_path / "a", provenance("lenient"), lenient),
+        run(tmp_path / "b", provenance("poor"), poor),
+        run(tmp_path / "c", provenance("right"), right),
+    ]
+    values = {}
+    for policy in ("drop", "worst"):
+        write_report(load_results(given), tmp_path / policy, StatisticsOptions(policy, draws=50))
+        values[policy] = {row["judge"]: float(row["value"]) for row in rows(tmp_path / policy / "leaderboard.csv")}
+    places = {
+        policy: {judge: place for place, judge in enumerate(sorted(of, key=of.get, reverse=True), start=1)}
+        for policy, of in values.items()
+    }
+    assert places["drop"] == {"right": 1, "lenient": 2, "poor": 3}
+    assert places["worst"] == {"right": 1, "poor": 2, "lenient": 3}
+    for where, text in everywhere(tmp_path, vieval, *given).items():
+        assert text.count("place depends on failures: 2 under drop, 3 under worst") >= 1, where
+        assert text.count("place depends on failures: 3 under drop, 2 under worst") >= 1, where
+        assert "1 under drop" not in text, where
+        assert ("place depends on failures: by its own number it has another place" in text) == ("csv" not in where)
+
+
+def test_judges_that_answer_everything_have_one_place(tmp_path, vieval):
+    given = [run(tmp_path / "a", provenance("poor"), poor), run(tmp_path / "b", provenance("right"), right)]
+    assert not any("place depends" in text for text in everywhere(tmp_path, vieval, *given).values())
+
+
+def test_a_judge_that_does_not_look_is_marked_everywhere_and_nobody_else(tmp_path, vieval):
+    given = [run(tmp_path / "a", provenance("blind"), blind), run(tmp_path / "b", provenance("right"), right)]
+    for where, text in everywhere(tmp_path, vieval, *given).items():
+        assert "not above the constant" in text, where
+    marks = {row["judge"]: row["marks"] for row in rows(tmp_path / "out" / "leaderboard.csv")}
+    assert marks == {"blind": "not above the constant", "right": ""}
+    compared = vieval("compare", *given, "--out", tmp_path / "compared").out
+    assert "not above the constant" in compared
+    marks = {row["judge"]: row["marks"] for row in rows(tmp_path / "compared" / "comparison_judges.csv")}
+    assert marks == {"blind": "not above the constant", "right": ""}
+
+
+def test_one_judge_alone_is_marked_too(tmp_path, vieval):
+    printed = vieval("report", run(tmp_path / "a", provenance("blind"), blind), "--out", tmp_path / "out").out
+    assert "Not shown to be above the best constant (0.000): blind." in printed
+    first, *_ = rows(tmp_path / "out" / "vieval_demo_headline_1.csv")
+    assert first["marks"] == "not above the constant"

@@ -30,6 +30,8 @@ def said(accuracies, items=200, partial=(), references=CEILING | CONSTANT, cover
     for label, answers in own.items():
         value = float(np.mean([item.value for item in answers.values()]))
         estimates[label] = Estimate(value, value - 0.05, value + 0.05, n=len(answers), coverage=coverage)
+    constant = np.arange(items) < 0.4 * items
+    fixed = [{f"i{n}": float(constant[n]) for n in range(items)}] if CONSTANT.items() <= references.items() else []
     headline = Headline(
         "votes",
         "accuracy",
@@ -37,7 +39,7 @@ def said(accuracies, items=200, partial=(), references=CEILING | CONSTANT, cover
         "pairs",
         (0, 1),
         estimates,
-        lambda: compared_means("all", "votes", "accuracy", own, "pairs"),
+        lambda _: compared_means("all", "votes", "accuracy", own, "pairs", constants=fixed),
         references,
     )
     [board] = leaderboards([headline], "b", runs, OPTIONS, {})
@@ -69,12 +71,12 @@ def voting(label, votes):
 def test_a_judge_that_always_chooses_the_first_image_shown_has_that_as_its_headline():
     always = voting("mid", [("first", "second")] * 100)
     first, second, *_ = said({"mid": 0.0}, runs=[always])
-    assert first == "mid: its answer is the first image shown 200 times of 200, which decides its number."
+    assert first == "mid: 200 of 200 answers are the first image shown, which decides its number."
     assert second.startswith("mid has 0.000")
     fair = voting("fair", [("first", "first"), ("second", "second")] * 50)
     texts = said({"fair": 0.9, "mid": 0.1}, runs=[always, fair])
     assert texts[0].startswith("fair is best")
-    assert texts[-1] == "mid: its answer is the first image shown 200 times of 200, which decides its number."
+    assert texts[-1] == "mid: 200 of 200 answers are the first image shown, which decides its number."
 
 
 @pytest.mark.parametrize("judges", [2, 3, 12])
@@ -100,9 +102,15 @@ def test_one_better_than_many_names_how_many():
 
 def test_judges_without_coverage_are_named_with_the_reason_and_never_best():
     first, second, *_ = said({"few": 1.0, "a": 0.9, "b": 0.5}, partial=("few",))
-    assert first.startswith("a is best: ")
+    assert first.startswith("a is best of the 2 ranked: ")
     assert "few" not in first
     assert second == "Not ranked: few (a score for 66 of 200 pairs)."
+
+
+def test_a_judge_without_a_rank_that_is_better_than_the_first_is_not_passed_over():
+    text = said({"few": 1.0, "a": 0.7, "b": 0.65}, partial=("few",))
+    assert text[0].startswith("a has the highest number of the 2 ranked") or text[0].startswith("No judge of these 2")
+    assert "few is significantly better than a on the 66 pairs that both scored." in text
 
 
 def test_where_only_one_covers_the_benchmark_there_is_no_order():

@@ -241,8 +241,8 @@ def test_values_of_metrics_are_verdicts_of_their_judges(tmp_path):
     assert (found.scores, found.trace[0].scores) == ({"SC": 0.25}, (0.25,))
     assert [v.status for v in bad] == [Status.PARSE_FAILURE] * 3
     near, far = (lpips.verdict(SampleId("imagenhub", "tie", "SDEdit", f"{uid}.jpg"))[0] for uid in "ab")
-    # a distance: the less, the better
-    assert 1 > near.scores["SC"] > far.scores["SC"] > 0
+    # a distance: the less, the better, and by as much, so that an image model's mean score is that of its distances
+    assert (near.scores["SC"], far.scores["SC"]) == (0.75, -0.5)
 
 
 def line(uid, **verdict):

@@ -21,7 +21,7 @@ from vieval_plugin.stats.comparison import (
     resampled_differences,
 )
 from vieval_plugin.stats.correlation import correlation, fisher_mean
-from vieval_plugin.stats.paired_correlations import CorrelationDifference
+from vieval_plugin.stats.paired_correlations import CorrelationDifference, independence_p
 from vieval_plugin.stats.ranking import holm, rank_ranges
 
 ALL = 10**9
@@ -422,3 +422,44 @@ def test_an_average_of_differences_is_that_of_its_parts_in_every_swap_and_draw()
     assert both.strata[0] != both.strata[-1]
     first, second = both.estimates()
     assert paired_comparison(both, draws=50).difference.value == pytest.approx(first - second)
+
+
+def test_scores_permuted_within_image_models_are_those_of_a_naive_computation() -> None:
+    first, second, human = tables()
+    statistic = CorrelationDifference(first, second, human, parts=["p", "p", "q"])
+    keys = np.random.default_rng(1).random((20, len(first)))
+    for key, found in zip(keys, statistic.permuted(keys), strict=True):
+        given_away = np.full(first.shape, NAN)
+        for model in range(first.shape[1]):
+            rows = np.flatnonzero(~np.isnan(first[:, model]))
+            given_away[rows, model] = first[rows[np.argsort(key[rows])], model]
+        assert found == pytest.approx(naive_average(given_away, human, "spearman", ["p", "p", "q"]))
+    in_place = statistic.permuted(np.arange(7.0)[None])
+    assert in_place[0] == pytest.approx(statistic.estimates()[0])
+
+
+def test_p_of_independence_is_that_of_all_permutations() -> None:
+    first, _, human = tables(6, 1, missing=False, seed=3)
+    observed = abs(stats.spearmanr(first[:, 0], human[:, 0]).statistic)
+    every = [
+        stats.spearmanr(first[list(order), 0], human[:, 0]).statistic for order in itertools.permutations(range(6))
+    ]
+    exact = np.mean(np.abs(every) >= observed - ROUNDING)
+    assert independence_p(CorrelationDifference(first, first, human), permutations=9_999) == pytest.approx(
+        exact, abs=0.02
+    )
+
+
+def test_a_judge_that_does_not_look_at_images_is_above_0_in_one_case_of_40_and_one_that_does_always() -> None:
+    """Both people and judge have instructions of their own that they like: single scores permuted would say more."""
+    above = {"blind": 0, "looks": 0}
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        human = rng.normal(size=(40, 1)) + 0.7 * rng.normal(size=(40, 6))
+        blind = rng.normal(size=(40, 1)) + 0.7 * rng.normal(size=(40, 6))
+        for name, scores in (("blind", blind), ("looks", blind + 0.8 * human)):
+            statistic = CorrelationDifference(scores, scores, human)
+            above[name] += independence_p(statistic, seed, 199) <= 0.05 and statistic.estimates()[0] > 0
+    assert above["blind"] <= 12
+    assert above["looks"] >= 190
+    assert math.isnan(independence_p(CorrelationDifference(blind, blind, 0 * human)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from vieval_plugin.meta_evaluation.annotator_agreement import (
@@ -25,6 +26,7 @@ from vieval_plugin.meta_evaluation.statistics import (
     SCORED,
     Rating,
     Statistic,
+    asked_of,
     compared_by,
     estimates_of,
     observed,
@@ -231,7 +233,7 @@ class WithAnnotators(Annotated):
             "samples",
             (-1.0, 1.0),
             of(OVERALL),
-            lambda: self._compared(part, runs, options),
+            partial(self._compared, part, runs),
             {**ceiling, SAME_FOR_ALL: Estimate(0.0)},
             {"dimension": {dimension: found for dimension in self.dimensions if (found := of(dimension))}},
         )
@@ -247,4 +249,5 @@ class WithAnnotators(Annotated):
             run.label: AnnotatedRows.of(observations, Rating.of(run), self, options)
             for run, observations in observed(runs, part)
         }
-        return compared_by(correlations([OVERALL], [MEAN])[0], part, rows)
+        statistic = correlations([OVERALL], [MEAN])[0]
+        return compared_by(statistic, part, rows, asked_of(runs, part, statistic))

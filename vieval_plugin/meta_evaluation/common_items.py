@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System, coverage
-from vieval_plugin.stats.comparison import MeanDifference
+from vieval_plugin.meta_evaluation.comparison import (
+    LEVEL,
+    CommonSamples,
+    ComparedStatistic,
+    System,
+    correlates,
+    coverage,
+)
+from vieval_plugin.stats.bootstrap import Seed
+from vieval_plugin.stats.comparison import MeanDifference, paired_comparison
 from vieval_plugin.stats.paired_correlations import CorrelationDifference
 
 
@@ -47,6 +56,8 @@ def compared_means(
     unit: str = "samples",
     entrants: str = "judges",
     lacking: Mapping[str, list[str]] | None = None,
+    asked: int = 0,
+    constants: Sequence[Mapping[str, float]] = (),
 ) -> ComparedStatistic:
     """Systems compared by the mean of their values on common items, such as their accuracies.
 
@@ -58,6 +69,8 @@ def compared_means(
         unit: what items are called.
         entrants: what systems are called.
         lacking: by label, the parts that a system has no item of.
+        asked: how many items any system was asked about, where that may be more than any has.
+        constants: values of answers that never look, by the names of items; a system stands beside the best on its own.
 
     >>> right = {"a": JudgedItem("a", 1.0), "b": JudgedItem("b", 0.0)}
     >>> judges = {"first": right, "second": {"a": JudgedItem("a", 0.0)}}
@@ -75,7 +88,18 @@ def compared_means(
         groups = [first_items[name].group for name in names]
         return CommonSamples(len(names), MeanDifference(first_values, second_values, groups))
 
-    return ComparedStatistic(part, aspect, statistic, _systems(items, unit, lacking or {}), pair, unit, entrants)
+    def above_constant(place: int, seed: Seed) -> bool:
+        own_items = items[labels[place]]
+        names = sorted(own_items)
+        best = max(([constant[name] for name in names] for constant in constants), key=math.fsum)
+        groups = [own_items[name].group for name in names]
+        difference = MeanDifference([own_items[name].value for name in names], best, groups)
+        result = paired_comparison(difference, 0, seed, intervals=False)
+        return result.difference.value > 0 and result.p <= LEVEL
+
+    systems = _systems(items, unit, lacking or {}, asked)
+    test = above_constant if constants else None
+    return ComparedStatistic(part, aspect, statistic, systems, pair, unit, entrants, above_constant=test)
 
 
 def compared_correlations(
@@ -83,6 +107,7 @@ def compared_correlations(
     aspect: str,
     coefficient: PairedCoefficient,
     items: Mapping[str, Mapping[str, JudgedItem]],
+    asked: int = 0,
 ) -> ComparedStatistic:
     """Judges compared by the correlation of their scores with human ratings, over all common items at once.
 
@@ -90,7 +115,7 @@ def compared_correlations(
         part: the benchmark's.
         aspect: what is rated.
         coefficient: `spearman` or `pearson`.
-        items: as for `compared_means`.
+        items, asked: as for `compared_means`.
 
     >>> scores = {str(n): JudgedItem(str(n), n, n % 3) for n in range(9)}
     >>> compared = compared_correlations("all", "SC", "pearson", {"first": scores, "second": scores})
@@ -117,13 +142,14 @@ def compared_correlations(
         return CommonSamples(len(names), statistic)
 
     described = f"{coefficient.capitalize()}'s correlation with people"
-    return ComparedStatistic(part, aspect, described, _systems(items, "samples", {}), pair)
+    systems = _systems(items, "samples", {}, asked)
+    return ComparedStatistic(part, aspect, described, systems, pair, above_constant=correlates(pair))
 
 
 def _systems(
-    items: Mapping[str, Mapping[str, JudgedItem]], unit: str, missing_parts: Mapping[str, list[str]]
+    items: Mapping[str, Mapping[str, JudgedItem]], unit: str, missing_parts: Mapping[str, list[str]], asked: int
 ) -> tuple[System, ...]:
-    available = max(map(len, items.values()), default=0)
+    available = max(asked, *map(len, items.values()), 0)
     return tuple(
         System(
             label,

@@ -15,6 +15,7 @@ from itertools import combinations
 
 import numpy as np
 
+from vieval_plugin.stats.bootstrap import Seed
 from vieval_plugin.stats.comparison import (
     PERMUTATIONS,
     AveragedDifference,
@@ -23,6 +24,7 @@ from vieval_plugin.stats.comparison import (
     paired_comparison,
 )
 from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.paired_correlations import CorrelationDifference, independence_p
 from vieval_plugin.stats.ranking import holm, rank_ranges
 
 LEVEL = 0.05
@@ -39,13 +41,15 @@ class System:
     """A judge or an image model in a comparison.
 
     `n` counts the samples that it has a score for. `undefined` says why it has no value, and `unranked` why it is in no
-    order although it has one: it lacks a task type, or too many samples.
+    order although it has one: it lacks a task type, or too many samples. `value` is its number where the statistic has
+    no paired test.
     """
 
     label: str
     n: int
     undefined: str = ""
     unranked: str = ""
+    value: float = math.nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +69,9 @@ class ComparedStatistic:
     - `part` is the benchmark's part, or `all`; `aspect` what is rated; `statistic` how it is computed, in words;
     - `pair` gives two systems, by their places, on what both have scores of; a system with itself has all its samples;
     - `unit` is what samples are called, `entrants` what the systems are called;
-    - `untestable` says why the statistic has no paired test; `notes` are lines to be read beside the result.
+    - `untestable` says why the statistic has no paired test; `notes` are lines to be read beside the result;
+    - `above_constant` is a test of a system, by its place, against its constant baseline: True where it is above. None
+      where the statistic has no such baseline, or no test of it.
     """
 
     part: str
@@ -77,6 +83,7 @@ class ComparedStatistic:
     entrants: str = "judges"
     untestable: str = ""
     notes: tuple[str, ...] = ()
+    above_constant: Callable[[int, Seed], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -125,7 +132,8 @@ class Comparison:
 
     `standings` are in order: ranked systems by their own number, then those with a number and no rank, then the others.
     `pairs` are those of ranked systems, the family that p is adjusted in; `other_pairs`, a family of their own, have a
-    system without a rank. `reason` says why there is no pair at all.
+    system without a rank. `reason` says why there is no pair at all. `not_above_constant` are the labels of those that no
+    test shows to be above their constant baseline.
     """
 
     compared: ComparedStatistic
@@ -133,6 +141,7 @@ class Comparison:
     pairs: tuple[SystemPair, ...] = ()
     other_pairs: tuple[SystemPair, ...] = ()
     reason: str = ""
+    not_above_constant: frozenset[str] = frozenset()
 
     @cached_property
     def all_pairs(self) -> tuple[SystemPair, ...]:
@@ -217,13 +226,14 @@ def compare_systems(
     >>> [standing.rank_text for standing in found.standings], found.pairs[0].result.difference.value
     (['1', '2'], 1.0)
     """
-    standings = _own_values(compared)
+    standings = own_standings(compared)
     values = {standing.system.label: standing.value for standing in standings}
     defined = [place for place, system in enumerate(compared.systems) if not math.isnan(values[system.label])]
     defined.sort(key=lambda place: compared.systems[place].label)  # whatever order results come in, a pair is one
+    not_above = not_above_constant(compared, benchmark, options)
     if reason := _without_pairs(compared, standings, len(defined)):
-        return Comparison(compared, standings, reason=reason)
-    seed = [options.seed, zlib.crc32(f"{benchmark}/{compared.part}".encode())]
+        return Comparison(compared, standings, reason=reason, not_above_constant=not_above)
+    seed = _seed(compared, benchmark, options)
     tested = []
     for places in combinations(defined, 2):
         common = compared.pair(*places)
@@ -236,7 +246,35 @@ def compare_systems(
     other_pairs = _adjusted([pair for pair, ranked in tested if not ranked])
     if not tested:
         reason = f"no two of these {compared.entrants} have {compared.unit} in common that a test can use"
-    return Comparison(compared, _ranked(standings, pairs), pairs, other_pairs, reason)
+    return Comparison(compared, _ranked(standings, pairs), pairs, other_pairs, reason, not_above)
+
+
+def not_above_constant(compared: ComparedStatistic, benchmark: str, options: StatisticsOptions) -> frozenset[str]:
+    """Labels of the systems that no test shows to be above their constant baseline; none where there is no such test.
+
+    Args:
+        compared, benchmark, options: as for `compare_systems`.
+    """
+    if compared.above_constant is None:
+        return frozenset()
+    seed = _seed(compared, benchmark, options)
+    return frozenset(
+        system.label
+        for place, system in enumerate(compared.systems)
+        if not system.undefined and not compared.above_constant(place, seed)
+    )
+
+
+def correlates(pair: Callable[[int, int], CommonSamples]) -> Callable[[int, Seed], bool]:
+    """The test of a correlation against its constant baseline, which is 0; of `ComparedStatistic.above_constant`."""
+
+    def above_constant(place: int, seed: Seed) -> bool:
+        statistic = pair(place, place).statistic
+        if not isinstance(statistic, CorrelationDifference):
+            return False
+        return statistic.estimates()[0] > 0 and independence_p(statistic, seed) <= LEVEL
+
+    return above_constant
 
 
 def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> ComparedStatistic:
@@ -304,11 +342,11 @@ def _over_benchmarks(label: str, comparisons: Mapping[str, Sequence[ComparedStat
     return System(label, n, undefined, "; ".join(dict.fromkeys(unranked)))
 
 
-def _own_values(compared: ComparedStatistic) -> tuple[Standing, ...]:
-    """Each system's number on all that it scored, in order, without ranks."""
+def own_standings(compared: ComparedStatistic) -> tuple[Standing, ...]:
+    """Each system's number on all that it scored, without ranks: systems that cover the benchmark first, in order."""
     standings = []
     for place, system in enumerate(compared.systems):
-        value = math.nan
+        value = system.value
         if not system.undefined and not compared.untestable:
             own_samples = compared.pair(place, place)
             value = own_samples.statistic.estimates()[0] if own_samples.statistic is not None else math.nan
@@ -321,6 +359,10 @@ def _own_values(compared: ComparedStatistic) -> tuple[Standing, ...]:
             key=lambda standing: (math.isnan(standing.value), bool(standing.system.unranked), -standing.value),
         )
     )
+
+
+def _seed(compared: ComparedStatistic, benchmark: str, options: StatisticsOptions) -> list[int]:
+    return [options.seed, zlib.crc32(f"{benchmark}/{compared.part}".encode())]
 
 
 def _without_pairs(compared: ComparedStatistic, standings: Sequence[Standing], defined: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.common_items import JudgedItem, compared_means
@@ -36,7 +37,7 @@ def generator_headline(
     benchmark: str,
     judge: str,
     aspects: Sequence[str],
-    images: Mapping[str, Sequence[Observation]],
+    images_under: Callable[[StatisticsOptions], Mapping[str, Sequence[Observation]]],
     options: StatisticsOptions,
 ) -> Headline:
     """The headline of a judge: O where it rates that, else SC, else what it rates.
@@ -45,9 +46,10 @@ def generator_headline(
         benchmark: its name, which joins the seed.
         judge: its label.
         aspects: what it rates; not none.
-        images: of each generator, failures already filled, groups named with their part.
-        options: how many draws, the seed.
+        images_under: gives those of each generator under a failure policy, groups named with their part.
+        options: what failed verdicts are, how many draws, the seed.
     """
+    images = images_under(options)
     aspect = preferred(aspects, dict.fromkeys(aspects, 1))[0]
     bootstrap = Bootstrap.of(f"{benchmark}/{ALL}", options)
 
@@ -77,7 +79,7 @@ def generator_headline(
         "prompts",
         (0.0, 1.0),
         means(images),
-        lambda: compared_generators(aspect, images),
+        lambda options: compared_generators(aspect, images_under(options)),
         breakdowns=broken,
         entrant="generator",
         judge=judge,
@@ -95,7 +97,8 @@ def compared_generators(aspect: str, images: Mapping[str, Sequence[Observation]]
         model: {prompt: JudgedItem(prompt, score) for prompt, score in by_prompt(observations, aspect).items()}
         for model, observations in images.items()
     }
-    return compared_means("all", aspect, f"mean {aspect} over prompts", items, "prompts", "generators")
+    asked = max((len({image.group for image in observations}) for observations in images.values()), default=0)
+    return compared_means("all", aspect, f"mean {aspect} over prompts", items, "prompts", "generators", asked=asked)
 
 
 def generator_tables(benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
@@ -118,17 +121,24 @@ def generator_tables(benchmark: str, parts: Sequence[str], runs: Sequence[Run], 
             tables.append(table)
     if differences := _differences(benchmark, judged, options):
         tables.append(differences)
-    return Tables(tuple(tables), cells, headlines=_headlines(benchmark, judged, options))
+    return Tables(tuple(tables), cells, headlines=_headlines(benchmark, judged, runs, options))
 
 
-def _headlines(benchmark: str, judged: Sequence[GeneratorImages], options: StatisticsOptions) -> tuple[Headline, ...]:
+def _headlines(
+    benchmark: str, judged: Sequence[GeneratorImages], runs: Sequence[Run], options: StatisticsOptions
+) -> tuple[Headline, ...]:
     headlines = []
     for judge in dict.fromkeys(generator.judge for generator in judged):
         generators = [generator for generator in judged if generator.judge == judge]
-        images = {generator.image_model: generator.all for generator in generators}
+        images_under = partial(_images_of, [run for run in runs if run.label == judge])
         if generators[0].aspects:
-            headlines.append(generator_headline(benchmark, judge, generators[0].aspects, images, options))
+            headlines.append(generator_headline(benchmark, judge, generators[0].aspects, images_under, options))
     return tuple(headlines)
+
+
+def _images_of(runs: Sequence[Run], options: StatisticsOptions) -> dict[str, Sequence[Observation]]:
+    generators = (named_with_part(images) for run in runs for images in generators_of(run, options))
+    return {generator.image_model: generator.all for generator in generators}
 
 
 def _means(

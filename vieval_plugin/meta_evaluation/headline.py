@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.options import StatisticsOptions
 
 Breakdown: TypeAlias = Mapping[str, Mapping[str, Estimate]]
 """By a word, such as a kind or a category, the estimates of the entrants on the samples under that word alone."""
@@ -41,7 +42,7 @@ class Headline:
     - `aspect` is what is rated; `title` says in words what the statistic is, `why` why it is this one of all;
     - `unit` is what `n` counts; `ends` are the lowest and highest value that the statistic can have;
     - `estimates` has one of each entrant by its label, on all that it scored; higher is better;
-    - `compared` gives the statistic that their paired tests are of, each two on what both scored;
+    - `compared` gives the statistic that their paired tests are of, each two on what both scored, under a failure policy;
     - `references` are what they stand beside: what people reach among themselves, answers that never look;
     - `breakdowns` has the same statistic by kind, category or tag, whichever there are, under the name of that heading;
     - `ceiling` compares a row, by its label, with the annotators, None where there is nothing to compare;
@@ -54,7 +55,7 @@ class Headline:
     unit: str
     ends: tuple[float, float]
     estimates: Mapping[str, Estimate]
-    compared: Callable[[], ComparedStatistic]
+    compared: Callable[[StatisticsOptions], ComparedStatistic]
     references: Mapping[str, Estimate] = field(default_factory=dict)
     breakdowns: Mapping[str, Breakdown] = field(default_factory=dict)
     entrant: str = "judge"

@@ -19,7 +19,7 @@ from vieval_plugin.meta_evaluation.image_model_agreement import filled_observati
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.records import Run
 from vieval_plugin.stats.agreement import rater_mean
-from vieval_plugin.stats.bootstrap import Ints, cluster_counts, factorize, interval
+from vieval_plugin.stats.bootstrap import Ints, bias_corrected_interval, cluster_counts, factorize
 from vieval_plugin.stats.correlation import Floats, correlation, fisher_mean, fisher_mean_over, resampled_correlations
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
@@ -69,8 +69,9 @@ def compared_with_annotators(
         fisher_mean_over([fisher_mean_over(values) for values in side])
         for side in ([part.judge_draws for part in parts], [part.annotator_draws for part in parts])
     ]
-    difference = draws[0] - draws[1]
-    return CeilingComparison(judge, annotators, Estimate(judge - annotators, *interval(difference), difference, n))
+    value, difference = judge - annotators, draws[0] - draws[1]
+    ends = bias_corrected_interval(difference, value)
+    return CeilingComparison(judge, annotators, Estimate(value, *ends, difference, n))
 
 
 def _counts(observation: Observation, aspects: Sequence[str], aspect: str) -> bool:

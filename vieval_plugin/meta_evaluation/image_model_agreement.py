@@ -20,7 +20,7 @@ from vieval_plugin.meta_evaluation.estimates import Counts, sum_over_parts
 from vieval_plugin.meta_evaluation.observations import Observation, against_all, apply_failure_policy
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
 from vieval_plugin.stats.agreement import krippendorff_alpha, leave_one_out, leave_one_out_resampled, rater_mean
-from vieval_plugin.stats.bootstrap import cluster_counts, interval
+from vieval_plugin.stats.bootstrap import bias_corrected_interval, cluster_counts, interval
 from vieval_plugin.stats.correlation import (
     Floats,
     correlation,
@@ -259,9 +259,15 @@ def human_agreement(
             papers.append(paper_mean(per_rater, rounded=False))
             resampled.extend(leave_one_out_resampled(rated.ratings, counts(rated.groups)))
             reasons.extend(f"{model}: rater {r + 1} is constant" for r in np.flatnonzero(np.isnan(per_rater)))
-        average = _fisher_average(values, resampled, len(observations), reasons, options)
+        average = bias_corrected(_fisher_average(values, resampled, len(observations), reasons, options))
         result[aspect] = Agreement(average, Estimate(paper_mean(papers), reasons=tuple(reasons)))
     return result
+
+
+def bias_corrected(estimate: Estimate) -> Estimate:
+    """An estimate of annotators' agreement with the interval that allows for its biased resamples."""
+    low, high = bias_corrected_interval(estimate.resamples, estimate.value)
+    return replace(estimate, low=low, high=high)
 
 
 def fisher_over_parts(parts: Sequence[Estimate]) -> Estimate:

@@ -19,6 +19,7 @@ from vieval_plugin.meta_evaluation.image_model_agreement import (
     ImageModelRows,
     agreement_of,
     agreement_over_parts,
+    bias_corrected,
     human_agreement,
     image_model_rows,
     rating_columns,
@@ -192,8 +193,9 @@ def _over_all_parts(
     for label in labels:
         for aspect in dict.fromkeys(a for judge, _, a in agreement if judge == label):
             of_parts = [agreement[label, part, aspect] for part in parts if (label, part, aspect) in agreement]
-            agreement[label, ALL_PARTS, aspect] = overall = agreement_over_parts(of_parts)
-            paper = overall.paper
+            corrected, paper = agreement_over_parts(of_parts)
+            corrected = bias_corrected(corrected) if label == HUMAN else corrected
+            agreement[label, ALL_PARTS, aspect] = Agreement(corrected, paper)
             cells.put(Key("T1", ALL_PARTS, "", label, "spearman", aspect), paper.value, paper.reason)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System, coverage
+from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System, correlates, coverage
 from vieval_plugin.meta_evaluation.headline import SAME_FOR_ALL, WHY_PREFERRED, CeilingComparison, Headline, preferred
 from vieval_plugin.meta_evaluation.human_ceiling import compared_with_annotators
 from vieval_plugin.meta_evaluation.image_model_agreement import LEAST, filled_observations, why_no_value
@@ -126,6 +126,7 @@ def compared_on(aspect: str, judges: Mapping[str, Mapping[Cell, RatedSample]]) -
         f"Spearman's correlation with people, Fisher's average over image models{_over_parts(parts)}",
         systems,
         pair,
+        above_constant=correlates(pair),
     )
 
 
@@ -224,7 +225,7 @@ def image_model_headlines(
     )
 
     @cache
-    def scored() -> Scored:
+    def scored(options: StatisticsOptions) -> Scored:
         return {run.label: scored_samples(run, numbers.parts, rated, options) for run in runs}
 
     def ceiling(aspect: str, label: str) -> CeilingComparison | None:
@@ -236,7 +237,9 @@ def image_model_headlines(
     )
 
 
-def _headline(aspect: str, judges: Sequence[str], numbers: Numbers, scored: Callable[[], Scored]) -> Headline:
+def _headline(
+    aspect: str, judges: Sequence[str], numbers: Numbers, scored: Callable[[StatisticsOptions], Scored]
+) -> Headline:
     by_kind = {part: _of(part, aspect, (*judges, HUMAN), numbers) for part in numbers.parts}
     people = _of(ALL_PARTS, aspect, [HUMAN], numbers)
     ceiling = {"human ceiling: each rater with the others": people[HUMAN]} if people else {}
@@ -258,8 +261,10 @@ def _of(part: str, aspect: str, labels: Sequence[str], numbers: Numbers) -> dict
     return {label: agreement.corrected for label, agreement in agreements.items() if agreement}
 
 
-def _comparing(aspect: str, scored: Callable[[], Scored]) -> Callable[[], ComparedStatistic]:
+def _comparing(
+    aspect: str, scored: Callable[[StatisticsOptions], Scored]
+) -> Callable[[StatisticsOptions], ComparedStatistic]:
     """The statistic of an aspect; samples are read when it is asked for, once for all aspects."""
-    return lambda: compared_on(
-        aspect, {label: samples[aspect] for label, samples in scored().items() if aspect in samples}
+    return lambda options: compared_on(
+        aspect, {label: samples[aspect] for label, samples in scored(options).items() if aspect in samples}
     )

@@ -189,7 +189,9 @@ def _rankings(numbers: Numbers) -> Table:
         footrule, rho = (Key("T5", part, "", label, statistic, "O") for statistic in ("footrule", "rho"))
         rows.append((part, label, *ranked, f"{numbers.cells[footrule]:g}", _cell_text(numbers, rho, 2)))
     header = ("task", "judge", "rank by humans", "rank by judge", "footrule", "rho")
-    return Table("table_5", "Table 5. Ranking image models by mean O", header, tuple(rows))
+    return Table(
+        "table_5", "Table 5. Ranking image models by the judge's mean score, of humans by mean O", header, tuple(rows)
+    )
 
 
 def _by_rank(side: Mapping[str, float]) -> list[tuple[str, float]]:

@@ -15,6 +15,7 @@ from vieval_plugin.meta_evaluation.statistics import (
     SCORED,
     Rating,
     Statistic,
+    asked_of,
     compared_by,
     estimates_of,
     observed,
@@ -172,7 +173,7 @@ class WithLabels:
             "samples",
             first.ends,
             {row.run.label: row.estimates[first.metric] for row in rows},
-            partial(self._test, first, aspect, part, runs, options),
+            partial(self._test, first, aspect, part, runs),
             {} if first.constant is None else {"scores that never look": Estimate(first.constant)},
             {"tag": by_tag} if by_tag else {},
         )
@@ -196,7 +197,7 @@ class WithLabels:
             run.label: _rows(observations, Rating.of(run), aspect, options)
             for run, observations in observed(runs, part)
         }
-        return compared_by(replace(column, aspect=aspect), part, rows)
+        return compared_by(replace(column, aspect=aspect), part, rows, asked_of(runs, part, column))
 
 
 def _rows(observations: Sequence[Observation], rating: Rating, aspect: str, options: StatisticsOptions) -> LabelRows:

@@ -45,9 +45,9 @@ class Observation:
     """A sample or contest as the statistics see it; small, and short when printed.
 
     `ratings` has, per aspect, one value a rater, on the benchmark's own scale; `scores` the judge's value per aspect it
-    could rate, in [0, 1]. Of several verdicts of one sample, `scores` are the means of those that have them and
-    `repeats` holds each one's. `recorded` are the scores with the numbers that a log has and that are none. `exact` is
-    false where a score is known to an interval wider than the fourth decimal. `group` is what the bootstrap draws
+    could rate, higher being better. Of several verdicts of one sample, `scores` are the means of those that have them,
+    and `repeats` holds each one's. `recorded` are the scores with the numbers that a log has and that are none. `exact`
+    is false where a score is known to an interval wider than the fourth decimal. `group` is what the bootstrap draws
     together, the uid where nothing else is given, and `place` the sample's place in it.
 
     A sample that the judge does not apply to has no scores, whatever it is given: no statistic ever sees one.
@@ -193,11 +193,11 @@ def apply_failure_policy(
     """Observations under a failure policy: what a failed verdict is to a statistic.
 
     `drop` leaves failed ones as they are, without the scores that they lack; `random` gives each aspect that failed a
-    seeded draw from {0, 0.1, ..., 1}, the published penalty; `worst` gives it 0. O follows from SC and PQ where the
-    judge rates all three. `as_recorded` takes all numbers that a log has and that are no scores: guesses, whatever a
-    reader makes of the replies behind them, and what no live reply could have had. What was never recorded (`missing`)
-    or asked (`not_applicable`) stays without scores under each. An image that was never made (`no_image`) has 0 under
-    `worst`, and no number is drawn for it.
+    seeded draw from {0, 0.1, ..., 1}, the published penalty; `worst` gives it the lowest of the scale: 0, or -1 for a
+    metric with any score below 0. O follows from SC and PQ where the judge rates all three. `as_recorded` takes all
+    numbers that a log has and that are no scores: guesses, whatever a reader makes of the replies behind them, and what
+    no live reply could have had. What was never recorded (`missing`) or asked (`not_applicable`) stays without scores
+    under each. An image that was never made (`no_image`) has the lowest under `worst`, and no number is drawn for it.
 
     Args:
         observations: in any order; a draw of `random` depends on seed, image model, uid and the image's number alone.
@@ -205,7 +205,7 @@ def apply_failure_policy(
         options: the policy, and the seed of `random`.
 
     Returns:
-        The observations in their order, scores in [0, 1].
+        The observations in their order.
 
     >>> failed = Observation("model", "1", {}, {"SC": 0.5}, Status.REFUSAL)
     >>> [filled] = apply_failure_policy([failed], ("SC", "PQ", "O"), StatisticsOptions("worst"))
@@ -217,19 +217,25 @@ def apply_failure_policy(
     if options.policy == "as_recorded":
         return [replace(o, scores=o.recorded or o.scores) for o in observations]
     left = _NOT_GUESSED if options.policy == "random" else _NEVER_FILLED
+    below_0 = any(score < 0 for o in observations for score in o.scores.values())
     return [
-        o if o.status.usable or o.status in left else _with_failures_filled(o, aspects, options) for o in observations
+        o
+        if o.status.usable or o.status in left
+        else _with_failures_filled(o, aspects, options, lowest=-1.0 if below_0 else 0.0)
+        for o in observations
     ]
 
 
-def _with_failures_filled(observation: Observation, aspects: Sequence[str], options: StatisticsOptions) -> Observation:
+def _with_failures_filled(
+    observation: Observation, aspects: Sequence[str], options: StatisticsOptions, lowest: float
+) -> Observation:
     named = f"{observation.image_model}/{observation.uid}" + (f"/{observation.draw}" if observation.draw else "")
     rng = np.random.default_rng([options.seed, zlib.crc32(named.encode())])
     derived = {"SC", "PQ", "O"} <= set(aspects)
     scores = {}
     for aspect in (a for a in aspects if not (derived and a == "O")):
         # drawn whether it is needed or not, so that an aspect's draw does not depend on which others failed
-        guess = float(rng.integers(0, 11)) / 10 if options.policy == "random" else 0.0
+        guess = float(rng.integers(0, 11)) / 10 if options.policy == "random" else lowest * (not derived)
         scores[aspect] = observation.scores.get(aspect, guess)
     if derived:
         scores["O"] = math.sqrt(scores["SC"] * scores["PQ"])

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.common_items import PairedTest, compared_correlations, compared_means
-from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System
+from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System, coverage
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, Computed, mean_over_parts, sum_over_parts
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.meta_evaluation.tables import Key, Tables
@@ -232,27 +232,49 @@ def statistic_cells(
         reasons |= {} if estimate.defined else {key: estimate.reason}
 
 
-def compared_by(statistic: Statistic, part: str, rows: Mapping[str, Rows]) -> ComparedStatistic:
+def compared_by(statistic: Statistic, part: str, rows: Mapping[str, Rows], asked: int = 0) -> ComparedStatistic:
     """A statistic on which judges are compared; without a paired test it says so.
 
     Args:
         statistic: of the benchmark.
         part: the benchmark's.
         rows: by judge, what the statistic is computed from.
+        asked: number of samples, or whatever the test's items are, that judges were asked about: one that has a score
+            for fewer than half of them is not ranked. 0 takes the most that any judge has.
     """
     aspect = statistic.aspect
     if test := statistic.paired:
         items = {label: test.items(judge_rows) for label, judge_rows in rows.items()}
         if test.coefficient:
-            return compared_correlations(part, aspect, test.coefficient, items)
-        return compared_means(part, aspect, statistic.words, items, test.unit)
-    systems = tuple(System(label, len(judge_rows.scored)) for label, judge_rows in rows.items())
+            return compared_correlations(part, aspect, test.coefficient, items, asked)
+        names = {name for judge_items in items.values() for name in judge_items}
+        constants = [] if statistic.constant is None else [dict.fromkeys(names, statistic.constant)]
+        return compared_means(part, aspect, statistic.words, items, test.unit, asked=asked, constants=constants)
+    available = max(asked, *(len(judge_rows.scored) for judge_rows in rows.values()), 0)
+    systems = tuple(
+        System(
+            label,
+            n := len(judge_rows.scored),
+            unranked=coverage(n, available),
+            value=statistic.compute(judge_rows).value,
+        )
+        for label, judge_rows in rows.items()
+    )
     reason = f"judges cannot be compared yet by {statistic.name}, which has no paired test here"
 
     def pair(first: int, second: int) -> CommonSamples:
         return CommonSamples(0, reason=reason)
 
     return ComparedStatistic(part, aspect, statistic.name, systems, pair, untestable=reason)
+
+
+def asked_of(runs: Sequence[Run], part: str, statistic: Statistic) -> int:
+    """Number of a statistic's items in the samples of a part that a judge was asked about, whether it answered or not."""
+    by_group = statistic.paired is not None and statistic.paired.unit != "samples"
+    applicable = [
+        [o for o in observations if o.status is not Status.NOT_APPLICABLE] for _, observations in observed(runs, part)
+    ]
+    return max((len({o.group for o in asked} if by_group else asked) for asked in applicable), default=0)
 
 
 def parts_of(parts: Sequence[str], runs: Sequence[Run]) -> tuple[str, ...]:

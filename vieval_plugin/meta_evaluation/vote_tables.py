@@ -71,7 +71,8 @@ def vote_headlines(
     judges = {label: points for label, points in pooled.items() if points}
     if not judges:
         return ()
-    constants = {label: _accuracy_of(points, bootstrap) for label, points in _constants(judged, tie_handling).items()}
+    fixed_answers = _constants(judged, tie_handling)
+    constants = {label: _accuracy_of(points, bootstrap) for label, points in fixed_answers.items()}
     best = max(constants, key=lambda label: constants[label].value, default=None)
     broken = {
         "part": _broken(pooled, lambda point: (point.part,), bootstrap),
@@ -85,7 +86,7 @@ def vote_headlines(
         "pairs",
         (0.0, 1.0),
         {label: _accuracy_of(points, bootstrap) for label, points in judges.items()},
-        lambda: _compared(judges, tie_handling),
+        lambda _: _compared(judges, tie_handling, list(fixed_answers.values())),
         _people(judged, tie_handling, bootstrap) | ({best: constants[best]} if best else {}),
         {name: breakdown for name, breakdown in broken.items() if len(breakdown) > 1},
     )
@@ -168,7 +169,9 @@ def _accuracy_of(points: _Points, bootstrap: Bootstrap) -> Estimate:
     return bootstrap.share(values, [point.group for point in points.values()])
 
 
-def _compared(points: Mapping[str, _Points], tie_handling: VoteScheme) -> ComparedStatistic:
+def _compared(
+    points: Mapping[str, _Points], tie_handling: VoteScheme, fixed_answers: Sequence[_Points]
+) -> ComparedStatistic:
     items = {
         label: {name: JudgedItem(point.group, point.value) for name, point in judge_points.items()}
         for label, judge_points in points.items()
@@ -179,7 +182,9 @@ def _compared(points: Mapping[str, _Points], tie_handling: VoteScheme) -> Compar
         for label, judge_points in points.items()
     }
     statistic = f"accuracy {tie_handling.replace('_', '-')}"
-    return compared_means(ALL_PARTS, VOTES, statistic, items, "pairs of candidates", lacking=missing_parts)
+    constants = [{name: point.value for name, point in answer.items()} for answer in fixed_answers]
+    unit = "pairs of candidates"
+    return compared_means(ALL_PARTS, VOTES, statistic, items, unit, lacking=missing_parts, constants=constants)
 
 
 _RULE = "% [95% interval]; a missing answer counts as wrong, under every policy for failures"

@@ -41,17 +41,27 @@ def compared_votes(
     comparisons = []
     for part in parts_of(parts, runs):
         bootstrap = Bootstrap.of(f"{benchmark}/{part}", options)
-        judges = [entrant for entrant in entrants_of(part, runs, scheme, bootstrap, options) if not entrant.constant]
+        entrants = entrants_of(part, runs, scheme, bootstrap, options)
+        judges = [entrant for entrant in entrants if not entrant.constant]
+        fixed_answers = [entrant for entrant in entrants if entrant.constant and entrant.accepted]
         scored = tuple(dict.fromkeys(entrant.subject for entrant in judges if not entrant.voting))
         for aspect in scored or ((VOTES,) if judges else ()):
             compared = [entrant for entrant in judges if entrant.voting or entrant.subject == aspect]
-            comparisons += [_compared(part, aspect, tie_handling, compared) for tie_handling in TIE_HANDLINGS[scheme]]
+            comparisons += [
+                _compared(part, aspect, tie_handling, compared, fixed_answers) for tie_handling in TIE_HANDLINGS[scheme]
+            ]
     return comparisons
 
 
-def _compared(part: str, aspect: str, tie_handling: VoteScheme, entrants: Sequence[Entrant]) -> ComparedStatistic:
+def _compared(
+    part: str, aspect: str, tie_handling: VoteScheme, entrants: Sequence[Entrant], fixed_answers: Sequence[Entrant]
+) -> ComparedStatistic:
     judged = {entrant.label: _items(entrant.answers, tie_handling) for entrant in entrants}
-    compared = compared_means(part, aspect, f"accuracy {tie_handling.replace('_', '-')}", judged, "pairs of candidates")
+    constants = [
+        {name: item.value for name, item in _items(fixed.answers, tie_handling).items()} for fixed in fixed_answers
+    ]
+    statistic = f"accuracy {tie_handling.replace('_', '-')}"
+    compared = compared_means(part, aspect, statistic, judged, "pairs of candidates", constants=constants)
     return replace(compared, notes=(*compared.notes, *_unanswered(entrants)))
 
 

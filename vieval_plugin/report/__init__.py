@@ -17,7 +17,7 @@ from vieval_plugin.meta_evaluation.reference_ranking import ORDER, ranking_again
 from vieval_plugin.meta_evaluation.tables import Tables, printed_tables
 from vieval_plugin.records import Run
 from vieval_plugin.report.headlines.costs import durations
-from vieval_plugin.report.headlines.leaderboards import leaderboards
+from vieval_plugin.report.headlines.leaderboards import LeaderboardRow, leaderboards
 from vieval_plugin.report.headlines.sentences import format_estimate, sentences
 from vieval_plugin.report.inputs import rated_runs, read_order
 from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables
@@ -97,6 +97,7 @@ def write_report(
     for section in sections:
         name = section.benchmark.name
         parts.append(f"## {name}\n\n{section.benchmark.note}\n")
+        parts += [f"Note: {line}\n" for line in section.mark_notes]
         for table in (*section.headlines, *section.tables.tables):
             parts.append(markdown(table))
             files[f"{name}_{table.name}.csv"] = csv_text(table)
@@ -123,12 +124,14 @@ def _first_lines(section: PageSection) -> list[str]:
         return _lines_of_judges(section)
     board, [table, *_] = section.boards[0], section.headlines
     rows = [table.header, *table.rows]
-    other_lines = [
-        f"{_name(other.headline)}: {', '.join(f'{row.label} {format_estimate(row.estimate)}' for row in other.rows)}"
-        for other in section.boards[1:]
-    ]
+    other_lines = [f"{_name(other.headline)}: {', '.join(map(_in_line, other.rows))}" for other in section.boards[1:]]
     named = f"{section.benchmark.name}: {board.headline.title}"
-    return [*sentences(board), "", named, "", *text_table(rows), *other_lines, ""]
+    return [*sentences(board), "", named, "", *text_table(rows), *other_lines, *section.mark_notes, ""]
+
+
+def _in_line(row: LeaderboardRow) -> str:
+    marks = f" ({'; '.join(row.marks)})" if row.marks else ""
+    return f"{row.label} {format_estimate(row.estimate)}{marks}"
 
 
 def _lines_of_judges(section: PageSection) -> list[str]:

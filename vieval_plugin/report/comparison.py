@@ -10,10 +10,11 @@ from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.media.files import write_whole
-from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, SystemPair, compare_systems
+from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, Standing, SystemPair, compare_systems
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS
 from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
 from vieval_plugin.records import Run
+from vieval_plugin.report.headlines.leaderboards import NOT_ABOVE_CONSTANT
 from vieval_plugin.report.own_samples import runs_by_benchmark
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.results.runs import Results
@@ -115,6 +116,7 @@ def _lines(benchmark: str, comparison: Comparison) -> list[str]:
             standing.system.label,
             standing.system.undefined or f"{standing.value:.4f}",
             str(standing.system.n),
+            _mark(comparison, standing),
             standing.system.unranked,
         )
         for standing in comparison.standings
@@ -134,13 +136,17 @@ def _lines(benchmark: str, comparison: Comparison) -> list[str]:
         f"{where}, {compared.aspect}: {_answer(comparison)}",
         f"{compared.statistic}; {comparison.family}",
         "",
-        *text_table([("rank", "judge", compared.aspect, "n", "not ranked because"), *judges]),
+        *text_table([("rank", "judge", compared.aspect, "n", "marks", "not ranked because"), *judges]),
         "",
         *text_table([("better - worse", "n", "difference [95%]", "p", "p (Holm)"), *pairs]),
         *(f"warning: {line}" for line in comparison.warnings()),
         *(f"note: {line}" for line in notes),
         "",
     ]
+
+
+def _mark(comparison: Comparison, standing: Standing) -> str:
+    return NOT_ABOVE_CONSTANT if standing.system.label in comparison.not_above_constant else ""
 
 
 def _answer(comparison: Comparison) -> str:
@@ -170,14 +176,14 @@ def _judges_table(comparisons: Sequence[BenchmarkComparison]) -> Table:
     rows = [
         (
             *(*_named(of_benchmark, comparison), standing.rank_text, standing.system.label),
-            *(_cell(standing.value), str(standing.system.n)),
+            *(_cell(standing.value), str(standing.system.n), _mark(comparison, standing)),
             standing.system.undefined or standing.system.unranked or comparison.reason,
         )
         for of_benchmark in comparisons
         for comparison in of_benchmark.comparisons
         for standing in comparison.standings
     ]
-    return Table("judges", "", (*_NAMES, "rank", "judge", "value", "n", "why_not"), tuple(rows))
+    return Table("judges", "", (*_NAMES, "rank", "judge", "value", "n", "marks", "why_not"), tuple(rows))
 
 
 def _pairs_table(comparisons: Sequence[BenchmarkComparison]) -> Table:
@@ -227,6 +233,7 @@ def _comparison_document(comparison: Comparison) -> dict[str, object]:
                 "ranks": standing.ranks,
                 "value": _json(standing.value),
                 "n": standing.system.n,
+                "not_above_constant": standing.system.label in comparison.not_above_constant,
                 "why_not": standing.system.undefined or standing.system.unranked,
             }
             for standing in comparison.standings

@@ -27,7 +27,7 @@ def leaderboard_tables(
     """
     defaults = {
         benchmark: [
-            board.comparison
+            (board, board.comparison)
             for board in several
             if board.comparison and not board.headline.judge and board.headline.aspect == several[0].headline.aspect
         ]
@@ -35,30 +35,32 @@ def leaderboard_tables(
         if several
     }
     tested = {
-        name: several for name, several in defaults.items() if any(comparison.all_pairs for comparison in several)
+        name: several for name, several in defaults.items() if any(comparison.all_pairs for _, comparison in several)
     }
     if not tested:
         return [], []
-    named = [(name, comparison) for name, several in tested.items() for comparison in several]
-    rows = [row for name, comparison in named for row in _rows(name, comparison)]
-    header = ("benchmark", "task", "aspect", "rank", "judge", "value", "n", "why not ranked")
+    rows: list[tuple[str, ...]] = []
+    lines: list[str] = []
+    for name, several in tested.items():
+        for board, comparison in several:
+            rows += _rows(name, comparison, {row.label: "; ".join(row.marks) for row in board.rows})
+            lines += [*(f"{name}: {line}" for line in board.notes), *board.mark_notes]
+    header = ("benchmark", "task", "aspect", "rank", "judge", "value", "n", "marks", "why not ranked")
     tables = [Table("leaderboard", "Judges by benchmark", header, tuple(rows))]
     if len(tested) > 1:
-        parts = {name: [comparison.compared for comparison in several] for name, several in tested.items()}
+        parts = {name: [comparison.compared for _, comparison in several] for name, several in tested.items()}
         statistic = over_benchmarks(parts)
         overall = compare_systems(statistic, statistic.part, options, intervals=False)
-        overall_rows = tuple(row[3:] for row in _rows("", overall))
-        tables.insert(0, Table("leaderboard_over", f"Judges: {overall.compared.statistic}", header[3:], overall_rows))
-        named.append(("over benchmarks", overall))
-    lines = [
-        f"{where}: {line}"
-        for where, comparison in named
-        for line in (*comparison.warnings(), *comparison.compared.notes)
-    ]
+        overall_rows = tuple((*row[3:7], row[8]) for row in _rows("", overall, {}))
+        overall_header = (*header[3:7], header[8])
+        tables.insert(
+            0, Table("leaderboard_over", f"Judges: {overall.compared.statistic}", overall_header, overall_rows)
+        )
+        lines += [f"over benchmarks: {line}" for line in (*overall.warnings(), *overall.compared.notes)]
     return tables, list(dict.fromkeys(lines))
 
 
-def _rows(benchmark: str, comparison: Comparison) -> list[tuple[str, ...]]:
+def _rows(benchmark: str, comparison: Comparison, marks: Mapping[str, str]) -> list[tuple[str, ...]]:
     return [
         (
             benchmark,
@@ -68,6 +70,7 @@ def _rows(benchmark: str, comparison: Comparison) -> list[tuple[str, ...]]:
             standing.system.label,
             "" if math.isnan(standing.value) else f"{standing.value:.4f}",
             str(standing.system.n),
+            marks.get(standing.system.label, ""),
             standing.system.undefined or standing.system.unranked,
         )
         for standing in comparison.standings

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
+
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.generator_means import GeneratorRows
 from vieval_plugin.meta_evaluation.generators import OfGenerators
@@ -90,11 +93,30 @@ def runs_by_benchmark(runs: Sequence[Run]) -> list[tuple[Benchmark, list[Run]]]:
     """Benchmarks of results, each with its runs.
 
     Raises:
-        VievalError: no installed package brings one of the benchmarks.
+        VievalError: no installed package brings one of the benchmarks, or two runs have other ratings of one sample.
     """
+    _require_same_ratings(runs)
     names = dict.fromkeys(run.benchmark for run in runs)
     benchmarks = {name: OWN_SAMPLES if name == OWN else _installed(name) for name in names}
     return [(benchmark, [run for run in runs if run.benchmark == name]) for name, benchmark in benchmarks.items()]
+
+
+def _require_same_ratings(runs: Sequence[Run]) -> None:
+    """VievalError where results of other data are mixed: a judge's number would depend on which of them came last."""
+    known: dict[tuple[SampleId, str], tuple[str, tuple[float, ...]]] = {}
+    for run in runs:
+        for record in (judged[0] for rows in run.records.values() for judged in rows):
+            for aspect, ratings in record.ratings.items():
+                label, first = known.setdefault((record.id, aspect), (run.label, tuple(ratings)))
+                if first != tuple(ratings) and not np.array_equal(first, ratings, equal_nan=True):
+                    raise VievalError(
+                        f"{record.id}: people's ratings of {aspect} are {_listed(first)} in the results of {label} and "
+                        f"{_listed(ratings)} in those of {run.label}; run both on the same data"
+                    )
+
+
+def _listed(ratings: Sequence[float]) -> str:
+    return ", ".join(f"{rating:g}" for rating in ratings) or "none"
 
 
 def _installed(name: str) -> Benchmark:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from vieval_plugin.stats.correlation import Floats
 
@@ -66,6 +67,35 @@ def interval(draws: ArrayLike, level: float = 0.95) -> tuple[float, float]:
     if len(values) == 0:
         return float("nan"), float("nan")
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def bias_corrected_interval(draws: ArrayLike, value: float, level: float = 0.95) -> tuple[float, float]:
+    """The bias-corrected percentile interval, for a statistic whose resamples lie to one side of its value.
+
+    An annotator's correlation with the others is such a one: a resample repeats instructions, so that there are more
+    image models on which two annotators agree in everything.
+
+    Args:
+        draws: the statistic in each resample, any shape; undefined ones (NaN) are left out.
+        value: the statistic itself.
+        level: the share of resamples inside the interval, in (0, 1), where they are not biased.
+
+    Returns:
+        Its ends (low, high), on the statistic's own scale; both NaN if no resample is defined.
+
+    Source: Efron 1981, Nonparametric standard errors and confidence intervals (BC).
+
+    >>> bias_corrected_interval([1.0, 2.0, 3.0, 4.0, 5.0], 3.0, level=0.5) == interval([1.0, 2.0, 3.0, 4.0, 5.0], 0.5)
+    True
+    """
+    values = np.asarray(draws, dtype=float)
+    values = values[~np.isnan(values)]
+    if len(values) == 0:
+        return float("nan"), float("nan")
+    below = (np.count_nonzero(values < value) + np.count_nonzero(values <= value)) / (2 * len(values))
+    bias = special.ndtri(np.clip(below, 1 / len(values), 1 - 1 / len(values)))
+    low, high = np.quantile(values, special.ndtr(2 * bias + special.ndtri([(1 - level) / 2, (1 + level) / 2])))
     return float(low), float(high)
 
 

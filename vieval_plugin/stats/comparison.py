@@ -195,12 +195,14 @@ class MeanDifference:
 
     def swapped(self, swap: Bools) -> Floats:
         with np.errstate(invalid="ignore"):
-            return np.asarray((self._sums.sum() - 2 * (swap.astype(float) @ self._sums)) / self._items.sum())
+            moved_sums = np.einsum("su,u->s", swap.astype(float), self._sums)
+            return np.asarray((self._sums.sum() - 2 * moved_sums) / self._items.sum())
 
     def resampled(self, counts: Ints) -> Floats:
         weights = counts.astype(float)
         with np.errstate(invalid="ignore"):
-            return np.asarray((weights @ self._sums) / (weights @ self._items))
+            sums, items = (np.einsum("rg,g->r", weights, column) for column in (self._sums, self._items))
+            return np.asarray(sums / items)
 
 
 class AveragedDifference:

@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from vieval_plugin.stats.bootstrap import Ints, factorize
+from vieval_plugin.stats.bootstrap import Ints, Seed, factorize
 from vieval_plugin.stats.comparison import Bools, require_same_items
 from vieval_plugin.stats.correlation import Coefficient, Floats, correlation, fisher_mean_over, resampled_correlations
 
 Swapped: TypeAlias = Literal["group", "cell"]
+
+# averages that are equal but for rounding are equal
+_ROUNDING = 1e-9
 
 
 class CorrelationDifference:
@@ -84,9 +87,8 @@ class CorrelationDifference:
         # r needs three sums of each image model: of x, of x squared and of x times h, which is centred and of length 1.
         # Swapping moves a unit's share of the sums from one judge to the other. Shape (image models, units, 3).
         people = _standardised(h, coefficient)
-        norm = np.sqrt((people**2).sum(axis=0))
-        self._n = np.where(norm > 0, (~np.isnan(a)).sum(axis=0), np.nan)[:, None]
-        people = people / np.where(norm > 0, norm, 1.0)
+        self._n = np.where(people.any(axis=0), (~np.isnan(a)).sum(axis=0), np.nan)[:, None]
+        people = _unit_length(people)
         moments = [np.stack([x, x**2, x * people], axis=2) for x in (_standardised(y, coefficient) for y in (a, b))]
         self._totals = [moment.sum(axis=0)[:, None] for moment in moments]
         unit_shifts = moments[1] - moments[0]
@@ -94,6 +96,8 @@ class CorrelationDifference:
             by_row, unit_shifts = unit_shifts, np.zeros((len(self.strata), models, 3))
             np.add.at(unit_shifts, group_index, by_row)
         self._unit_shifts = unit_shifts.transpose(1, 0, 2)
+        # a part's units move nothing elsewhere, so each part has a product of its own
+        self._shifts_of_parts = [_nonzero(self._unit_shifts[models]) for models in self._parts]
 
     def estimates(self) -> tuple[float, float]:
         """Both averages, in [-0.9999, 0.9999]; NaN where no image model is left."""
@@ -105,14 +109,34 @@ class CorrelationDifference:
             mask = swap.astype(float).reshape(len(swap), -1, len(self._n)).transpose(2, 0, 1)
             moved_sums = mask @ self._unit_shifts
         else:
-            # one product for all image models is several times as fast as one for each
-            models, units, sums = self._unit_shifts.shape
-            flat = self._unit_shifts.transpose(1, 0, 2).reshape(units, models * sums)
-            moved_sums = (swap.astype(float) @ flat).reshape(len(swap), models, sums).transpose(1, 0, 2)
+            moved_sums = np.empty((len(self._n), len(swap), 3))
+            for models, (units, shifts) in zip(self._parts, self._shifts_of_parts, strict=True):
+                # by einsum and not `@`, whose threads spend several times the work's own CPU seconds on waiting
+                of_part = np.einsum("su,ku->sk", swap[:, units].astype(float), shifts)
+                moved_sums[models] = of_part.reshape(len(swap), len(models), 3).transpose(1, 0, 2)
         first, second = self._averages(
             self._pearson(self._totals[0] + moved_sums), self._pearson(self._totals[1] - moved_sums)
         )
         return first - second
+
+    def permuted(self, keys: Floats) -> Floats:
+        """The first judge's average with its scores given to other samples of the same image model, shape (permutations,).
+
+        Groups move whole, in the order of their `keys`, shape (permutations, groups): one instruction's images stay
+        together, so that nothing but the relation to people is lost.
+        """
+        first, _, human = self._scores
+        judge, people = (_unit_length(_standardised(scores, self._coefficient)) for scores in (first, human))
+        correlations = np.full((human.shape[1], len(keys)), np.nan)
+        by_group = np.argsort(self._group_index, kind="stable")
+        orders: dict[bytes, Ints] = {}  # image models with the same samples share them
+        for model, is_rated in enumerate(~np.isnan(human.T)):
+            if people[:, model].any():
+                rows = by_group[is_rated[by_group]]
+                if (samples := rows.tobytes()) not in orders:
+                    orders[samples] = rows[np.argsort(keys[:, self._group_index[rows]], axis=1, kind="stable")]
+                correlations[model] = np.einsum("pn,n->p", judge[:, model][orders[samples]], people[rows, model])
+        return self._averages(correlations, correlations)[0]
 
     def resampled(self, counts: Ints) -> Floats:
         of_row = counts[:, self._group_index]
@@ -149,6 +173,48 @@ class CorrelationDifference:
         if len(self._parts) <= 1:
             return [fisher_mean_over(judge) for judge in defined]
         return [fisher_mean_over([fisher_mean_over(judge[models]) for models in self._parts]) for judge in defined]
+
+
+def independence_p(statistic: CorrelationDifference, seed: Seed = 0, permutations: int = 999) -> float:
+    """P-value of the first judge's average correlation with people, by permutations within image models.
+
+    If its scores say nothing of people's ratings, it does not matter which of an image model's samples has which.
+
+    Args:
+        statistic: the judge's, the second judge being of no account.
+        seed: a number, or several that together are one.
+        permutations: how many; .05 needs no more.
+
+    Returns:
+        Two-sided p in (0, 1]; NaN where the judge's average is undefined.
+
+    Source: Fisher 1935, The Design of Experiments; Phipson and Smyth 2010 (the added 1).
+
+    >>> people = np.arange(12.0)[:, None]
+    >>> independence_p(CorrelationDifference(people, people, people))
+    0.001
+    """
+    groups = len(statistic.strata)
+    observed = abs(statistic.permuted(np.arange(float(groups))[None])[0])
+    if math.isnan(observed):
+        return math.nan
+    keys = np.random.default_rng(seed).random((permutations, groups))
+    exceeding = int(np.count_nonzero(~(np.abs(statistic.permuted(keys)) < observed - _ROUNDING)))
+    return (1 + exceeding) / (1 + permutations)
+
+
+def _unit_length(centred: Floats) -> Floats:
+    """Centred columns as vectors of length 1; those of zeros stay."""
+    norm = np.sqrt((centred**2).sum(axis=0))
+    return np.asarray(centred / np.where(norm > 0, norm, 1.0))
+
+
+def _nonzero(unit_shifts: Floats) -> tuple[Ints, Floats]:
+    """Units that move anything, and what each moves: from shape (image models, units, 3) to (3 x image models, units)."""
+    units = np.flatnonzero(unit_shifts.any(axis=(0, 2)))
+    return units, np.ascontiguousarray(
+        unit_shifts[:, units].transpose(0, 2, 1).reshape(3 * len(unit_shifts), len(units))
+    )
 
 
 def _with_constants(human: Floats, scores: Floats, coefficient: Coefficient) -> float:

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from vieval_plugin.meta_evaluation.comparison import LEVEL, Comparison, Standing, compare_systems
+from vieval_plugin.meta_evaluation.comparison import (
+    LEVEL,
+    ComparedStatistic,
+    Comparison,
+    Standing,
+    compare_systems,
+    not_above_constant,
+    own_standings,
+)
 from vieval_plugin.meta_evaluation.headline import Breakdown, Headline
 from vieval_plugin.records import Record, Run
 from vieval_plugin.report.headlines.costs import Cost, cost_of
 from vieval_plugin.report.headlines.one_answer import one_answer
 from vieval_plugin.stats.comparison import PERMUTATIONS
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.options import StatisticsOptions
+from vieval_plugin.stats.options import Policy, StatisticsOptions
+
+PLACE_DEPENDS, NOT_ABOVE_CONSTANT = "place depends on failures", "not above the constant"
+
+_MARK_NOTES = {
+    PLACE_DEPENDS: "by its own number it has another place where failed verdicts count as the lowest score (`worst`) than where "
+    "they are left out (`drop`)",
+    NOT_ABOVE_CONSTANT: "no test shows, with p at most .05, that it is above the best answer that never looks",
+}
 
 MOST_INTERVALS = 6
 """With more rows than these, differences have no intervals and only a benchmark's first headline is tested."""
@@ -23,7 +39,9 @@ MOST_INTERVALS = 6
 class LeaderboardRow:
     """A system with its own estimate, its standing where systems were compared, and its cost.
 
-    `one_answer` says in words that it nearly always answers alike; empty where it does not.
+    `one_answer` says in words that it nearly always answers alike; empty where it does not. `places` are those by its own
+    number under the policies `drop` and `worst`, empty where it is not ranked; None where no verdict failed.
+    `not_above_constant` says that no test shows it to be above an answer that never looks.
     """
 
     label: str
@@ -32,6 +50,17 @@ class LeaderboardRow:
     cost: Cost
     seconds: str = ""
     one_answer: str = ""
+    places: tuple[str, str] | None = None
+    not_above_constant: bool = False
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Marks that every table shows in the row; `Leaderboard.mark_notes` says what they mean."""
+        marks = []
+        if self.places and self.places[0] != self.places[1]:
+            dropped, worst = (place or "not ranked" for place in self.places)
+            marks.append(f"{PLACE_DEPENDS}: {dropped} under drop, {worst} under worst")
+        return (*marks, *((NOT_ABOVE_CONSTANT,) if self.not_above_constant else ()))
 
     @property
     def warning(self) -> str:
@@ -75,6 +104,12 @@ class Leaderboard:
     def notes(self) -> tuple[str, ...]:
         """Lines to be read beside the ranks; those of single pairs stand in `vieval compare`."""
         return (*self.comparison.warnings(), *self.comparison.compared.notes) if self.comparison else ()
+
+    @property
+    def mark_notes(self) -> tuple[str, ...]:
+        """A line for each mark of any row that says what it means."""
+        marks = [mark for row in self.rows for mark in row.marks]
+        return tuple(f"{name}: {text}" for name, text in _MARK_NOTES.items() if any(m.startswith(name) for m in marks))
 
     def kinds_of(self, label: str) -> list[str]:
         """Task types, or parts, of which a system has a number, where the headline is broken down by them."""
@@ -126,25 +161,49 @@ def _leaderboard(
     seconds: Mapping[str, str],
     tested: bool,
 ) -> Leaderboard:
-    comparison, with_intervals = None, len(headline.estimates) <= MOST_INTERVALS
+    compared, comparison = headline.compared(options), None
     if tested and len(headline.estimates) > 1:
-        comparison = compare_systems(headline.compared(), benchmark, options, intervals=with_intervals)
-    standings = {standing.system.label: standing for standing in comparison.standings} if comparison else {}
+        comparison = compare_systems(compared, benchmark, options, intervals=len(headline.estimates) <= MOST_INTERVALS)
+    own = comparison.standings if comparison else own_standings(compared)
+    standings = {standing.system.label: standing for standing in own}
     place = {label: number for number, label in enumerate(standings)}
     records = {label: _records(headline, runs, label) for label in headline.estimates}
+    costs = {label: cost_of(judged) for label, judged in records.items()}
+    places = _places(headline, compared, options) if any(cost.failed for cost in costs.values()) else {}
+    not_above = comparison.not_above_constant if comparison else not_above_constant(compared, benchmark, options)
     rows = [
         LeaderboardRow(
             label,
             estimate,
             standings.get(label),
-            cost_of(records[label]),
+            costs[label],
             seconds.get(headline.judge or label, ""),
             "" if headline.judge else one_answer(records[label], headline.aspect),
+            places.get(label),
+            label in not_above if compared.above_constant else _not_above_by_interval(headline, estimate),
         )
         for label, estimate in headline.estimates.items()
     ]
     rows.sort(key=lambda row: (math.isnan(row.estimate.value), place.get(row.label, 0), -row.estimate.value))
     return Leaderboard(headline, tuple(rows), comparison, _method(comparison) if comparison else "")
+
+
+def _places(headline: Headline, compared: ComparedStatistic, options: StatisticsOptions) -> dict[str, tuple[str, str]]:
+    """Places by own number under `drop` and `worst`, by label; empty for a system that is not ranked."""
+
+    def places(policy: Policy) -> dict[str, str]:
+        under = compared if policy == options.policy else headline.compared(replace(options, policy=policy))
+        labels = [s.system.label for s in own_standings(under) if not (math.isnan(s.value) or s.system.unranked)]
+        return {label: str(place) for place, label in enumerate(labels, start=1)}
+
+    dropped, worst = places("drop"), places("worst")
+    return {label: (dropped.get(label, ""), worst.get(label, "")) for label in headline.estimates}
+
+
+def _not_above_by_interval(headline: Headline, estimate: Estimate) -> bool:
+    """True where a statistic without a test against its constant has an interval that is not above that."""
+    constants = [reference for label, reference in headline.references.items() if "ceiling" not in label]
+    return estimate.defined and any(not estimate.low > constant.value for constant in constants)
 
 
 def _records(headline: Headline, runs: Sequence[Run], label: str) -> list[Record]:

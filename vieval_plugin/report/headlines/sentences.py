@@ -46,27 +46,36 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     worse = [label for label in labels if board.comparison.beats(first.label, label)]
     equal = [label for label in labels if label not in worse]
     family = board.comparison.family
+    scope = f" of the {len(ranked)} ranked" if len(ranked) < len(rows) else ""
+    number = format_estimate(first.estimate)
     if not equal:
         pair = board.comparison.pair_of(first.label, labels[0])
         nearest = f" ({labels[0]} by {_difference(pair)})" if pair else ""
-        return f"{first.label} is best: {format_estimate(first.estimate)}, significantly better than {_named_or_counted(worse)}{nearest}; {family}."
+        return f"{first.label} is best{scope}: {number}, significantly better than {_named_or_counted(worse)}{nearest}; {family}."
     if not any(pair.significant for pair in board.comparison.pairs):
         last = ranked[-1]
         return (
             f"No {board.headline.entrant} of these {len(ranked)} is significantly better than another: numbers from "
-            f"{last.estimate.value:.3f} ({last.label}) to {format_estimate(first.estimate)} ({first.label}); {family}."
+            f"{last.estimate.value:.3f} ({last.label}) to {number} ({first.label}); {family}."
         )
     better = f"; it is better than {_named_or_counted(worse)}" if worse else ""
-    return (
-        f"{first.label} has the highest number, {format_estimate(first.estimate)}, but is not significantly better than {_named_or_counted(equal)}{better}; "
-        f"{family}."
+    answer = (
+        f"{first.label} has the highest number{scope}, {number}, but is not significantly better than "
+        f"{_named_or_counted(equal)}{better}; {family}."
     )
+    return " ".join([answer, *_better_on_common(board, equal, first.label)])
 
 
 def _number_sentence(rows: Sequence[LeaderboardRow]) -> str:
-    if len(rows) == 1:
-        return f"{rows[0].label} has {format_estimate(rows[0].estimate)}."
-    return f"The numbers are from {rows[-1].estimate.value:.3f} ({rows[-1].label}) to {format_estimate(rows[0].estimate)} ({rows[0].label})."
+    """The range of numbers, of the systems that cover the benchmark where any does."""
+    covering = sorted([row for row in rows if not row.unranked] or rows, key=lambda row: row.estimate.value)
+    lowest, highest = covering[0], covering[-1]
+    if len(covering) == 1:
+        return f"{highest.label} has {format_estimate(highest.estimate)}."
+    return (
+        f"The numbers are from {lowest.estimate.value:.3f} ({lowest.label}) to {format_estimate(highest.estimate)} "
+        f"({highest.label})."
+    )
 
 
 def _pairwise_answer(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> str:
@@ -85,8 +94,27 @@ def _pairwise_answer(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> st
 
 
 def _unranked(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
-    reasons = [f"{row.label} ({row.unranked})" for row in rows if not row.rank and row.unranked]
-    return [f"Not ranked: {', '.join(reasons)}."] if reasons and board.ranked else []
+    """Systems without a rank with the reasons, and those of them that are significantly better than the first."""
+    unranked = [row for row in rows if not row.rank and row.unranked]
+    tested = board.comparison is not None and not board.comparison.reason
+    if not unranked or len(rows) == 1 or (not tested and len(unranked) == len(rows)):
+        return []
+    text = f"{'Not ranked' if tested else 'Not among these'}: "
+    text += ", ".join(f"{row.label} ({row.unranked})" for row in unranked)
+    better = [row.label for row in unranked] if tested and len(board.ranked) > 1 else []
+    return [f"{text}.", *_better_on_common(board, better, rows[0].label)]
+
+
+def _better_on_common(board: Leaderboard, labels: Sequence[str], first: str) -> list[str]:
+    """Sentences on systems that are significantly better than the first, whatever place they have."""
+    assert board.comparison is not None or not labels
+    return [
+        f"{label} is significantly better than {first} on the {pair.n} {board.comparison.compared.unit} that both scored."
+        for label in labels
+        if board.comparison
+        and board.comparison.beats(label, first)
+        and (pair := board.comparison.pair_of(label, first))
+    ]
 
 
 def _difference(pair: SystemPair) -> str:
@@ -104,7 +132,7 @@ def _beside_references(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> li
         if "ceiling" in name:
             text.append(_beside_ceiling(board, rows[0], name, reference))
         else:
-            low = [row.label for row in rows if _position(row.estimate, reference) != "above"]
+            low = [row.label for row in rows if row.not_above_constant]
             text += [f"Not shown to be above the {name} ({value}): {_named_or_counted(low)}."] if low else []
     return text
 

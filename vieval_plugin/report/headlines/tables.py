@@ -11,12 +11,13 @@ from vieval_plugin.stats.estimate import Estimate
 def headline_table(board: Leaderboard, name: str) -> Table:
     """A leaderboard as a table; `name` is the stem of its CSV."""
     kinds = ("kinds",) if board.kinds_differ else ()
+    marks = ("marks",) if board.mark_notes else ()
     header = (
-        *("rank", board.headline.entrant, *kinds, f"{board.headline.aspect} [95%]", "n"),
+        *("rank", board.headline.entrant, *kinds, f"{board.headline.aspect} [95%]", "n", *marks),
         *("failures", "calls", "tokens", "seconds"),
     )
     rows = [_row(board, row) for row in board.rows]
-    rows += [_reference(*reference, len(kinds)) for reference in board.headline.references.items()]
+    rows += [_reference(*reference, len(kinds), len(marks)) for reference in board.headline.references.items()]
     return Table(name, f"Headline: {board.headline.title}", header, tuple(rows))
 
 
@@ -27,9 +28,11 @@ def _row(board: Leaderboard, row: LeaderboardRow) -> tuple[str, ...]:
     failures += " (!)" if row.warning else ""
     tokens = "not known" if cost.tokens is None else str(cost.tokens)
     seconds = "replay" if cost.recorded else row.seconds or "not known"
-    number = (format_estimate(row.estimate), str(row.estimate.n))
+    marks = ("; ".join(row.marks),) if board.mark_notes else ()
+    number = (format_estimate(row.estimate), str(row.estimate.n), *marks)
     return (row.rank, row.label, *kinds, *number, failures, str(cost.calls), tokens, seconds)
 
 
-def _reference(label: str, reference: Estimate, kinds: int) -> tuple[str, ...]:
-    return ("", label, *[""] * kinds, format_estimate(reference), str(reference.n or ""), "", "", "", "")
+def _reference(label: str, reference: Estimate, kinds: int, marks: int) -> tuple[str, ...]:
+    number = (format_estimate(reference), str(reference.n or ""))
+    return ("", label, *[""] * kinds, *number, *[""] * marks, "", "", "", "")

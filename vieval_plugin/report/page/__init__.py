@@ -53,6 +53,11 @@ class PageSection:
         """The boards as tables of text."""
         return [headline_table(board, f"headline_{number}") for number, board in enumerate(self.boards, start=1)]
 
+    @property
+    def mark_notes(self) -> list[str]:
+        """A line for each mark of any board that says what it means."""
+        return list(dict.fromkeys(line for board in self.boards for line in board.mark_notes))
+
     @cached_property
     def scatters(self) -> list[ScatterRow]:
         """Charts of judges' scores against people's, for the default headline."""

@@ -1,0 +1,207 @@
+"""Leaderboards of made logs in the shapes on which published ones were wrong, and of bad input: no sentence is wrong.
+
+Each judge gives what people said with noise of its own, so that the true order is that of the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from vieval_plugin.meta_evaluation.image_models import ByImageModel
+from vieval_plugin.records import Provenance, Record, Run
+from vieval_plugin.report.headlines.leaderboards import Leaderboard, leaderboards
+from vieval_plugin.report.headlines.sentences import sentences
+from vieval_plugin.report.own_samples import runs_by_benchmark
+from vieval_plugin.stats.options import StatisticsOptions
+
+OPTIONS = StatisticsOptions(draws=200)
+MODELS = {"tie": ("A", "B", "C"), "tig": ("D", "E", "F"), "sdie": ("G", "H")}
+UIDS = 60
+Scored = Callable[[str, str, int], bool]
+
+
+def ratings(part: str, model: str, uid: int, annotators: int = 3) -> tuple[float, ...]:
+    rng = np.random.default_rng([ord(model), uid])
+    quality = rng.normal()
+    return tuple((np.digitize(quality + 0.5 * rng.normal(size=annotators), [-0.5, 0.5]) / 2).tolist())
+
+
+def judge(
+    label: str,
+    noise: float,
+    scored: Scored = lambda part, model, uid: True,
+    parts: Sequence[str] = tuple(MODELS),
+    annotators: int = 3,
+    seed: int = 0,
+) -> Run:
+    records: dict[str, list[tuple[Record, ...]]] = {}
+    for part in parts:
+        for model in MODELS[part]:
+            for uid in range(UIDS):
+                people = ratings(part, model, uid, annotators)
+                own = np.random.default_rng([seed, *label.encode(), ord(model), uid]).normal()
+                score = float(np.clip(round(5 + 3 * (np.mean(people) - 0.5 + noise * own)), 0, 10)) / 10
+                verdict = Verdict({"O": score}, Status.OK) if scored(part, model, uid) else Verdict({}, Status.REFUSAL)
+                source = Provenance("mine", (), ("O",), label)
+                identity = SampleId("imagenhub", part, model, f"u{uid:03}")
+                records.setdefault(part, []).append(
+                    (Record(identity, verdict, source, {"O": people}, group=f"u{uid}"),)
+                )
+    return Run(label, "imagenhub", "mine", ("O",), records)
+
+
+def board(*runs: Run, options: StatisticsOptions = OPTIONS) -> Leaderboard:
+    headlines = ByImageModel(rated=("O",)).tables("imagenhub", tuple(MODELS), runs, options).headlines
+    [made] = leaderboards(headlines, "imagenhub", runs, options, {})
+    return made
+
+
+def shown(made: Leaderboard) -> dict[str, tuple[str, float, float, float]]:
+    return {row.label: (row.rank, row.estimate.value, row.estimate.low, row.estimate.high) for row in made.rows}
+
+
+def few_of_a_part(part: str, model: str, uid: int) -> bool:
+    return part != "sdie" or uid < 5
+
+
+GOOD, FAIR, POOR = judge("good", 0.3), judge("fair", 0.6), judge("poor", 1.2)
+SPARSE = judge("sparse", 0.01, few_of_a_part)
+
+
+def test_cells_of_a_handful_of_images_move_nobody_and_their_judge_is_in_the_second_list() -> None:
+    """One judge with 5 usable samples an image model in `sdie`: its correlations there would be near 1."""
+    with_it, without = board(GOOD, FAIR, POOR, SPARSE), board(GOOD, FAIR, POOR)
+    assert [row.label for row in with_it.ranked] == ["good", "fair", "poor"]
+    assert {label: of for label, of in shown(with_it).items() if label != "sparse"} == shown(without)
+    assert next(row.unranked for row in with_it.rows if row.label == "sparse") == "no value for sdie"
+    assert without.comparison is not None
+    for pair in without.comparison.pairs:
+        assert with_it.comparison is not None
+        again = with_it.comparison.pair_of(pair.first, pair.second)
+        assert again is not None
+        assert (again.result, again.n) == (pair.better_first().result, pair.n)
+
+
+def test_a_judge_that_answered_a_twentieth_is_in_no_order_and_no_cell_of_two_has_a_number() -> None:
+    few = judge("few", 0.01, lambda part, model, uid: uid < (12 if model == "A" else 2))
+    made = board(GOOD, POOR, few)
+    assert sentences(made)[0].startswith("good is best of the 2 ranked: ")
+    [row] = [row for row in made.rows if row.label == "few"]
+    assert str(row.estimate.coverage) == "1 of 3 task types, 1 of 8 image models"
+    assert row.unranked == "no value for sdie, tig"
+    only_few = board(few)
+    assert sentences(only_few)[0].endswith(" on 1 of 3 task types, 1 of 8 image models.")
+
+
+def test_twelve_judges_of_different_noise_are_not_all_alike() -> None:
+    judges = [judge(f"judge {n:02}", noise, seed=1) for n, noise in enumerate([0.3] * 4 + [0.7] * 4 + [2.5] * 4)]
+    made = board(*judges)
+    assert made.comparison is not None
+    first = sentences(made)[0]
+    assert first.startswith("judge 0")
+    assert "the highest number" in first or "is best" in first
+    assert first.endswith(f"{made.comparison.family}.")
+    assert made.comparison.family == "Holm over 66 pairs"
+    for better in range(4):
+        for worse in range(8, 12):
+            assert made.comparison.beats(f"judge {better:02}", f"judge {worse:02}")
+    assert not any(made.comparison.beats(f"judge {a:02}", f"judge {b:02}") for a in range(4) for b in range(4))
+
+
+def test_more_pairs_than_permutations_can_resolve_are_said() -> None:
+    assert board(GOOD, POOR).comparison is not None
+    made = board(GOOD, POOR)
+    assert made.comparison is not None
+    many = replace(made.comparison, pairs=made.comparison.pairs * 501)
+    assert "no rank is supported" in many.warnings()[0]
+
+
+def test_far_below_the_ceiling_and_no_better_than_a_constant_are_both_said() -> None:
+    blind = judge("blind", 1e6)
+    text = sentences(board(POOR, blind))
+    [ceiling] = [line for line in text if "human ceiling" in line]
+    assert ceiling.startswith(
+        "poor is below the human ceiling: with the mean of the other annotators it correlates by "
+    )
+    assert "Not shown to be above the best constant (0.000): blind." in text
+    assert next(row.marks for row in board(POOR, blind).rows if row.label == "blind") == ("not above the constant",)
+
+
+def test_test_and_interval_of_a_pair_are_of_the_same_difference_whoever_else_is_there() -> None:
+    for others in ((), (FAIR,), (FAIR, SPARSE)):
+        comparison = board(GOOD, POOR, *others).comparison
+        assert comparison is not None
+        pair = comparison.pair_of("good", "poor")
+        assert pair is not None
+        result = pair.result
+        assert result.difference.value == pytest.approx(result.first - result.second)
+        assert 0 < result.difference.low < result.difference.value < result.difference.high
+        assert result.p < 0.001
+
+
+def test_a_judge_of_one_task_type_stands_among_no_judges_of_three() -> None:
+    made = board(GOOD, FAIR, judge("one", 0.01, parts=("tie",)))
+    assert [row.label for row in made.ranked] == ["good", "fair"]
+    assert made.rows[-1].label == "one"
+    text = sentences(made)
+    assert text[0].startswith("good is best of the 2 ranked: ")
+    assert "Not ranked: one (no value for sdie, tig)." in text
+    assert any(line.startswith("one is significantly better than good on the 180 samples") for line in text)
+
+
+def test_failures_that_decide_a_place_are_marked_and_missing_samples_are_no_failures() -> None:
+    def lost(status: Status) -> Run:
+        """A good judge without the samples on which people agree that the image is good."""
+        made = judge("lossy", 0.2)
+        for rows in made.records.values():
+            for place, (record,) in enumerate(rows):
+                if np.mean(record.ratings["O"]) > 0.8:
+                    rows[place] = (replace(record, verdict=Verdict({}, status)),)
+        return made
+
+    for status, marked in ((Status.REFUSAL, True), (Status.MISSING, False)):
+        made = board(lost(status), FAIR, POOR)
+        marks = {row.label: row.marks for row in made.rows}
+        assert any("place depends on failures" in mark for mark in marks["lossy"]) is marked
+        assert bool(made.mark_notes) is marked
+
+
+def test_ratings_of_one_annotator_have_no_ceiling_and_a_number() -> None:
+    made = board(judge("a", 0.4, annotators=1), judge("b", 2.0, annotators=1))
+    text = sentences(made)
+    assert text[0].startswith("a is best: ")
+    assert not any("ceiling" in line for line in text)
+    assert list(made.headline.references) == ["best constant: the same score for all"]
+
+
+def test_results_on_ratings_of_another_commit_are_refused_in_one_line() -> None:
+    other = judge("other", 0.3)
+    [record] = other.records["tie"][7]
+    other.records["tie"][7] = (replace(record, ratings={"O": (0.0, 0.0, 0.5)}),)
+    with pytest.raises(VievalError) as error:
+        runs_by_benchmark([GOOD, other])
+    assert str(error.value).count("\n") == 0
+    assert str(error.value).startswith("imagenhub/tie/A/u007: people's ratings of O are ")
+    assert str(error.value).endswith("0, 0, 0.5 in those of other; run both on the same data")
+    assert [benchmark.name for benchmark, _ in runs_by_benchmark([GOOD, FAIR])] == ["imagenhub"]
+
+
+def test_samples_that_a_log_of_another_commit_has_and_others_lack_change_no_pair() -> None:
+    """A log with other uids in one part: what both have is compared, and coverage is said."""
+    renamed = judge("renamed", 0.5)
+    renamed.records["sdie"] = [
+        (replace(record, id=replace(record.id, uid=f"new{record.id.uid}"), group=f"new{record.group}"),)
+        for (record,) in renamed.records["sdie"]
+    ]
+    made = board(GOOD, renamed)
+    assert made.comparison is not None
+    pair = made.comparison.pair_of("good", "renamed")
+    assert pair is not None
+    assert pair.n == 6 * UIDS
+    assert "2 ranked" not in sentences(made)[0]
