@@ -1,32 +1,36 @@
 """One table of formats by one set of rows: whatever a table is stored as, the samples are the same."""
 
-import csv
 import json
-import os
 import shutil
 from pathlib import Path
 
-import PIL.Image
 import pytest
 
-from tests.pictures import encoded
 from tests.refusals import refusal
+from tests.stored_tables import (
+    CAPTIONS,
+    IMAGE,
+    as_arrow,
+    as_csv,
+    as_json,
+    as_jsonl,
+    as_parquet,
+    as_samples,
+    as_saved,
+    as_splits,
+    columns_of,
+    parquet,
+    picture,
+    pyarrow,
+)
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import read_bytes
-from vieval_plugin.judges.protocol import Status, TableCell
+from vieval_plugin.judges.protocol import TableCell
 from vieval_plugin.readers.columns import parse_columns
 from vieval_plugin.readers.image_folder import read_named
 from vieval_plugin.readers.samples import read_samples
 
-pyarrow = pytest.importorskip("pyarrow", reason='pip install "vieval[tables]"')
-from pyarrow import ipc, parquet  # noqa: E402
-
-CAPTIONS = {"a": "a red cube, on a ball", "b": 'a "blue" ball', "c": "ein grüner Hut"}
-IMAGE = pyarrow.struct({"bytes": pyarrow.binary(), "path": pyarrow.string()})
-
-
-def picture(uid):
-    return encoded(PIL.Image.new("RGB", (8, 6), (ord(uid), 0, 0)))
+ipc = pytest.importorskip("pyarrow.ipc")
 
 
 @pytest.fixture
@@ -35,69 +39,6 @@ def folder(tmp_path):
     for uid in CAPTIONS:
         (tmp_path / f"{uid}.png").write_bytes(picture(uid))
     return tmp_path
-
-
-def columns_of(form):
-    """The rows as columns of Arrow: images as paths, as bytes, or as both."""
-    images = {
-        "paths": pyarrow.array([f"{uid}.png" for uid in CAPTIONS]),
-        "structs": pyarrow.array([{"bytes": picture(uid), "path": f"{uid}.png"} for uid in CAPTIONS], IMAGE),
-        "files": pyarrow.array([{"bytes": None, "path": f"{uid}.png"} for uid in CAPTIONS], IMAGE),
-        "bytes": pyarrow.array([picture(uid) for uid in CAPTIONS], pyarrow.large_binary()),
-        "dictionary": pyarrow.array([f"{uid}.png" for uid in CAPTIONS]).dictionary_encode(),
-    }[form]
-    named = {"uid": list(CAPTIONS)} if form == "bytes" else {}
-    return pyarrow.table({**named, "image": images, "caption": list(CAPTIONS.values())})
-
-
-def as_csv(path, image="image"):
-    with path.open("w", newline="", encoding="utf-8-sig") as file:
-        csv.writer(file).writerows([(image, "caption"), *((f"{uid}.png", text) for uid, text in CAPTIONS.items())])
-    return path
-
-
-def objects():
-    return [{"image": f"{uid}.png", "caption": text} for uid, text in CAPTIONS.items()]
-
-
-def as_jsonl(path):
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in objects()))
-    return path
-
-
-def as_samples(path):
-    rows = [{"images": {"output": row["image"]}, "texts": {"prompt": row["caption"]}} for row in objects()]
-    path.write_text("\n\n".join(map(json.dumps, rows)))
-    return path
-
-
-def as_json(path):
-    path.write_text(json.dumps(objects(), indent=2))
-    return path
-
-
-def as_parquet(path, form, **options):
-    parquet.write_table(columns_of(form), path, **options)
-    return path
-
-
-def as_arrow(path, form, writer):
-    with writer(path, columns_of(form).schema) as out:
-        out.write_table(columns_of(form), max_chunksize=2)
-    return path
-
-
-def as_saved(path):
-    datasets = pytest.importorskip("datasets", reason='pip install "vieval[hub]"')
-    stored = datasets.Dataset(columns_of("structs")).cast_column("image", datasets.Image())
-    stored.save_to_disk(path, num_shards=2)
-    return path
-
-
-def as_splits(path):
-    as_saved(path / "train")
-    (path / "dataset_dict.json").write_text('{"splits": ["train"]}')
-    return path
 
 
 def with_metadata(folder, write):
@@ -294,71 +235,6 @@ def test_what_is_no_table_is_refused_in_one_line(tmp_path, name, data, line):
 def test_a_folder_of_nothing_and_a_name_of_nothing_are_one_line(tmp_path):
     assert "no images, no metadata.csv" in refusal(lambda: read_named([str(tmp_path)]))
     assert "the samples cannot be read (No such file" in refusal(lambda: read_named([str(tmp_path / "t.csv")]))
-
-
-@pytest.mark.parametrize("path", ["../secret.png", "/{root}/secret.png", "link.png"])
-@pytest.mark.parametrize("form", ["metadata.csv", "parquet", "saved"])
-def test_a_table_of_others_names_no_file_outside_its_folder(tmp_path, path, form):
-    (tmp_path / "secret.png").write_bytes(picture("a"))
-    folder = tmp_path / "sent"
-    folder.mkdir()
-    (folder / "b.png").write_bytes(picture("b"))
-    (folder / "link.png").symlink_to("../secret.png")
-    named = [path.format(root=tmp_path), "b.png"]
-    if form == "metadata.csv":
-        (folder / "metadata.csv").write_text("file_name,text\n" + "".join(f"{name},x\n" for name in named))
-        table = folder
-    else:
-        images = pyarrow.array([{"bytes": None, "path": name} for name in named], IMAGE)
-        stored = pyarrow.table({"image": images, "text": ["x", "x"]})
-        table = folder / "t.parquet" if form == "parquet" else folder
-        if form == "parquet":
-            parquet.write_table(stored, table)
-        else:
-            with ipc.new_stream(folder / "data.arrow", stored.schema) as out:
-                out.write_table(stored)
-            (folder / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}]}')
-    outside, inside = read_named([str(table)])
-    assert outside.verdict.status is Status.PARSE_FAILURE
-    assert "outside the folder of the table" in outside.verdict.reason
-    assert (inside.verdict, inside.sample.images["output"].source.name) == (None, "b.png")
-
-
-def test_a_saved_data_set_names_no_file_of_rows_outside_its_folder(folder):
-    as_arrow(folder / "t.arrow", "structs", ipc.new_stream)
-    (folder / "sent").mkdir()
-    (folder / "sent" / "state.json").write_text('{"_data_files": [{"filename": "../t.arrow"}]}')
-    assert "lies outside its folder and is not read" in refusal(lambda: read_samples(folder / "sent"))
-
-
-def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
-    text = pyarrow.array(["x" * (300 << 20)])
-    parquet.write_table(pyarrow.table({"image": text, "text": text}), tmp_path / "t.parquet", compression="zstd")
-    del text
-    assert os.path.getsize(tmp_path / "t.parquet") < 1 << 20
-    assert "image would be 300 MiB, a bomb by its ratio" in refusal(lambda: read_samples(tmp_path / "t.parquet"))
-
-
-def test_columns_of_nested_values_are_never_built(folder):
-    depth = pyarrow.array([None] * 3, pyarrow.int8())
-    for _ in range(50):
-        depth = pyarrow.StructArray.from_arrays([depth], ["inner"])
-    table = columns_of("structs").append_column("deep", depth)
-    parquet.write_table(table, folder / "t.parquet")
-    source = read_samples(folder / "t.parquet")
-    assert [row.sample.id.uid for row in source] == ["a", "b", "c"]
-    assert "left out: deep" in source.notes[-1]
-    asked = lambda: read_samples(folder / "t.parquet", columns={"images.source": "deep"})  # noqa: E731
-    assert "no column 'deep' of texts, numbers or images" in refusal(asked)
-
-
-def test_offsets_that_lie_are_no_read_of_other_memory(tmp_path):
-    path = as_arrow(tmp_path / "t.arrow", "paths", ipc.new_stream)
-    data = path.read_bytes()
-    offsets = (0).to_bytes(4, "little") + (5).to_bytes(4, "little") + (10).to_bytes(4, "little")
-    assert offsets in data
-    path.write_bytes(data.replace(offsets, offsets[:8] + (2**31 - 1).to_bytes(4, "little")))
-    assert "not readable as parquet or Arrow" in refusal(lambda: read_samples(path))
 
 
 def test_an_image_of_a_table_that_is_none_is_its_rows_status(score, tmp_path):

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,8 +52,8 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "samples",
         nargs="+",
-        help="images, with --prompt; or JSONL or CSV: images (output, source, ...), texts, kind, uid, image_model; or "
-        "folders of images, with --prompts; or what lmms-eval wrote of a generator (--log_samples)",
+        help="images, with --prompt; or a table (CSV, JSONL, parquet, a saved data set, ORG/NAME of the hub); or folders of "
+        "images, with --prompts or with prompts in them; or what lmms-eval wrote of a generator (--log_samples)",
     )
     parser.add_argument("--out", type=Path, help="JSONL of verdicts, in the samples' order; not needed for images")
     parser.add_argument("--json", action="store_true", help="print the verdicts on images as JSON, one a line")
@@ -131,9 +132,10 @@ def _run(options: argparse.Namespace) -> int:
     say(*(f"vieval: {line}" for line in (*source.notes, *_unused(options, request.judges))), file=sys.stderr)
     if options.out:
         prompts = [options.prompts] if options.prompts else []
-        reads = [*map(Path, options.samples), *prompts, *files_of(row.sample for row in source)]
+        # a source is read for its files only where OUT is there already
+        reads = chain(map(Path, options.samples), prompts, files_of(row.sample for row in source))
         require_writable(options.out, reads=reads)
-    if options.allow_urls or any(row.addresses for row in source):
+    if options.allow_urls or source.addresses:
         from vieval_plugin.run.addresses import fetched
 
         source = fetched(source, options.allow_urls, options.fresh)

@@ -99,8 +99,8 @@ class PrecomputedImages:
             )
         if not isinstance(output.source, Path):
             raise BadLine("its image is in the table, and a file is needed; write the images to files")
-        if address_among({"output": files.get("output", "")}):
-            raise BadLine(address_among(files))
+        if address := address_among({role: file for role, file in files.items() if role == "output"}):
+            raise BadLine(address)
         if named:
             self._files[sample.kind, sample.id.uid][sample.id.draw] = output.source
         if prompt:

@@ -40,8 +40,8 @@ def read_to_label(
 
     Args:
         named: samples (a table or folder, as `vieval score` takes it), a JSONL file of contests
-            (`readers/contest_rows.py`), what a run of `generate_*` tasks with `--predict_only` left, what `vieval score`
-            wrote, or `BENCHMARK` or `BENCHMARK/PART`.
+            (`readers/contest_rows.py`), what a run of `generate_*` tasks with `--predict_only` left, what
+            `vieval score` wrote, or `BENCHMARK` or `BENCHMARK/PART`.
         kind: that of samples whose line names none, and of contests.
         partial: read also what a run has judged that is not complete.
         columns: what the columns of a table are, by `parse_columns`.

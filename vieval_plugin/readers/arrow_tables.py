@@ -30,7 +30,7 @@ _BATCH = 16  # rows in memory at once, each of which may hold an image
 _BUFFER = 1 << 20
 _LONGEST_FOOTER = 64 << 20
 _MOST_NAMES = 1_000_000  # of columns and row groups in the footer of a parquet file
-_LARGEST, _EXPANSION = 256 << 20, 200  # bytes of a column's part, and how many of them a stored byte may stand for
+_LARGEST, _EXPANSION = 256 << 20, 200  # bytes of all columns, and how many of them a stored byte may stand for
 
 _Batches: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[TableCell, Any]]]
 """Record batches of the columns that are asked for, each with the file and the number of its first row there."""
@@ -39,15 +39,13 @@ _Batches: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[TableCell, Any]]]
 def parquet_table(path: Path) -> InputTable:
     """A parquet file; VievalError where pyarrow is not installed or it is damaged, the latter also while rows are read."""
     with reading_table(path):
-        schema = parquet_file(path).schema_arrow
-    return _table(path, [path], schema, partial(_parquet_batches, path))
+        return _table(path, [path], parquet_file(path).schema_arrow, partial(_parquet_batches, path))
 
 
 def arrow_table(paths: Sequence[Path]) -> InputTable:
     """Arrow files or streams of the same columns, one after another; VievalError as `parquet_table`."""
     with reading_table(paths[0]):
-        schema = _arrow_reader(paths[0]).schema
-    return _table(paths[0], paths, schema, partial(arrow_batches, paths))
+        return _table(paths[0], paths, _arrow_reader(paths[0]).schema, partial(arrow_batches, paths))
 
 
 def is_saved(folder: Path) -> bool:
@@ -100,8 +98,8 @@ def _cells(columns: Sequence[tuple[str, Any]], place: int, first: TableCell) -> 
     for name, column in columns:
         try:
             value = column[place].as_py()
-        except UnicodeDecodeError:
-            return BadLine(f"{name} is not UTF-8", cells)
+        except (ValueError, IndexError):
+            return BadLine(f"{name} cannot be read as UTF-8", cells)
         stored = {"bytes": value} if isinstance(value, bytes) else value
         if isinstance(stored, dict):
             cell = TableCell(first.file, first.row + place, name)
@@ -163,12 +161,10 @@ def parquet_file(path: Path) -> Any:
         thrift_string_size_limit=_LONGEST_FOOTER,
         thrift_container_size_limit=_MOST_NAMES,
     )
-    for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
-        for part in map(group.column, range(group.num_columns)):
-            if part.total_uncompressed_size > max(_LARGEST, _EXPANSION * part.total_compressed_size):
-                raise ValueError(
-                    f"{part.path_in_schema} would be {part.total_uncompressed_size >> 20} MiB, a bomb by its ratio"
-                )
+    # of groups and not of their columns, at which pyarrow ends the process where a footer is damaged
+    unpacked = sum(file.metadata.row_group(group).total_byte_size for group in range(file.metadata.num_row_groups))
+    if unpacked > max(_LARGEST, _EXPANSION * os.path.getsize(path)):
+        raise ValueError(f"it would be {unpacked >> 20} MiB, a bomb by its ratio")
     return file
 
 

@@ -41,7 +41,7 @@ class SampleSource:
 
     `name` is what messages call it. `fingerprint` is another where the inputs are others: a run that was interrupted
     goes on only where it is the same. `notes` are lines for the user on what was left out or guessed; `total` is the
-    number of rows, None where it is not known.
+    number of rows, None where it is not known; `addresses` says that some images are addresses.
     """
 
     name: str
@@ -49,6 +49,7 @@ class SampleSource:
     fingerprint: str
     notes: tuple[str, ...] = ()
     total: int | None = None
+    addresses: bool = False
 
     def __iter__(self) -> Iterator[SampleRow]:
         return self.read()
@@ -92,9 +93,10 @@ def checked(source: SampleSource) -> SampleSource:
         VievalError: it holds no samples, none that can be read, or two of one uid, image model, draw and kind.
     """
     hashes: set[int] = set()  # a number a sample, as the ids of millions would fill the memory
-    total, unreadable, first = 0, 0, None
+    total, unreadable, first, addresses = 0, 0, None, False
     for total, row in enumerate(source, start=1):
         identity, first = row.sample.id, first or row
+        addresses = addresses or bool(row.addresses)
         unreadable += row.verdict is not None and row.verdict.status is Status.PARSE_FAILURE
         if hash(identity) in hashes:
             _require_first(source, total, identity)
@@ -103,7 +105,7 @@ def checked(source: SampleSource) -> SampleSource:
         raise VievalError(f"{source.name}: no samples in it; each row has an image and what it was made of")
     if unreadable == total > 1 and first.verdict:
         raise VievalError(f"{source.name}: none of its {total} rows can be read; {first.place}: {first.verdict.reason}")
-    return replace(source, total=total)
+    return replace(source, total=total, addresses=addresses)
 
 
 def _require_first(source: SampleSource, number: int, identity: SampleId) -> None:

@@ -30,7 +30,7 @@ def is_own(path: Path) -> bool:
         row = read_json(line)
     except (OSError, ValueError):
         return False
-    return isinstance(row, dict) and ({"run", "status"} <= row.keys() or read_header(line) is not None)
+    return isinstance(row, dict) and ({"run", "vieval"} <= row.keys() or read_header(line) is not None)
 
 
 def records_of(path: Path) -> Iterator[Record]:

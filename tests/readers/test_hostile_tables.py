@@ -1,0 +1,144 @@
+"""Tables of strangers: names of files elsewhere, bombs, nesting, and damage are refused in one line or are a row's status."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.refusals import refusal
+from tests.stored_tables import (
+    CAPTIONS,
+    IMAGE,
+    as_arrow,
+    columns_of,
+    parquet,
+    picture,
+    pyarrow,
+)
+from vieval_plugin.judges.protocol import Status
+from vieval_plugin.readers.image_folder import read_named
+from vieval_plugin.readers.samples import read_samples
+
+ipc = pytest.importorskip("pyarrow.ipc")
+
+# in a process of its own, which a fault in a library of others would end
+DAMAGE = """
+import random, sys
+from pathlib import Path
+import pyarrow
+from pyarrow import ipc, parquet
+from vieval_plugin.errors import VievalError
+from vieval_plugin.readers.samples import read_samples
+
+folder, seed, times = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+image = pyarrow.struct({"bytes": pyarrow.binary(), "path": pyarrow.string()})
+cells = [{"bytes": bytes([n]) * 50, "path": f"{n}.png"} for n in range(40)]
+kinds = pyarrow.array([f"k{n % 3}" for n in range(40)]).dictionary_encode()
+table = pyarrow.table({"image": pyarrow.array(cells, image), "text": [f"t{n}" for n in range(40)], "category": kinds})
+parquet.write_table(table, folder / "plain.parquet", row_group_size=16)
+parquet.write_table(table, folder / "zstd.parquet", compression="zstd")
+for name, new, compression in (("file", ipc.new_file, None), ("stream", ipc.new_stream, None), ("lz4", ipc.new_stream, "lz4")):
+    with new(folder / f"{name}.arrow", table.schema, options=ipc.IpcWriteOptions(compression=compression)) as out:
+        out.write_table(table, max_chunksize=16)
+noise, whole, outcomes = random.Random(seed), sorted(folder.iterdir()), set()
+for _ in range(times):
+    data = bytearray(noise.choice(whole).read_bytes())
+    place = noise.randrange(8, len(data))
+    change = noise.randrange(4)
+    if change == 0:
+        data[place] = noise.randrange(256)
+    elif change == 1:
+        data[place : place + 4] = noise.choice([b"\\xff\\xff\\xff\\x7f", b"\\xff" * 4, bytes(4)])
+    elif change == 2:
+        del data[place : place + noise.randrange(1, 40)]
+    else:
+        del data[place:]
+    (folder / "damaged").write_bytes(data)
+    try:
+        outcomes.add("read" if list(read_samples(folder / "damaged")) else "empty")
+    except VievalError as error:
+        assert "\\n" not in str(error), error
+        outcomes.add("refused")
+print(*sorted(outcomes))
+"""
+
+
+def test_damage_is_one_line_and_never_the_end_of_the_process(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", DAMAGE, str(tmp_path), "0", "400"], capture_output=True, text=True, timeout=600
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["read", "refused"]), done.stderr[-2000:]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Images, and the current folder."""
+    for uid in CAPTIONS:
+        (tmp_path / f"{uid}.png").write_bytes(picture(uid))
+    return tmp_path
+
+
+@pytest.mark.parametrize("path", ["../secret.png", "/{root}/secret.png", "link.png"])
+@pytest.mark.parametrize("form", ["metadata.csv", "parquet", "saved"])
+def test_a_table_of_others_names_no_file_outside_its_folder(tmp_path, path, form):
+    (tmp_path / "secret.png").write_bytes(picture("a"))
+    folder = tmp_path / "sent"
+    folder.mkdir()
+    (folder / "b.png").write_bytes(picture("b"))
+    (folder / "link.png").symlink_to("../secret.png")
+    named = [path.format(root=tmp_path), "b.png"]
+    if form == "metadata.csv":
+        (folder / "metadata.csv").write_text("file_name,text\n" + "".join(f"{name},x\n" for name in named))
+        table = folder
+    else:
+        images = pyarrow.array([{"bytes": None, "path": name} for name in named], IMAGE)
+        stored = pyarrow.table({"image": images, "text": ["x", "x"]})
+        table = folder / "t.parquet" if form == "parquet" else folder
+        if form == "parquet":
+            parquet.write_table(stored, table)
+        else:
+            with ipc.new_stream(folder / "data.arrow", stored.schema) as out:
+                out.write_table(stored)
+            (folder / "state.json").write_text('{"_data_files": [{"filename": "data.arrow"}]}')
+    outside, inside = read_named([str(table)])
+    assert outside.verdict.status is Status.PARSE_FAILURE
+    assert "outside the folder of the table" in outside.verdict.reason
+    assert (inside.verdict, inside.sample.images["output"].source.name) == (None, "b.png")
+
+
+def test_a_saved_data_set_names_no_file_of_rows_outside_its_folder(folder):
+    as_arrow(folder / "t.arrow", "structs", ipc.new_stream)
+    (folder / "sent").mkdir()
+    (folder / "sent" / "state.json").write_text('{"_data_files": [{"filename": "../t.arrow"}]}')
+    assert "lies outside its folder and is not read" in refusal(lambda: read_samples(folder / "sent"))
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
+    text = pyarrow.array(["x" * (300 << 20)])
+    parquet.write_table(pyarrow.table({"image": text, "text": text}), tmp_path / "t.parquet", compression="zstd")
+    del text
+    assert os.path.getsize(tmp_path / "t.parquet") < 1 << 20
+    assert "MiB, a bomb by its ratio" in refusal(lambda: read_samples(tmp_path / "t.parquet"))
+
+
+def test_columns_of_nested_values_are_never_built(folder):
+    depth = pyarrow.array([None] * 3, pyarrow.int8())
+    for _ in range(50):
+        depth = pyarrow.StructArray.from_arrays([depth], ["inner"])
+    table = columns_of("structs").append_column("deep", depth)
+    parquet.write_table(table, folder / "t.parquet")
+    source = read_samples(folder / "t.parquet")
+    assert [row.sample.id.uid for row in source] == ["a", "b", "c"]
+    assert "left out: deep" in source.notes[-1]
+    asked = lambda: read_samples(folder / "t.parquet", columns={"images.source": "deep"})  # noqa: E731
+    assert "no column 'deep' of texts, numbers or images" in refusal(asked)
+
+
+def test_offsets_that_lie_are_no_read_of_other_memory(tmp_path):
+    path = as_arrow(tmp_path / "t.arrow", "paths", ipc.new_stream)
+    data = path.read_bytes()
+    offsets = (0).to_bytes(4, "little") + (5).to_bytes(4, "little") + (10).to_bytes(4, "little")
+    assert offsets in data
+    path.write_bytes(data.replace(offsets, offsets[:8] + (2**31 - 1).to_bytes(4, "little")))
+    assert "not readable as parquet or Arrow" in refusal(lambda: read_samples(path))
