@@ -98,10 +98,31 @@ class Record:
 
 
 @dataclass(frozen=True)
+class JudgeName:
+    """Name of a judge where generators are ranked: the method, its setting, the model that it asks or the run's label.
+
+    `details` are further options that tell it from others.
+
+    >>> str(JudgeName("viescore", "0shot", "mid")), str(JudgeName("sharpness", "", "sharpness"))
+    ('viescore 0shot (mid)', 'sharpness')
+    """
+
+    judge: str
+    setting: str
+    model: str
+    details: str = ""
+
+    def __str__(self) -> str:
+        named = ", ".join(filter(None, ["" if self.model == self.judge else self.model, self.details]))
+        return " ".join(filter(None, [self.judge, self.setting, f"({named})" if named else ""]))
+
+
+@dataclass(frozen=True)
 class Run:
     """Records of one judge on one benchmark, by part, each sample's together; `label` is what tables call it.
 
-    `against_all` and `table` are as the judge's description has them.
+    `against_all` and `table` are as the judge's description has them. `setting` and `model` are those of the verdicts,
+    where they are known.
     """
 
     label: str
@@ -111,6 +132,16 @@ class Run:
     records: dict[str, list[tuple[Record, ...]]]
     against_all: bool = False
     table: str = ""
+    setting: str = ""
+    model: str = ""
+
+    @property
+    def name(self) -> JudgeName:
+        """The judge's name beside generators; what only its label tells is in the details."""
+        model = self.model or self.label
+        known = (model, " ".join(filter(None, [model, self.judge, self.setting])))
+        details = next((self.label.removeprefix(part) for part in known[::-1] if self.label.startswith(part)), "")
+        return JudgeName(self.judge, self.setting, model, details.strip())
 
 
 def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Record:

@@ -83,7 +83,7 @@ def rows_of_markdown(text, title):
 
 def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
     shown = rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--tables", tmp_path / "out")
-    title = "own, judge-7b: O, mean over prompts; Holm over 3 pairs"
+    title = "own, viescore 0shot (judge-7b): O, mean over prompts; Holm over 3 pairs"
     assert shown.startswith("good has the highest O, 0.")
     assert "but cannot be told apart from also; good is better than poor; also is better than poor (Holm over" in shown
     assert [row[:2] for row in rows_under(shown, title)] == [["1-2", "good"], ["1-2", "also"], ["3", "poor"]]
@@ -108,9 +108,12 @@ def test_generators_are_ranked_and_their_differences_tested(tmp_path, capsys):
 def test_kinds_tags_and_categories_have_rankings_of_their_own(tmp_path, capsys):
     rank(capsys, verdicts(tmp_path / "v.jsonl", GENERATORS), "--tables", tmp_path / "out")
     shown = (tmp_path / "out" / "rank.md").read_text()
-    assert rows_of_markdown(shown, "own, judge-7b: O by part") == [["tie", "10"], ["tig", "30"]]
-    assert rows_of_markdown(shown, "own, judge-7b: O by tag") == [["people", "20"]]
-    assert {row[0] for row in rows_of_markdown(shown, "own, judge-7b: O by category")} == {"cats", "dogs"}
+    assert rows_of_markdown(shown, "own, viescore 0shot (judge-7b): O by part") == [["tie", "10"], ["tig", "30"]]
+    assert rows_of_markdown(shown, "own, viescore 0shot (judge-7b): O by tag") == [["people", "20"]]
+    assert {row[0] for row in rows_of_markdown(shown, "own, viescore 0shot (judge-7b): O by category")} == {
+        "cats",
+        "dogs",
+    }
 
 
 def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(tmp_path, capsys):
@@ -118,7 +121,14 @@ def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(t
     first = verdicts(tmp_path / "a.jsonl", {"good": GENERATORS["good"]})
     shown = rank(capsys, first, verdicts(tmp_path / "b.jsonl", failing))
     assert "O, mean over prompts; Holm over 1 pair" in shown
-    assert rows_under(shown, "own, judge-7b: O, mean")[1][-6:] == ["30", "of", "40", "40", "refusal", "10"]
+    assert rows_under(shown, "own, viescore 0shot (judge-7b): O, mean")[1][-6:] == [
+        "30",
+        "of",
+        "40",
+        "40",
+        "refusal",
+        "10",
+    ]
     assert "on 30 prompts, p < .001" in shown
     assert "Failed verdicts: poor: refusal 10 of 40." in shown
 
@@ -250,11 +260,11 @@ def test_contests_rank_image_models_by_strength(tmp_path, capsys):
         return "first" if prompt % (2 if first == "b" else 5) else "second"
 
     shown = rank(capsys, contests(tmp_path / "run", beats), "--tables", tmp_path / "out")
-    title = "vieval_demo_contests/tie, contests by judge-7b: Bradley-Terry with ties (Davidson)"
+    title = "vieval_demo_contests/tie, contests by pairwise (judge-7b): Bradley-Terry with ties (Davidson)"
     assert [row[:2] for row in rows_under(shown, title)] == [["1", "a"], ["2-3", "b"], ["2-3", "c"]]
     held = {(row["voter"], row["image_model"]): row for row in read(tmp_path / "out" / "rank_contests.csv")}
-    a, b = (float(held["judge-7b", model]["log_strength"]) for model in "ab")
-    assert float(held["judge-7b", "c"]["log_strength"]) == pytest.approx(b, abs=1e-5)
+    a, b = (float(held["pairwise (judge-7b)", model]["log_strength"]) for model in "ab")
+    assert float(held["pairwise (judge-7b)", "c"]["log_strength"]) == pytest.approx(b, abs=1e-5)
     # a won 48 of 60 and lost 12, whichever the other was
     assert a - b == pytest.approx(np.log(4), rel=1e-4)
     assert "no ranking: the contests fall into two sets" in shown  # by people, to whom the first is always better
@@ -309,3 +319,25 @@ def test_a_file_without_verdicts_or_with_half_a_character_is_one_line(tmp_path, 
     [said] = vieval(command, path, folder, tmp_path / "out", code=1).err.splitlines()
     assert told in said
     assert not (tmp_path / "out").exists()
+
+
+def test_judges_have_a_block_each_with_judge_setting_and_model(tmp_path, vieval):
+    """Two judges asked one model, a third measures: each number stands under its own judge."""
+    sources = [
+        SOURCE,
+        Provenance("cigeval", ("paper",), ("SC", "PQ", "O"), "judge-7b", "cigeval/v1", "abd"),
+        Provenance("sharpness", (), ("PQ",), "sharpness"),
+    ]
+    files = [verdicts(tmp_path / f"{n}.jsonl", GENERATORS, 8, source=source) for n, source in enumerate(sources)]
+    named = ["own, cigeval paper (judge-7b): ", "own, viescore 0shot (judge-7b): ", "own, sharpness: "]
+    ranked = vieval("rank", *files, "--tables", tmp_path / "t").out
+    assert [line[: len(name)] for name, line in zip(named, ranked.splitlines(), strict=False)] == named
+    reported = vieval("report", *files, "--out", tmp_path / "r").out
+    assert [name for name in named if any(line.startswith(name) for line in reported.splitlines())] == named
+    assert "judge-7b cigeval paper" not in ranked + reported
+    rows = read(tmp_path / "t" / "rank_generators.csv")
+    assert {(row["judge"], row["setting"], row["model"]) for row in rows} == {
+        ("cigeval", "paper", "judge-7b"),
+        ("sharpness", "", "sharpness"),
+        ("viescore", "0shot", "judge-7b"),
+    }

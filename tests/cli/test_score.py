@@ -64,7 +64,7 @@ def test_what_score_writes_is_reported_and_ranked_under_its_label(score, server,
     text = (tmp_path / "report" / "report.md").read_text()
     assert "## own" in text
     assert "| demo_a | before | 2 | 2 |" in text
-    assert "own, before: O, mean over prompts" in vieval("rank", results).out
+    assert "own, viescore 0shot (before): O, mean over prompts" in vieval("rank", results).out
 
 
 @pytest.mark.parametrize("command", [["score", "--judge", "ssim"], ["label"]])

@@ -70,7 +70,7 @@ def test_several_judges_are_in_one_file_which_rank_and_compare_read(score, serve
         at = [str(tmp_path / "verdicts.jsonl"), *(["mine/0"] if command[0] == "show" else [])]
         assert main([command[0], *at, *command[1:]]) == 0, command
     said = capsys.readouterr().out
-    assert "own, fake" in said
+    assert "own, viescore 0shot (fake)" in said
     assert "own, sharpness" in said
 
 

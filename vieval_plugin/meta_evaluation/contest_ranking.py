@@ -98,7 +98,7 @@ def rank_contests(runs: Sequence[Run], options: StatisticsOptions) -> list[Conte
             if (pairs.human != NONE).any():
                 by_people.append(ranked(run.benchmark, part, PEOPLE, VOTES, pairs, pairs.human, options))
             by_judges += [
-                ranked(run.benchmark, part, run.label, subject, pairs, judge_codes(pairs, subject), options)
+                ranked(run.benchmark, part, str(run.name), subject, pairs, judge_codes(pairs, subject), options)
                 for subject in subjects_of(observed, run.aspects)
             ]
         # people voted on the same contests whoever judged them; most of them count

@@ -162,7 +162,7 @@ def _ranked(
         for standing, e in zip(comparison.standings, ordered, strict=True)
         for images in [images_by_model[e.generator]]
     )
-    ranking = GeneratorRanking(run.benchmark, run.label, aspect, CORRECTED, "", ALL, generators, comparison)
+    ranking = GeneratorRanking(run.benchmark, run.name, aspect, CORRECTED, "", ALL, generators, comparison)
     return CorrectedRanking(ranking, tuple(ordered))
 
 

@@ -27,7 +27,7 @@ from vieval_plugin.meta_evaluation.generator_means import (
     words_under,
 )
 from vieval_plugin.meta_evaluation.observations import Observation
-from vieval_plugin.records import Run
+from vieval_plugin.records import JudgeName, Run
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -64,7 +64,7 @@ class GeneratorRanking:
     """
 
     benchmark: str
-    judge: str
+    judge: JudgeName
     aspect: str
     statistic: str
     heading: str
@@ -158,7 +158,7 @@ def _ranked(
         for standing in comparison.standings
         for label in [standing.system.label]
     )
-    return GeneratorRanking(run.benchmark, run.label, aspect, statistic, heading, word, ranked, comparison)
+    return GeneratorRanking(run.benchmark, run.name, aspect, statistic, heading, word, ranked, comparison)
 
 
 def _by_prompt(images: Sequence[Observation], aspect: str, of_images: OfImages) -> dict[str, float]:

@@ -93,7 +93,7 @@ def _ranked(
         for model in [standing.system.label]
         for known in [outcomes[model]]
     )
-    return GeneratorRanking(run.benchmark, run.label, subject, WIN_RATE, "", ALL, models, comparison)
+    return GeneratorRanking(run.benchmark, run.name, subject, WIN_RATE, "", ALL, models, comparison)
 
 
 def _outcomes(pairs: Pairs, subject: str) -> tuple[Mapping[str, list[ContestOutcome]], Counter[str]]:

@@ -120,6 +120,8 @@ def _first_lines(section: PageSection) -> list[str]:
     """Lines for a terminal: a benchmark's first headline as a table and in words, and the others in a line each."""
     if not section.boards:
         return []
+    if len(section.boards) > 1 and section.boards[0].headline.judge:
+        return _lines_of_judges(section)
     board, [table, *_] = section.boards[0], section.headlines
     rows = [table.header, *table.rows]
     other_lines = [f"{_name(other.headline)}: {', '.join(map(_in_line, other.rows))}" for other in section.boards[1:]]
@@ -130,6 +132,17 @@ def _first_lines(section: PageSection) -> list[str]:
 def _in_line(row: LeaderboardRow) -> str:
     marks = f" ({'; '.join(row.marks)})" if row.marks else ""
     return f"{row.label} {format_estimate(row.estimate)}{marks}"
+
+
+def _lines_of_judges(section: PageSection) -> list[str]:
+    """Lines for a terminal where generators are judged: a block a judge, with the answer and a table."""
+    names = {run.label: run.name for run in section.runs}
+    lines: list[str] = []
+    for board, table in zip(section.boards, section.headlines, strict=True):
+        first, *others = sentences(board)
+        lines += [f"{section.benchmark.name}, {names[board.headline.judge]}: {first}", *others, ""]
+        lines += [*text_table([table.header, *table.rows]), ""]
+    return lines
 
 
 def _name(headline: Headline) -> str:

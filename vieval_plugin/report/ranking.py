@@ -16,7 +16,7 @@ from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, ra
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Table
 from vieval_plugin.meta_evaluation.win_rates import PositionBias, position_bias, win_rate_rankings
-from vieval_plugin.records import Run
+from vieval_plugin.records import JudgeName, Run
 from vieval_plugin.report.inputs import rated_runs
 from vieval_plugin.report.ranking_sentences import answer, bias_sentence, corrected_sentences, limits
 from vieval_plugin.report.ranking_tables import (
@@ -60,19 +60,19 @@ class RankReport:
     """Rankings of some results: of generators by scores and win rates, corrected where people rated some, by strengths.
 
     `by_ratings` is there where ratings were given, and makes corrected rankings the answer. `bias` is the position bias
-    of a judge, by benchmark and label. `raters` says how far people agree; `notes` are lines to be read beside rankings.
+    of a judge, by benchmark and name. `raters` says how far people agree; `notes` are lines to be read beside rankings.
     """
 
     runs: tuple[Run, ...]
     generators: tuple[GeneratorRanking, ...]
     corrected: tuple[CorrectedRanking, ...]
     contests: tuple[ContestRanking, ...]
-    bias: Mapping[tuple[str, str], PositionBias | None]
+    bias: Mapping[tuple[str, JudgeName], PositionBias | None]
     raters: Table | None = None
     notes: tuple[str, ...] = ()
 
     @property
-    def corrected_answers(self) -> Mapping[tuple[str, str], CorrectedRanking]:
+    def corrected_answers(self) -> Mapping[tuple[str, JudgeName], CorrectedRanking]:
         """The corrected ranking of each judge by its default aspect, where ratings were given."""
         answers = {}
         for key in dict.fromkeys((c.ranking.benchmark, c.ranking.judge) for c in self.corrected if self.raters):
@@ -112,7 +112,7 @@ def rank_results(results: Results, ratings: HumanRatings | None, options: Statis
             for name in benchmarks
             for ranking in rank_contests([run for run in runs if run.benchmark == name], options)
         ),
-        {(run.benchmark, run.label): position_bias(run, options) for run in runs},
+        {(run.benchmark, run.name): position_bias(run, options) for run in runs},
         rater_table(ratings) if ratings else None,
         tuple(notes),
     )

@@ -23,7 +23,7 @@ DEFAULT = "O"
 """The aspect that stands first, because it is about the whole image; of a judge without it, the first that it rates."""
 _WIDEST = 8
 _MOST_ROWS = 20
-_SAMPLES = ("benchmark", "judge", "aspect", "statistic", "heading", "word")
+_SAMPLES = ("benchmark", "judge", "model", "setting", "aspect", "statistic", "heading", "word")
 _CONTESTS = ("benchmark", "part", "voter", "votes_from")
 _CORRECTED_HEADER = (
     *("rank", "generator", "corrected [95%]", "judge alone [95%]", "people's labels alone [95%]"),
@@ -42,7 +42,7 @@ _LONG_HEADERS: Mapping[str, tuple[str, ...]] = {
     ),
     "generator_pairs": _PAIRS,
     "corrected": (
-        *(*_SAMPLES[:3], "rank", "last_rank", "generator", *_MEANS),
+        *(*_SAMPLES[:5], "rank", "last_rank", "generator", *_MEANS),
         *("weight", "labels", "images", "kinds_without_labels"),
     ),
     "corrected_pairs": _PAIRS,
@@ -227,7 +227,7 @@ def _corrected_rows(corrected: CorrectedRanking) -> list[tuple[str, ...]]:
     ranking = corrected.ranking
     return [
         (
-            *(ranking.benchmark, ranking.judge, ranking.aspect),
+            *(*_ranking_key(ranking)[:5],),
             *(*_rank_ends(standing.ranks), mean.generator),
             *map(_cell, (end for e in (mean.raw, mean.people.mean, mean.corrected.mean) for end in _value_and_ends(e))),
             *(_cell(mean.corrected.weight), str(mean.rated), str(mean.images), ", ".join(mean.unrated_kinds)),
@@ -299,7 +299,7 @@ def _broken_down(rankings: Sequence[GeneratorRanking]) -> list[Table]:
             cells = {generator.generator: _short(generator) for generator in ranking.generators}
             prompts = max(generator.prompts for generator in ranking.generators)
             rows.append((ranking.word, str(prompts), *(cells.get(name, "") for name in names)))
-        more = f"; {_MOST_ROWS} of {len(breakdown)}, all with --out" if len(breakdown) > _MOST_ROWS else ""
+        more = f"; {_MOST_ROWS} of {len(breakdown)}, all in the CSV" if len(breakdown) > _MOST_ROWS else ""
         first = breakdown[0]
         title = f"{first.benchmark}, {first.judge}: {first.aspect} by {heading}, {statistic} (rank){more}"
         tables.append(Table(f"by_{heading}", title, (heading, "prompts", *names), tuple(rows)))
@@ -322,7 +322,10 @@ def _long(ranking: GeneratorRanking, generator: RankedGenerator) -> tuple[str, .
 
 
 def _ranking_key(ranking: GeneratorRanking) -> tuple[str, ...]:
-    return ranking.benchmark, ranking.judge, ranking.aspect, ranking.statistic, ranking.heading, ranking.word
+    judge = ranking.judge
+    model = " ".join(filter(None, [judge.model, judge.details]))
+    named = ranking.benchmark, judge.judge, model, judge.setting
+    return *named, ranking.aspect, ranking.statistic, ranking.heading, ranking.word
 
 
 def _contest_key(ranking: ContestRanking) -> tuple[str, ...]:

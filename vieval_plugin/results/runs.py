@@ -107,7 +107,8 @@ def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iter
         known = judge_registry.judge_of_results(source.judge, recorded_by.options)
         against_all, table = (known.against_all, known.table) if known else (False, "")
         label = labels[benchmark][source]
-        runs.append(Run(label, benchmark, source.judge, recorded_by.aspects, dict(by_part), against_all, table))
+        words = (" ".join(source.settings), source.name)
+        runs.append(Run(label, benchmark, source.judge, recorded_by.aspects, dict(by_part), against_all, table, *words))
     return sorted(runs, key=lambda run: (run.benchmark, run.label))
 
 

@@ -15,7 +15,7 @@ from vieval_plugin.judges.protocol import SampleId, Verdict
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import OWN, Provenance
-from vieval_plugin.run.evaluate import judge_samples, provenance_of
+from vieval_plugin.run.evaluate import outcomes_of, provenance_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
@@ -66,7 +66,8 @@ async def judge_folders(
         for verdict in [_decided(candidates, decided_samples)]
         if verdict is not None
     }
-    verdicts = await judge_samples(judged, prepared, options, backbone, progress, bar=True, decided=decided)
+    outcomes = await outcomes_of(judged, prepared, options, backbone, progress, True, decided)
+    verdicts = [outcome.verdict for outcome in outcomes]
     if not contests:
         noted = zip(rows, verdicts, strict=True)
         verdicts = [replace(verdict, findings=(*verdict.findings, *row.findings)) for row, verdict in noted]

@@ -79,7 +79,7 @@ def write_page(
         gate: sentences of the gate, where there is one.
     """
     thumbnails, pictures = Thumbnails(), Samples()
-    runs = {(run.benchmark, run.label): run for run in report.runs}
+    runs = {(run.benchmark, run.name): run for run in report.runs}
     sections = [_section(r, runs[r.benchmark, r.judge], pictures, thumbnails) for r in report.main]
     style = (_FOLDER / "page.css").read_text(encoding="utf-8")
     text = template(_FOLDER / "ranking.html.jinja").render(
