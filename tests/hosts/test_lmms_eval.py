@@ -38,8 +38,7 @@ CIGEVAL = _members("imagenhub_cigeval")
 IMAGENHUB = VIESCORE + VQASCORE + CIGEVAL + T2I_EVAL
 LPIPS = [f"imagenhub_lpips_{t}" for t in ("mie", "tie", "cig")]
 SUBJECTS = [f"imagenhub_{judge}_{t}" for judge in ("clip_i", "dino") for t in ("sdig", "sdie", "mcic")]
-DESCRIBED = [f"imagenhub_scorer_{t}" for t in benchmark_registry.benchmark("imagenhub").parts]
-SCORED = ["imagenhub_clip_score_tig", *LPIPS, *SUBJECTS, *DESCRIBED]
+SCORED = ["imagenhub_clip_score_tig", *LPIPS, *SUBJECTS]
 ADIEE = ["imagenhub_adiee_mie", "imagenhub_adiee_tie"]
 
 
