@@ -39,20 +39,23 @@ def main(folder: Path, steps: int = 1500) -> None:
             plan = ["--tune", "full", "--images", "joined", "--batch-size", BATCH, "--learning-rate", 6e-4]
             said = ["--base", base, "--out", folder / answer, "--answer", answer, "--steps", steps, "--seed", SEED]
             run("vieval", "train", "adiee", data, *said, *plan)
-    judged(folder, "token", "vieval_scorer", f"name={folder / 'token'},device=cpu")
-    judged(folder, "number", "vieval_transformers", f"model={folder / 'number'},device=cpu", "--batch_size", "16")
+    judged(folder, "token", "adiee_token", "vieval_scorer", "device=cpu")
+    judged(
+        folder, "number", "adiee", "vieval_transformers", f"model={folder / 'number'},device=cpu", "--batch_size", "16"
+    )
     run("vieval", "compare", folder / "judged_token", folder / "judged_number")
 
 
-def judged(folder: Path, answer: str, model: str, arguments: str, *further: str) -> None:
-    """Judge the drawn edits that are held out, asked as in training."""
+def judged(folder: Path, answer: str, judge: str, model: str, arguments: str, *further: str) -> None:
+    """Judge the drawn edits that are held out."""
     out = folder / f"judged_{answer}"
     if out.exists():
         return
     options = folder / "options.yaml"
     options.write_text("judges: {adiee: {images: joined}}\nstore: {use: false}\n")
-    asked = ["--model", model, "--model_args", arguments, *further, "--tasks", "vieval_demo_sequences_adiee"]
-    run("lmms-eval", *asked, "--output_path", out, "--log_samples", VIEVAL_CONFIG=str(options))
+    asked = ["--model", model, "--model_args", arguments, *further, "--tasks", f"vieval_demo_sequences_{judge}"]
+    environment = {"VIEVAL_CONFIG": str(options), "VIEVAL_JUDGES": str(folder)}
+    run("lmms-eval", *asked, "--output_path", out, "--log_samples", **environment)
 
 
 def run(command: str, *arguments: object, **environment: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.fake_server import FakeServer, named
 from tests.judges.test_in_file import LEGIBILITY
+from tests.verdict_files import provenance_of
 from vieval_plugin import Judge
 from vieval_plugin.judges import registry
 
@@ -24,11 +25,11 @@ def judged(tmp_path, samples_file, score):
 
 def test_it_is_scored_ranked_and_shown(judged, tmp_path, vieval):
     path, rows = judged
-    own = [row for row in rows if row["provenance"]["judge"] == "legibility"]
+    verdicts = tmp_path / "verdicts.jsonl"
+    own = [row for row in rows if provenance_of(verdicts, row)["judge"] == "legibility"]
     assert len(own) == len(rows) / 2 == 6
     assert all(set(row["scores"]) == {"PQ"} for row in own)
-    assert own[0]["provenance"]["options"]["judge_files"] == [str(path)]
-    verdicts = tmp_path / "verdicts.jsonl"
+    assert provenance_of(verdicts, own[0])["options"]["judge_files"] == [str(path)]
     page = tmp_path / "page.html"
     name = f"{own[0]['image_model']}/{own[0]['uid']}"
     show = ["show", verdicts, name, "--judge", "legibility"]

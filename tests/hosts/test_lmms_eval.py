@@ -38,8 +38,7 @@ CIGEVAL = _members("imagenhub_cigeval")
 IMAGENHUB = VIESCORE + VQASCORE + CIGEVAL + T2I_EVAL
 LPIPS = [f"imagenhub_lpips_{t}" for t in ("mie", "tie", "cig")]
 SUBJECTS = [f"imagenhub_{judge}_{t}" for judge in ("clip_i", "dino") for t in ("sdig", "sdie", "mcic")]
-DESCRIBED = [f"imagenhub_scorer_{t}" for t in benchmark_registry.benchmark("imagenhub").parts]
-SCORED = ["imagenhub_clip_score_tig", *LPIPS, *SUBJECTS, *DESCRIBED]
+SCORED = ["imagenhub_clip_score_tig", *LPIPS, *SUBJECTS]
 ADIEE = ["imagenhub_adiee_mie", "imagenhub_adiee_tie"]
 
 
@@ -171,19 +170,16 @@ def test_a_judge_that_measures_with_a_network_is_refused_where_it_is_named(model
     assert "measures with a network: run it with --model vieval_scorer, or replay recorded values" in line
 
 
-def test_of_a_wildcard_what_only_scorers_can_answer_is_left_out_in_one_line(capsys, monkeypatch):
+def test_of_a_wildcard_what_only_scorers_can_answer_is_left_out_in_one_line(capsys):
     manager = in_process.tasks()
     names = manager.match_tasks(["imagenhub_*"])
     kept = left_out(names, "vieval_openai")
     scored = {"imagenhub_clip_i", "imagenhub_clip_score_tig", "imagenhub_dino", "imagenhub_lpips"}
-    assert set(names) - set(kept) == {*scored, "imagenhub_scorer"}
+    assert set(names) - set(kept) == scored
     [line] = capsys.readouterr().err.splitlines()
     assert line == (
-        f"vieval: left out: {', '.join(sorted({*scored, 'imagenhub_scorer'}))} "
+        f"vieval: left out: {', '.join(sorted(scored))} "
         "(their judges measure with a network, with --model vieval_scorer)"
-    )
-    monkeypatch.setitem(
-        answerable._why_not_of_models, "models.VievalScorer", lambda task: answerable._unanswered(task, True, True)
     )
     assert set(left_out(names, "vieval_scorer")) == scored
 

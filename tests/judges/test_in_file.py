@@ -225,6 +225,8 @@ def test_kinds_are_those_that_have_what_is_shown_and_named(file):
         ({"replies": "markdown"}, "replies: no 'markdown'"),
         ({"replies": "number", "questions": {"PQ": question(scores=("a", "b"))}}, "one name, where replies are number"),
         ({"answers": {"Yes": 1}}, "answers: not for replies: json"),
+        ({"answers": {True: 1}, "replies": "expected"}, "answers: write words such as Yes and No in quotation marks"),
+        ({"replies": "expected", "scale": [0, 1000]}, "answers: name them, where the scale has more than 100 steps"),
         ({"network": {"base": "x"}, "combine": None}, "network.form: name what sort of network it is"),
         ({"network": {"form": "x"}, "combine": None, "scale": None}, "scale: one of scale and sigmoid is needed"),
         ({"network": {"form": "x"}, "replies": "number"}, "combine: means nothing where a network answers"),

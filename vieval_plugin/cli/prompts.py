@@ -92,7 +92,8 @@ def _copy(options: argparse.Namespace) -> int:
     from vieval_plugin.text.escaping import say
 
     pack = packs.copy(options.pack, options.folder)
-    say(f"{options.folder}  {pack.name}  {pack.hash}  (use it: judges.{pack.judge}.pack: {options.folder})")
+    use = f"--judge {options.folder}" if pack.judge == pack.name else f"judges.{pack.judge}.pack: {options.folder}"
+    say(f"{options.folder}  {pack.name}  {pack.hash}  (use it: {use})")
     return 0
 
 

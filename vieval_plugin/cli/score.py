@@ -124,9 +124,9 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.text.escaping import say
 
     images = _require_flags(options)
-    for name in options.judge or []:
-        judge_registry.judge(name)
     current = options_in_force(options)
+    for name in options.judge or []:
+        judge_registry.judge(name, current.judge_files)
     source, judge, setting = _samples_of(options, current)
     source = limited(source, options.limit)
     request = _prepared(options, source, current, (judge, setting))

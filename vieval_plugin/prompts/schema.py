@@ -9,7 +9,7 @@ import math
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts.pack import Combination, Replies, Scale
@@ -57,6 +57,13 @@ class Manifest(Part):
     answers: dict[str, float] = {}
     combine: dict[str, Combination] = {}
     network: dict[str, Any] = {}
+
+    @field_validator("answers", mode="before")
+    @classmethod
+    def _check_answers(cls, answers: Any) -> Any:
+        if isinstance(answers, dict) and any(isinstance(answer, bool) for answer in answers):
+            raise ValueError("write words such as Yes and No in quotation marks: YAML takes them for truth values")
+        return {str(answer): value for answer, value in answers.items()} if isinstance(answers, dict) else answers
 
     @model_validator(mode="after")
     def _check_scale(self) -> Manifest:
