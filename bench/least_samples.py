@@ -109,7 +109,7 @@ def estimated(parts: Mapping[str, Rated], size: int, resamples: int, rng: np.ran
             if math.isnan(values[-1]):
                 cells.append((math.nan, math.nan, math.nan))
                 continue
-            resampled.append(resampled_correlations(human, scores, counts, constant_second=0.0))
+            resampled.append(resampled_correlations(human, scores, counts, constant_y_correlation=0.0))
             cells.append((values[-1], *interval(resampled[-1])))
         if resampled:
             values_by_part.append(fisher_mean(values))

@@ -102,14 +102,14 @@ def fault_of_votes(votes: Votes, number: int) -> str:
     """Fault of votes on so many candidates, or of that number, in words; empty for good ones."""
     if number < 2:
         return f"it has {number} candidate{'s' * (number != 1)}, and a contest has two or more"
-    votes_cast = [vote for vote in (votes.vote, *votes.annotators) if vote]
-    if not votes.scheme and not votes_cast:
+    cast_votes = [vote for vote in (votes.vote, *votes.annotators) if vote]
+    if not votes.scheme and not cast_votes:
         return ""
     if votes.scheme not in (*SCHEMES, RANKING):
         return f"there is no scheme of votes {votes.scheme!r}; there are {', '.join((*SCHEMES, RANKING))}"
     if votes.scheme != RANKING and number != 2:
         return f"{votes.scheme} votes are between two candidates, and it has {number}"
-    for vote in votes_cast:
+    for vote in cast_votes:
         if votes.scheme == RANKING:
             if not ranks(vote, number):
                 return f"{vote!r} is no ranking of {number} candidates, such as 2>1=3"

@@ -16,7 +16,7 @@ _FAULT = (
 )
 _ABSENCE = re.compile(r"\b(?:absence|lack|free|freedom|freeness|no|without)\b")
 # What stands for a name: the first of these signs for the first name. None is in a reply that is read.
-_FIRST_NAME, _ANY_NAME = 0xE000, "[\ue000-\ue0ff]"
+_FIRST_NAME_CODEPOINT, _ANY_NAME = 0xE000, "[\ue000-\ue0ff]"
 # a number given to a fault, less that is better, a name turned round
 TURNED_ROUND = re.compile(
     rf"{_FAULT}(?:\s+(?:score|rating|level))?[\s:=|(-]*(?:is\s+|of\s+)?(?:an?\s+)?[0-9]"
@@ -104,17 +104,19 @@ _END = (
     r"(?=\s*(?:$|[;)(\]}|\n]|[.,](?![0-9])|[-\u2013\u2014]\s"
     r"|(?:and(?!\s+an?\b)|but|because|since|as|due|while|with|points?)\b))"
 )
-_PAIRS = (
+_NAME_NUMBER_PATTERNS = (
     re.compile(rf"{_BEFORE_NAME}{_NAME}{_TO_NUMBER}{_NUMBER}{_END}"),
     # a bare space leads from a name to its number only where the pairs are separated: not in "naturalness 10 cleanness 0"
     re.compile(rf"{_BEFORE_NAME}{_NAME}\s+{_NUMBER}(?=\s*(?:$|[,;\n]|\.(?![0-9])|and\b))"),
 )
-_PAIRS_TURNED = re.compile(rf"{_BEFORE_NUMBER}{_NUMBER}(?:\s+points?)?\s+(?:for|on|in)\s+(?:the\s+|its\s+)?{_NAME}")
+_NUMBER_NAME_PATTERN = re.compile(
+    rf"{_BEFORE_NUMBER}{_NUMBER}(?:\s+points?)?\s+(?:for|on|in)\s+(?:the\s+|its\s+)?{_NAME}"
+)
 # One score alone begins a line or a sentence and ends it: "Score: 7.", not "a board with a score of 7 and a clock".
 _ALONE = re.compile(
     rf"(?:^|\n|[.!?]\s)\s*(?:(?:my|the|an?|final|overall)\s+){{0,3}}{_NAME}{_TO_NUMBER}{_NUMBER}(?=[\s.!)]*(?:$|\n))"
 )
-_CLOSE_BY = re.compile(rf"{_ANY_NAME}[^\w\n.;]*(?:\w+[^\w\n.;]+){{0,2}}?[0-9]")
+_NAME_NEAR_NUMBER = re.compile(rf"{_ANY_NAME}[^\w\n.;]*(?:\w+[^\w\n.;]+){{0,2}}?[0-9]")
 _LIST_MARK = re.compile(r"^[ \t]*[0-9]{1,2}[.)][ \t]+(?=\D)", re.MULTILINE)
 _MARKUP = re.compile(r"</?[a-z|][^<>0-9]{0,30}>|[*`\"\u201c\u201d\ue000-\uefff]|(?<!\w)'|'(?!\w)")
 
@@ -166,9 +168,9 @@ def read_free_text_scores(text: str, names: Sequence[str], high: float) -> tuple
     alone = [["score"]] if len(names) == 1 else []
     ways = [(labels, *_paired(plain, labels, high)) for labels in (names, numbered, *alone)]
     # a name may hold a digit, or a word that casts doubt elsewhere
-    text_without_names = _with_signs(plain, [*names, *numbered])
+    text_without_names = _with_name_placeholders(plain, [*names, *numbered])
     turned = TURNED_ROUND.search(text_without_names)
-    if not turned and not any(attempted for _, _, attempted in ways):
+    if not turned and not any(has_score_attempt for _, _, has_score_attempt in ways):
         return (), ""
     if turned or NUMBER_OF_FAULTS.search(text_without_names) or any(map(is_fault, names)):
         return (), EITHER_WAY
@@ -197,10 +199,10 @@ def _label(name: str) -> str:
     return r"(?<![a-z0-9])(?<![a-z]-)" + r"[\s_#-]*".join(map(re.escape, words)) + r"(?![a-z0-9]|\.[0-9])"
 
 
-def _with_signs(plain: str, names: Sequence[str]) -> str:
+def _with_name_placeholders(plain: str, names: Sequence[str]) -> str:
     """A text with a sign in place of each name, the longest first, as it may hold another."""
     for place in sorted(range(len(names)), key=lambda place: -len(names[place])):
-        plain = re.sub(_label(names[place]), chr(_FIRST_NAME + place), plain)
+        plain = re.sub(_label(names[place]), chr(_FIRST_NAME_CODEPOINT + place), plain)
     return plain
 
 
@@ -209,16 +211,19 @@ def _paired(plain: str, labels: Sequence[str], high: float) -> tuple[tuple[float
 
     Beyond doubt are numbers all before their labels or all behind, and no other digit in the text.
     """
-    text, signs = _with_signs(plain, labels), [chr(_FIRST_NAME + place) for place in range(len(labels))]
-    forms = (_ALONE,) if len(labels) == 1 else _PAIRS
+    text, signs = (
+        _with_name_placeholders(plain, labels),
+        [chr(_FIRST_NAME_CODEPOINT + place) for place in range(len(labels))],
+    )
+    forms = (_ALONE,) if len(labels) == 1 else _NAME_NUMBER_PATTERNS
     following = [match for form in forms for match in form.finditer(text)]
-    preceding = [] if len(labels) == 1 else list(_PAIRS_TURNED.finditer(text))
-    attempted = bool(following or preceding or _CLOSE_BY.search(text))
+    preceding = [] if len(labels) == 1 else list(_NUMBER_NAME_PATTERN.finditer(text))
+    has_score_attempt = bool(following or preceding or _NAME_NEAR_NUMBER.search(text))
     pairs = {match["name"]: match for match in following or preceding}
     named_once = sorted(re.findall(_ANY_NAME, text)) == sorted(pairs) == signs
     # any other digit, of whatever script, may be another score
     alone = sum(map(str.isnumeric, text)) == sum(map(str.isnumeric, "".join(match[0] for match in pairs.values())))
     if not named_once or not alone or (following and preceding):
-        return (), attempted
+        return (), has_score_attempt
     fits = all(float(m["number"]) <= high and float(m["scale"] or high) == high for m in pairs.values())
-    return tuple(float(pairs[sign]["number"]) for sign in signs) if fits else (), attempted
+    return tuple(float(pairs[sign]["number"]) for sign in signs) if fits else (), has_score_attempt

@@ -21,12 +21,12 @@ from vieval_plugin.judges.refusals import declines, refuses, withdrawn
 
 ONE_ANSWER = "answers that differ, where one answer is wanted"
 REFUSAL_INSIDE = "a refusal in the reasoning beside scores"
-_OTHER_SHAPE = "not strict JSON in the asked shape"
+_NOT_STRICT_REASON = "not strict JSON in the asked shape"
 
 _SCORE, _REASONING = "score", "reasoning"
 _BARE = re.compile(rf"\[[^\[\]{{}}]*\]|[{QUOTES}]?{SCORE.pattern}[{QUOTES}]?")
 _WRAPPING = re.compile(r"\|\|V\^=\^V\|\||```[A-Za-z]*")
-_DEPTH = {"{": 1, "[": 1, "}": -1, "]": -1}
+_DEPTH_CHANGES = {"{": 1, "[": 1, "}": -1, "]": -1}
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\],]', re.DOTALL)
 # The one key of an object around the answer. An example, a template or a form is around none.
 _WRAPPER = re.compile(
@@ -122,7 +122,7 @@ def parse_scores(
         return Parsed(Status.REFUSAL, reason="the model declined to score")
     scores, finding = read_free_text_scores(answer, names, high)
     if scores:
-        return Parsed(Status.REPAIRED, scores, answer.strip(), _OTHER_SHAPE)
+        return Parsed(Status.REPAIRED, scores, answer.strip(), _NOT_STRICT_REASON)
     return Parsed(Status.PARSE_FAILURE, reason=finding, finding=finding) if finding else _NO_SCORE
 
 
@@ -147,12 +147,12 @@ def without_thinking(text: str) -> str:
     >>> [without_thinking(text).strip() for text in ("<think>7?</think>8", "[THINK]7?[/THINK]8", "7? </think>8")]
     ['8', '8', '8']
     """
-    before, leading = next(_outermost(text))
-    is_answer_first, place = bool(leading.text) and not _unwrapped(before), 0
+    before, leading_object = next(_outermost(text))
+    is_answer_first, place = bool(leading_object.text) and not _unwrapped(before), 0
     # In a string of the reply's own JSON a mark is prose; where that JSON is broken, nobody can tell which it is.
-    if is_answer_first and strict_object(leading.text) is not None:
-        place = len(before + leading.text)
-    elif is_answer_first and (_THOUGHTS.search(leading.text) or _THINKING_END.search(leading.text)):
+    if is_answer_first and strict_object(leading_object.text) is not None:
+        place = len(before + leading_object.text)
+    elif is_answer_first and (_THOUGHTS.search(leading_object.text) or _THINKING_END.search(leading_object.text)):
         return ""
     # Two halves of a number must not meet where a block was taken out.
     rest = _THOUGHTS.sub("\n", text[place:])
@@ -181,7 +181,7 @@ def answer_objects(text: str, *keys: str) -> tuple[list[ObjectText], list[str]]:
 
     An object that is not closed may have been cut before its key: its reasoning is enough.
     """
-    answer_key, cut = (
+    answer_key_pattern, cut = (
         re.compile(rf"(?<!\w)(?:{'|'.join(map(fold, names))})s?[{QUOTES}]?\s*:", re.IGNORECASE)
         for names in (keys, (*keys, _REASONING))
     )
@@ -189,7 +189,7 @@ def answer_objects(text: str, *keys: str) -> tuple[list[ObjectText], list[str]]:
     outside = [""]
     for outside_text, candidate in _outermost(text):
         outside[-1] += outside_text
-        if (answer_key if candidate.closed else cut).search(candidate.text):
+        if (answer_key_pattern if candidate.closed else cut).search(candidate.text):
             objects[candidate] = None
             outside.append("")
         else:
@@ -216,7 +216,7 @@ def _outermost(text: str) -> Iterator[tuple[str, ObjectText]]:
 def _object_at(text: str, start: int) -> ObjectText:
     depth, complete = 0, start
     for token in _TOKEN.finditer(text, start):
-        depth += _DEPTH.get(token[0], 0)
+        depth += _DEPTH_CHANGES.get(token[0], 0)
         if depth == 0:
             return ObjectText(text[start : token.end()], text[start : token.end()], True)
         if depth == 1 and token[0] in ("}", "]", ","):
@@ -276,7 +276,7 @@ def _read(source: ObjectText, count: int, high: float, names: Sequence[str], quo
     reasoning = "\n".join(line for line in lines if isinstance(line, str))
     if exact and holder is reply and not isinstance(value, dict) and _SCORE in holder:
         return Parsed(Status.OK, valid, reasoning)
-    return Parsed(Status.REPAIRED, valid, reasoning, _OTHER_SHAPE)
+    return Parsed(Status.REPAIRED, valid, reasoning, _NOT_STRICT_REASON)
 
 
 def _words(name: object) -> str:

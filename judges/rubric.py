@@ -58,8 +58,8 @@ class Rubric:
     def scores(self, sub_scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
         """Scores in [0, 1] by aspect; an aspect without sub-scores is absent, and O needs all others.
 
-        >>> Rubric(Scale("linear", 0, 10), {"SC": "min", "PQ": "min"}, "geometric_mean").scores({"SC": [9, 4], "PQ": [9]})
-        {'SC': 0.4, 'PQ': 0.9, 'O': 0.6}
+        >>> Rubric(Scale("linear", 0, 10), {"SC": "min", "PQ": "min"}, "geometric_mean").scores({"SC": [9, 4], "PQ": [10]})
+        {'SC': 0.4, 'PQ': 1.0, 'O': 0.6324555320336759}
         """
         by_aspect = {aspect: [self.scale(value) for value in values] for aspect, values in sub_scores.items()}
         return self.with_overall({aspect: _COMBINE[self.combine[aspect]](by_aspect[aspect]) for aspect in by_aspect})

@@ -151,25 +151,25 @@ def require_wording(spec: JudgeSpec, wording: Pack, setting: str) -> None:
         )
 
 
-def missing_inputs(spec: JudgeSpec, judged: Judged) -> str:
+def missing_inputs_reason(spec: JudgeSpec, judged: Judged) -> str:
     """Reason that a judge cannot be asked about a sample or a contest, in words; empty if it can.
 
     >>> from vieval_plugin.judges.viescore import SPEC
-    >>> missing_inputs(SPEC, Sample(SampleId("own", "tie", "mine", "1"), {}))
+    >>> missing_inputs_reason(SPEC, Sample(SampleId("own", "tie", "mine", "1"), {}))
     'the sample has no image source'
     """
     if isinstance(judged, Contest):
         if reason := fault(judged):
             return reason
-        reasons = [missing_inputs_of_sample(spec, candidate) for candidate in judged.candidates]
+        reasons = [missing_sample_inputs_reason(spec, candidate) for candidate in judged.candidates]
         faults = [f"candidate {number}: {reason}" for number, reason in enumerate(reasons, start=1) if reason]
         return next(iter(faults), "")
     if spec.rates == "contest":
         return f"{spec.name} judges contests, and this is a sample"
-    return missing_inputs_of_sample(spec, judged)
+    return missing_sample_inputs_reason(spec, judged)
 
 
-def missing_inputs_of_sample(spec: JudgeSpec, sample: Sample) -> str:
+def missing_sample_inputs_reason(spec: JudgeSpec, sample: Sample) -> str:
     """Reason that a judge cannot be asked about a sample, or about a contest that it is a candidate of; empty if it
     can.
     """

@@ -45,7 +45,7 @@ class ChatRequest(Generic[T]):
 
 
 @dataclass(frozen=True)
-class ChatResult(Generic[T]):
+class StructuredChatOutcome(Generic[T]):
     """Outcome of a question: its value if there is one, its final step, and every step on the way for the trace.
 
     `findings` are those of its replies.
@@ -89,7 +89,7 @@ class ScoreAsk:
 
 def ask_all(
     questions: Sequence[ChatRequest[T]], wording: Pack
-) -> Generator[list[Ask], list[Reply], list[ChatResult[T]]]:
+) -> Generator[list[Ask], list[Reply], list[StructuredChatOutcome[T]]]:
     """Ask all questions at once; those whose reply cannot be parsed again, up to `wording.reminders` times, with the error.
 
     A question that a reminder saved has the final status `repaired`. For use with `yield from` in a judge program.
@@ -111,21 +111,21 @@ def ask_all(
         failed = [i for i, so_far in enumerate(steps) if so_far[-1].status is Status.PARSE_FAILURE]
         if not failed:
             break
-        replies = yield [_re_ask(questions[i].chat, steps[i][-1], wording) for i in failed]
+        replies = yield [_reminder_chat(questions[i].chat, steps[i][-1], wording) for i in failed]
         for i, reply in zip(failed, replies, strict=True):
             step, read = _read(reply, questions[i], turn)
             steps[i].append(replace(step, status=Status.REPAIRED) if step.status.usable else step)
             values[i] = read.value if step.status.usable else values[i]
             findings[i].append(read.finding)
     return [
-        ChatResult(value, _final(so_far), tuple(so_far), tuple(filter(None, notes)))
+        StructuredChatOutcome(value, _final(so_far), tuple(so_far), tuple(filter(None, notes)))
         for value, so_far, notes in zip(values, steps, findings, strict=True)
     ]
 
 
 def ask_scores(
     score_asks: Sequence[ScoreAsk], wording: Pack
-) -> Generator[list[Ask], list[Reply], list[ChatResult[tuple[float, ...]]]]:
+) -> Generator[list[Ask], list[Reply], list[StructuredChatOutcome[tuple[float, ...]]]]:
     """`ask_all` for scores, which are the values and the steps' scores."""
     return (yield from ask_all([ChatRequest(ask.chat, _scores_of(ask)) for ask in score_asks], wording))
 
@@ -179,7 +179,7 @@ def _despite_cut(text: str, read: Callable[[str], Read[T]]) -> Read[T]:
     return Read(Status.PARSE_FAILURE, reason=_CUT)
 
 
-def _re_ask(chat: Chat, failed: Step, wording: Pack) -> Chat:
+def _reminder_chat(chat: Chat, failed: Step, wording: Pack) -> Chat:
     """The same conversation, the answer that could not be read, and what was wrong with it."""
     text = wording.render(REMINDER, {"reason": failed.reason})
     answer = failed.answer[:_QUOTED]

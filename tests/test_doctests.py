@@ -6,12 +6,16 @@ import pkgutil
 
 import pytest
 
-import vieval_plugin
+import vieval_plugin.judges
 
+PACKAGES = ((vieval_plugin.__path__, "vieval_plugin."), (vieval_plugin.judges.__path__, "vieval_plugin.judges."))
 MODULES = sorted(
-    module.name
-    for module in pkgutil.walk_packages(vieval_plugin.__path__, "vieval_plugin.")
-    if not module.name.endswith("__main__")
+    {
+        module.name
+        for path, prefix in PACKAGES
+        for module in pkgutil.walk_packages(path, prefix)
+        if not module.name.endswith("__main__")
+    }
 )
 
 

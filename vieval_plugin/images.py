@@ -31,10 +31,10 @@ from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.text.untrusted import isfile
 
-_STRICT, _STRICT_DECODERS = "vieval strict", ("gif", "jpeg", "raw", "zip")
+_STRICT, _STRICT_PILLOW_DECODERS = "vieval strict", ("gif", "jpeg", "raw", "zip")
 
 
-class _Stream(io.BytesIO):
+class _ImageStream(io.BytesIO):
     """Notes whether somebody wanted to read on where the file had ended, and how many decoders did not come to an end."""
 
     ran_out = False
@@ -47,12 +47,12 @@ class _Stream(io.BytesIO):
         return data
 
 
-def _load(picture: PIL.ImageFile.ImageFile, stream: _Stream) -> None:
+def _load(picture: PIL.ImageFile.ImageFile, stream: _ImageStream) -> None:
     """Decode a picture's pixels. What is wrong with them shows on the stream, or is an exception of any type."""
     tiles: list[Any] = []  # older versions have plain tuples
     for name, area, offset, args in picture.tile:
         strict = _STRICT, area, offset, (name, stream, *_several(args))
-        tiles.append(strict if name in _STRICT_DECODERS else (name, area, offset, args))
+        tiles.append(strict if name in _STRICT_PILLOW_DECODERS else (name, area, offset, args))
     picture.tile = tiles
     picture.load()
 
@@ -66,7 +66,7 @@ class _Strict:
 
     pulls_fd = False
 
-    def __init__(self, mode: str, name: str, stream: _Stream, *args: Any) -> None:
+    def __init__(self, mode: str, name: str, stream: _ImageStream, *args: Any) -> None:
         core: Any = PIL.Image.core  # type: ignore[attr-defined]
         self._decoder, self._stream = getattr(core, f"{name}_decoder")(mode, *args), stream
         self.setimage, self.cleanup = self._decoder.setimage, self._decoder.cleanup
@@ -289,7 +289,7 @@ def size(image: Image, data: bytes | None = None, most_pixels: int = MAX_PIXELS)
 @contextmanager
 def _reading(
     image: Image, data: bytes | None, most_pixels: int = MAX_PIXELS
-) -> Iterator[tuple[PIL.ImageFile.ImageFile, _Stream]]:
+) -> Iterator[tuple[PIL.ImageFile.ImageFile, _ImageStream]]:
     """An image while it is decoded: whatever goes wrong is a VievalError."""
     stream, picture = _open(image, data, most_pixels)
     try:
@@ -300,9 +300,9 @@ def _reading(
         raise VievalError(f"{name_of(image)} is cut off: the file ends before the image does")
 
 
-def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[_Stream, PIL.ImageFile.ImageFile]:
+def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[_ImageStream, PIL.ImageFile.ImageFile]:
     data = read_bytes(image) if data is None else data
-    stream, format = _Stream(data), format_of(data)
+    stream, format = _ImageStream(data), format_of(data)
     try:
         picture = _open_as(format, stream) if format in _NEEDED else PIL.Image.open(stream, formats=FORMATS)
     except PIL.UnidentifiedImageError:
@@ -323,7 +323,7 @@ def _open(image: Image, data: bytes | None, most_pixels: int) -> tuple[_Stream, 
     return stream, picture
 
 
-def _open_as(format: str, stream: _Stream) -> PIL.ImageFile.ImageFile:
+def _open_as(format: str, stream: _ImageStream) -> PIL.ImageFile.ImageFile:
     """A picture of a format that not every installation reads; ImportError where this does not."""
     if format == "AVIF":
         if not PIL.features.check("avif"):

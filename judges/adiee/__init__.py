@@ -69,7 +69,7 @@ def build(options: AdieeOptions, wording: Pack, setting: str = "") -> Judge:
     """
     require_wording(SPEC, wording, setting)
     _form("", options, wording)
-    ask = _answered_in_words if options.mode == "prompt" else _expected_score
+    ask = _score_from_sentence if options.mode == "prompt" else _expected_score
 
     def program(sample: Sample) -> Program:
         images, steps = yield from pictures(sample, options.images)
@@ -85,7 +85,7 @@ def _form(uid: str, options: AdieeOptions, wording: Pack) -> Form:
     return form_of(uid, wording, seed=options.seed, question=options.question, answer=options.answer)
 
 
-def _answered_in_words(
+def _score_from_sentence(
     sample: Sample, images: tuple[Image, ...], form: Form, options: AdieeOptions, wording: Pack
 ) -> Program:
     """The mode `prompt`."""

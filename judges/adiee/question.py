@@ -47,10 +47,13 @@ def form_of(uid: str, wording: Pack, *, seed: int = 0, question: int = 0, answer
         VievalError: the pack has no question or answer of that number.
     """
     digest = hashlib.sha256(f"{seed}/{uid}".encode()).digest()
-    return Form(_pack_key(QUESTIONS, question, digest[:8], wording), _pack_key(ANSWERS, answer, digest[8:16], wording))
+    return Form(
+        _prompt_pack_key(QUESTIONS, question, digest[:8], wording),
+        _prompt_pack_key(ANSWERS, answer, digest[8:16], wording),
+    )
 
 
-def _pack_key(kind: str, number: int, digest: bytes, wording: Pack) -> str:
+def _prompt_pack_key(kind: str, number: int, digest: bytes, wording: Pack) -> str:
     keys = [key for key in wording.questions if key.startswith(kind)]
     if not keys or (number and f"{kind}{number}" not in keys):
         raise VievalError(

@@ -78,13 +78,13 @@ def units(identity: SampleId, exchanges: Sequence[Exchange]) -> list[TrainingUni
         )
     }
     examples = [
-        TrainingExample(f"{identity}/{'/'.join(path)}", path[-1], messages, _assistant_turns(messages))
+        TrainingExample(f"{identity}/{'/'.join(path)}", path[-1], messages, _assistant_turn_indices(messages))
         for path, messages in complete.items()
     ]
     return [TrainingUnit(example.sub_task, example.sub_task, None, (example,)) for example in examples]
 
 
-def _assistant_turns(messages: Sequence[Message]) -> tuple[int, ...]:
+def _assistant_turn_indices(messages: Sequence[Message]) -> tuple[int, ...]:
     return tuple(place for place, message in enumerate(messages) if message.role == "assistant")
 
 

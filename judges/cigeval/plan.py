@@ -13,9 +13,9 @@ from vieval_plugin.judges.protocol import Ask, Chat, Image, Judge, Message, Prog
 from vieval_plugin.judges.refusals import refuses
 from vieval_plugin.judges.structured_chat import (
     ChatRequest,
-    ChatResult,
     Read,
     ScoreAsk,
+    StructuredChatOutcome,
     ask_all,
     ask_scores,
     reply_schema,
@@ -131,7 +131,7 @@ def read_plan(text: str) -> Read[tuple[Entry, ...]]:
         status = Status.REFUSAL if refuses(text) else Status.PARSE_FAILURE
         return Read(status, reason="no list of entries under plan")
     try:
-        entries = tuple(_entry(document_entry) for document_entry in listed)
+        entries = tuple(_entry(plan_entry) for plan_entry in listed)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         return Read(Status.PARSE_FAILURE, reason="an entry of the plan lacks its task_id, or is no object")
     if len({entry.task_id for entry in entries}) < len(
@@ -214,7 +214,9 @@ def judge(setup: Setup) -> Judge:
 
 def _rate(
     sub_question: SubQuestion, choice: ToolChoice, sample: Sample, setup: Setup
-) -> Generator[list[Ask], list[Reply], tuple[ChatResult[tuple[float, ...]], tuple[Step, ...], tuple[str, ...]]]:
+) -> Generator[
+    list[Ask], list[Reply], tuple[StructuredChatOutcome[tuple[float, ...]], tuple[Step, ...], tuple[str, ...]]
+]:
     """The tool and then the rating of a sub-question: the answer, all steps, and what is to be counted."""
     outcome, used, note, findings = ToolOutcome(), "", "", [choice.finding] if choice.finding else []
     if choice.tool is not None and choice.tool.use is not None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from vieval_plugin.judges.protocol import Ask, Image, Path, Reply, Sample, Status, Step, UseTool, Verdict, worst
 from vieval_plugin.judges.spec import option
-from vieval_plugin.judges.structured_chat import ChatResult
+from vieval_plugin.judges.structured_chat import StructuredChatOutcome
 from vieval_plugin.judges.tools import Request, Tool, failed, use_tools
 from vieval_plugin.prompts.pack import Pack, PackQuestion
 
@@ -165,7 +165,7 @@ Judging: TypeAlias = Callable[[list[SubQuestion], Mapping[str, Image]], Generato
 class Ratings:
     """The rating of each sub-question by its name, all steps on the way to them, and what is to be counted."""
 
-    ratings: Mapping[str, ChatResult[tuple[float, ...]]]
+    ratings: Mapping[str, StructuredChatOutcome[tuple[float, ...]]]
     steps: tuple[Step, ...]
     findings: tuple[str, ...]
 

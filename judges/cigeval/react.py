@@ -35,7 +35,7 @@ from vieval_plugin.judges.protocol import (
     Status,
     Step,
 )
-from vieval_plugin.judges.structured_chat import ChatRequest, ChatResult, Read, ask_all
+from vieval_plugin.judges.structured_chat import ChatRequest, Read, StructuredChatOutcome, ask_all
 from vieval_plugin.judges.tools import Tool, ToolOutcome, registry
 
 
@@ -82,7 +82,7 @@ def judge(setup: Setup) -> Judge:
 
 def _converse(
     sub_question: SubQuestion, sample: Sample, setup: Setup
-) -> Generator[list[Ask], list[Reply], tuple[ChatResult[tuple[float, ...]], _Conversation]]:
+) -> Generator[list[Ask], list[Reply], tuple[StructuredChatOutcome[tuple[float, ...]], _Conversation]]:
     """Turns until the model rates, or its tool calls are used up and it must."""
     tools = tuple(tool for tool in setup.tools if not barred(tool, sub_question, setup))
     turns = setup.options.turns if tools else 0
@@ -111,7 +111,7 @@ def _converse(
         observation = setup.wording.render(setup.wording.questions["observation"].template, variables)
         talk.messages += [Message("assistant", (action_text,)), Message("user", (*pictures, observation))]
     scores = did.scores if did is not None else None
-    return ChatResult(scores, answer.final, answer.steps), talk
+    return StructuredChatOutcome(scores, answer.final, answer.steps), talk
 
 
 def _act(

@@ -15,7 +15,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FORWARD, REVERSE, Contest, JudgeOfContests
 from vieval_plugin.judges.conversation import Exchange, TrainingExample, TrainingUnit, final_chats
 from vieval_plugin.judges.expected_value import by_answer, spellings, unlikely
-from vieval_plugin.judges.pairwise.question import LETTERS, Form, candidate_numbers, message
+from vieval_plugin.judges.pairwise.question import LETTERS, Form, message, presentation_order
 from vieval_plugin.judges.pairwise.reading import reader, schema
 from vieval_plugin.judges.protocol import (
     OUTPUTS,
@@ -99,7 +99,7 @@ def _voted(contest: Contest, orders: Sequence[str], options: PairwiseOptions, wo
     questions = [
         ChatRequest(
             Chat((message(contest, order, form, wording),), (order,), None if labels else schema(form, number)),
-            reader("labels" if labels else form, candidate_numbers(order, number)),
+            reader("labels" if labels else form, presentation_order(order, number)),
         )
         for order in orders
     ]

@@ -25,10 +25,10 @@ _OBJECT = "\ufffc"
 _MEDIA = {"output": "picture", "frame_": "video", "view_": "3D object"}
 
 
-def candidate_numbers(order: str, number: int) -> tuple[int, ...]:
+def presentation_order(order: str, number: int) -> tuple[int, ...]:
     """Candidates by place, each by its number from 1; the letters go by place.
 
-    >>> shown("forward", 3), shown("reverse", 3)
+    >>> presentation_order("forward", 3), presentation_order("reverse", 3)
     ((1, 2, 3), (3, 2, 1))
     """
     numbers = tuple(range(1, number + 1))
@@ -52,7 +52,7 @@ def message(contest: Contest, order: str, form: Form, wording: Pack) -> Message:
     conditions = contest.candidates[0]
     pictures: dict[str, Sequence[Image]] = {role: (conditions.images[role],) for role in question.images}
     candidates = []
-    for letter, number in zip(LETTERS, candidate_numbers(order, len(contest.candidates)), strict=False):
+    for letter, number in zip(LETTERS, presentation_order(order, len(contest.candidates)), strict=False):
         pictures[letter] = [image for _, image in outputs(contest.candidates[number - 1])]
         candidates.append({"name": letter, "place": _place(letter), "pictures": len(pictures[letter])})
     variables = {

@@ -46,7 +46,7 @@ _VERDICT = re.compile(
 
 
 @dataclass(frozen=True)
-class _KeyValue:
+class _KeyedAnswer:
     """Value that a reply has under its key; `strict` where it is JSON in the asked shape."""
 
     value: Any
@@ -78,7 +78,7 @@ def reader(form: ReplyForm, numbers: Sequence[int]) -> Callable[[str], Read[str]
     key = PLACES if form == "ranking" else BETTER
 
     def read(text: str) -> Read[str]:
-        answer = _key_value(text, key)
+        answer = _answer_under_key(text, key)
         if isinstance(answer, Read):
             return answer
         if form == "ranking":
@@ -116,7 +116,7 @@ def _votes(form: Form, numbers: Sequence[int]) -> dict[str, str]:
     return votes | ({"both good": BOTH_GOOD, "both bad": BOTH_BAD} if form == "four_way" else {})
 
 
-def _key_value(text: str, key: str) -> _KeyValue | Read[str]:
+def _answer_under_key(text: str, key: str) -> _KeyedAnswer | Read[str]:
     """The value that all objects of a reply with the key agree on; a failed reading where they do not."""
     if not text.strip():
         return _unreadable("empty reply")
@@ -127,7 +127,7 @@ def _key_value(text: str, key: str) -> _KeyValue | Read[str]:
     if not objects:
         if refuses(answer):
             return Read(Status.REFUSAL, reason="the model declined to choose")
-        return _KeyValue(answer.strip().strip(f"{QUOTES}*.`[]() \n"), "", False)
+        return _KeyedAnswer(answer.strip().strip(f"{QUOTES}*.`[]() \n"), "", False)
     first, *further = (_under_key(source, key) for source in objects)
     if any(other is None or first is None or other.value != first.value for other in further):
         return _unreadable(ONE_ANSWER)
@@ -140,7 +140,7 @@ def _key_value(text: str, key: str) -> _KeyValue | Read[str]:
     return _unreadable(_WITHDRAWN) if withdrawn(outside) else first
 
 
-def _under_key(source: ObjectText, key: str) -> _KeyValue | None:
+def _under_key(source: ObjectText, key: str) -> _KeyedAnswer | None:
     """The value of an object under its key, if it has it once."""
     document = strict_object(source.text)
     holder = owner(document, key)
@@ -150,12 +150,12 @@ def _under_key(source: ObjectText, key: str) -> _KeyValue | None:
         further = [item for name, item in holder.items() if fold(name) not in (key, fold(REASONING))]
         if len(values) != 1 or any(item != values[0] for item in further if _may_be_answer(item)):
             return None
-        return _KeyValue(values[0], reason if isinstance(reason, str) else "", exact)
+        return _KeyedAnswer(values[0], reason if isinstance(reason, str) else "", exact)
     # not strict JSON, often for quotes within the reasoning: what stands behind the one key is still an answer
     named = rf"[{QUOTES}]{key}[{QUOTES}]\s*:"
     values = re.findall(rf"{named}\s*[{QUOTES}]([^{QUOTES}\n]+)[{QUOTES}]", source.text, re.IGNORECASE)
     once = len(re.findall(named, source.text, re.IGNORECASE)) == len(values) == 1
-    return _KeyValue(values[0], "", False) if once else None
+    return _KeyedAnswer(values[0], "", False) if once else None
 
 
 def _may_be_answer(item: object) -> bool:
@@ -180,7 +180,7 @@ def _verdicts(text: str) -> set[str]:
     return verdicts
 
 
-def _vote(answer: _KeyValue, votes: Mapping[str, str]) -> Read[str]:
+def _vote(answer: _KeyedAnswer, votes: Mapping[str, str]) -> Read[str]:
     if not isinstance(answer.value, str) or answer.value == "":
         return _unreadable(f"no answer of {', '.join(votes)} under {BETTER!r}")
     plain = {label.casefold(): vote for label, vote in votes.items()}
@@ -190,7 +190,7 @@ def _vote(answer: _KeyValue, votes: Mapping[str, str]) -> Read[str]:
     return _read(plain[choice], answer, answer.strict and answer.value in votes)
 
 
-def _ranked(answer: _KeyValue, numbers: Sequence[int]) -> Read[str]:
+def _ranked(answer: _KeyedAnswer, numbers: Sequence[int]) -> Read[str]:
     number = len(numbers)
     letters = LETTERS[:number]
     places = answer.value
@@ -224,11 +224,13 @@ def _read_label(text: str, numbers: Sequence[int]) -> Read[str]:
     if label not in plain:
         return _unreadable("a tie that is said to be neither good nor bad")
     return (
-        _unreadable(_WITHDRAWN) if withdrawn(outside) else _read(plain[label], _KeyValue(label, outside[0], True), True)
+        _unreadable(_WITHDRAWN)
+        if withdrawn(outside)
+        else _read(plain[label], _KeyedAnswer(label, outside[0], True), True)
     )
 
 
-def _read(vote: str, answer: _KeyValue, exact: bool) -> Read[str]:
+def _read(vote: str, answer: _KeyedAnswer, exact: bool) -> Read[str]:
     reason = " ".join(answer.reason.split())
     short = reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]} [...]"
     finding = REFUSAL_INSIDE if declines(reason) else ""

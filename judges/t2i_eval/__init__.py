@@ -86,7 +86,7 @@ def build(options: T2IEvalOptions, wording: Pack, setting: str = PLAIN) -> Judge
 
 
 HIGHEST = 5.0
-_OVERALL_PATH = ("overall",)
+_OVERALL_STEP_PATH = ("overall",)
 QUESTIONS, OVERALL = "explanation_quality_questions", "explanation_quality_overall"
 
 
@@ -106,7 +106,7 @@ def grade(asker: Asker, result: Result, notes: Notes) -> Generator[list[Ask], li
         )
         for judged_question in result.judged
     ]
-    candidates.append((_OVERALL_PATH, "", result.overall.explanation, references.get("overall")))
+    candidates.append((_OVERALL_STEP_PATH, "", result.overall.explanation, references.get("overall")))
     graded = [
         (path, question, explanation, reference)
         for path, question, explanation, reference in candidates
@@ -125,7 +125,7 @@ def grade(asker: Asker, result: Result, notes: Notes) -> Generator[list[Ask], li
     grades = {
         path: answer.value[0] / HIGHEST for (path, *_), answer in zip(graded, answers, strict=True) if answer.value
     }
-    overall = {OVERALL: grades.pop(_OVERALL_PATH)} if _OVERALL_PATH in grades else {}
+    overall = {OVERALL: grades.pop(_OVERALL_STEP_PATH)} if _OVERALL_STEP_PATH in grades else {}
     return {**overall, **({QUESTIONS: sum(grades.values()) / len(grades)} if grades else {})}
 
 
@@ -150,7 +150,7 @@ def extract(
     if asker.ablation == "no_extraction":
         return _general(asker)
     if asker.options.extraction == "given":
-        return _extraction_of_benchmark(asker, notes)
+        return _extraction_from_annotations(asker, notes)
     chat = asker.chat(key, "extraction", PATH, schemas.extraction(captions), asker.sample.texts, 3072)
     [answer] = yield from ask_all([ChatRequest(chat, read_extraction)], asker.wording)
     notes.trace += answer.steps
@@ -170,7 +170,7 @@ def _general(asker: Asker) -> Extraction:
     )
 
 
-def _extraction_of_benchmark(asker: Asker, notes: Notes) -> Extraction | Status:
+def _extraction_from_annotations(asker: Asker, notes: Notes) -> Extraction | Status:
     document = asker.sample.annotations.get("extraction")
     if document is None:
         notes.trace.append(Step(PATH, Status.NOT_APPLICABLE, reason="the sample has no extraction of its own"))

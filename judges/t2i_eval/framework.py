@@ -16,7 +16,15 @@ from vieval_plugin.judges.refusals import withdrawn
 from vieval_plugin.judges.structured_chat import ChatRequest, Read, ask_all
 from vieval_plugin.judges.t2i_eval import schemas
 from vieval_plugin.judges.t2i_eval.asker import UNANSWERED, Asker, Notes
-from vieval_plugin.judges.t2i_eval.reading import MISSING, REPEATED, WITHDRAWN, as_json, fields, items, repeats
+from vieval_plugin.judges.t2i_eval.reading import (
+    MISSING,
+    REPEATED,
+    WITHDRAWN_SCORE_REASON,
+    as_json,
+    fields,
+    items,
+    repeats,
+)
 from vieval_plugin.judges.t2i_eval.structure import (
     KINDS,
     Extraction,
@@ -137,7 +145,7 @@ def read_parts(text: str, questions: Sequence[Question]) -> PartTexts:
     objects, outside = answer_objects(text, *_NAMES)
     further = [item.value for item in items("\n".join(outside)) if item.key not in _NAMES]
     if withdrawn(outside if objects else ["", "\n".join(further)]):
-        raise ValueError(WITHDRAWN)
+        raise ValueError(WITHDRAWN_SCORE_REASON)
     if objects and (len(objects) > 1 or document is None or contradicts("\n".join(outside), (), 10)):
         raise ValueError(ONE_ANSWER)
     if document is not None:

@@ -32,7 +32,7 @@ from vieval_plugin.judges.t2i_eval.structure import (
 
 REFUSED, MISSING, REPEATED = "refused to extract", "missing parts", "endless repetition"
 
-WITHDRAWN = "a score beside words that decline to give any, or take it back"
+WITHDRAWN_SCORE_REASON = "a score beside words that decline to give any, or take it back"
 _REPEATS, _SPAN, _LONGEST_PERIOD = 5, 120, 400
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
@@ -157,8 +157,8 @@ def read_fields(text: str, names: Sequence[str]) -> Read[Fields]:
     read = fields(texts, names)
     if read.scores and contradicts("\n".join(further), read.scores, 10):
         return _unreadable(ONE_ANSWER)
-    taken_back = read.scores and withdrawn(outside if objects else ["", "\n".join(further)])
-    return _unreadable(WITHDRAWN) if taken_back else read
+    is_withdrawn = read.scores and withdrawn(outside if objects else ["", "\n".join(further)])
+    return _unreadable(WITHDRAWN_SCORE_REASON) if is_withdrawn else read
 
 
 def fields(texts: Mapping[str, str], names: Sequence[str]) -> Read[Fields]:

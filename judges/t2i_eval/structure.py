@@ -71,7 +71,7 @@ def violations(extraction: Extraction) -> tuple[str, ...]:
     """Rules of a structure that are broken, one entry each time.
 
     >>> cat = Entity("cat", (Attribute("existence", "yes"), Attribute("quantity", "one")))
-    >>> violations(Extraction((cat,), (Relation(("cat", "mat"), "on"),)))[0]
+    >>> violations(Extraction((cat,), (Relation(("cat", "mat"), "on"),)))[1]
     'entity without an appearance question'
     """
     broken: list[str] = []
@@ -81,8 +81,8 @@ def violations(extraction: Extraction) -> tuple[str, ...]:
         broken += ["entity without existence"] * (not any(EXISTENCE in name for name in names))
         broken += ["entity without quantity"] * (not any(name in (QUANTITY, "number", "count") for name in names))
         broken += ["position as an attribute"] * sum(name in _POSITIONS for name in names)
-        inquired = _questions_about(extraction, "intrinsic", entity.name)
-        broken += ["attributes and questions differ in number"] * (len(inquired) != len(names))
+        entity_intrinsic_questions = _questions_about(extraction, "intrinsic", entity.name)
+        broken += ["attributes and questions differ in number"] * (len(entity_intrinsic_questions) != len(names))
         broken += ["entity without an appearance question"] * (
             not _questions_about(extraction, "appearance", entity.name)
         )

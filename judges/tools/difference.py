@@ -62,15 +62,15 @@ def area_that_counts(mask: Pixels, inside: bool) -> NDArray[np.bool_]:
 
 def merged(boxes: Sequence[Box]) -> list[Box]:
     """The boxes with overlapping ones replaced by the box around both, until none overlap."""
-    separate: list[Box] = []
+    disjoint_boxes: list[Box] = []
     waiting = list(boxes)
     while waiting:
         box = waiting.pop()
-        touching = [other for other in separate if _overlap(box, other)]
+        touching = [other for other in disjoint_boxes if _overlap(box, other)]
         if not touching:
-            separate.append(box)
+            disjoint_boxes.append(box)
             continue
-        separate = [other for other in separate if other not in touching]
+        disjoint_boxes = [other for other in disjoint_boxes if other not in touching]
         overlapping = [box, *touching]
         waiting.append(
             Box(
@@ -80,7 +80,7 @@ def merged(boxes: Sequence[Box]) -> list[Box]:
                 max(member.bottom for member in overlapping),
             )
         )
-    return separate
+    return disjoint_boxes
 
 
 def run(arguments: Mapping[str, Any]) -> ToolResult:

@@ -53,11 +53,11 @@ def read(text: str) -> Read[str]:
     if not isinstance(graph.get("objects"), list):
         return Read(Status.PARSE_FAILURE, reason="no list of objects in the reply")
     relations = graph.get("relations")
-    shortened = {
+    shortened_graph = {
         "objects": graph["objects"][:_MOST],
         "relations": relations[:_MOST] if isinstance(relations, list) else [],
     }
-    return Read(Status.OK, json.dumps(shortened, ensure_ascii=False))
+    return Read(Status.OK, json.dumps(shortened_graph, ensure_ascii=False))
 
 
 def read_freely(text: str) -> Read[str]:
@@ -71,7 +71,7 @@ def read_freely(text: str) -> Read[str]:
 def schema() -> dict[str, Any]:
     """JSON schema of a scene graph."""
     text = {"type": "string", "maxLength": 60}
-    object_schema = {
+    scene_object_schema = {
         "type": "object",
         "properties": {"name": text, "attributes": {"type": "array", "items": text, "maxItems": 12}},
         "required": ["name", "attributes"],
@@ -86,7 +86,7 @@ def schema() -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
-            "objects": {"type": "array", "items": object_schema, "maxItems": _MOST},
+            "objects": {"type": "array", "items": scene_object_schema, "maxItems": _MOST},
             "relations": {"type": "array", "items": relation, "maxItems": _MOST},
         },
         "required": ["objects", "relations"],

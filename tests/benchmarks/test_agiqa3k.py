@@ -14,7 +14,7 @@ from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import viescore, vqascore
 from vieval_plugin.judges.protocol import Status, Verdict
-from vieval_plugin.judges.spec import missing_inputs
+from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.meta_evaluation.comparison import compare_systems
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
@@ -175,7 +175,7 @@ def test_a_scripted_server_through_the_host(evaluate, tmp_path):
     for number, one in enumerate(rows):
         Image.new("RGB", (8, 8), (20 * number, 40, 90)).save(folder / "images" / one["name"])
     samples = BENCHMARK.load(tmp_path, "all")
-    assert missing_inputs(viescore.SPEC, samples[0]) == missing_inputs(vqascore.SPEC, samples[0]) == ""
+    assert missing_inputs_reason(viescore.SPEC, samples[0]) == missing_inputs_reason(vqascore.SPEC, samples[0]) == ""
     known = {pixels(sample.images["output"]): number for number, sample in enumerate(samples)}
     said = rng.integers(0, 11, (12, 2))
 

@@ -13,7 +13,7 @@ from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import adiee, pairwise, viescore
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.judges.spec import missing_inputs
+from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.meta_evaluation.tables import printed_tables
@@ -65,7 +65,7 @@ def test_points_are_ratings_of_the_whole_edit(tmp_path):
         ("aurora", {"O": (0.0,)}, "data/ag/images/1_left.png | edit 1"),
     ]
     assert (samples[0].texts, samples[0].tags, samples[0].kind) == ({"instruction": "edit 0"}, ("ag",), "tie")
-    assert missing_inputs(viescore.SPEC, samples[0]) == missing_inputs(adiee.SPEC, samples[0]) == ""
+    assert missing_inputs_reason(viescore.SPEC, samples[0]) == missing_inputs_reason(adiee.SPEC, samples[0]) == ""
 
 
 def test_a_judge_of_the_whole_is_correlated_with_the_ratings():
@@ -87,7 +87,7 @@ def test_pairs_are_contests_with_ties(tmp_path):
     assert [sample.id.image_model for sample in contests[0].candidates] == ["aurora", "magicbrush"]
     assert contests[0].candidates[0] is contests[3].candidates[0]
     assert contests[0].candidates[0].images["source"].source == tmp_path / "aurora_bench/data/ag/images/0_left.png"
-    assert missing_inputs(pairwise.SPEC, contests[0]) == missing_inputs(viescore.SPEC, contests[0]) == ""
+    assert missing_inputs_reason(pairwise.SPEC, contests[0]) == missing_inputs_reason(viescore.SPEC, contests[0]) == ""
 
 
 def test_edits_are_conditions_for_a_generator(tmp_path):

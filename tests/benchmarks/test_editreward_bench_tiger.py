@@ -12,7 +12,7 @@ from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges.contests import RANKING, Votes, ranks
 from vieval_plugin.judges.protocol import Choice, SampleId, Status, Verdict
-from vieval_plugin.judges.spec import missing_inputs
+from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation
 from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.meta_evaluation.tables import printed_tables
@@ -130,7 +130,7 @@ def test_preparing_makes_groups_of_the_hubs_pairs(tmp_path, hub):
         stored(c)["bytes"] for c in COLOURS.values()
     ]
     assert {sample.texts["instruction"] for sample in four.candidates} == {"edit 8"}
-    assert missing_inputs(viescore.SPEC, four) == missing_inputs(pairwise.SPEC, four) == ""
+    assert missing_inputs_reason(viescore.SPEC, four) == missing_inputs_reason(pairwise.SPEC, four) == ""
     # six pairs of a group show each of its images three times, and it is written once
     assert len(list((tmp_path / "editreward_bench_tiger" / "all" / "images").iterdir())) == 5
     assert prepare(tmp_path).complete

@@ -11,7 +11,7 @@ from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.judges.spec import missing_inputs
+from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.meta_evaluation.observations import ContestObservation, Observation
 from vieval_plugin.meta_evaluation.statistics import Rating, summary_of
 from vieval_plugin.stats.options import StatisticsOptions
@@ -57,7 +57,7 @@ def test_preparing_writes_the_pairs_of_each_dimension(tmp_path, hub):
     better = [c.candidates[c.votes.vote == "second"].images["output"].source.read_bytes() for c in contests]
     assert better == [stored((n, 0, 0))["bytes"] for n in (1, 3, 4)]
     assert contests[0].tags == ("style_change",)
-    assert missing_inputs(viescore.SPEC, contests[0]) == missing_inputs(pairwise.SPEC, contests[0]) == ""
+    assert missing_inputs_reason(viescore.SPEC, contests[0]) == missing_inputs_reason(pairwise.SPEC, contests[0]) == ""
     # no image of another dimension is written: a source, and two edits of each of three pairs
     assert len(list((tmp_path / "editscore_bench" / "overall" / "images").iterdir())) == 7
     assert prepare(tmp_path, "consistency").lines[-1].startswith("editscore_bench/consistency: ready, 1 contests")

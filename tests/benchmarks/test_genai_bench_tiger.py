@@ -18,7 +18,7 @@ from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import viescore, vqascore
 from vieval_plugin.judges.protocol import outputs
-from vieval_plugin.judges.spec import missing_inputs
+from vieval_plugin.judges.spec import missing_inputs_reason
 
 BENCHMARK = genai_bench_tiger.BENCHMARK
 WORDS = ("first", "second", "both_good", "both_bad")
@@ -65,7 +65,7 @@ def test_contests_of_a_log_have_its_texts_and_no_images(shared_data):
     assert first.texts is second.texts
     assert (first.images, contest.kind, str(contest.id)) == ({}, "tie", "genai_bench_tiger/edit/0")
     assert first.id != second.id
-    assert missing_inputs(viescore.SPEC, contest) == "candidate 1: the sample has no image source"
+    assert missing_inputs_reason(viescore.SPEC, contest) == "candidate 1: the sample has no image source"
     [line] = BENCHMARK.missing(shared_data, "edit")
     assert line.startswith("1838 of 1838 outputs have no image, first genai_bench_tiger/edit/unnamed/0#1; run")
 
@@ -147,7 +147,7 @@ def test_one_output_in_several_contests_is_one_sample(tmp_path):
     assert one.candidates[0].images["source"] is other.candidates[1].images["source"]
     assert (one.votes.vote, other.votes.annotators) == ("both_bad", ("first", "both_good"))
     assert (one.candidates[0].kind, one.candidates[0].group) == ("tie", "add a hat")
-    assert missing_inputs(viescore.SPEC, one) == ""
+    assert missing_inputs_reason(viescore.SPEC, one) == ""
 
 
 @pytest.mark.parametrize(
@@ -205,14 +205,14 @@ def test_the_form_in_the_docs_can_be_read(tmp_path):
     write(tmp_path, json.loads(shown))
     [contest] = BENCHMARK.load(tmp_path, "edit")
     assert (contest.votes.annotators, contest.tags, contest.id.uid) == (("both_bad", "second"), ("local",), "12")
-    assert missing_inputs(viescore.SPEC, contest) == ""
+    assert missing_inputs_reason(viescore.SPEC, contest) == ""
 
 
 @pytest.mark.parametrize("images", [{}, {"output": None}, None])
 def test_a_candidate_of_which_no_image_is_named_keeps_its_row_and_does_not_apply(tmp_path, images):
     write(tmp_path, row(0, candidates=[candidate(0), candidate(1, images=images, uid="y")]))
     [contest] = BENCHMARK.load(tmp_path, "edit")
-    assert missing_inputs(viescore.SPEC, contest) == "candidate 2: the sample has no image output"
+    assert missing_inputs_reason(viescore.SPEC, contest) == "candidate 2: the sample has no image output"
     assert "1 of 2 outputs have no image" in BENCHMARK.missing(tmp_path, "edit")[-1]
 
 
@@ -231,7 +231,7 @@ def test_a_video_is_judged_by_its_frames(tmp_path):
     sample = contest.candidates[1]
     assert [role for role, _ in outputs(sample)] == [f"frame_{k}" for k in range(4)]
     assert sample.images["frame_3"].source == tmp_path / "genai_bench_tiger" / "video" / "frames4" / "two" / "3.jpg"
-    assert (sample.images["output"], missing_inputs(vqascore.SPEC, contest)) == (sample.images["frame_0"], "")
+    assert (sample.images["output"], missing_inputs_reason(vqascore.SPEC, contest)) == (sample.images["frame_0"], "")
 
 
 # the hub
@@ -288,7 +288,7 @@ def test_preparing_writes_rows_and_images_as_they_are_stored(tmp_path, hub):
     assert contests[0].candidates[1] is contests[1].candidates[0]
     assert contests[0].candidates[0] is contests[2].candidates[0]
     assert {contest.group for contest in contests} == {"a cat | add a hat"}
-    assert missing_inputs(viescore.SPEC, contests[0]) == ""
+    assert missing_inputs_reason(viescore.SPEC, contests[0]) == ""
 
 
 def test_what_is_there_is_not_fetched_again_and_what_is_lost_is(tmp_path, hub):
@@ -332,7 +332,7 @@ def test_rows_without_images_become_rows_with_them(tmp_path, hub):
     assert prepare(tmp_path, "edit", images=False).complete
     assert not (tmp_path / "genai_bench_tiger" / "edit" / "images").exists()
     assert prepare(tmp_path, "edit").complete
-    assert missing_inputs(viescore.SPEC, BENCHMARK.load(tmp_path, "edit")[0]) == ""
+    assert missing_inputs_reason(viescore.SPEC, BENCHMARK.load(tmp_path, "edit")[0]) == ""
 
 
 def test_an_image_that_cannot_be_read_is_told_and_its_row_kept(tmp_path, hub):
@@ -343,7 +343,7 @@ def test_an_image_that_cannot_be_read_is_told_and_its_row_kept(tmp_path, hub):
     assert not report.complete
     assert report.lines[1].endswith("edit: 1 images cannot be read, first in row 1")
     contest = BENCHMARK.load(tmp_path, "edit")[1]
-    assert missing_inputs(viescore.SPEC, contest) == "candidate 2: the sample has no image output"
+    assert missing_inputs_reason(viescore.SPEC, contest) == "candidate 2: the sample has no image output"
 
 
 def test_preparing_leaves_rows_alone_that_are_somebodys_own_and_wrong(tmp_path, hub):

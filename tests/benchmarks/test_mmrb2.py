@@ -12,7 +12,7 @@ from vieval_plugin.benchmarks import mmrb2
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import viescore
-from vieval_plugin.judges.spec import missing_inputs
+from vieval_plugin.judges.spec import missing_inputs_reason
 
 BENCHMARK = mmrb2.BENCHMARK
 
@@ -140,9 +140,9 @@ def test_preparing_writes_edits_and_their_sources(tmp_path, hub):
     assert one.candidates[0].images["source"].source.read_bytes() == stored("grey")["bytes"]
     assert one.candidates[1].images["output"].source.read_bytes() == stored("blue")["bytes"]
     assert (one.group, one.tags, several.votes.vote) == ("emu-edit/7", ("emu-edit",), "second")
-    assert missing_inputs(viescore.SPEC, one) == ""
+    assert missing_inputs_reason(viescore.SPEC, one) == ""
     # an edit of several images is not judged by one of them
-    assert missing_inputs(viescore.SPEC, several) == "candidate 1: the sample has no image source"
+    assert missing_inputs_reason(viescore.SPEC, several) == "candidate 1: the sample has no image source"
     assert several.candidates[0].texts["instruction"] == "Put <image_0> on <image_1>"
 
 
@@ -151,7 +151,7 @@ def test_preparing_writes_images_of_prompts(tmp_path, hub):
     assert prepare(tmp_path, "t2i").complete
     [contest] = BENCHMARK.load(tmp_path, "t2i")
     assert (contest.kind, contest.candidates[0].texts) == ("tig", {"prompt": "a cat"})
-    assert missing_inputs(viescore.SPEC, contest) == ""
+    assert missing_inputs_reason(viescore.SPEC, contest) == ""
 
 
 def test_rows_of_another_form_are_one_line(tmp_path, hub):

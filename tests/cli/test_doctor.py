@@ -105,4 +105,4 @@ def test_every_lower_bound_of_setup_is_one_that_doctor_reads():
     assert len(bounds) > 20
     for bound in bounds:
         for required in (bound, f'{bound}; extra == "tools"'):  # as an installed package has it
-            assert ">=".join(checks._LOWER_BOUND.match(required).groups()) == bound
+            assert ">=".join(checks._LOWER_BOUND_PATTERN.match(required).groups()) == bound

@@ -19,7 +19,7 @@ from vieval_plugin.judges.contests import (
     ranks,
 )
 from vieval_plugin.judges.protocol import Chat, Image, Message, Sample, SampleId, Status, Step, Text, Verdict
-from vieval_plugin.judges.spec import missing_inputs
+from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.judges.viescore import SPEC
 
 SOURCE = Image(b"source")
@@ -128,6 +128,6 @@ def test_what_a_candidate_lacks_is_said_with_its_number():
     whole, half = candidate("m0"), candidate("m1")
     half = Sample(half.id, {"source": SOURCE}, half.texts, kind="tie")
     judged = Contest(SampleId("b", "edit", "", "1"), (whole, half))
-    assert missing_inputs(SPEC, judged) == "candidate 2: the sample has no image output"
-    assert missing_inputs(SPEC, contest()) == ""
-    assert missing_inputs(SPEC, contest(1)).startswith("it has 1 candidate")
+    assert missing_inputs_reason(SPEC, judged) == "candidate 2: the sample has no image output"
+    assert missing_inputs_reason(SPEC, contest()) == ""
+    assert missing_inputs_reason(SPEC, contest(1)).startswith("it has 1 candidate")

@@ -6,7 +6,7 @@ from tests.playing import play, prepared
 from vieval_plugin.judges.auto_metrics import rated
 from vieval_plugin.judges.network_metrics import METRICS, SPECS
 from vieval_plugin.judges.protocol import Image, Measure, Measurement, Sample, SampleId, Status
-from vieval_plugin.judges.spec import missing_inputs
+from vieval_plugin.judges.spec import missing_inputs_reason
 
 METRIC = {metric.name: metric for metric in METRICS}
 IMAGES = {role: Image(role.encode()) for role in ("output", "source", "mask", "subject", "control", "concepts")}
@@ -51,7 +51,7 @@ def test_each_is_asked_on_the_kinds_of_the_paper(judge, kinds, reference):
 
 def test_a_sample_without_a_prompt_is_not_applicable():
     bare = Sample(SampleId("b", "tig", "m", "u"), IMAGES, {"prompt": " "})
-    assert missing_inputs(prepared("clip_score").spec, bare) == "the sample has no text prompt"
+    assert missing_inputs_reason(prepared("clip_score").spec, bare) == "the sample has no text prompt"
     assert play(prepared("clip_score").program(bare)).verdict.status is Status.NOT_APPLICABLE
 
 

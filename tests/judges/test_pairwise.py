@@ -31,7 +31,7 @@ from vieval_plugin.config import Config, StoreOptions
 from vieval_plugin.judges import pairwise
 from vieval_plugin.judges.contests import FIRST, SCHEMES, SECOND, Contest, ranks
 from vieval_plugin.judges.pairwise import preference_of, step_of
-from vieval_plugin.judges.pairwise.question import LETTERS, candidate_numbers
+from vieval_plugin.judges.pairwise.question import LETTERS, presentation_order
 from vieval_plugin.judges.pairwise.reading import reader, schema
 from vieval_plugin.judges.protocol import Failure, Image, Measurement, Probabilities, Sample, SampleId, Status, Text
 from vieval_plugin.records import fingerprint, response_json, target_json
@@ -103,7 +103,8 @@ def test_what_the_schema_lets_through_is_read(form, number, answer):
     asked = schema(form, number)
     assert list(asked["properties"]) == ["reasoning", *answer] == asked["required"]
     assert (
-        reader(form, candidate_numbers("forward", number))(json.dumps({"reasoning": "r", **answer})).status is Status.OK
+        reader(form, presentation_order("forward", number))(json.dumps({"reasoning": "r", **answer})).status
+        is Status.OK
     )
     if form != "ranking":
         votes = {

@@ -4,7 +4,7 @@ import pytest
 
 from tests.playing import play
 from vieval_plugin.judges.protocol import Failure, Image, Measurement, Sample, SampleId, Status
-from vieval_plugin.judges.spec import NoOptions, missing_inputs
+from vieval_plugin.judges.spec import NoOptions, missing_inputs_reason
 from vieval_plugin.judges.vieval_small import SPEC, TRAINED_ON
 
 
@@ -60,4 +60,4 @@ def test_what_could_not_be_measured_has_no_score_and_no_overall_one(reply):
     ],
 )
 def test_a_sample_that_lacks_something_is_not_judged(kind, roles, why):
-    assert why in missing_inputs(SPEC, sample(kind, *roles, instruction="x", prompt="x"))
+    assert why in missing_inputs_reason(SPEC, sample(kind, *roles, instruction="x", prompt="x"))

@@ -95,7 +95,7 @@ def test_of_labels_it_is_the_first_statistic_and_one_without_a_test_says_so():
     [headline] = made.headlines
     assert of(headline, "judge").value == made.cells[Key("statistics", "p", "", "judge", "auroc", "SC")] == 1
     assert headline.references["scores that never look"].value == 0.5
-    assert "no paired test" in headline.compared(OPTIONS).untestable
+    assert "no paired test" in headline.compared(OPTIONS).untestable_reason
 
 
 def test_of_annotators_it_is_the_correlation_with_their_mean_beside_what_they_reach_themselves():

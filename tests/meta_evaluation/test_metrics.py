@@ -127,7 +127,7 @@ def test_what_a_hosts_table_shows_is_a_handful_of_a_tasks_numbers(row: tasks.Tas
     spec = judge_registry.judge(row.judge)
     rating = Rating(spec.aspects, spec.dimensions, (), spec.intervals, against_all=spec.against_all)
     report = benchmark_registry.benchmark(row.benchmark).report
-    shown, names = metrics.table_names(report, rating), metrics.names(report, rating)
+    shown, names = metrics.host_table_metric_names(report, rating), metrics.names(report, rating)
     assert set(shown) <= set(names)
     assert 2 <= len(shown) <= 7
     assert shown[-1] == "status_ok_share"

@@ -7,7 +7,7 @@ import pytest
 
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation.comparison import (
-    CommonSamples,
+    CommonSamplesStatistic,
     ComparedStatistic,
     Comparison,
     System,
@@ -33,8 +33,8 @@ def judges(noises: dict[str, float], rng: np.random.Generator) -> ComparedStatis
     groups = tuple(("tie", str(n)) for n in range(PROMPTS))
     tables = [scores(noise) for noise in noises.values()]
 
-    def pair(first: int, second: int) -> CommonSamples:
-        return CommonSamples(people.size, CorrelationDifference(tables[first], tables[second], people, groups))
+    def pair(first: int, second: int) -> CommonSamplesStatistic:
+        return CommonSamplesStatistic(people.size, CorrelationDifference(tables[first], tables[second], people, groups))
 
     systems = tuple(System(name, people.size) for name in noises)
     return ComparedStatistic("tie", "O", "Spearman's correlation with people", systems, pair)

@@ -5,7 +5,7 @@ import pytest
 
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.meta_evaluation import metrics
-from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTest
+from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTestSpec
 from vieval_plugin.meta_evaluation.comparison import compare_systems
 from vieval_plugin.meta_evaluation.estimates import computed_mean
 from vieval_plugin.meta_evaluation.labels import WithLabels
@@ -33,7 +33,7 @@ SIDE = Statistic(
     "right_side",
     lambda rows: computed_mean(_right(rows), rows.clusters, "no sample has a score"),
     constant=0.5,
-    paired=PairedTest(_items),
+    paired=PairedTestSpec(_items),
 )
 REPORT = WithLabels((SIDE,))
 
@@ -66,7 +66,7 @@ def summary(judge, report=REPORT):
 def test_it_has_names_and_a_value_with_an_interval_over_clusters():
     names = metrics.names(REPORT, Rating(("SC",)))
     assert names[:4] == ("right_side_value", "right_side_ci_low", "right_side_ci_high", "scored_count")
-    assert metrics.table_names(REPORT, Rating(("SC",))) == ("right_side_value", "status_ok_share")
+    assert metrics.host_table_metric_names(REPORT, Rating(("SC",))) == ("right_side_value", "status_ok_share")
     low, value, high = (metrics.value(summary(GOOD), f"right_side_{what}") for what in ("ci_low", "value", "ci_high"))
     assert value == pytest.approx(54 / 60)
     assert low < value < high
@@ -119,4 +119,4 @@ def test_by_several_aspects_it_carries_their_names_and_without_a_test_it_says_so
         "scored",
     ]
     [compared] = WithLabels((untested,)).compared("toy", ("all",), [BAD, GOOD], OPTIONS)
-    assert "no paired test" in compared.untestable
+    assert "no paired test" in compared.untestable_reason

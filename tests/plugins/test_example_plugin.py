@@ -80,14 +80,14 @@ def test_vieval_score_judges_with_it(installed, server, tmp_path):
     assert "not_applicable 1" in out
 
     # without the options file: what the results carry is enough
-    page = ["show", "verdicts.jsonl", "1", "--samples", "samples.jsonl", "--html", "page.html"]
+    page = ["show", "verdicts.jsonl", "1", "--html", "page.html"]
     well(installed, tmp_path, "vieval_plugin", *page)
     html = (tmp_path / "page.html").read_text()
     assert "what the critic likes" in html
     assert "Name 3 things that you like about it." in html
     options = well(installed, tmp_path, "vieval_plugin", "config", "--of", "verdicts.jsonl")
     assert "points: 3" in options
-    export = ["export", "praise", "verdicts.jsonl", "--samples", "samples.jsonl", "--out", "train.jsonl"]
+    export = ["export", "praise", "verdicts.jsonl", "--out", "train.jsonl"]
     well(installed, tmp_path, "vieval_plugin", *export)
     assert "Name 3 things" in (tmp_path / "train.jsonl").read_text()
 

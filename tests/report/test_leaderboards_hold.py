@@ -17,7 +17,7 @@ from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, leaderboards
 from vieval_plugin.report.headlines.sentences import sentences
-from vieval_plugin.report.own_samples import runs_by_benchmark
+from vieval_plugin.report.own_samples import benchmarks_with_runs
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=200)
@@ -185,11 +185,11 @@ def test_results_on_ratings_of_another_commit_are_refused_in_one_line() -> None:
     [record] = other.records["tie"][7]
     other.records["tie"][7] = (replace(record, ratings={"O": (0.0, 0.0, 0.5)}),)
     with pytest.raises(VievalError) as error:
-        runs_by_benchmark([GOOD, other])
+        benchmarks_with_runs([GOOD, other])
     assert str(error.value).count("\n") == 0
     assert str(error.value).startswith("imagenhub/tie/A/u007: people's ratings of O are ")
     assert str(error.value).endswith("0, 0, 0.5 in those of other; run both on the same data")
-    assert [benchmark.name for benchmark, _ in runs_by_benchmark([GOOD, FAIR])] == ["imagenhub"]
+    assert [benchmark.name for benchmark, _ in benchmarks_with_runs([GOOD, FAIR])] == ["imagenhub"]
 
 
 def test_samples_that_a_log_of_another_commit_has_and_others_lack_change_no_pair() -> None:

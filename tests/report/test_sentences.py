@@ -10,12 +10,12 @@ from vieval_plugin.records import Provenance, Record, Run
 from vieval_plugin.report.headlines.costs import Cost
 from vieval_plugin.report.headlines.leaderboards import leaderboards
 from vieval_plugin.report.headlines.sentences import sentences
-from vieval_plugin.stats.estimate import Coverage, Estimate
+from vieval_plugin.stats.estimate import Estimate, ImageModelCoverage
 from vieval_plugin.stats.options import StatisticsOptions
 
 OPTIONS = StatisticsOptions(draws=100)
 CEILING = {"human ceiling: each annotator with the others": Estimate(0.8, 0.75, 0.85, n=100)}
-EVERYTHING = Coverage()
+EVERYTHING = ImageModelCoverage()
 CONSTANT = {"best constant: always first": Estimate(0.4, n=100)}
 
 
@@ -136,7 +136,7 @@ def test_who_is_not_above_the_constant_is_named_and_nobody_else():
 
 
 def test_an_average_says_what_it_rests_on():
-    assert said({"a": 0.9}, coverage=Coverage(21, 29, 5, 7))[0] == (
+    assert said({"a": 0.9}, coverage=ImageModelCoverage(21, 29, 5, 7))[0] == (
         "a has 0.900 [0.850, 0.950] on 5 of 7 task types, 21 of 29 image models."
     )
 

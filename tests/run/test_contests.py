@@ -14,7 +14,7 @@ from vieval_plugin.judges.protocol import Chat, Message, Step, Text, Verdict
 from vieval_plugin.records import fingerprint, response_json, target_json
 from vieval_plugin.results.documents import read_record
 from vieval_plugin.results.lookup import conversation
-from vieval_plugin.run.jobs import Job, SplitContests
+from vieval_plugin.run.jobs import Job, JobsSplitByCandidate
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.runner import judge_each, judge_in_batches
 from vieval_plugin.run.scheduler import Outcome
@@ -88,9 +88,9 @@ def test_what_differs_in_anything_is_another_candidate():
         Sample(same.id, {}, {"prompt": "other"}),
     ]
     pairs = [Contest(SampleId("b", "tig", "", str(n)), (same, other)) for n, other in enumerate(others)]
-    assert len(SplitContests([Job(pair, JUDGE) for pair in pairs]).jobs) == 1 + len(others)
-    assert len(SplitContests([Job(pairs[0], JUDGE), Job(pairs[0], JUDGE, repeat=1)]).jobs) == 4
-    assert len(SplitContests([Job(pairs[0], JUDGE), Job(pairs[0], scripted(asks_once))]).jobs) == 4
+    assert len(JobsSplitByCandidate([Job(pair, JUDGE) for pair in pairs]).jobs) == 1 + len(others)
+    assert len(JobsSplitByCandidate([Job(pairs[0], JUDGE), Job(pairs[0], JUDGE, repeat=1)]).jobs) == 4
+    assert len(JobsSplitByCandidate([Job(pairs[0], JUDGE), Job(pairs[0], scripted(asks_once))]).jobs) == 4
 
 
 def test_samples_and_contests_may_come_together_and_samples_are_judged_as_often_as_given():
@@ -101,7 +101,7 @@ def test_samples_and_contests_may_come_together_and_samples_are_judged_as_often_
 
 def test_outcomes_are_let_go_of_when_no_contest_waits_for_them():
     given = contests(100, among=20)
-    apart = SplitContests([Job(contest, JUDGE) for contest in given])
+    apart = JobsSplitByCandidate([Job(contest, JUDGE) for contest in given])
     done = []
     for part in range(len(apart.jobs)):
         done += [number for number, _ in apart.assemble(part, Outcome(Verdict({"SC": 0.5}, Status.OK)))]

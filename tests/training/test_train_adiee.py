@@ -142,7 +142,7 @@ def test_the_head_reads_where_the_token_is_predicted():
 @pytest.mark.parametrize("options", [(), ("--tune", "lora", "--accumulate", "2")])
 def test_a_training_that_was_killed_ends_with_the_same_weights(data, base, tmp_path, monkeypatch, options):
     assert train(data, base, tmp_path / "whole", *options) == 0
-    monkeypatch.setattr(loop, "_EVALUATIONS", 3)  # so a checkpoint every second step
+    monkeypatch.setattr(loop, "_EVALUATION_COUNT", 3)  # so a checkpoint every second step
 
     class Killed(BaseException):
         """Ends a process as a signal does."""
@@ -170,7 +170,7 @@ def test_a_training_that_was_killed_ends_with_the_same_weights(data, base, tmp_p
 
 
 def test_a_checkpoint_of_another_training_is_one_line(data, base, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(loop, "_EVALUATIONS", 6)
+    monkeypatch.setattr(loop, "_EVALUATION_COUNT", 6)
     keep = loop._write_checkpoint
 
     def once(*arguments):

@@ -209,8 +209,10 @@ def _in_step(named: Mapping[str, Any]) -> list[list[Any]]:
     rows: list[tuple[Any, ...]] = []
     for row in zip_longest(*named.values(), fillvalue=_END):
         if any(value is _END for value in row):
-            exhausted = {name for name, value in zip(named, row, strict=True) if value is _END}
-            counts = [_count(name, values, len(rows) if name in exhausted else None) for name, values in named.items()]
+            exhausted_names = {name for name, value in zip(named, row, strict=True) if value is _END}
+            counts = [
+                _count(name, values, len(rows) if name in exhausted_names else None) for name, values in named.items()
+            ]
             raise VievalError(f"{' and '.join(counts)}; pass as many of each, or one text for all prompts")
         rows.append(row)
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in named]

@@ -336,8 +336,8 @@ def with_backbone(
     if "model" not in fields and JUDGE not in base.backbones:
         raise VievalError(f"{min(fields)} is a field of the backbone; pass model and base_url too")
     configured = {} if "model" in fields else base.backbones[JUDGE].model_dump()
-    options_of_judge = config.from_mapping({"backbones": {JUDGE: {**configured, **fields}}}, "Judge")
-    return base.model_copy(update={"backbones": {**base.backbones, **options_of_judge.backbones}})
+    judge_config = config.from_mapping({"backbones": {JUDGE: {**configured, **fields}}}, "Judge")
+    return base.model_copy(update={"backbones": {**base.backbones, **judge_config.backbones}})
 
 
 class Opened:

@@ -70,7 +70,7 @@ async def audit(
     """Audit a judge on samples, or on contests of two where it is one of contests.
 
     Args:
-        judged: what `material.random_choice` gives.
+        judged: what `material.random_judgeable_samples` gives.
         prepared: the judge.
         options: the options in force.
         backbone: the model that answers, where a caller names it and not the options.
@@ -154,9 +154,11 @@ def _audit(
         after = [verdict for verdict in verdicts if verdict is not None]
         theirs = [groups[number] for number in rows]
         for aspect in aspects:
-            unchanged_scores, expected = scores[aspect][rows], change.expects(aspect)
+            scores_before_change, expected = scores[aspect][rows], change.expects(aspect)
             values = of_aspect(after, aspect)
-            effects.append(effect(change.name, aspect, expected, unchanged_scores, values, theirs, statistics, seed))
+            effects.append(
+                effect(change.name, aspect, expected, scores_before_change, values, theirs, statistics, seed)
+            )
     effects = [row for row in effects if row.n or row.failed or row.change == ORDER]
     unscored = len(judged) - int(np.any(list(scored.values()), axis=0).sum())
     return Audit(

@@ -16,7 +16,7 @@ from vieval_plugin.run.plan import to_ask
 from vieval_plugin.run.prepare import PreparedJudge
 
 
-def random_choice(judged: Sequence[Judged], prepared: PreparedJudge, most: int, seed: int) -> list[Judged]:
+def random_judgeable_samples(judged: Sequence[Judged], prepared: PreparedJudge, most: int, seed: int) -> list[Judged]:
     """At most so many samples that a judge can be asked about; of a judge of contests, contests of two.
 
     The candidates of contests are samples, and samples of one uid and kind by different image models are contests.
@@ -69,10 +69,10 @@ def _contests(judged: Sequence[Judged]) -> list[Judged]:
 def _under_conditions_of(first: Sample, second: Sample) -> Sample | None:
     """The second sample with the files of the first's conditions; None where they are not the same conditions."""
     output_roles = {role for sample in (first, second) for role, _ in outputs(sample)}
-    conditions, other_conditions = (
+    conditions, other_condition_images = (
         {role: image for role, image in sample.images.items() if role not in output_roles} for sample in (first, second)
     )
-    are_same = conditions.keys() == other_conditions.keys() and all(
-        digest(conditions[role]) == digest(other_conditions[role]) for role in conditions
+    are_same = conditions.keys() == other_condition_images.keys() and all(
+        digest(conditions[role]) == digest(other_condition_images[role]) for role in conditions
     )
     return replace(second, images={**second.images, **conditions}) if are_same and first.texts == second.texts else None

@@ -38,16 +38,16 @@ def fault(reply: Reply) -> str | None:
         fine = len(reply.low) == len(reply.high) and all(
             _is_number(low) and _is_number(high) and 0 <= low <= high <= 1 for low, high in pairs
         )
-        return None if fine else f"probabilities that are none: {_printable([*reply.low, *reply.high])}"
+        return None if fine else f"probabilities that are none: {_numbers_or_type_names([*reply.low, *reply.high])}"
     if isinstance(reply, Measurement) and not (_is_number(reply.value) and math.isfinite(reply.value)):
-        return f"a measurement that is no number: {_printable([reply.value])}"
+        return f"a measurement that is no number: {_numbers_or_type_names([reply.value])}"
     return None
 
 
 def log_probability(value: Any) -> float:
     """A log-probability as it was told, 0 at most; ValueError for what is none: text, `true`, NaN, infinite, positive."""
     if not _is_number(value) or not math.isfinite(number := float(value)) or number > _ROUNDING:
-        raise ValueError(f"a log-probability that is none: {_printable([value])}")
+        raise ValueError(f"a log-probability that is none: {_numbers_or_type_names([value])}")
     return min(number, 0.0)
 
 
@@ -87,5 +87,5 @@ def _is_count(value: Any) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS)
 
 
-def _printable(values: Sequence[Any]) -> str:
+def _numbers_or_type_names(values: Sequence[Any]) -> str:
     return ", ".join(str(value) if _is_number(value) else f"{type(value).__name__}" for value in values[:8])

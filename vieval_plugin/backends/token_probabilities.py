@@ -69,20 +69,24 @@ async def narrowed_bounds(
     tokens = await asyncio.gather(*(ids.of(continuation) for continuation in continuations))
     if any(token_ids is None for token_ids in tokens):
         return bounds
-    bounds_by_place = dict(enumerate(zip(bounds.low, bounds.high, strict=True)))
+    bounds_by_continuation = dict(enumerate(zip(bounds.low, bounds.high, strict=True)))
     # to some tokenizers "Yes" and " Yes" are one token, which a sum over both must count once
     by_token: dict[tuple[int, ...], list[int]] = {}
     for place, token_ids in enumerate(tokens):
         by_token.setdefault(tuple(token_ids or ()), []).append(place)
     for token, places in by_token.items():
         exact_place = next(
-            (p for p in places if bounds_by_place[p][0] == bounds_by_place[p][1] and bounds_by_place[p][0] > 0),
+            (
+                p
+                for p in places
+                if bounds_by_continuation[p][0] == bounds_by_continuation[p][1] and bounds_by_continuation[p][0] > 0
+            ),
             places[0],
         )
-        bounds_by_place |= dict.fromkeys((p for p in places if p != exact_place), (0.0, 0.0))
-        if bounds_by_place[exact_place][0] != bounds_by_place[exact_place][1]:
-            bounds_by_place[exact_place] = await _close(*bounds_by_place[exact_place], token, body, post)
-    return Probabilities(*zip(*(bounds_by_place[place] for place in range(len(continuations))), strict=True))
+        bounds_by_continuation |= dict.fromkeys((p for p in places if p != exact_place), (0.0, 0.0))
+        if bounds_by_continuation[exact_place][0] != bounds_by_continuation[exact_place][1]:
+            bounds_by_continuation[exact_place] = await _close(*bounds_by_continuation[exact_place], token, body, post)
+    return Probabilities(*zip(*(bounds_by_continuation[place] for place in range(len(continuations))), strict=True))
 
 
 async def _close(
@@ -90,11 +94,11 @@ async def _close(
 ) -> tuple[float, float]:
     if len(token) != 1:
         return 0.0, 0.0
-    value, _ = await _allowed_token({**body, "allowed_token_ids": list(token)}, post)
+    value, _ = await _allowed_token_probability({**body, "allowed_token_ids": list(token)}, post)
     return (low, high) if value is None or value > high * (1 + 1e-6) else (value, value)
 
 
-async def _allowed_token(body: Mapping[str, Any], post: Post) -> tuple[float | None, int | None]:
+async def _allowed_token_probability(body: Mapping[str, Any], post: Post) -> tuple[float | None, int | None]:
     """The probability of the only token that a request allows, None where the server does not tell; and tokens in."""
     try:
         answer = await post("chat/completions", {**body, "top_logprobs": 0})
@@ -114,10 +118,10 @@ Known: TypeAlias = Mapping[Tokens, Mapping[int, Bounds]]
 UNKNOWN: Bounds = (0.0, 1.0)
 
 
-def next_tokens(texts: Iterable[Tokens]) -> dict[Tokens, tuple[int, ...]]:
+def tokens_by_prefix(texts: Iterable[Tokens]) -> dict[Tokens, tuple[int, ...]]:
     """The tokens that are asked about after each prefix, the shortest prefixes first.
 
-    >>> next_tokens([(1,), (1, 0), (7,)])
+    >>> tokens_by_prefix([(1,), (1, 0), (7,)])
     {(): (1, 7), (1,): (0,)}
     """
     following: dict[Tokens, dict[int, None]] = {}
@@ -139,7 +143,7 @@ def from_token_bounds(answers: Sequence[Tokens | None], known: Known) -> Probabi
     (0.375, 0.125)
     """
     texts = {tokens for tokens in answers if tokens}
-    after = next_tokens(texts)
+    after = tokens_by_prefix(texts)
 
     def through(tokens: Tokens) -> Bounds:
         ends = [known.get(tokens[:n], {}).get(token, UNKNOWN) for n, token in enumerate(tokens)]
@@ -150,8 +154,8 @@ def from_token_bounds(answers: Sequence[Tokens | None], known: Known) -> Probabi
         low = high = 0.0
         for token in after.get(prefix, ()):
             least, most = known.get(prefix, {}).get(token, UNKNOWN)
-            continued = (1.0, 1.0) if (*prefix, token) in texts else onwards((*prefix, token))
-            low, high = low + least * continued[0], high + most * continued[1]
+            continuation_bounds = (1.0, 1.0) if (*prefix, token) in texts else onwards((*prefix, token))
+            low, high = low + least * continuation_bounds[0], high + most * continuation_bounds[1]
         return min(low, 1.0), min(high, 1.0)
 
     pairs = []
@@ -208,7 +212,7 @@ async def prefix_probabilities(
     tokens = [tuple(token_ids) for token_ids in spelt if token_ids]
     if isinstance(bounds, Failure) or len(tokens) < len(continuations):
         return bounds
-    after = next_tokens(tokens)
+    after = tokens_by_prefix(tokens)
     texts = await _texts_of(after, dict(zip(tokens, continuations, strict=True)), ids)
     firsts = tuple(texts.get((token,), "") for token in after[()])
     first = probabilities(listed, firsts)
@@ -218,15 +222,17 @@ async def prefix_probabilities(
     known: dict[Tokens, dict[int, Bounds]] = {
         (): dict(zip(after[()], zip(first.low, first.high, strict=True), strict=True))
     }
-    open_pairs = [
+    unknown_prefix_tokens = [
         (prefix, token)
         for prefix, following in after.items()
         for token in following
         if prefix and known[()][prefix[0]][1] > CLOSE_ENOUGH
     ]
     prompt_length, _ = tokens_of(answer)
-    requests = (_after(texts[prefix], len(prefix), token, prompt_length, body, post) for prefix, token in open_pairs)
-    for (prefix, token), ends in zip(open_pairs, await asyncio.gather(*requests), strict=True):
+    requests = (
+        _after(texts[prefix], len(prefix), token, prompt_length, body, post) for prefix, token in unknown_prefix_tokens
+    )
+    for (prefix, token), ends in zip(unknown_prefix_tokens, await asyncio.gather(*requests), strict=True):
         known.setdefault(prefix, {})[token] = ends
     return from_token_bounds(tokens, known)
 
@@ -256,6 +262,6 @@ async def _after(
     """
     conversation = {"messages": [*body["messages"], {"role": "assistant", "content": prefix_text}]}
     going_on = {"add_generation_prompt": False, "continue_final_message": True, "allowed_token_ids": [token]}
-    value, read_length = await _allowed_token({**body, **conversation, **going_on}, post)
-    is_read_so = prompt_length is not None and read_length == prompt_length + length
-    return (value, value) if value is not None and is_read_so else UNKNOWN
+    value, reported_token_count = await _allowed_token_probability({**body, **conversation, **going_on}, post)
+    has_expected_token_count = prompt_length is not None and reported_token_count == prompt_length + length
+    return (value, value) if value is not None and has_expected_token_count else UNKNOWN

@@ -69,11 +69,11 @@ def pretrained(architecture: str, kind: str, origin: Origin, processor: str = ""
             raise VievalError(
                 f"{where} is of the architecture {config.model_type}, and {kind} is needed ({architecture})"
             )
-        with_weights = not processor or processor == origin.model
+        has_bundled_processor = not processor or processor == origin.model
         images = transformers.AutoImageProcessor.from_pretrained(
-            where if with_weights else hub_name_or_folder(processor),
+            where if has_bundled_processor else hub_name_or_folder(processor),
             trust_remote_code=False,
-            **(revision_options if with_weights else {}),
+            **(revision_options if has_bundled_processor else {}),
         )
         network, loading_info = getattr(transformers, architecture).from_pretrained(
             where, config=config, dtype="float32", output_loading_info=True, **revision_options, **arguments
@@ -154,10 +154,10 @@ def why_not(where: str, revision: str | None, error: Exception) -> str:
 
 
 def _unreadable(error: Exception) -> str:
-    holds_more = (
+    has_non_tensors = (
         isinstance(error, (LookupError, EOFError)) or "weights_only" in str(error) or "Weights only" in str(error)
     )
-    if holds_more or type(error).__name__ == "UnpicklingError":
+    if has_non_tensors or type(error).__name__ == "UnpicklingError":
         return "holds more than tensors, or is no file of weights; save it as safetensors"
     return f"cannot be loaded: {line_of(error)}"
 

@@ -96,10 +96,10 @@ def _group(name: str, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _ranking(letters: Sequence[str], places: Sequence[Mapping[str, int]]) -> str:
     """The ranking that says the same of each two as people did; empty where none does, or where two were not compared."""
     differences = {
-        (left, other): candidate_places[left] - candidate_places[other]
-        for candidate_places in places
-        for left in candidate_places
-        for other in candidate_places
+        (left, other): places_by_candidate[left] - places_by_candidate[other]
+        for places_by_candidate in places
+        for left in places_by_candidate
+        for other in places_by_candidate
         if left != other
     }
     beaten = {left: sum(differences.get((left, other), 0) < 0 for other in letters) for left in letters}

@@ -49,13 +49,13 @@ def read(folder: Path, part: str) -> list[Sample]:
     uids = [row.uid("id") for row in rows]
     # the authors' own evaluation names pairs by their position
     keys = uids if any(uid in scores for uid in uids) else list(map(str, range(len(rows))))
-    samples, samples_seen = [], set()
+    samples, seen_uids = [], set()
     for row, uid, key in zip(rows, uids, keys, strict=True):
-        if uid in samples_seen:
+        if uid in seen_uids:
             raise VievalError(f"{row.where} repeats id {uid}; correct the file")
         if key not in scores:
             raise VievalError(f"{row.where}: id {uid} has no row in scores.json; correct the files")
-        samples_seen.add(uid)
+        seen_uids.add(uid)
         samples.append(_sample(folder, SampleId(NAME, part, UNNAMED, uid), row, scores[key]))
     return samples
 

@@ -45,25 +45,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.rest = unknown
             return int(options.run(options))
         except VievalError as error:
-            return _exit_code_of(redacted(str(error)), 1)
+            return _report_error(redacted(str(error)), 1)
         except BrokenPipeError:  # who read what is printed has seen enough
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         except KeyboardInterrupt:
-            return _exit_code_of(stop.line, stop.code)
+            return _report_error(stop.line, stop.code)
         except Exception as error:
-            return _exit_code_of(unforeseen(error), 1)
+            return _report_error(unforeseen(error), 1)
 
 
-def _exit_code_of(line: str, code: int) -> int:
+def _report_error(line: str, code: int) -> int:
     line = _UNREADABLE.sub(r"\1...\2", line)
     with contextlib.suppress(OSError):  # of a terminal that is gone
         say(f"vieval: {line}", file=sys.stderr)
     return code
 
 
-def add_label(parser: argparse.ArgumentParser) -> None:
+def add_label_option(parser: argparse.ArgumentParser) -> None:
     """The option that names the judge of each result."""
     parser.add_argument(
         "--label", action="append", default=[], help="what to call the judge of a result; once for each, in their order"

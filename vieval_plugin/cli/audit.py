@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.audit.audit import audit
-    from vieval_plugin.audit.material import random_choice
+    from vieval_plugin.audit.material import random_judgeable_samples
     from vieval_plugin.audit.tables import lines, plan_lines, protocol
     from vieval_plugin.errors import VievalError
     from vieval_plugin.labelling.sources import read_to_label
@@ -69,7 +69,7 @@ def _run(options: argparse.Namespace) -> int:
         labelled = read_to_label(
             options.samples or _SYNTHETIC[judge.spec.rates], options.kind, columns=parse_columns(options.columns)
         )
-        audited.append(random_choice([sample.judged for sample in labelled], judge, options.limit, seed))
+        audited.append(random_judgeable_samples([sample.judged for sample in labelled], judge, options.limit, seed))
     progress = Progress()
     audits: list[Audit] = []
     try:

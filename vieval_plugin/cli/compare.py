@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_label, add_partial, tell_unreadable
+from vieval_plugin.cli import add_label_option, add_partial, tell_unreadable
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -20,7 +20,7 @@ GROUP = "look at results"
 def add(commands: Commands) -> None:
     parser = commands.add_parser("compare", help="which judge is better: paired tests on what all of them judged")
     parser.add_argument("results", nargs="+", type=Path, help="--output_path of runs with --log_samples")
-    add_label(parser)
+    add_label_option(parser)
     add_partial(parser)
     parser.add_argument("--out", type=Path, help="folder for the numbers as CSV and JSON")
     parser.add_argument(

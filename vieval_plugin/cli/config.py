@@ -56,7 +56,7 @@ def _lines(holder: Any, depth: int) -> list[str]:
     for name, description in section.described(type(holder)).items():
         value = getattr(holder, name)
         comment = f"{indent}# {description}"
-        if section.is_section(type(value)):
+        if section.is_options_type(type(value)):
             section_lines = _lines(value, depth + 1)
             lines += [comment, f"{indent}{name}:", *section_lines] if section_lines else []
         else:

@@ -28,16 +28,16 @@ def add(commands: Commands) -> None:
     showing.add_argument("pack", help="a name that list prints, or a folder")
     showing.add_argument("question", nargs="?", help="only this question, such as SC_tie")
     showing.set_defaults(run=_show)
-    copying = actions.add_parser(
+    copy_parser = actions.add_parser(
         "copy", help="copy a pack into a folder, to change its wording under a name of its own"
     )
-    copying.add_argument("pack", help="a name that list prints, or a folder")
-    copying.add_argument("folder", type=Path, help="a new folder; its name becomes the pack's")
-    copying.set_defaults(run=_copy)
-    exporting = actions.add_parser("export", help="write a benchmark's prompts and conditions for a generator")
-    exporting.add_argument("benchmark", help="a benchmark, or BENCHMARK/PART for one of its parts")
-    exporting.add_argument("--out", type=Path, required=True, help="folder to write to")
-    exporting.set_defaults(run=_export)
+    copy_parser.add_argument("pack", help="a name that list prints, or a folder")
+    copy_parser.add_argument("folder", type=Path, help="a new folder; its name becomes the pack's")
+    copy_parser.set_defaults(run=_copy)
+    export_parser = actions.add_parser("export", help="write a benchmark's prompts and conditions for a generator")
+    export_parser.add_argument("benchmark", help="a benchmark, or BENCHMARK/PART for one of its parts")
+    export_parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    export_parser.set_defaults(run=_export)
     importing = actions.add_parser("import", help="build a pack of the authors' own wording")
     importing.add_argument("judge", choices=sorted(importers()))
     importing.add_argument(
@@ -101,7 +101,7 @@ def _export(options: argparse.Namespace) -> int:
     from vieval_plugin import config
     from vieval_plugin.benchmarks import registry
     from vieval_plugin.benchmarks.benchmark import data_root, known_part
-    from vieval_plugin.benchmarks.loading.prompt_export import EXPECTED, PROMPTS, export_prompts
+    from vieval_plugin.benchmarks.loading.prompt_export import EXPECTED_FILE, PROMPTS_FILE, export_prompts
     from vieval_plugin.text.escaping import say
 
     name, _, part = options.benchmark.partition("/")
@@ -112,7 +112,7 @@ def _export(options: argparse.Namespace) -> int:
         folder = options.out / exported
         count = export_prompts(benchmark, exported, root, folder)
         say(
-            f"{folder / PROMPTS}: {count} prompts; put the images, named as {EXPECTED} says, into {folder / 'MODEL'}, MODEL "
+            f"{folder / PROMPTS_FILE}: {count} prompts; put the images, named as {EXPECTED_FILE} says, into {folder / 'MODEL'}, MODEL "
             f"being what yours is called, then: vieval score {folder}"
         )
     return 0

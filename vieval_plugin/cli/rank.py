@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_label, add_partial, tell_unreadable
+from vieval_plugin.cli import add_label_option, add_partial, tell_unreadable
 from vieval_plugin.cli.score import (
     DEFAULT_JUDGE,
     add_backbone,
@@ -52,7 +52,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--human", nargs="+", type=Path, default=[], help="CSV files of people's ratings, by which means are corrected"
     )
-    add_label(parser)
+    add_label_option(parser)
     add_partial(parser)
     parser.add_argument("--tables", type=Path, metavar="FOLDER", help="all tables as Markdown, CSV and JSON")
     parser.add_argument("--html", type=Path, metavar="FILE", help="a page with pictures side by side")

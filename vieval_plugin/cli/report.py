@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_label, add_partial, tell_unreadable
+from vieval_plugin.cli import add_label_option, add_partial, tell_unreadable
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -23,7 +23,7 @@ def add(commands: Commands) -> None:
         type=Path,
         help="--output_path of lmms-eval runs with --log_samples, --work-dir of VLMEvalKit runs, or what score wrote",
     )
-    add_label(parser)
+    add_label_option(parser)
     parser.add_argument("--human", nargs="+", type=Path, default=[], help="CSV files of people's ratings")
     parser.add_argument(
         "--out", type=Path, required=True, help="folder for report.html, report.md, CSV tables and cells.json"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 GROUP = "judge images"
 DEFAULT_JUDGE = "viescore"
 """The judge where none is named."""
-MODEL, URL = "VIEVAL_MODEL", "VIEVAL_BASE_URL"
+MODEL_ENV_VAR, BASE_URL_ENV_VAR = "VIEVAL_MODEL", "VIEVAL_BASE_URL"
 """Environment variables of the backbone where neither flags nor options name one."""
 _OF_BACKBONE = ("num_concurrent", "temperature", "max_tokens", "timeout", "patience", "price_input", "price_output")
 
@@ -218,10 +218,10 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
 
     model, base_url = options.model, options.base_url
     if JUDGE not in current.backbones:
-        model = model or os.environ.get(MODEL)
-        base_url = base_url or [address for address in (os.environ.get(URL),) if address]
+        model = model or os.environ.get(MODEL_ENV_VAR)
+        base_url = base_url or [address for address in (os.environ.get(BASE_URL_ENV_VAR),) if address]
     if bool(model) != bool(base_url):
-        lacking = f"--base-url (or {URL})" if model else f"--model (or {MODEL})"
+        lacking = f"--base-url (or {BASE_URL_ENV_VAR})" if model else f"--model (or {MODEL_ENV_VAR})"
         raise VievalError(
             f"a model and the address of its server go together, and {lacking} is not there; or name neither and set "
             f"backbones.{JUDGE} in the options"
@@ -243,11 +243,11 @@ def named_backbone(options: argparse.Namespace, current: Config) -> Backbone | N
 def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSource, str, str | None]:
     """The samples, and the judge and setting that they are for where no other is named."""
     from vieval_plugin.readers.columns import parse_columns
-    from vieval_plugin.readers.image_folder import are_images, read_images, read_named
+    from vieval_plugin.readers.image_folder import are_images, read_image_samples, read_named
 
     if not options.prompts and are_images(options.samples):
         texts = {name: getattr(options, name) for name in ("prompt", "instruction") if getattr(options, name)}
-        return read_images(options.samples, texts, options.source, options.kind), DEFAULT_JUDGE, None
+        return read_image_samples(options.samples, texts, options.source, options.kind), DEFAULT_JUDGE, None
     from vieval_plugin.results.unjudged import is_run, load_unjudged
 
     path = Path(options.samples[0])
@@ -265,10 +265,12 @@ def require_model(name: str, current: Config, backbone: Backbone | None) -> None
     from vieval_plugin.run.backbones import JUDGE
 
     if not (backbone or current.backbones):
-        own_weights = (spec for spec in judge_registry.judges().values() if spec.training_benchmarks and not spec.pack)
-        trial = ", ".join(f"--judge {spec.title}" for spec in own_weights)
+        specs_with_weights = (
+            spec for spec in judge_registry.judges().values() if spec.training_benchmarks and not spec.pack
+        )
+        trial = ", ".join(f"--judge {spec.title}" for spec in specs_with_weights)
         raise VievalError(
-            f"{name} asks a model, and none is named: pass --model and --base-url of a server, or set {MODEL} and {URL}; "
+            f"{name} asks a model, and none is named: pass --model and --base-url of a server, or set {MODEL_ENV_VAR} and {BASE_URL_ENV_VAR}; "
             f"or name it as backbones.{JUDGE} in the options; or try the pipeline with {trial}"
         )
 

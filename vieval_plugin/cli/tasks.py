@@ -82,7 +82,7 @@ def _joined_states(states: Sequence[str]) -> str:
     """The states of a benchmark's parts in a few words."""
     if len(set(states)) == 1:
         return states[0]
-    complete = [state for state in states if state in (COMPLETE, NOTHING)]
+    complete = [state for state in states if state in (DATA_READY, NOTHING)]
     return (
         f"{len(complete)} of {len(states)} ready"
         if complete
@@ -100,16 +100,16 @@ def _tasks(pattern: str) -> list[str]:
     names = _matching(pattern, benchmarks | {group.name: group.benchmark for group in groups})
     state_of = cache(_state)
     rows: list[tuple[str, ...]] = []
-    in_groups = set[str]()
+    grouped_task_names = set[str]()
     for group in groups:
         leaves = [name for name in tasks.leaves(group.name, groups) if group.name in names or name in names]
         if leaves and group.averaged:
             rows.append(_row(group.name, [singles[name] for name in leaves], state_of))
-            in_groups.update(leaves)
+            grouped_task_names.update(leaves)
         elif group.name in names:
             rows.append((group.name, f"runs {len(group.members)} of these together", "", "", ""))
     selected = [task for name, task in singles.items() if name in names]
-    rows += [_row(task.name, [task], state_of) for task in selected if task.name not in in_groups]
+    rows += [_row(task.name, [task], state_of) for task in selected if task.name not in grouped_task_names]
     missing = {f"{task.benchmark}/{task.part}": state_of(task.benchmark, task.part).reason for task in selected}
     return [
         *text_table([("task", "or one part of it", "needs", "calls for an image", "data"), *sorted(rows)]),
@@ -133,7 +133,7 @@ def _matching(text: str, benchmarks: dict[str, str]) -> set[str]:
 
     if text in benchmarks.values():
         return {name for name, benchmark in benchmarks.items() if benchmark == text}
-    pattern = text if any(wildcard in text for wildcard in "*?[") else f"*{text}*"
+    pattern = text if any(wildcard_char in text for wildcard_char in "*?[") else f"*{text}*"
     if matches := set(fnmatch.filter(benchmarks, pattern)):
         return matches
     known = [*dict.fromkeys(benchmarks.values()), *benchmarks]
@@ -157,7 +157,7 @@ def _calls(task: Task) -> str:
     return spec.calls(config.current().judges.of(spec), task.setting)
 
 
-COMPLETE, NOTHING, RATINGS, NOT_THERE = "ready", "nothing to prepare", "ratings only", "not there"
+DATA_READY, NOTHING, RATINGS, DATA_MISSING = "ready", "nothing to prepare", "ratings only", "not there"
 
 
 @dataclass(frozen=True)
@@ -190,14 +190,14 @@ def _state(name: str, part: str) -> _State:
     try:
         root = data_root(benchmark, options)
     except VievalError as error:
-        return _State(NOT_THERE, str(error))
+        return _State(DATA_MISSING, str(error))
     missing = benchmark.missing(root, part)
     if not missing:
-        return _State(NOTHING if benchmark.prepare is None and benchmark.root == "data" else COMPLETE)
+        return _State(NOTHING if benchmark.prepare is None and benchmark.root == "data" else DATA_READY)
     if benchmark.generates:
-        return _State(NOT_THERE, missing[0])
+        return _State(DATA_MISSING, missing[0])
     try:
         benchmark.load(root, part)
     except VievalError as error:
-        return _State(NOT_THERE, str(error))
+        return _State(DATA_MISSING, str(error))
     return _State(RATINGS, f"{missing[0]}; for live judging run `vieval prepare {name} --part {part}`")

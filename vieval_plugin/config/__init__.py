@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from vieval_plugin.config.backbone import Backbone
 from vieval_plugin.config.judges import Judges, Scorer
-from vieval_plugin.config.section import Section, anchored, described, is_section, redacted_options
+from vieval_plugin.config.section import Section, anchored, described, is_options_type, redacted_options
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.spec import JudgeSpec
@@ -252,4 +252,4 @@ def _fields_at(place: list[str]) -> list[str]:
         hint = get_type_hints(model).get(part) if isinstance(model, type) else get_args(model)[-1:] or None
         model = hint[0] if isinstance(hint, tuple) else hint
         model = Judges if part == "judges" and model is not None else model
-    return list(described(model)) if is_section(model) else []
+    return list(described(model)) if is_options_type(model) else []

@@ -52,7 +52,7 @@ def forbid_unknown(options: type[Any]) -> None:
                 forbid_unknown(part)
 
 
-def is_section(kind: Any) -> bool:
+def is_options_type(kind: Any) -> bool:
     """Tell whether a type is one of options by name: a section, or a judge's own."""
     return isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, BaseModel))
 
@@ -83,7 +83,7 @@ def held_by_name(model: type[Any], name: str) -> type[Any] | None:
     """The type of which an option holds several, each under a name of the user's, such as backbones; None for other options."""
     hint = get_type_hints(model).get(name)
     value_type: type[Any] | None = get_args(hint)[-1] if get_origin(hint) is Mapping else None
-    return value_type if is_section(value_type) else None
+    return value_type if is_options_type(value_type) else None
 
 
 def anchored(value: Any, folder: Path) -> Any:
@@ -159,7 +159,7 @@ def _names_secret(value: Any) -> bool:
     return isinstance(value, str) and bool(SECRET_NAME.search(value))
 
 
-def _safe_field(field: str, key: str) -> str:
+def _redacted_field(field: str, key: str) -> str:
     """A field `name=value` of a text of several, its value hidden as if it stood alone."""
     name, sign, value = field.partition("=")
     if not sign:
@@ -172,7 +172,7 @@ def _safe_text(text: str, key: str, further: bool) -> str:
     if (
         further and not _HARMLESS.fullmatch(key) and len(fields := re.split(r"([,;]\s*)", text)) > 1 and "=" in text
     ):  # model_args, cookies
-        return "".join(_safe_field(field, key) if number % 2 == 0 else field for number, field in enumerate(fields))
+        return "".join(_redacted_field(field, key) if number % 2 == 0 else field for number, field in enumerate(fields))
     if further and len(words) > 1 and SECRET_NAME.search(words[0].rstrip(":=")):  # Authorization: Bearer ...
         return f"{words[0]} {_REMOVED}"
     if (

@@ -151,10 +151,10 @@ def _unfit(known: Mapping[str, Any], conditions: Sample) -> str:
     if unused:
         return f"the pipeline takes no image {unused[0]}; choose another with pipeline="
     needs = inspect.Parameter.empty
-    without_image = [
+    missing_image_arguments = [
         name for name in ("image", "mask_image", "control_image") if name in known and not _role_of(name, conditions)
     ]
-    required = [name for name in without_image if known[name].default is needs or name == "image"]
+    required = [name for name in missing_image_arguments if known[name].default is needs or name == "image"]
     return f"the pipeline needs an image for {required[0]}, and the conditions have none" if required else ""
 
 

@@ -57,14 +57,14 @@ async def _make(api: ImageApi, requests: Sequence[ImageRequest], usage: Usage, s
     progress_bar = tqdm(total=len(requests), desc="Generating", unit="prompt", disable=not bar)
     async with Server(api.server, usage, seed, chats=False) as server:
 
-        async def answer_and_count(request: ImageRequest) -> str:
+        async def answer_with_progress(request: ImageRequest) -> str:
             try:
                 return await _answer(api, server, request, usage)
             finally:
                 progress_bar.update()
 
         with progress_bar:
-            return await gather_or_cancel(answer_and_count(request) for request in requests)
+            return await gather_or_cancel(answer_with_progress(request) for request in requests)
 
 
 async def _answer(api: ImageApi, server: Server, request: ImageRequest, usage: Usage) -> str:
@@ -79,7 +79,7 @@ async def _answer(api: ImageApi, server: Server, request: ImageRequest, usage: U
         answer = await server.post(path, body, lambda received: _unusable(received, len(files)))
         for file, item in zip(files, answer["data"], strict=False):
             if not file.is_file():  # kept from an answer whose other images failed
-                failed += await _store_image(server, item, file)
+                failed += await _write_image(server, item, file)
     except Refused as refused:
         failed.append(refused)
     finished = [file for file in files if file.is_file()]
@@ -89,7 +89,7 @@ async def _answer(api: ImageApi, server: Server, request: ImageRequest, usage: U
     return answer_json(finished, failed[0].reason, status=failed[0].status)
 
 
-async def _store_image(server: Server, item: Any, file: Path) -> list[Refused]:
+async def _write_image(server: Server, item: Any, file: Path) -> list[Refused]:
     """Write an image of an answer to its file; why that failed, if it did."""
     try:
         write_whole(file, await _image(server, item), "generate.folder")

@@ -26,7 +26,7 @@ class ForeignHost:
 
     model: str
     way: str
-    visibility: str
+    exposure_reason: str
 
 
 def given_backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone], host: ForeignHost) -> Backbone:
@@ -37,7 +37,7 @@ def given_backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone], hos
     """
     if hidden := [name for name in fields if SECRET_NAME.search(name)]:
         raise VievalError(
-            f"do not pass {hidden[0]}= ({host.visibility}); put the key into the environment variable OPENAI_API_KEY, or pass "
+            f"do not pass {hidden[0]}= ({host.exposure_reason}); put the key into the environment variable OPENAI_API_KEY, or pass "
             "api_key_env=<the variable that holds it>"
         )
     if not fields:
@@ -51,7 +51,7 @@ def given_backbone(fields: Mapping[str, Any], named: Mapping[str, Backbone], hos
         known["model"] = str(known["model"])
     if any(redacted(url) != url for url in known.get("base_url", ())):
         raise VievalError(
-            f"do not pass a user, password or query in base_url= ({host.visibility}); put the address under backbones.judge into "
+            f"do not pass a user, password or query in base_url= ({host.exposure_reason}); put the address under backbones.judge into "
             "VIEVAL_CONFIG's file, and pass no arguments"
         )
     try:

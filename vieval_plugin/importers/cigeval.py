@@ -143,7 +143,7 @@ def _tool_text(path: Path) -> str:
     or two.
     """
     texts: dict[frozenset[str], str] = {}
-    for text in python_texts.function_texts(path, python_texts.read(path, _PASS), _FUNCTION):
+    for text in python_texts.function_literals(path, python_texts.read(path, _PASS), _FUNCTION):
         places = frozenset(_PLACE.findall(text))
         if places in texts:
             raise python_texts.unexpected(path, f"{_FUNCTION} has two texts with {_places_text(places)}")

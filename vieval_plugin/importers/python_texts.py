@@ -65,21 +65,22 @@ def literal(path: Path, name: str, value: ast.expr) -> str:
     return value.value
 
 
-def function_texts(path: Path, module: ast.Module, function: str) -> list[str]:
+def function_literals(path: Path, module: ast.Module, function: str) -> list[str]:
     """The different texts that a function returns or assigns as literals, in order, without empty ones.
 
     Raises VievalError if there is not one such function, or one of its texts would have to be computed.
     """
-    definitions = [
+    function_definitions = [
         statement for statement in module.body if isinstance(statement, ast.FunctionDef) and statement.name == function
     ]
-    if len(definitions) != 1:
+    if len(function_definitions) != 1:
         raise unexpected(
-            path, f"has {len(definitions) or 'no'} {'functions' if definitions else 'function'} {function}"
+            path,
+            f"has {len(function_definitions) or 'no'} {'functions' if function_definitions else 'function'} {function}",
         )
     values = [
         node.value
-        for node in ast.walk(definitions[0])
+        for node in ast.walk(function_definitions[0])
         if isinstance(node, (ast.Return, ast.Assign)) and node.value is not None
     ]
     for value in values:

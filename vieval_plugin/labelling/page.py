@@ -29,7 +29,7 @@ LARGE = 64 << 20
 
 _HOME = Path(__file__).parent
 _SIDE, _QUALITY = 768, 90
-_OUTPUT_ROLES = ("output", "frame_", "view_")  # the roles of what an image model made begin so
+_OUTPUT_ROLE_PREFIXES = ("output", "frame_", "view_")  # the roles of what an image model made begin so
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _pictures(sample: Sample, embedded: _Embedded, are_outputs: bool) -> tuple[L
     """The images that an image model made, or those that it was given."""
     roles = sample.images.items()
     return tuple(
-        embedded.picture(role, image) for role, image in roles if role.startswith(_OUTPUT_ROLES) is are_outputs
+        embedded.picture(role, image) for role, image in roles if role.startswith(_OUTPUT_ROLE_PREFIXES) is are_outputs
     )
 
 

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTest
+from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTestSpec
 from vieval_plugin.meta_evaluation.estimates import Computed, computed_correlation, computed_mean
 from vieval_plugin.meta_evaluation.label_statistics import ASPECT
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
@@ -111,12 +111,12 @@ def correlations(dimensions: Sequence[str], annotators: Sequence[str]) -> tuple[
     return tuple(
         Statistic(
             metric_stem(*which),
-            partial(_with_annotator, *which),
+            partial(_correlation_with_annotator, *which),
             in_host_table=which[:2] == (OVERALL, MEAN),
             aspect=which[0],
             ends=(-1.0, 1.0),
             constant=0.0,
-            paired=PairedTest(_overall_items, "spearman") if which == (OVERALL, MEAN, "spearman") else None,
+            paired=PairedTestSpec(_overall_judged_items, "spearman") if which == (OVERALL, MEAN, "spearman") else None,
         )
         for which in product(dimensions, annotators, COEFFICIENTS)
     )
@@ -147,29 +147,31 @@ def among_annotators(
         leave_one_out: True where the annotator is left out of the mean.
     """
     return tuple(
-        Statistic(metric_stem(*which), partial(_among, *which, leave_one_out), aspect=which[0])
+        Statistic(metric_stem(*which), partial(_correlation_among_annotators, *which, leave_one_out), aspect=which[0])
         for which in product(dimensions, annotators, COEFFICIENTS)
     )
 
 
-def _with_annotator(dimension: str, annotator: str, coefficient: RankCoefficient, rows: AnnotatedRows) -> Computed:
+def _correlation_with_annotator(
+    dimension: str, annotator: str, coefficient: RankCoefficient, rows: AnnotatedRows
+) -> Computed:
     aspect = rows.overall if dimension == OVERALL else dimension
     scored = [o for o in rows.filled if aspect in o.scores]
     table = rows.ratings(scored, dimension)
     rated = mean_of_known(table) if annotator == MEAN else table[int(annotator) - 1]
     judged = np.array([o.scores[aspect] for o in scored], dtype=float)
-    return _known_correlation(scored, judged, rated, coefficient)
+    return _correlation_where_known(scored, judged, rated, coefficient)
 
 
-def _among(
+def _correlation_among_annotators(
     dimension: str, annotator: str, coefficient: RankCoefficient, leave_one_out: bool, rows: AnnotatedRows
 ) -> Computed:
     table, rater = rows.ratings(rows.judged, dimension), int(annotator) - 1
     mean = mean_of_known(np.delete(table, rater, axis=0) if leave_one_out else table)
-    return _known_correlation(rows.judged, table[rater], mean, coefficient)
+    return _correlation_where_known(rows.judged, table[rater], mean, coefficient)
 
 
-def _known_correlation(
+def _correlation_where_known(
     observations: Sequence[Observation], x: Floats, y: Floats, coefficient: RankCoefficient
 ) -> Computed:
     """Correlation over the samples for which both are known."""
@@ -178,7 +180,7 @@ def _known_correlation(
     return computed_correlation(x[known], y[known], clusters, coefficient)
 
 
-def _overall_items(rows: AnnotatedRows) -> dict[str, JudgedItem]:
+def _overall_judged_items(rows: AnnotatedRows) -> dict[str, JudgedItem]:
     """The judge's overall scores beside the mean of all annotators, by sample, where both are known."""
     people = mean_of_known(rows.ratings(rows.scored, OVERALL))
     return {

@@ -20,14 +20,14 @@ from vieval_plugin.meta_evaluation.annotator_agreement import (
 )
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, mean_over_parts
-from vieval_plugin.meta_evaluation.headline import SAME_FOR_ALL, Headline
+from vieval_plugin.meta_evaluation.headline import CONSTANT_BASELINE_LABEL, Headline
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.statistics import (
     SCORED,
     Rating,
     Statistic,
     asked_of,
-    compared_by,
+    compared_judge_statistic,
     estimates_of,
     observed,
     parts_of,
@@ -46,7 +46,7 @@ PAPER = (
 HIGHEST_GRADE = 5.0
 """Grades are shown as Tu et al. ask for them, from 0 to 5; a verdict has them in [0, 1]."""
 
-_HEADLINE: Final = "spearman"
+_HEADLINE_COEFFICIENT: Final = "spearman"
 _SYMBOLS = {"spearman": "rho", "kendall": "tau"}
 
 
@@ -220,10 +220,10 @@ class WithAnnotators(Annotated):
             return {
                 line.label: replace(estimate, n=line.counts[dimension])
                 for line in judges
-                if (estimate := line.of(dimension, MEAN, _HEADLINE))
+                if (estimate := line.of(dimension, MEAN, _HEADLINE_COEFFICIENT))
             }
 
-        alone = [e for annotator in self.annotators[:-1] if (e := people.of(OVERALL, annotator, _HEADLINE))]
+        alone = [e for annotator in self.annotators[:-1] if (e := people.of(OVERALL, annotator, _HEADLINE_COEFFICIENT))]
         mean = replace(mean_over_parts(alone), n=people.counts[OVERALL]) if alone else None
         ceiling = {"human ceiling: each annotator with the others": mean} if mean else {}
         return Headline(
@@ -234,7 +234,7 @@ class WithAnnotators(Annotated):
             (-1.0, 1.0),
             of(OVERALL),
             partial(self._compared, part, runs),
-            {**ceiling, SAME_FOR_ALL: Estimate(0.0)},
+            {**ceiling, CONSTANT_BASELINE_LABEL: Estimate(0.0)},
             {"dimension": {dimension: found for dimension in self.dimensions if (found := of(dimension))}},
         )
 
@@ -250,4 +250,4 @@ class WithAnnotators(Annotated):
             for run, observations in observed(runs, part)
         }
         statistic = correlations([OVERALL], [MEAN])[0]
-        return compared_by(statistic, part, rows, asked_of(runs, part, statistic))
+        return compared_judge_statistic(statistic, part, rows, asked_of(runs, part, statistic))

@@ -11,11 +11,11 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.comparison import (
     LEVEL,
-    CommonSamples,
+    CommonSamplesStatistic,
     ComparedStatistic,
     System,
     correlates,
-    coverage,
+    unranked_reason,
 )
 from vieval_plugin.stats.bootstrap import Seed
 from vieval_plugin.stats.comparison import MeanDifference, paired_comparison
@@ -32,11 +32,11 @@ class JudgedItem(NamedTuple):
     human: float = float("nan")
 
 
-PairedCoefficient: TypeAlias = Literal["spearman", "pearson"]
+PairedCoefficientName: TypeAlias = Literal["spearman", "pearson"]
 
 
 @dataclass(frozen=True)
-class PairedTest:
+class PairedTestSpec:
     """The paired test of a statistic: `items` are a system's by their names, from the rows that the statistic is of.
 
     Their values' means are compared or, with a `coefficient`, their correlations with human ratings; `unit` is what
@@ -44,7 +44,7 @@ class PairedTest:
     """
 
     items: Callable[[Any], Mapping[str, JudgedItem]]
-    coefficient: PairedCoefficient | None = None
+    coefficient: PairedCoefficientName | None = None
     unit: str = "samples"
 
 
@@ -79,14 +79,14 @@ def compared_means(
     """
     labels = list(items)
 
-    def pair(first: int, second: int) -> CommonSamples:
+    def pair(first: int, second: int) -> CommonSamplesStatistic:
         first_items, second_items = items[labels[first]], items[labels[second]]
         names = sorted(first_items.keys() & second_items.keys())
         if not names:
-            return CommonSamples(0, reason=f"no {unit} in common")
+            return CommonSamplesStatistic(0, reason=f"no {unit} in common")
         first_values, second_values = ([system[name].value for name in names] for system in (first_items, second_items))
         groups = [first_items[name].group for name in names]
-        return CommonSamples(len(names), MeanDifference(first_values, second_values, groups))
+        return CommonSamplesStatistic(len(names), MeanDifference(first_values, second_values, groups))
 
     def above_constant(place: int, seed: Seed) -> bool:
         own_items = items[labels[place]]
@@ -105,7 +105,7 @@ def compared_means(
 def compared_correlations(
     part: str,
     aspect: str,
-    coefficient: PairedCoefficient,
+    coefficient: PairedCoefficientName,
     items: Mapping[str, Mapping[str, JudgedItem]],
     asked: int = 0,
 ) -> ComparedStatistic:
@@ -124,11 +124,11 @@ def compared_correlations(
     """
     labels = list(items)
 
-    def pair(first: int, second: int) -> CommonSamples:
+    def pair(first: int, second: int) -> CommonSamplesStatistic:
         first_items, second_items = items[labels[first]], items[labels[second]]
         names = sorted(first_items.keys() & second_items.keys())
         if not names:
-            return CommonSamples(0, reason="no samples in common")
+            return CommonSamplesStatistic(0, reason="no samples in common")
         first_scores, second_scores, human = (
             np.array(values, dtype=float)[:, None]
             for values in (
@@ -139,7 +139,7 @@ def compared_correlations(
         )
         groups = [first_items[name].group for name in names]
         statistic = CorrelationDifference(first_scores, second_scores, human, groups, coefficient=coefficient)
-        return CommonSamples(len(names), statistic)
+        return CommonSamplesStatistic(len(names), statistic)
 
     described = f"{coefficient.capitalize()}'s correlation with people"
     systems = _systems(items, "samples", {}, asked)
@@ -149,13 +149,13 @@ def compared_correlations(
 def _systems(
     items: Mapping[str, Mapping[str, JudgedItem]], unit: str, missing_parts: Mapping[str, list[str]], asked: int
 ) -> tuple[System, ...]:
-    available = max(asked, *map(len, items.values()), 0)
+    available_count = max(asked, *map(len, items.values()), 0)
     return tuple(
         System(
             label,
             len(system_items),
             "" if system_items else f"no {unit} with a score",
-            coverage(len(system_items), available, missing_parts.get(label, ()), unit),
+            unranked_reason(len(system_items), available_count, missing_parts.get(label, ()), unit),
         )
         for label, system_items in items.items()
     )

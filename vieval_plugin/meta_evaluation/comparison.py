@@ -53,7 +53,7 @@ class System:
 
 
 @dataclass(frozen=True, eq=False)
-class CommonSamples:
+class CommonSamplesStatistic:
     """Two systems on the `n` samples that both have scores of: their paired statistic, or the `reason` why there is none."""
 
     n: int
@@ -69,7 +69,7 @@ class ComparedStatistic:
     - `part` is the benchmark's part, or `all`; `aspect` what is rated; `statistic` how it is computed, in words;
     - `pair` gives two systems, by their places, on what both have scores of; a system with itself has all its samples;
     - `unit` is what samples are called, `entrants` what the systems are called;
-    - `untestable` says why the statistic has no paired test; `notes` are lines to be read beside the result;
+    - `untestable_reason` says why the statistic has no paired test; `notes` are lines to be read beside the result;
     - `above_constant` is a test of a system, by its place, against its constant baseline: True where it is above. None
       where the statistic has no such baseline, or no test of it.
     """
@@ -78,10 +78,10 @@ class ComparedStatistic:
     aspect: str
     statistic: str
     systems: tuple[System, ...]
-    pair: Callable[[int, int], CommonSamples]
+    pair: Callable[[int, int], CommonSamplesStatistic]
     unit: str = "samples"
     entrants: str = "judges"
-    untestable: str = ""
+    untestable_reason: str = ""
     notes: tuple[str, ...] = ()
     above_constant: Callable[[int, Seed], bool] | None = None
 
@@ -149,12 +149,12 @@ class Comparison:
         return (*self.pairs, *self.other_pairs)
 
     @cached_property
-    def _pair_by_labels(self) -> Mapping[frozenset[str], SystemPair]:
+    def _pairs_by_labels(self) -> Mapping[frozenset[str], SystemPair]:
         return {frozenset((pair.first, pair.second)): pair.better_first() for pair in self.all_pairs}
 
     def pair_of(self, label: str, other: str) -> SystemPair | None:
         """Return the pair of two systems, the better one first; None where they have no common samples."""
-        return self._pair_by_labels.get(frozenset((label, other)))
+        return self._pairs_by_labels.get(frozenset((label, other)))
 
     @property
     def ranked(self) -> tuple[Standing, ...]:
@@ -219,8 +219,8 @@ def compare_systems(
 
     >>> from vieval_plugin.stats.comparison import MeanDifference
     >>> right = [[1.0] * 9, [0.0] * 9]
-    >>> def pair(first: int, second: int) -> CommonSamples:
-    ...     return CommonSamples(9, MeanDifference(right[first], right[second], range(9)))
+    >>> def pair(first: int, second: int) -> CommonSamplesStatistic:
+    ...     return CommonSamplesStatistic(9, MeanDifference(right[first], right[second], range(9)))
     >>> systems = (System("bad", 9), System("good", 9))
     >>> found = compare_systems(ComparedStatistic("all", "votes", "accuracy", systems, pair), "mine", StatisticsOptions())
     >>> [standing.rank_text for standing in found.standings], found.pairs[0].result.difference.value
@@ -231,7 +231,7 @@ def compare_systems(
     defined = [place for place, system in enumerate(compared.systems) if not math.isnan(values[system.label])]
     defined.sort(key=lambda place: compared.systems[place].label)  # whatever order results come in, a pair is one
     not_above = not_above_constant(compared, benchmark, options)
-    if reason := _without_pairs(compared, standings, len(defined)):
+    if reason := _no_pairs_reason(compared, standings, len(defined)):
         return Comparison(compared, standings, reason=reason, not_above_constant=not_above)
     seed = _seed(compared, benchmark, options)
     tested = []
@@ -265,7 +265,7 @@ def not_above_constant(compared: ComparedStatistic, benchmark: str, options: Sta
     )
 
 
-def correlates(pair: Callable[[int, int], CommonSamples]) -> Callable[[int, Seed], bool]:
+def correlates(pair: Callable[[int, int], CommonSamplesStatistic]) -> Callable[[int, Seed], bool]:
     """The test of a correlation against its constant baseline, which is 0; of `ComparedStatistic.above_constant`."""
 
     def above_constant(place: int, seed: Seed) -> bool:
@@ -292,18 +292,18 @@ def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> C
     labels = list(dict.fromkeys(label for known in places for label in known))
     systems = tuple(_over_benchmarks(label, comparisons) for label in labels)
 
-    def pair(first: int, second: int) -> CommonSamples:
-        pair_labels = labels[first], labels[second]
-        if missing := [label for label in pair_labels if not all(label in known for known in places)]:
-            return CommonSamples(0, reason=f"{missing[0]} lacks a benchmark")
+    def pair(first: int, second: int) -> CommonSamplesStatistic:
+        system_labels = labels[first], labels[second]
+        if missing := [label for label in system_labels if not all(label in known for known in places)]:
+            return CommonSamplesStatistic(0, reason=f"{missing[0]} lacks a benchmark")
         common = [
-            statistic.pair(*(known[label] for label in pair_labels))
+            statistic.pair(*(known[label] for label in system_labels))
             for statistic, known in zip(statistics, places, strict=True)
         ]
         paired = [samples.statistic for samples in common if samples.statistic is not None]
         if len(paired) < len(common):
-            return CommonSamples(0, reason="a benchmark without common samples")
-        return CommonSamples(sum(samples.n for samples in common), AveragedDifference(paired, weights))
+            return CommonSamplesStatistic(0, reason="a benchmark without common samples")
+        return CommonSamplesStatistic(sum(samples.n for samples in common), AveragedDifference(paired, weights))
 
     described = "; ".join(
         f"{benchmark}: {parts[0].aspect}, {parts[0].statistic}" for benchmark, parts in comparisons.items()
@@ -312,15 +312,15 @@ def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> C
     return ComparedStatistic(OVER_BENCHMARKS, "", statistic, systems, pair)
 
 
-def coverage(n: int, available: int, lacking: Sequence[str] = (), unit: str = "samples") -> str:
+def unranked_reason(n: int, available_count: int, lacking: Sequence[str] = (), unit: str = "samples") -> str:
     """Return why a system is not ranked: parts or task types without a value, or too few samples; empty where it is.
 
-    >>> coverage(40, 100), coverage(90, 100, ["sdie"]), coverage(90, 100)
+    >>> unranked_reason(40, 100), unranked_reason(90, 100, ["sdie"]), unranked_reason(90, 100)
     ('a score for 40 of 100 samples', 'no value for sdie', '')
     """
     if lacking:
         return f"no value for {', '.join(lacking)}"
-    return f"a score for {n} of {available} {unit}" if n < LEAST_COVERAGE * available else ""
+    return f"a score for {n} of {available_count} {unit}" if n < LEAST_COVERAGE * available_count else ""
 
 
 def _over_benchmarks(label: str, comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> System:
@@ -347,7 +347,7 @@ def own_standings(compared: ComparedStatistic) -> tuple[Standing, ...]:
     standings = []
     for place, system in enumerate(compared.systems):
         value = system.value
-        if not system.undefined and not compared.untestable:
+        if not system.undefined and not compared.untestable_reason:
             own_samples = compared.pair(place, place)
             value = own_samples.statistic.estimates()[0] if own_samples.statistic is not None else math.nan
             if math.isnan(value):
@@ -365,9 +365,9 @@ def _seed(compared: ComparedStatistic, benchmark: str, options: StatisticsOption
     return [options.seed, zlib.crc32(f"{benchmark}/{compared.part}".encode())]
 
 
-def _without_pairs(compared: ComparedStatistic, standings: Sequence[Standing], defined: int) -> str:
-    if compared.untestable:
-        return compared.untestable
+def _no_pairs_reason(compared: ComparedStatistic, standings: Sequence[Standing], defined: int) -> str:
+    if compared.untestable_reason:
+        return compared.untestable_reason
     if defined > 1:
         return ""
     able = " ".join(standing.system.label for standing in standings if not math.isnan(standing.value))

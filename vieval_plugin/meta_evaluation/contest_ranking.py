@@ -119,7 +119,7 @@ def judge_codes(pairs: Pairs, subject: str) -> Ints:
     if any(o.contest.preferences for o in pairs.observations if o.contest is not None):
         preferred = pairs.preferences(orders)
         return vote_of_scores(preferred, np.zeros(preferred.shape))
-    votes = [pairs.codes_in_order(order) for order in orders]
+    votes = [pairs.vote_codes_of_order(order) for order in orders]
     return overall_votes(votes[0], votes[-1]) if votes else np.full(len(pairs.contest), NONE)
 
 
@@ -171,16 +171,18 @@ def _outcomes(pairs: Pairs, codes: Ints) -> tuple[list[str], Floats, Floats]:
     groups, group = factorize(pairs.groups)
     won, tied = (np.zeros((len(groups), len(models), len(models))) for _ in range(2))
     for of_group, (first, second), code in zip(group, named, codes, strict=True):
-        first_number, second_number = place[first], place[second]
-        if code == NONE or first_number == second_number:
+        first_model_index, second_model_index = place[first], place[second]
+        if code == NONE or first_model_index == second_model_index:
             continue
         if code in (FIRST, SECOND):
             won[
-                (of_group, first_number, second_number) if code == FIRST else (of_group, second_number, first_number)
+                (of_group, first_model_index, second_model_index)
+                if code == FIRST
+                else (of_group, second_model_index, first_model_index)
             ] += 1
         else:
-            tied[of_group, first_number, second_number] += 1
-            tied[of_group, second_number, first_number] += 1
+            tied[of_group, first_model_index, second_model_index] += 1
+            tied[of_group, second_model_index, first_model_index] += 1
     return models, won, tied
 
 

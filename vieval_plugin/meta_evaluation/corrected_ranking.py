@@ -12,7 +12,7 @@ import numpy as np
 
 from vieval_plugin.meta_evaluation.comparison import (
     LEVEL,
-    CommonSamples,
+    CommonSamplesStatistic,
     ComparedStatistic,
     Comparison,
     Standing,
@@ -180,7 +180,13 @@ def _compared(
     ranges = dict(zip(able, zip(*rank_ranges(beats), strict=True), strict=True)) if pairs else {}
     systems = {e.generator: System(e.generator, e.rated_prompts, _undefined(e)) for e in estimates}
     compared = ComparedStatistic(
-        ALL, aspect, CORRECTED, tuple(systems.values()), lambda *places: CommonSamples(0), "prompts", "generators"
+        ALL,
+        aspect,
+        CORRECTED,
+        tuple(systems.values()),
+        lambda *places: CommonSamplesStatistic(0),
+        "prompts",
+        "generators",
     )
     means = {e.generator: e.corrected.mean.value for e in estimates}
     order = [*able, *(generator for generator in systems if generator not in able)]

@@ -117,12 +117,12 @@ class GeneratorRows:
         return [image for image in self.filled if image.scores]
 
 
-def generator_statistics(scores: Sequence[str], in_table: Sequence[str], best: bool) -> tuple[Statistic, ...]:
+def generator_statistics(scores: Sequence[str], host_table_scores: Sequence[str], best: bool) -> tuple[Statistic, ...]:
     """A generator's means on a part.
 
     Args:
         scores: those that the judge gives.
-        in_table: those of them that a host's own table shows.
+        host_table_scores: those of them that a host's own table shows.
         best: whether a prompt has several images, of which the best counts as well.
 
     Returns:
@@ -142,8 +142,8 @@ def generator_statistics(scores: Sequence[str], in_table: Sequence[str], best: b
         *(
             Statistic(
                 f"{score}_{way}",
-                partial(_of_prompts, score, of_images),
-                in_host_table=way == "mean" and score in in_table,
+                partial(_score_over_prompts, score, of_images),
+                in_host_table=way == "mean" and score in host_table_scores,
                 aspect=score,
             )
             for way, of_images in ways.items()
@@ -154,7 +154,7 @@ def generator_statistics(scores: Sequence[str], in_table: Sequence[str], best: b
     )
 
 
-def _of_prompts(score: str, of_images: OfImages, rows: GeneratorRows) -> Computed:
+def _score_over_prompts(score: str, of_images: OfImages, rows: GeneratorRows) -> Computed:
     return mean_over_prompts(by_prompt(rows.filled, score, of_images))
 
 

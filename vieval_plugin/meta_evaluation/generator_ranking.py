@@ -92,7 +92,7 @@ def rank_generators(run: Run, options: StatisticsOptions) -> list[GeneratorRanki
     return [
         ranking
         for heading, word in places
-        for images_by_model in [_images_under(judged, heading, word)]
+        for images_by_model in [_images_by_model_with_word(judged, heading, word)]
         for aspect in aspects
         for statistic, of_images in _statistics(images_by_model, aspect)
         for ranking in [_ranked(run, aspect, statistic, heading, word, images_by_model, of_images, options)]
@@ -107,7 +107,9 @@ def _words(judged: Sequence[GeneratorImages], heading: str) -> list[str]:
     return words if len(words) > 1 or heading in ("category", "tag") else []
 
 
-def _images_under(judged: Sequence[GeneratorImages], heading: str, word: str) -> Mapping[str, Sequence[Observation]]:
+def _images_by_model_with_word(
+    judged: Sequence[GeneratorImages], heading: str, word: str
+) -> Mapping[str, Sequence[Observation]]:
     images_by_model = {
         generator.image_model: generator.with_word(heading, word) if heading else generator.all for generator in judged
     }

@@ -79,14 +79,14 @@ def generator_headline(
         "prompts",
         (0.0, 1.0),
         means(images),
-        lambda options: compared_generators(aspect, images_under(options)),
+        lambda options: compared_generator_means(aspect, images_under(options)),
         breakdowns=broken,
         entrant="generator",
         judge=judge,
     )
 
 
-def compared_generators(aspect: str, images: Mapping[str, Sequence[Observation]]) -> ComparedStatistic:
+def compared_generator_means(aspect: str, images: Mapping[str, Sequence[Observation]]) -> ComparedStatistic:
     """Generators compared by the mean of an aspect over prompts.
 
     Args:
@@ -156,7 +156,7 @@ def _means(
         best = [_best(images, a, benchmark, options) if several_images else "" for a in aspects]
         statuses = Counter(image.status for image in images)
         failed = [f"{status} {n}" for status, n in statuses.items() if not status.usable and status != Status.NO_IMAGE]
-        without_image = f"{statuses[Status.NO_IMAGE]} ({statuses[Status.NO_IMAGE] / len(images):.1%})"
+        no_image_text = f"{statuses[Status.NO_IMAGE]} ({statuses[Status.NO_IMAGE] / len(images):.1%})"
         prompts = len({image.group for image in images})
         rows.append(
             (
@@ -166,7 +166,7 @@ def _means(
                 str(len(images)),
                 *numbers,
                 *best,
-                without_image,
+                no_image_text,
                 ", ".join(failed),
             )
         )
@@ -228,7 +228,9 @@ def _differences(benchmark: str, judged: Sequence[GeneratorImages], options: Sta
     for judge in dict.fromkeys(generator.judge for generator in judged):
         generators = [generator for generator in judged if generator.judge == judge]
         for aspect in generators[0].aspects if len(generators) > 1 else ():
-            compared = compared_generators(aspect, {generator.image_model: generator.all for generator in generators})
+            compared = compared_generator_means(
+                aspect, {generator.image_model: generator.all for generator in generators}
+            )
             rows += [
                 (
                     *(pair.first, pair.second, judge, aspect, str(pair.n)),
@@ -255,7 +257,7 @@ class OfGenerators:
         ['PQ_mean_value', 'scored_count']
         """
         return generator_statistics(
-            (*rating.aspects, *rating.dimensions), in_table=rating.aspects, best=rating.repeats > 1
+            (*rating.aspects, *rating.dimensions), host_table_scores=rating.aspects, best=rating.repeats > 1
         )
 
     def rows(

@@ -16,7 +16,7 @@ from vieval_plugin.stats.options import StatisticsOptions
 Breakdown: TypeAlias = Mapping[str, Mapping[str, Estimate]]
 """By a word, such as a kind or a category, the estimates of the entrants on the samples under that word alone."""
 
-SAME_FOR_ALL = "best constant: the same score for all"
+CONSTANT_BASELINE_LABEL = "best constant: the same score for all"
 """The constant baseline of a correlation, which is 0."""
 
 

@@ -106,4 +106,4 @@ def _add(correlations: _Correlations, ratings: Floats, scores: Floats, counts: I
         ):
             value = correlation(others, values)
             side.append(0.0 if math.isnan(value) else value)
-            side_draws.append(resampled_correlations(others, values, counts, constant_second=0.0))
+            side_draws.append(resampled_correlations(others, values, counts, constant_y_correlation=0.0))

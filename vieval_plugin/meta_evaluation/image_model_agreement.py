@@ -30,7 +30,7 @@ from vieval_plugin.stats.correlation import (
     resampled_correlations,
     undefined,
 )
-from vieval_plugin.stats.estimate import Coverage, Estimate
+from vieval_plugin.stats.estimate import Estimate, ImageModelCoverage
 from vieval_plugin.stats.options import StatisticsOptions
 
 LEAST = 10
@@ -89,7 +89,7 @@ class ImageModelRows:
         """The columns to correlate, by aspect and image model."""
         return {aspect: columns(self.filled, self.aspects, aspect) for aspect in self.aspects}
 
-    def published_columns(self, aspect: str) -> Mapping[str, Columns]:
+    def columns_as_published(self, aspect: str) -> Mapping[str, Columns]:
         """The same of an aspect with means as the published code adds them."""
         return columns(self.filled, self.aspects, aspect, self.added_last)
 
@@ -183,8 +183,8 @@ def _corrected(aspect: str, rows: ImageModelRows) -> Estimate:
         if math.isnan(value):
             constant.append(f"{model}: the judge is constant")
         values.append(0.0 if math.isnan(value) else value)
-        resampled.append(resampled_correlations(c.human, c.judge, counts(c.groups), constant_second=0.0))
-    coverage = Coverage(len(values), len(by_model), int(bool(values)), 1)
+        resampled.append(resampled_correlations(c.human, c.judge, counts(c.groups), constant_y_correlation=0.0))
+    coverage = ImageModelCoverage(len(values), len(by_model), int(bool(values)), 1)
     n = _sample_count(aspect, rows)
     return replace(
         _fisher_average(values, resampled, n, reasons, rows.options), zeros=tuple(constant), coverage=coverage
@@ -200,7 +200,7 @@ def _fisher_average(
 
 
 def _paper(aspect: str, rows: ImageModelRows) -> Estimate:
-    published = rows.published_columns(aspect)
+    published = rows.columns_as_published(aspect)
     reasons = [f"{model}: {why}" for model, c in rows.columns[aspect].items() if (why := why_undefined(c))]
     value = paper_mean(correlation(c.human, c.judge) for c in published.values())
     return Estimate(value, n=_sample_count(aspect, rows), reasons=tuple(reasons))
@@ -286,7 +286,7 @@ def fisher_over_parts(parts: Sequence[Estimate]) -> Estimate:
         sum(part.n for part in parts),
         _joined(part.reasons for part in parts),
         _joined(part.zeros for part in parts),
-        Coverage(*map(sum, zip(*(astuple(part.coverage) for part in parts), strict=True))),
+        ImageModelCoverage(*map(sum, zip(*(astuple(part.coverage) for part in parts), strict=True))),
     )
 
 
@@ -385,7 +385,7 @@ def _by_model(observations: Sequence[Observation]) -> dict[str, list[Observation
 
 
 @lru_cache(maxsize=8)
-def _group_counts(groups: tuple[str, ...], draws: int, seed: tuple[int, int]) -> Counts:
+def _bootstrap_group_counts(groups: tuple[str, ...], draws: int, seed: tuple[int, int]) -> Counts:
     """Cached, because all judges' intervals on all aspects of a part come from the same draws."""
     return cluster_counts(groups, draws, seed)
 
@@ -395,6 +395,6 @@ def _counts(
 ) -> Callable[[Sequence[str]], Counts]:
     """Bootstrap counts of the groups of a part: one set of resamples, shared by its image models."""
     groups = tuple(sorted({o.group for o in observations}))
-    group_counts = _group_counts(groups, options.draws, (options.seed, zlib.crc32(name.encode())))
+    group_counts = _bootstrap_group_counts(groups, options.draws, (options.seed, zlib.crc32(name.encode())))
     place = {group: number for number, group in enumerate(groups)}
     return lambda row_groups: group_counts[:, [place[group] for group in row_groups]]

@@ -105,7 +105,7 @@ def numbers_by_image_model(
             for aspect in rows.aspects:
                 agreement[run.label, part, aspect] = both = agreement_of(rows, aspect)
                 cells.put(Key("T2/3", part, "", run.label, "spearman", aspect), both.paper.value, both.paper.reason)
-                for model, c in rows.published_columns(aspect).items():
+                for model, c in rows.columns_as_published(aspect).items():
                     key = Key(run.table or BY_MODEL, part, model, run.label, "spearman", aspect)
                     cells.put(key, correlation(c.human, c.judge), why_undefined(c))
             if "O" in rows.aspects:
@@ -134,7 +134,7 @@ class _Cells:
 
 
 def _ranking(rows: ImageModelRows) -> Ranking:
-    judged = {m: float(c.judge.mean()) if len(c.judge) else math.nan for m, c in rows.published_columns("O").items()}
+    judged = {m: float(c.judge.mean()) if len(c.judge) else math.nan for m, c in rows.columns_as_published("O").items()}
     rated = {
         m: float(rater_mean(c.ratings, rows.added_last).mean()) for m, c in rating_columns(rows.filled, "O").items()
     }

@@ -13,8 +13,20 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System, correlates, coverage
-from vieval_plugin.meta_evaluation.headline import SAME_FOR_ALL, WHY_PREFERRED, CeilingComparison, Headline, preferred
+from vieval_plugin.meta_evaluation.comparison import (
+    CommonSamplesStatistic,
+    ComparedStatistic,
+    System,
+    correlates,
+    unranked_reason,
+)
+from vieval_plugin.meta_evaluation.headline import (
+    CONSTANT_BASELINE_LABEL,
+    WHY_PREFERRED,
+    CeilingComparison,
+    Headline,
+    preferred,
+)
 from vieval_plugin.meta_evaluation.human_ceiling import compared_with_annotators
 from vieval_plugin.meta_evaluation.image_model_agreement import LEAST, filled_observations, why_no_value
 from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS, HUMAN, Numbers
@@ -112,26 +124,27 @@ def compared_on(aspect: str, judges: Mapping[str, Mapping[Cell, RatedSample]]) -
         judges: by label, the samples that annotators rated, as `scored_samples` has them.
     """
     tables = _tables(judges)
-    available = max(len(samples) for samples in judges.values())
+    available_count = max(map(len, judges.values()), default=0)
     parts = list(dict.fromkeys(part for part, _ in tables.columns))
     systems = tuple(
-        _system(label, scores, tables, parts, available) for label, scores in zip(judges, tables.scores, strict=True)
+        _system(label, scores, tables, parts, available_count)
+        for label, scores in zip(judges, tables.scores, strict=True)
     )
 
-    def pair(first: int, second: int) -> CommonSamples:
+    def pair(first: int, second: int) -> CommonSamplesStatistic:
         return _pair(first, second, tables, systems)
 
     return ComparedStatistic(
         parts[0] if len(parts) == 1 else ALL_PARTS,
         aspect,
-        f"Spearman's correlation with people, Fisher's average over image models{_over_parts(parts)}",
+        f"Spearman's correlation with people, Fisher's average over image models{_over_parts_text(parts)}",
         systems,
         pair,
         above_constant=correlates(pair),
     )
 
 
-def _over_parts(parts: Sequence[str]) -> str:
+def _over_parts_text(parts: Sequence[str]) -> str:
     return f" and parts ({', '.join(parts)})" if len(parts) > 1 else ""
 
 
@@ -158,14 +171,16 @@ def _tables(judges: Mapping[str, Mapping[Cell, RatedSample]]) -> ScoreTables:
     )
 
 
-def _system(label: str, scores: Floats, tables: ScoreTables, parts: Sequence[str], available: int) -> System:
+def _system(label: str, scores: Floats, tables: ScoreTables, parts: Sequence[str], available_count: int) -> System:
     n = int((~np.isnan(scores)).sum())
     reasons = _reasons(tables, scores, scores)
     with_value = {part for (part, _), reason in zip(tables.columns, reasons, strict=True) if not reason}
     undefined = "" if n else "no sample with a score"
     if n and not with_value:
         undefined = f"undefined for every image model ({reasons[0]})"
-    return System(label, n, undefined, coverage(n, available, [part for part in parts if part not in with_value]))
+    return System(
+        label, n, undefined, unranked_reason(n, available_count, [part for part in parts if part not in with_value])
+    )
 
 
 def _reasons(tables: ScoreTables, first: Floats, second: Floats) -> list[str]:
@@ -174,7 +189,7 @@ def _reasons(tables: ScoreTables, first: Floats, second: Floats) -> list[str]:
     return [why_no_value(human[common_rows]) for human, common_rows in zip(tables.human.T, common.T, strict=True)]
 
 
-def _pair(first: int, second: int, tables: ScoreTables, systems: Sequence[System]) -> CommonSamples:
+def _pair(first: int, second: int, tables: ScoreTables, systems: Sequence[System]) -> CommonSamplesStatistic:
     first_scores, second_scores = tables.scores[first], tables.scores[second]
     reasons = _reasons(tables, first_scores, second_scores)
     columns = [column for column, reason in enumerate(reasons) if not reason]
@@ -186,7 +201,9 @@ def _pair(first: int, second: int, tables: ScoreTables, systems: Sequence[System
         if reason and any_common
     ]
     if not columns:
-        return CommonSamples(0, reason=f"no image model with {LEAST} common samples ({because(missing_models)})")
+        return CommonSamplesStatistic(
+            0, reason=f"no image model with {LEAST} common samples ({because(missing_models)})"
+        )
     common = common[:, columns]
     rows = np.any(common, axis=1)
 
@@ -201,7 +218,9 @@ def _pair(first: int, second: int, tables: ScoreTables, systems: Sequence[System
         [tables.columns[column][0] for column in columns],
     )
     note = f"left out for {systems[first].label} and {systems[second].label}: {because(missing_models)}"
-    return CommonSamples(int(common.sum()), statistic, notes=(note,) if missing_models and first != second else ())
+    return CommonSamplesStatistic(
+        int(common.sum()), statistic, notes=(note,) if missing_models and first != second else ()
+    )
 
 
 Scored: TypeAlias = Mapping[str, Mapping[str, Mapping[Cell, RatedSample]]]
@@ -253,7 +272,7 @@ def _headline(
         (-1.0, 1.0),
         _of(ALL_PARTS, aspect, judges, numbers),
         _comparing(aspect, scored),
-        {**ceiling, SAME_FOR_ALL: Estimate(0.0)},
+        {**ceiling, CONSTANT_BASELINE_LABEL: Estimate(0.0)},
         {"kind": {part: estimates for part, estimates in by_kind.items() if estimates}},
     )
 

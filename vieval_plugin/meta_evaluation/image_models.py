@@ -155,8 +155,8 @@ def _left_out(numbers: Numbers) -> Table:
     """Image models without a value, and those that count as 0 because all scores are the same."""
     aspects: dict[tuple[str, str, str, str], list[str]] = {}
     for (label, part, aspect), agreement in numbers.agreement.items():
-        zero = [f"{reason}, which counts as 0" for reason in agreement.corrected.zeros]
-        for reason in (*agreement.corrected.reasons, *zero) if part != ALL_PARTS else ():
+        zero_reasons = [f"{reason}, which counts as 0" for reason in agreement.corrected.zeros]
+        for reason in (*agreement.corrected.reasons, *zero_reasons) if part != ALL_PARTS else ():
             model, _, why = reason.partition(": ")
             aspects.setdefault((part, label, why, model), []).append(aspect)
     models: dict[tuple[str, str, str, str], list[str]] = {}
@@ -219,9 +219,9 @@ def _by_image_model(numbers: Numbers, aspects: Sequence[str], table: str) -> Tab
                 rows.append((part, model, label, *(_cell_text(numbers, key) for key in keys)))
     numbers_of_tables = table.removeprefix("T").split("/")
     name, title = "_".join(numbers_of_tables), " and ".join(numbers_of_tables)
-    plural = "s" if len(numbers_of_tables) > 1 else ""
+    plural_suffix = "s" if len(numbers_of_tables) > 1 else ""
     header = ("task", "image model", "judge", *aspects)
-    return Table(f"table_{name}", f"Table{plural} {title}. Spearman by image model", header, tuple(rows))
+    return Table(f"table_{name}", f"Table{plural_suffix} {title}. Spearman by image model", header, tuple(rows))
 
 
 def _humans(numbers: Numbers, aspects: Sequence[str]) -> Table:

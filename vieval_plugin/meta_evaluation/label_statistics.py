@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTest
+from vieval_plugin.meta_evaluation.common_items import JudgedItem, PairedTestSpec
 from vieval_plugin.meta_evaluation.estimates import Computed, computed_correlation
 from vieval_plugin.meta_evaluation.observations import Observation, apply_failure_policy
 from vieval_plugin.meta_evaluation.statistics import Statistic
@@ -169,14 +169,14 @@ def _compositional_items(which: int, rows: LabelRows) -> dict[str, JudgedItem]:
     return {name: JudgedItem(name, float(point)) for name, point in zip(names, right, strict=True)}
 
 
-def _composition(name: str, which: int, constant: float) -> Statistic:
-    test = PairedTest(partial(_compositional_items, which), unit="examples")
+def _compositional_statistic(name: str, which: int, constant: float) -> Statistic:
+    test = PairedTestSpec(partial(_compositional_items, which), unit="examples")
     return Statistic(name, partial(_compositional, which), constant=constant, paired=test)
 
 
-def _correlational(coefficient: Coefficient) -> Statistic:
+def _correlation_statistic(coefficient: Coefficient) -> Statistic:
     # Kendall's has no paired test here
-    test = None if coefficient == "kendall" else PairedTest(_rated_items, coefficient)
+    test = None if coefficient == "kendall" else PairedTestSpec(_rated_items, coefficient)
     return Statistic(coefficient, partial(_correlation, coefficient), ends=(-1.0, 1.0), constant=0.0, paired=test)
 
 
@@ -184,21 +184,21 @@ STATISTICS: Mapping[str, Statistic] = MappingProxyType(
     {
         statistic.name: statistic
         for statistic in (
-            _correlational("pearson"),
-            _correlational("spearman"),
-            _correlational("kendall"),
+            _correlation_statistic("pearson"),
+            _correlation_statistic("spearman"),
+            _correlation_statistic("kendall"),
             Statistic("pairwise_accuracy", _pairwise),
             Statistic("auroc", _auroc, constant=0.5),
             Statistic(
                 "preference_accuracy",
                 _preference_accuracy,
                 constant=0.5,
-                paired=PairedTest(_preference_items, unit="examples"),
+                paired=PairedTestSpec(_preference_items, unit="examples"),
             ),
             # Source of the means of constant baselines: Thrush et al., Winoground (2022)
-            _composition("text_score", 0, 1 / 4),
-            _composition("image_score", 1, 1 / 4),
-            _composition("group_score", 2, 1 / 6),
+            _compositional_statistic("text_score", 0, 1 / 4),
+            _compositional_statistic("image_score", 1, 1 / 4),
+            _compositional_statistic("group_score", 2, 1 / 6),
         )
     }
 )

@@ -16,7 +16,7 @@ from vieval_plugin.meta_evaluation.statistics import (
     Rating,
     Statistic,
     asked_of,
-    compared_by,
+    compared_judge_statistic,
     estimates_of,
     observed,
     parts_of,
@@ -41,7 +41,7 @@ class RowsByAspect:
 
 
 @dataclass(frozen=True)
-class _Judged:
+class _JudgedAspect:
     """A judge on a part by one aspect: the estimates by metric, and those of the samples under each tag."""
 
     run: Run
@@ -111,11 +111,11 @@ class WithLabels:
         """A row a part, judge and aspect, one a skill where samples have tags, and the numbers as cells (`statistics`)."""
         judged = [row for run in runs for part in run.records for row in self._judged(run, benchmark, part, options)]
         several = len(self.aspects) > 1
-        heads = [(row.part, row.run.label, *([row.aspect] if several else [])) for row in judged]
-        rows = [(*head, *_cells(row.rows, row.estimates)) for head, row in zip(heads, judged, strict=True)]
+        leading_cells = [(row.part, row.run.label, *([row.aspect] if several else [])) for row in judged]
+        rows = [(*head, *_cells(row.rows, row.estimates)) for head, row in zip(leading_cells, judged, strict=True)]
         by_skill = [
             (*head, tag, *_cells(*of_tag))
-            for head, row in zip(heads, judged, strict=True)
+            for head, row in zip(leading_cells, judged, strict=True)
             for tag, of_tag in row.by_tag.items()
         ]
         cells: dict[Key, float] = {}
@@ -136,12 +136,12 @@ class WithLabels:
         )
         return Tables(tuple(table for table in tables if table.rows), cells, reasons=reasons, headlines=headlines)
 
-    def _judged(self, run: Run, benchmark: str, part: str, options: StatisticsOptions) -> list[_Judged]:
+    def _judged(self, run: Run, benchmark: str, part: str, options: StatisticsOptions) -> list[_JudgedAspect]:
         [(_, observations)] = observed([run], part)
         name, rows = f"{benchmark}/{part}", self.rows(observations, Rating.of(run), benchmark, part, options)
         tags = sorted({tag for o in observations for tag in o.tags})
         return [
-            _Judged(
+            _JudgedAspect(
                 run,
                 part,
                 aspect,
@@ -157,7 +157,7 @@ class WithLabels:
         ]
 
     def _headline(
-        self, aspect: str, part: str, judged: Sequence[_Judged], runs: Sequence[Run], options: StatisticsOptions
+        self, aspect: str, part: str, judged: Sequence[_JudgedAspect], runs: Sequence[Run], options: StatisticsOptions
     ) -> Headline:
         """The first statistic on a part."""
         first, several = self.columns[0], len({row.part for row in judged if row.aspect == aspect}) > 1
@@ -197,7 +197,7 @@ class WithLabels:
             run.label: _rows(observations, Rating.of(run), aspect, options)
             for run, observations in observed(runs, part)
         }
-        return compared_by(replace(column, aspect=aspect), part, rows, asked_of(runs, part, column))
+        return compared_judge_statistic(replace(column, aspect=aspect), part, rows, asked_of(runs, part, column))
 
 
 def _rows(observations: Sequence[Observation], rating: Rating, aspect: str, options: StatisticsOptions) -> LabelRows:

@@ -35,7 +35,7 @@ def names(report: Report, rating: Rating) -> tuple[str, ...]:
     return (*of_report, *exact, *_STATUSES, REMARKS)
 
 
-def table_names(report: Report, rating: Rating) -> tuple[str, ...]:
+def host_table_metric_names(report: Report, rating: Rating) -> tuple[str, ...]:
     """The handful of a task's metric names that a host's own table has room for.
 
     Args:
@@ -46,11 +46,11 @@ def table_names(report: Report, rating: Rating) -> tuple[str, ...]:
         Those that its statistics mark, and the share of samples that the judge could rate at once.
 
     >>> from vieval_plugin.meta_evaluation.labels import WithLabels
-    >>> table_names(WithLabels(("auroc",)), Rating(("SC",)))
+    >>> host_table_metric_names(WithLabels(("auroc",)), Rating(("SC",)))
     ('auroc_value', 'status_ok_share')
     """
-    in_table = (statistic.metric for statistic in report.statistics(rating) if statistic.in_host_table)
-    return (*in_table, f"status_{Status.OK}_share")
+    host_table_metrics = (statistic.metric for statistic in report.statistics(rating) if statistic.in_host_table)
+    return (*host_table_metrics, f"status_{Status.OK}_share")
 
 
 def interval_names(name: str) -> tuple[str, str]:

@@ -129,12 +129,12 @@ def _by_aspect(ratings: HumanRatings) -> dict[SampleId, dict[str, tuple[float, .
 
 def _with_overall(aspects: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
     """O follows from SC and PQ, rater by rater, for who did not rate it."""
-    rated_twice = {
+    sc_and_pq_by_rater = {
         rater: (sc, aspects["PQ"][rater])
         for rater, sc in aspects.get("SC", {}).items()
         if rater in aspects.get("PQ", {})
     }
-    derived = {rater: math.sqrt(sc * pq) for rater, (sc, pq) in rated_twice.items()}
+    derived = {rater: math.sqrt(sc * pq) for rater, (sc, pq) in sc_and_pq_by_rater.items()}
     overall = {**derived, **aspects.get("O", {})}
     return {**aspects, "O": overall} if overall else dict(aspects)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.common_items import PairedTest, compared_correlations, compared_means
-from vieval_plugin.meta_evaluation.comparison import CommonSamples, ComparedStatistic, System, coverage
+from vieval_plugin.meta_evaluation.common_items import PairedTestSpec, compared_correlations, compared_means
+from vieval_plugin.meta_evaluation.comparison import CommonSamplesStatistic, ComparedStatistic, System, unranked_reason
 from vieval_plugin.meta_evaluation.estimates import Bootstrap, Computed, mean_over_parts, sum_over_parts
 from vieval_plugin.meta_evaluation.observations import Observation, observe
 from vieval_plugin.meta_evaluation.tables import Key, Tables
@@ -40,7 +40,7 @@ class Rating:
         return cls(run.aspects, against_all=run.against_all)
 
 
-class Rows(Protocol):
+class StatisticRows(Protocol):
     """What a report makes of a part's observations, for its statistics to compute from; `scored` are those with a score."""
 
     @property
@@ -69,7 +69,7 @@ class Statistic:
     aspect: str = ""
     ends: tuple[float, float] = (0.0, 1.0)
     constant: float | None = None
-    paired: PairedTest | None = None
+    paired: PairedTestSpec | None = None
 
     @property
     def words(self) -> str:
@@ -87,7 +87,7 @@ class Statistic:
         return (self.metric, f"{self.name}_ci_low", f"{self.name}_ci_high") if self.interval else (self.metric,)
 
 
-def count_of(rows: Rows) -> Estimate:
+def count_of(rows: StatisticRows) -> Estimate:
     """The number of samples with a score."""
     return Estimate(float(len(rows.scored)))
 
@@ -110,7 +110,7 @@ class Report(Protocol):
         benchmark: str,
         part: str,
         options: StatisticsOptions,
-    ) -> Rows:
+    ) -> StatisticRows:
         """What the statistics are computed from: a part's observations, failed verdicts filled."""
         ...
 
@@ -122,7 +122,7 @@ class Report(Protocol):
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
     ) -> Sequence[ComparedStatistic]:
         """Statistics on which the judges of these runs are compared (see `comparison`); arguments as for `tables`.
-        A statistic that has no paired test says so in `untestable`."""
+        A statistic that has no paired test says so in `untestable_reason`."""
         ...
 
 
@@ -175,12 +175,12 @@ def summary_of(
     )
 
 
-def estimates_of(statistics: Sequence[Statistic], rows: Rows, bootstrap: Bootstrap) -> dict[str, Estimate]:
+def estimates_of(statistics: Sequence[Statistic], rows: StatisticRows, bootstrap: Bootstrap) -> dict[str, Estimate]:
     """Estimates of some rows by the name of their metric."""
     return {statistic.metric: _estimate(statistic, rows, bootstrap) for statistic in statistics}
 
 
-def _estimate(statistic: Statistic, rows: Rows, bootstrap: Bootstrap) -> Estimate:
+def _estimate(statistic: Statistic, rows: StatisticRows, bootstrap: Bootstrap) -> Estimate:
     computed = statistic.compute(rows)
     return computed if isinstance(computed, Estimate) else replace(bootstrap.estimate(computed), n=len(rows.scored))
 
@@ -232,7 +232,9 @@ def statistic_cells(
         reasons |= {} if estimate.defined else {key: estimate.reason}
 
 
-def compared_by(statistic: Statistic, part: str, rows: Mapping[str, Rows], asked: int = 0) -> ComparedStatistic:
+def compared_judge_statistic(
+    statistic: Statistic, part: str, rows: Mapping[str, StatisticRows], asked: int = 0
+) -> ComparedStatistic:
     """A statistic on which judges are compared; without a paired test it says so.
 
     Args:
@@ -255,17 +257,17 @@ def compared_by(statistic: Statistic, part: str, rows: Mapping[str, Rows], asked
         System(
             label,
             n := len(judge_rows.scored),
-            unranked=coverage(n, available),
+            unranked=unranked_reason(n, available),
             value=statistic.compute(judge_rows).value,
         )
         for label, judge_rows in rows.items()
     )
     reason = f"judges cannot be compared yet by {statistic.name}, which has no paired test here"
 
-    def pair(first: int, second: int) -> CommonSamples:
-        return CommonSamples(0, reason=reason)
+    def pair(first: int, second: int) -> CommonSamplesStatistic:
+        return CommonSamplesStatistic(0, reason=reason)
 
-    return ComparedStatistic(part, aspect, statistic.name, systems, pair, untestable=reason)
+    return ComparedStatistic(part, aspect, statistic.name, systems, pair, untestable_reason=reason)
 
 
 def asked_of(runs: Sequence[Run], part: str, statistic: Statistic) -> int:

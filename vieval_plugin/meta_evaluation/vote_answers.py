@@ -74,7 +74,7 @@ class Pairs:
             dtype=np.int64,
         )
 
-    def codes_in_order(self, order: str) -> Ints:
+    def vote_codes_of_order(self, order: str) -> Ints:
         """The judge's code for each pair in an order of showing."""
         return self.codes_of([_contest(o).judge_votes.get(order, "") for o in self.observations])
 
@@ -91,8 +91,8 @@ class Pairs:
             [candidate_scores.get(aspect, np.nan) for candidate_scores in _contest(o).scores] for o in self.observations
         ]
         table = [
-            [scored[number][place] if place < len(scored[number]) else np.nan for place in pair_places]
-            for number, pair_places in zip(self.contest, self.places, strict=True)
+            [scored[number][place] if place < len(scored[number]) else np.nan for place in candidate_indices]
+            for number, candidate_indices in zip(self.contest, self.places, strict=True)
         ]
         first, second = np.array(table, dtype=float).reshape(-1, 2).T
         return first, second
@@ -143,7 +143,7 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
 
     >>> from vieval_plugin.judges.contests import Votes
     >>> unvoted = ContestObservation(("x", "y"), Votes(), {"forward": "first"})
-    >>> judged_pairs([Observation("", "1", {}, {}, Status.OK, contest=unvoted)]).codes_in_order("forward").tolist()
+    >>> judged_pairs([Observation("", "1", {}, {}, Status.OK, contest=unvoted)]).vote_codes_of_order("forward").tolist()
     [0]
     """
     judged = [o for o in observations if o.contest is not None and o.status not in NEVER_JUDGED]
@@ -152,12 +152,12 @@ def judged_pairs(observations: Sequence[Observation]) -> Pairs:
 
 def _paired(contested: Sequence[Observation]) -> Pairs:
     contest_pairs = [
-        (number, pair_places)
+        (number, candidate_indices)
         for number, o in enumerate(contested)
-        for pair_places in combinations(range(len(_contest(o).image_models)), 2)
+        for candidate_indices in combinations(range(len(_contest(o).image_models)), 2)
     ]
     contest = np.array([number for number, _ in contest_pairs], dtype=np.int64)
-    places = np.array([pair_places for _, pair_places in contest_pairs], dtype=np.int64).reshape(-1, 2)
+    places = np.array([candidate_indices for _, candidate_indices in contest_pairs], dtype=np.int64).reshape(-1, 2)
     bare = Pairs(tuple(contested), contest, places, contest, tuple(contested[number].group for number in contest))
     human = bare.codes_of([_contest(o).votes.vote for o in contested])
     return Pairs(bare.observations, contest, places, human, bare.groups)
@@ -275,11 +275,11 @@ def answers_of(pairs: Pairs, subject: str, scheme: str, seed: Sequence[int]) -> 
     if any(o.contest.preferences for o in pairs.observations if o.contest is not None):
         preferred = pairs.preferences(orders)
         of_three = tuple(ties for ties in tie_handlings if ties != "four_way")
-        from_preferences = _from_scores(pairs, preferred, np.zeros(preferred.shape), of_three, seed)
+        preference_answers = _from_scores(pairs, preferred, np.zeros(preferred.shape), of_three, seed)
         why: dict[VoteScheme, str] = {"four_way": "a preference does not tell both good from both bad"}
-        return Answers(pairs, from_preferences.codes, {**from_preferences.why, **why}, from_preferences.bounds)
-    order_codes = [pairs.codes_in_order(order) for order in orders] or [pairs.codes_in_order(FORWARD)]
-    return Answers(pairs, dict.fromkeys(tie_handlings, overall_votes(order_codes[0], order_codes[-1])))
+        return Answers(pairs, preference_answers.codes, {**preference_answers.why, **why}, preference_answers.bounds)
+    vote_codes_by_order = [pairs.vote_codes_of_order(order) for order in orders] or [pairs.vote_codes_of_order(FORWARD)]
+    return Answers(pairs, dict.fromkeys(tie_handlings, overall_votes(vote_codes_by_order[0], vote_codes_by_order[-1])))
 
 
 def orders_of(pairs: Pairs) -> tuple[str, ...]:

@@ -174,7 +174,7 @@ def _accuracies(of_part: JudgedPart, entrant: Entrant, scheme: str, mask: Bools)
 
 
 def _masked(groups: Sequence[str], mask: Bools) -> list[str]:
-    return [group for group, included in zip(groups, mask, strict=True) if included]
+    return [group for group, is_included in zip(groups, mask, strict=True) if is_included]
 
 
 def _header(tie_handlings: Sequence[str]) -> list[str]:

@@ -30,7 +30,7 @@ from vieval_plugin.stats.votes import FIRST, NONE, SECOND, points
 
 PEOPLE = "people's ratings"
 SCORED, UNTIED = "right_of_scored", "right_of_untied"
-_ALL, _JUDGED_PAIRS = "all pairs", "its own pairs"
+_ALL, _JUDGED_PAIRS_LABEL = "all pairs", "its own pairs"
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,13 @@ def _rows(judged: JudgedPart) -> list[_Row]:
     rated = _rated(pairs)
     rows = [_row(judged, PEOPLE, aspect, _ALL, pairs, _by_ratings(pairs, aspect)) for aspect in rated]
     for judge in judges if rated else ():
-        judge_pairs, aspect = judge.answers.pairs, _compared_aspect(judge.subject, rated)
+        answered_pairs, aspect = judge.answers.pairs, _compared_aspect(judge.subject, rated)
         votes = judge.answers.codes["decisive"]
-        rows.append(_row(judged, judge.label, judge.subject, _JUDGED_PAIRS, judge_pairs, votes))
-        on_the_same = np.where(votes == NONE, NONE, _by_ratings(judge_pairs, aspect))
-        rows.append(_row(judged, PEOPLE, aspect, f"pairs of {judge.label} ({judge.subject})", judge_pairs, on_the_same))
+        rows.append(_row(judged, judge.label, judge.subject, _JUDGED_PAIRS_LABEL, answered_pairs, votes))
+        on_the_same = np.where(votes == NONE, NONE, _by_ratings(answered_pairs, aspect))
+        rows.append(
+            _row(judged, PEOPLE, aspect, f"pairs of {judge.label} ({judge.subject})", answered_pairs, on_the_same)
+        )
     return rows
 
 
@@ -192,11 +194,11 @@ def _compared_aspect(subject: str, aspects: Sequence[str]) -> str:
 
 def _rated(pairs: Pairs) -> tuple[str, ...]:
     """The aspects of which all candidates have ratings."""
-    people_ratings_by_candidate = [ratings for contest in _contests(pairs) for ratings in contest.rated or ({},)]
+    candidate_ratings = [ratings for contest in _contests(pairs) for ratings in contest.rated or ({},)]
     return tuple(
         aspect
-        for aspect in (people_ratings_by_candidate[0] if people_ratings_by_candidate else ())
-        if all(aspect in ratings for ratings in people_ratings_by_candidate)
+        for aspect in (candidate_ratings[0] if candidate_ratings else ())
+        if all(aspect in ratings for ratings in candidate_ratings)
     )
 
 

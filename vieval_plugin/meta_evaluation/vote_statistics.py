@@ -81,14 +81,14 @@ def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
     """
     tie_handlings = TIE_HANDLINGS[scheme]
     of_subject = order_shares(scheme) if subject == VOTES else bounds([t for t in tie_handlings if t != "decisive"])
-    in_table = [f"{what}_{tie_handlings[0]}" for what in ("accuracy", "above_constant")]
+    host_table_shares = [f"{what}_{tie_handlings[0]}" for what in ("accuracy", "above_constant")]
 
     def compute(share: Share, rows: VoteRows) -> Estimate:
         return share(rows.answers[subject], rows.bootstrap)
 
     return tuple(
-        Statistic(f"{subject}_{what}", partial(compute, share), in_host_table=what in in_table, aspect=subject)
-        for what, share in (accuracies(scheme) | of_subject | whole_contests(scheme)).items()
+        Statistic(f"{subject}_{what}", partial(compute, share), in_host_table=what in host_table_shares, aspect=subject)
+        for what, share in (accuracies(scheme) | of_subject | all_pairs_right_shares(scheme)).items()
     )
 
 
@@ -116,15 +116,15 @@ def bounds(tie_handlings: Iterable[VoteScheme]) -> dict[str, Share]:
     return {f"upper_bound_{ties}": partial(bound, ties) for ties in tie_handlings}
 
 
-def whole_contests(scheme: str) -> dict[str, Share]:
+def all_pairs_right_shares(scheme: str) -> dict[str, Share]:
     """Of rankings the share of contests all of whose pairs are right, by tie handling."""
 
-    def all_pairs(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
-        of_contest = group_points(answers.points(ties), answers.pairs.contest.tolist())[1]
-        return bootstrap.share(of_contest, [o.group for o in answers.pairs.observations], answers.why.get(ties, ""))
+    def all_pairs_accuracy(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
+        contest_points = group_points(answers.points(ties), answers.pairs.contest.tolist())[1]
+        return bootstrap.share(contest_points, [o.group for o in answers.pairs.observations], answers.why.get(ties, ""))
 
     tie_handlings = TIE_HANDLINGS[scheme] if scheme == RANKING else ()
-    return {f"all_pairs_accuracy_{ties}": partial(all_pairs, ties) for ties in tie_handlings}
+    return {f"all_pairs_accuracy_{ties}": partial(all_pairs_accuracy, ties) for ties in tie_handlings}
 
 
 def order_shares(scheme: str) -> dict[str, Share]:
@@ -136,12 +136,12 @@ def order_shares(scheme: str) -> dict[str, Share]:
 
     def forward(ties: VoteScheme, answers: Answers, bootstrap: Bootstrap) -> Estimate:
         pairs = answers.pairs
-        return _of_orders(points(pairs.codes_in_order(FORWARD), pairs.human, ties), False, pairs, bootstrap)
+        return _order_share(points(pairs.vote_codes_of_order(FORWARD), pairs.human, ties), False, pairs, bootstrap)
 
     def together(of_orders: Callable[[Ints, Ints, Ints], Floats], answers: Answers, bootstrap: Bootstrap) -> Estimate:
         pairs = answers.pairs
-        right = of_orders(pairs.codes_in_order(FORWARD), pairs.codes_in_order(REVERSE), pairs.human)
-        return _of_orders(right, True, pairs, bootstrap)
+        right = of_orders(pairs.vote_codes_of_order(FORWARD), pairs.vote_codes_of_order(REVERSE), pairs.human)
+        return _order_share(right, True, pairs, bootstrap)
 
     def inconsistent(forward: Ints, reverse: Ints, human: Ints) -> Floats:
         differ = consistent_points(forward, reverse, widest) == 0
@@ -159,7 +159,7 @@ def order_shares(scheme: str) -> dict[str, Share]:
     }
 
 
-def _of_orders(right: Floats, of_both: bool, pairs: Pairs, bootstrap: Bootstrap) -> Estimate:
+def _order_share(right: Floats, of_both: bool, pairs: Pairs, bootstrap: Bootstrap) -> Estimate:
     reason = _undefined(of_both, pairs)
     return bootstrap.share(np.where(reason != "", np.nan, right), pairs.groups, reason)
 
@@ -169,11 +169,11 @@ def has_paper(pairs: Pairs) -> bool:
     return any(PAPER in o.contest.judge_votes for o in pairs.observations if o.contest is not None)
 
 
-def paper_shares() -> dict[str, Share]:
+def paper_scheme_shares() -> dict[str, Share]:
     """Accuracy as the authors of a log read its answers, and how far it is above the best constant answer of that kind."""
 
     def right(answers: Answers) -> Floats:
-        return points(answers.pairs.codes_in_order(PAPER), answers.pairs.human, "paper")
+        return points(answers.pairs.vote_codes_of_order(PAPER), answers.pairs.human, "paper")
 
     return {
         "accuracy_paper": lambda answers, bootstrap: bootstrap.share(right(answers), answers.pairs.groups),
@@ -271,12 +271,12 @@ def entrants_of(
             continue
         rows = observed[run.label]
         _require_sound(f"{run.benchmark}/{part}", run.label, rows, scheme)
-        left_out_counts = ", ".join(
+        left_out_text = ", ".join(
             f"{count} {why}" for why, count in sorted(Counter(map(left_out, rows)).items()) if why
         )
         pairs = pairs_of(rows, scheme)
         judges += [
-            Entrant(run.label, subject, answers_of(pairs, subject, scheme, bootstrap.seed), left_out_counts)
+            Entrant(run.label, subject, answers_of(pairs, subject, scheme, bootstrap.seed), left_out_text)
             for subject in subjects_of(rows, run.aspects)
         ]
     _require_one_vote(part, observed)
@@ -305,13 +305,13 @@ def _require_sound(part: str, judge: str, observations: Sequence[Observation], s
 
 def _require_one_vote(part: str, observed: Mapping[str, Sequence[Observation]]) -> None:
     """VievalError where results have different votes of people on one contest: no number would hold for all of them."""
-    known_votes: dict[str, tuple[str, str]] = {}
+    first_vote_by_uid: dict[str, tuple[str, str]] = {}
     for judge, rows in observed.items():
         for o in rows:
             if o.contest is None:
                 continue
             vote = o.contest.votes.vote
-            first, known = known_votes.setdefault(o.uid, (judge, vote))
+            first, known = first_vote_by_uid.setdefault(o.uid, (judge, vote))
             if vote != known:
                 raise VievalError(
                     f"{part}/{o.uid}: people's vote is {known or 'none'!r} in the results of {first} and "

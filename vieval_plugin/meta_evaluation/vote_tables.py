@@ -24,12 +24,12 @@ from vieval_plugin.meta_evaluation.vote_statistics import (
     JudgedPart,
     Share,
     accuracies,
+    all_pairs_right_shares,
     bounds,
     entrants_of,
     has_paper,
     order_shares,
-    paper_shares,
-    whole_contests,
+    paper_scheme_shares,
 )
 from vieval_plugin.records import Run
 from vieval_plugin.stats.estimate import Estimate
@@ -151,14 +151,16 @@ def _people(judged: Sequence[JudgedPart], tie_handling: VoteScheme, bootstrap: B
 
 
 def _broken(
-    judges: Mapping[str, _Points], words_of: Callable[[_Point], Sequence[str]], bootstrap: Bootstrap
+    judges: Mapping[str, _Points], words_of_point: Callable[[_Point], Sequence[str]], bootstrap: Bootstrap
 ) -> Breakdown:
-    words = dict.fromkeys(word for points in judges.values() for point in points.values() for word in words_of(point))
+    words = dict.fromkeys(
+        word for points in judges.values() for point in points.values() for word in words_of_point(point)
+    )
     return {
         word: {
-            label: _accuracy_of(word_points, bootstrap)
+            label: _accuracy_of(points_with_word, bootstrap)
             for label, points in judges.items()
-            if (word_points := {name: point for name, point in points.items() if word in words_of(point)})
+            if (points_with_word := {name: point for name, point in points.items() if word in words_of_point(point)})
         }
         for word in words
     }
@@ -273,10 +275,10 @@ def _lines(judged: JudgedPart, scheme: str) -> list[Line]:
     for entrant in judged.entrants:
         answers, shares = entrant.answers, dict[str, Share]()
         if entrant.accepted:
-            shares |= accuracies(scheme) | bounds(answers.bounds) | whole_contests(scheme)
+            shares |= accuracies(scheme) | bounds(answers.bounds) | all_pairs_right_shares(scheme)
             shares |= order_shares(scheme) if entrant.voting and voting else {}
         if as_authors and has_paper(answers.pairs):
-            shares |= paper_shares()
+            shares |= paper_scheme_shares()
         estimates = {name: share(answers, judged.bootstrap) for name, share in shares.items()}
         lines.append(Line(judged.part, entrant, estimates))
     return lines
@@ -296,9 +298,9 @@ def _accuracy(lines: Sequence[Line], scheme: str) -> Table:
     for line in lines:
         if f"accuracy_{tie_handlings[0]}" in line.shares:
             entrant = line.entrant
-            answer_count = f"{len(entrant.answers.answered)} of {len(entrant.answers.pairs.observations)}"
+            answer_count_text = f"{len(entrant.answers.answered)} of {len(entrant.answers.pairs.observations)}"
             not_above = ", ".join(_words(ties) for ties in line.not_above if ties != "paper")
-            named = (line.part, entrant.label, entrant.subject, answer_count, entrant.left_out)
+            named = (line.part, entrant.label, entrant.subject, answer_count_text, entrant.left_out)
             rows.append((*named, *_cells(line, columns), not_above))
     bound_note = "; an upper bound has thresholds that are best on the test set itself" if bounded else ""
     return Table("accuracy", f"Accuracy, {_RULE}{bound_note}", header, tuple(rows))

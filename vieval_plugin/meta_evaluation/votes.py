@@ -67,12 +67,14 @@ def _compared(
 
 def _unanswered(entrants: Sequence[Entrant]) -> list[str]:
     """Notes on the number of contests that each judge answered, where some answered far fewer."""
-    answer_counts = {
+    answered_counts_by_judge = {
         entrant.label: (len(entrant.answers.answered), len(entrant.answers.pairs.observations)) for entrant in entrants
     }
-    if all(answers >= _MOST * contests for answers, contests in answer_counts.values()):
+    if all(answers >= _MOST * contests for answers, contests in answered_counts_by_judge.values()):
         return []
-    listed = ", ".join(f"{label} {answers} of {contests}" for label, (answers, contests) in answer_counts.items())
+    listed = ", ".join(
+        f"{label} {answers} of {contests}" for label, (answers, contests) in answered_counts_by_judge.items()
+    )
     return [f"a missing answer is wrong; answered: {listed}"]
 
 

@@ -13,7 +13,7 @@ from vieval_plugin.judges.contests import FIRST, FORWARD, REVERSE, SECOND
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.meta_evaluation.comparison import (
     LEAST_COVERAGE,
-    CommonSamples,
+    CommonSamplesStatistic,
     ComparedStatistic,
     System,
     compare_systems,
@@ -117,13 +117,13 @@ def _compared(
 ) -> ComparedStatistic:
     models = list(outcomes)
 
-    def pair(first: int, second: int) -> CommonSamples:
+    def pair(first: int, second: int) -> CommonSamplesStatistic:
         known = [o for o in outcomes[models[first]] if first == second or o.opponent == models[second]]
         if not known:
-            return CommonSamples(0, reason="no contest has an answer")
+            return CommonSamplesStatistic(0, reason="no contest has an answer")
         points = [o.points for o in known]
         against = points if first == second else [EVEN] * len(points)
-        return CommonSamples(len(points), MeanDifference(points, against, [o.group for o in known]))
+        return CommonSamplesStatistic(len(points), MeanDifference(points, against, [o.group for o in known]))
 
     systems = tuple(
         System(

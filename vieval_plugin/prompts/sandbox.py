@@ -107,13 +107,13 @@ class _Restriction(NodeTransformer):
     source = 0  # characters of all templates so far, with those of nodes
 
     def visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> Any:
-        enclosing = self.source
+        length_before_node = self.source
         self.source += _NODE + (len(node.data) if isinstance(node, nodes.TemplateData) else 0)
         if reason := _TOO_LONG if self.source > _LONGEST_SOURCE else _refusal(node):
             raise TemplateSyntaxError(reason, node.lineno)
         self.generic_visit(node)
         if isinstance(node, nodes.For):
-            node.iter = _filtered(node.iter, _TURNS, nodes.Const(self.source - enclosing))
+            node.iter = _filtered(node.iter, _TURNS, nodes.Const(self.source - length_before_node))
         is_charged = type(node).__name__ in _CHARGED and getattr(node, "ctx", "load") == "load"
         return _filtered(node, _YIELDED) if is_charged else node
 

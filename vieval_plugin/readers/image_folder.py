@@ -118,7 +118,9 @@ def _is_image(path: Path) -> bool:
         return False
 
 
-def read_images(images: Sequence[str], texts: Mapping[str, str], source: str | None, kind: str | None) -> SampleSource:
+def read_image_samples(
+    images: Sequence[str], texts: Mapping[str, str], source: str | None, kind: str | None
+) -> SampleSource:
     """Samples from image files or addresses, all of which were asked for with the same words.
 
     Args:

@@ -187,10 +187,10 @@ def samples_in_row(
             verdict = unjudged(Status.TOOL_ERROR, reason) if reason else None
             yield SampleRow(replace(sample, images=images), place, verdict, addresses=addresses)
     except BadLine as bad:
-        yield SampleRow(_bad_sample(bad.row, place, kind), place, unjudged(Status.PARSE_FAILURE, str(bad)))
+        yield SampleRow(_sample_of_bad_row(bad.row, place, kind), place, unjudged(Status.PARSE_FAILURE, str(bad)))
 
 
-def _bad_sample(row: Mapping[str, Any], place: str, kind: str | None) -> Sample:
+def _sample_of_bad_row(row: Mapping[str, Any], place: str, kind: str | None) -> Sample:
     """The sample that a bad row stands for, as far as it can be told."""
     named = row.get("uid"), row.get("image_model"), row.get("kind", row.get("task", kind))
     uid, model, code = (name if isinstance(name, str) and not overlong(name) else "" for name in named)

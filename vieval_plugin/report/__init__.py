@@ -21,7 +21,7 @@ from vieval_plugin.report.headlines.leaderboards import LeaderboardRow, leaderbo
 from vieval_plugin.report.headlines.sentences import format_estimate, sentences
 from vieval_plugin.report.inputs import rated_runs, read_order
 from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables
-from vieval_plugin.report.own_samples import runs_by_benchmark
+from vieval_plugin.report.own_samples import benchmarks_with_runs
 from vieval_plugin.report.page import PageSection, page
 from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
 from vieval_plugin.report.rendering import csv_text, markdown
@@ -72,7 +72,7 @@ def write_report(
     """
     runs, notes = rated_runs(results, ratings)
     seconds = durations(runs)
-    runs_of_benchmarks = runs_by_benchmark(runs)
+    runs_of_benchmarks = benchmarks_with_runs(runs)
     reference_order = read_order(order) if order else ()
     sections = []
     for benchmark, benchmark_runs in runs_of_benchmarks:
@@ -155,20 +155,20 @@ def _section(
 ) -> Tables:
     """Tables of one benchmark: samples that judges were trained on, its own, the ranking against an order, findings."""
     parts = tuple(benchmark.parts)
-    own_tables = benchmark.report.tables(benchmark.name, parts, runs, options)
+    benchmark_tables = benchmark.report.tables(benchmark.name, parts, runs, options)
     table, cells, reasons = ranking_against(order, parts, runs, options)
     ranked = (table,) if table.rows else ()
     return replace(
-        own_tables,
+        benchmark_tables,
         tables=(
             *trained_on_tables(runs, cards),
-            *own_tables.tables,
+            *benchmark_tables.tables,
             *printed_tables(benchmark.printed),
             *ranked,
             *findings_tables(runs),
         ),
-        cells={**own_tables.cells, **cells},
-        reasons={**own_tables.reasons, **reasons},
+        cells={**benchmark_tables.cells, **cells},
+        reasons={**benchmark_tables.reasons, **reasons},
     )
 
 

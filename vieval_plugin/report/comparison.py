@@ -15,7 +15,7 @@ from vieval_plugin.meta_evaluation.image_model_cells import ALL_PARTS
 from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
 from vieval_plugin.records import Run
 from vieval_plugin.report.headlines.leaderboards import NOT_ABOVE_CONSTANT
-from vieval_plugin.report.own_samples import runs_by_benchmark
+from vieval_plugin.report.own_samples import benchmarks_with_runs
 from vieval_plugin.report.rendering import csv_text
 from vieval_plugin.results.runs import Results
 from vieval_plugin.stats.comparison import PERMUTATIONS
@@ -47,7 +47,7 @@ def compare_results(results: Results, options: StatisticsOptions) -> list[Benchm
     Raises:
         VievalError: for results whose benchmark is not known.
     """
-    return [_compared(benchmark, runs, options) for benchmark, runs in runs_by_benchmark(results.runs)]
+    return [_compared(benchmark, runs, options) for benchmark, runs in benchmarks_with_runs(results.runs)]
 
 
 def _compared(benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions) -> BenchmarkComparison:

@@ -89,7 +89,7 @@ OWN_SAMPLES = Benchmark(
 )
 
 
-def runs_by_benchmark(runs: Sequence[Run]) -> list[tuple[Benchmark, list[Run]]]:
+def benchmarks_with_runs(runs: Sequence[Run]) -> list[tuple[Benchmark, list[Run]]]:
     """Benchmarks of results, each with its runs.
 
     Raises:
@@ -97,7 +97,7 @@ def runs_by_benchmark(runs: Sequence[Run]) -> list[tuple[Benchmark, list[Run]]]:
     """
     _require_same_ratings(runs)
     names = dict.fromkeys(run.benchmark for run in runs)
-    benchmarks = {name: OWN_SAMPLES if name == OWN else _installed(name) for name in names}
+    benchmarks = {name: OWN_SAMPLES if name == OWN else _installed_benchmark(name) for name in names}
     return [(benchmark, [run for run in runs if run.benchmark == name]) for name, benchmark in benchmarks.items()]
 
 
@@ -119,7 +119,7 @@ def _listed(ratings: Sequence[float]) -> str:
     return ", ".join(f"{rating:g}" for rating in ratings) or "none"
 
 
-def _installed(name: str) -> Benchmark:
+def _installed_benchmark(name: str) -> Benchmark:
     known = benchmark_registry.benchmarks()
     if name not in known:
         raise VievalError(

@@ -35,7 +35,7 @@ _PAIRS = (
     *(*_SAMPLES, "better", "worse", "n", "mean_better", "mean_worse"),
     *("difference", *_INTERVAL, "p", "p_holm"),
 )
-_LONG_HEADERS: Mapping[str, tuple[str, ...]] = {
+_CSV_TABLE_HEADERS: Mapping[str, tuple[str, ...]] = {
     "generators": (
         *(*_SAMPLES, "rank", "last_rank", "generator", "mean", *_INTERVAL),
         *("n", "prompts", "images", "failed", "why_not"),
@@ -52,7 +52,7 @@ _LONG_HEADERS: Mapping[str, tuple[str, ...]] = {
     ),
     "contest_pairs": (*_CONTESTS, "first", "second", "difference", *_INTERVAL, "p", "p_holm"),
 }
-_Member = TypeVar("_Member")
+_GroupedT = TypeVar("_GroupedT")
 
 
 def main_rankings(rankings: Sequence[GeneratorRanking]) -> list[GeneratorRanking]:
@@ -194,7 +194,7 @@ def long_tables(
         "corrected_pairs": [row for member in corrected for row in _pair_rows(member.ranking)],
         "contests": [
             (
-                *(*_contest_key(contest), *_rank_ends(model.ranks), model.image_model),
+                *(*_contest_ranking_key(contest), *_rank_ends(model.ranks), model.image_model),
                 *map(_cell, (*_value_and_ends(model.strength), model.share)),
                 *(str(model.contests), contest.why),
             )
@@ -203,14 +203,14 @@ def long_tables(
         ],
         "contest_pairs": [
             (
-                *(*_contest_key(contest), pair.first, pair.second),
+                *(*_contest_ranking_key(contest), pair.first, pair.second),
                 *map(_cell, (*_value_and_ends(pair.difference), pair.p, pair.adjusted)),
             )
             for contest in contests
             for pair in contest.pairs
         ],
     }
-    return [Table(name, "", header, tuple(rows[name])) for name, header in _LONG_HEADERS.items()]
+    return [Table(name, "", header, tuple(rows[name])) for name, header in _CSV_TABLE_HEADERS.items()]
 
 
 def _pair_rows(ranking: GeneratorRanking) -> list[tuple[str, ...]]:
@@ -236,8 +236,8 @@ def _corrected_rows(corrected: CorrectedRanking) -> list[tuple[str, ...]]:
     ]
 
 
-def _grouped(members: Sequence[_Member], *fields: str) -> dict[tuple[str, ...], list[_Member]]:
-    groups: dict[tuple[str, ...], list[_Member]] = defaultdict(list)
+def _grouped(members: Sequence[_GroupedT], *fields: str) -> dict[tuple[str, ...], list[_GroupedT]]:
+    groups: dict[tuple[str, ...], list[_GroupedT]] = defaultdict(list)
     for member in members:
         groups[attrgetter(*fields)(member)].append(member)
     return groups
@@ -328,7 +328,7 @@ def _ranking_key(ranking: GeneratorRanking) -> tuple[str, ...]:
     return *named, ranking.aspect, ranking.statistic, ranking.heading, ranking.word
 
 
-def _contest_key(ranking: ContestRanking) -> tuple[str, ...]:
+def _contest_ranking_key(ranking: ContestRanking) -> tuple[str, ...]:
     return ranking.benchmark, ranking.part, ranking.voter, ranking.subject
 
 

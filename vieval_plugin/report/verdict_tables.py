@@ -21,9 +21,9 @@ def findings_tables(runs: Sequence[Run]) -> list[Table]:
     for run in runs:
         verdicts = [record.verdict for judged in run.records.values() for records in judged for record in records]
         occurrences = Counter(finding for verdict in verdicts for finding in verdict.findings)
-        verdict_counts = Counter(finding for verdict in verdicts for finding in set(verdict.findings))
+        verdict_count_by_finding = Counter(finding for verdict in verdicts for finding in set(verdict.findings))
         rows += [
-            (run.label, name, str(n), f"{verdict_counts[name]} of {len(verdicts)}")
+            (run.label, name, str(n), f"{verdict_count_by_finding[name]} of {len(verdicts)}")
             for name, n in occurrences.most_common()
         ]
     header = ("judge", "finding", "times", "samples")

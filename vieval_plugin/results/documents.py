@@ -20,7 +20,7 @@ from vieval_plugin.text.untrusted import overlong, path_of
 from vieval_plugin.text.yaml_json import read_json
 
 _ID, _VERDICT, _PROVENANCE = TypeAdapter(SampleId), TypeAdapter(Verdict), TypeAdapter(Provenance)
-_VOTES, _GENERATION = TypeAdapter(Votes), TypeAdapter(Generation)
+_VOTES, _GENERATION_ADAPTER = TypeAdapter(Votes), TypeAdapter(Generation)
 _DEEPEST = 60  # as of JSON
 
 
@@ -52,8 +52,8 @@ def plain(record: Record) -> Record:
     names = (
         name for sample in (record.id, *record.candidates) for name in (sample.part, sample.image_model, sample.uid)
     )
-    if overlong_name := overlong(*names, *labels, *by, *(part for step in verdict.trace for part in step.path)):
-        raise VievalError(overlong_name)
+    if overlong_name_reason := overlong(*names, *labels, *by, *(part for step in verdict.trace for part in step.path)):
+        raise VievalError(overlong_name_reason)
     if (deep := max((len(step.path) for step in verdict.trace), default=0)) > _DEEPEST:
         raise VievalError(f"a step {deep} levels deep, where {_DEEPEST} are allowed")
     return record
@@ -127,7 +127,7 @@ def _conditions(identity: SampleId, document: Mapping[str, Any]) -> Sample | Non
 
 def _generation_of(document: Mapping[str, Any]) -> Generation | None:
     """Origin of a generated image, where a response has it."""
-    return _GENERATION.validate_python(document["made"]) if "made" in document else None
+    return _GENERATION_ADAPTER.validate_python(document["made"]) if "made" in document else None
 
 
 def _generated_sample(conditions: Sample, identity: SampleId, generation: Generation) -> Sample:

@@ -52,10 +52,10 @@ class Recording:
     @cached_property
     def _by_folded(self) -> Mapping[SampleId, tuple[Recorded, ...]]:
         """The same with image models in lower case, less those that two are called by."""
-        recorded_by_folded: dict[SampleId, list[tuple[Recorded, ...]]] = {}
+        recorded_by_folded_id: dict[SampleId, list[tuple[Recorded, ...]]] = {}
         for identity, recorded in self.verdicts.items():
-            recorded_by_folded.setdefault(_folded(identity), []).append(recorded)
-        return {identity: several[0] for identity, several in recorded_by_folded.items() if len(several) == 1}
+            recorded_by_folded_id.setdefault(_folded(identity), []).append(recorded)
+        return {identity: several[0] for identity, several in recorded_by_folded_id.items() if len(several) == 1}
 
     def of(self, judged: SampleId | Judged) -> tuple[Recorded, ...]:
         """Recorded verdicts of a sample or contest, whatever the case of its image model's name."""
@@ -95,9 +95,9 @@ class Recording:
         """A line that says that nothing of a part is recorded; empty where something is."""
         if f"{benchmark}/{part}" in self.covered:
             return ""
-        covered_parts = ", ".join(sorted(self.covered)) or f"nothing of {self.judge} that can be read"
+        covered_parts_text = ", ".join(sorted(self.covered)) or f"nothing of {self.judge} that can be read"
         return (
-            f"{self.source}: no recorded verdicts for {benchmark}/{part} (it holds {covered_parts}); "
+            f"{self.source}: no recorded verdicts for {benchmark}/{part} (it holds {covered_parts_text}); "
             "pass logs= of that task, or another --tasks"
         )
 
@@ -113,8 +113,8 @@ class Recording:
             missing_count = sum(not recorded for recorded in recordings)
             partly = sum(any(verdict.status is Status.MISSING for verdict, _ in recorded) for recorded in recordings)
             what = "contests" if any(isinstance(sample, Contest) for sample in of_part.values()) else "samples"
-            other_part = part not in self.covered and self.covers(part.partition("/")[0])
-            if missing_count == len(recordings) and not other_part:
+            is_sibling_part_covered = part not in self.covered and self.covers(part.partition("/")[0])
+            if missing_count == len(recordings) and not is_sibling_part_covered:
                 recorded_ids = [known for known in self.verdicts if f"{known.benchmark}/{known.part}" == part]
                 raise VievalError(
                     f"{self.source}: none of the {missing_count} {what} of {part} is recorded there for {self.judge}: of "

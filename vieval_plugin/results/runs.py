@@ -96,9 +96,9 @@ def _runs(records: Mapping[tuple[SampleId, Source], tuple[Record, ...]]) -> Iter
         grouped[identity.benchmark, source][identity.part].append(judged)
     # a replay of several judges from the logs of one leaves the others wholly missing: nothing to report
     recorded = {key: by_part for key, by_part in grouped.items() if not _nothing_recorded(by_part)} or grouped
-    warned_judges = [name for name, spec in judge_registry.judges().items() if spec.training_benchmarks]
+    judges_with_setting_labels = [name for name, spec in judge_registry.judges().items() if spec.training_benchmarks]
     labels = {
-        benchmark: labels_of([source for of, source in recorded if of == benchmark], warned_judges)
+        benchmark: labels_of([source for of, source in recorded if of == benchmark], judges_with_setting_labels)
         for benchmark in dict.fromkeys(benchmark for benchmark, _ in recorded)
     }
     runs = []

@@ -37,12 +37,12 @@ def source_of(provenance: Provenance, label: str = "") -> Source:
     return Source(name, provenance.judge, provenance.settings, _details(provenance))
 
 
-def labels_of(sources: Collection[Source], warned_judges: Collection[str] = ()) -> Mapping[Source, str]:
+def labels_of(sources: Collection[Source], judges_with_setting_labels: Collection[str] = ()) -> Mapping[Source, str]:
     """Label each of a benchmark's runs: by its name, and as much more as tells it from the others.
 
     Args:
         sources: all different.
-        warned_judges: judges whose settings are said in any case.
+        judges_with_setting_labels: judges whose settings are said in any case.
 
     >>> hot, cold = (Source("m", "viescore", (), (("temperature", t),)) for t in ("1.0", "0.0"))
     >>> list(labels_of([hot, cold]).values()), list(labels_of([hot]).values())
@@ -51,7 +51,7 @@ def labels_of(sources: Collection[Source], warned_judges: Collection[str] = ()) 
     labels = {source: _label(source, [other for other in sources if other.name == source.name]) for source in sources}
     return {
         source: f"{label} ({', '.join(source.settings)})"
-        if source.judge in warned_judges and label == source.name
+        if source.judge in judges_with_setting_labels and label == source.name
         else label
         for source, label in labels.items()
     }

@@ -94,11 +94,11 @@ class MetricAnswerer:
 class BatchAnswerer:
     """A host's function that answers all questions of a batch step in one call.
 
-    `bind` makes it for a run, from the jobs, the store of replies (None for none) and what counts calls.
+    `make_answer` makes it for a run, from the jobs, the store of replies (None for none) and what counts calls.
     Without `keeps_replies` the store stays closed: replies could not be told from those of another model.
     """
 
-    bind: Callable[[Sequence[Job], Store | None, Usage], AnswerBatch]
+    make_answer: Callable[[Sequence[Job], Store | None, Usage], AnswerBatch]
     keeps_replies: bool = True
 
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
@@ -106,12 +106,12 @@ class BatchAnswerer:
         if not self.keeps_replies:
             options = options.model_copy(update={"store": options.store.model_copy(update={"use": False})})
         with opened_store(options) as store:
-            answer = self.bind(jobs, store, progress.usage)
+            answer = self.make_answer(jobs, store, progress.usage)
             outcomes = judge_in_batches(jobs, answer, progress, store)
         _hand_on(outcomes, on_outcome)
 
 
-class Backend(Protocol):
+class InProcessBackend(Protocol):
     """A model in this process, such as `VLLMBackend` or `TransformersBackend`."""
 
     model: str
@@ -131,11 +131,15 @@ class EngineAnswerer:
     """
 
     def __init__(
-        self, load: Callable[..., Backend], model: str, arguments: Mapping[str, Any], sampling: Sampling = Sampling()
+        self,
+        load: Callable[..., InProcessBackend],
+        model: str,
+        arguments: Mapping[str, Any],
+        sampling: Sampling = Sampling(),
     ) -> None:
         self.model, self.sampling = model, sampling
         self._load, self._arguments = load, arguments
-        self._backend: Backend | None = None
+        self._backend: InProcessBackend | None = None
 
     def load(self, options: Config) -> None:
         """Load the model now, after a look at the store, and not when it is first asked."""
@@ -144,13 +148,13 @@ class EngineAnswerer:
 
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
         """Judge in batch steps, under the backend's own progress bar; see `Answerer.judge`."""
-        BatchAnswerer(self._bind).judge(jobs, options, progress, on_outcome, bar)
+        BatchAnswerer(self._make_answer).judge(jobs, options, progress, on_outcome, bar)
 
-    def _bind(self, jobs: Sequence[Job], store: Store | None, usage: Usage) -> AnswerBatch:
+    def _make_answer(self, jobs: Sequence[Job], store: Store | None, usage: Usage) -> AnswerBatch:
         backend, repeats = self._loaded(usage, store), [job.repeat for job in jobs]
         return lambda asked: backend.answer(asked, repeats)
 
-    def _loaded(self, usage: Usage, store: Store | None) -> Backend:
+    def _loaded(self, usage: Usage, store: Store | None) -> InProcessBackend:
         if self._backend is None:
             self._backend = self._load(self.model, usage=usage, store=store, sampling=self.sampling, **self._arguments)
         self._backend.usage, self._backend.store, self._backend.sampling = usage, store, self.sampling
@@ -161,18 +165,18 @@ class EngineAnswerer:
 class CallAnswerer:
     """A host's function that answers one question, each sample at its own pace.
 
-    `bind` makes it for a run, from the store of replies (None for none) and what counts calls; it is given a question
-    and the job's repeat. It is called in as many `threads` at once, or with 0 in the caller's own thread.
+    `make_answer` makes it for a run, from the store of replies (None for none) and what counts calls; it is given a
+    question and the job's repeat. It is called in as many `threads` at once, or with 0 in the caller's own thread.
     """
 
-    bind: Callable[[Store | None, Usage], Callable[[Question, int], Reply]]
+    make_answer: Callable[[Store | None, Usage], Callable[[Question, int], Reply]]
     threads: int = 0
 
     def judge(self, jobs: Sequence[Job], options: Config, progress: Progress, on_outcome: OnOutcome, bar: bool) -> None:
         """Judge question by question; see `Answerer.judge`."""
         live = max(1, self.threads)
         with opened_store(options) as store, ThreadPoolExecutor(live) as pool:
-            call = self.bind(store, progress.usage)
+            call = self.make_answer(store, progress.usage)
 
             async def answer(question: Question, repeat: int) -> Reply:
                 if not self.threads:

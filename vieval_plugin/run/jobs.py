@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from vieval_plugin import config
 from vieval_plugin.judges.contests import Judged, candidates_of, contest_verdict
 from vieval_plugin.judges.protocol import Sample
-from vieval_plugin.judges.spec import missing_inputs
+from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.escaping import say
@@ -26,7 +26,7 @@ class Job:
     repeat: int = 0
 
 
-class SplitContests:
+class JobsSplitByCandidate:
     """Jobs with each contest of a judge of samples taken apart into its candidates, and the way back.
 
     `original` are the jobs as given, `jobs` those to run, `owners` the number of the first that each of these belongs
@@ -80,11 +80,11 @@ class SplitContests:
         parts = self._parts[number]
         if self.jobs[parts[0]].judged is self.original[number].judged:
             return self._outcomes[parts[0]]
-        counted_outcomes = [self._outcomes[part] for part in dict.fromkeys(parts) if self.owners[part] == number]
+        owned_outcomes = [self._outcomes[part] for part in dict.fromkeys(parts) if self.owners[part] == number]
         return Outcome(
             contest_verdict([self._outcomes[part].verdict for part in parts]),
-            sum(outcome.input_tokens for outcome in counted_outcomes),
-            sum(outcome.output_tokens for outcome in counted_outcomes),
+            sum(outcome.input_tokens for outcome in owned_outcomes),
+            sum(outcome.output_tokens for outcome in owned_outcomes),
         )
 
 
@@ -99,7 +99,7 @@ def _key(job: Job, judged: Judged) -> Hashable:
     return id(job.judge), job.repeat, judged.id, images, tuple(judged.texts.items())
 
 
-def warn_of_unlike_images(jobs: Iterable[Job]) -> None:
+def warn_of_untrained_images(jobs: Iterable[Job]) -> None:
     """Print a line for each judge that was trained on drawings and is given other images."""
     origins = dict.fromkeys(
         (job.judge.spec.name, job.judge.spec.training_benchmarks, job.judged.id.benchmark) for job in jobs
@@ -118,22 +118,22 @@ def announced(jobs: Sequence[Job]) -> str:
     Repeats are samples of their own, and what a judge does not apply to costs no call.
     """
     counts: Counter[tuple[str, str]] = Counter()
-    applicable: Counter[tuple[str, str]] = Counter()
+    applicable_count: Counter[tuple[str, str]] = Counter()
     calls: dict[tuple[str, str], str] = {}
-    for job in SplitContests(jobs).jobs:
+    for job in JobsSplitByCandidate(jobs).jobs:
         spec, setting = job.judge.spec, job.judge.setting
         key = spec.name, "" if setting == spec.plain else setting
         calls.setdefault(key, job.judge.calls)
         counts[key] += 1
-        applicable[key] += not missing_inputs(spec, job.judged)
-    lines = [_of_judge(*key, number, applicable[key], calls[key]) for key, number in counts.items()]
+        applicable_count[key] += not missing_inputs_reason(spec, job.judged)
+    lines = [_of_judge(*key, number, applicable_count[key], calls[key]) for key, number in counts.items()]
     stored = ", less what the store holds" if set(calls.values()) - {"0"} and config.current().store_path() else ""
     return f"to judge: {'; '.join(lines)}{stored}"
 
 
-def _of_judge(name: str, setting: str, number: int, applicable: int, calls: str) -> str:
+def _of_judge(name: str, setting: str, number: int, applicable_count: int, calls: str) -> str:
     named = f"{number:,} by {name}{f' ({setting})' if setting else ''}"
-    return named if calls == "0" else f"{named}, {times(applicable, calls)} calls"
+    return named if calls == "0" else f"{named}, {times(applicable_count, calls)} calls"
 
 
 def times(number: int, calls: str) -> str:

@@ -20,7 +20,7 @@ from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.judges.spec import missing_inputs
+from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.run.evaluate import outcomes_of
 from vieval_plugin.run.prepare import PreparedJudge
@@ -82,7 +82,8 @@ def to_ask(judged: Sequence[Judged], prepared: PreparedJudge) -> list[Judged]:
     return [
         sample
         for sample in judged
-        if (prepared.takes_apart(sample) or not missing_inputs(prepared.spec, sample)) and not absent_image(sample)
+        if (prepared.takes_apart(sample) or not missing_inputs_reason(prepared.spec, sample))
+        and not absent_image(sample)
     ]
 
 
@@ -99,11 +100,14 @@ async def pilot(
     seed = options.statistics.seed
     first, *further = [samples[number] for number in drawn(len(samples), seed)]
     statuses, reasons = Counter[Status](), list[str]()
-    with _with_store(options) as with_store, tqdm(total=1 + len(further), desc="Pilot", unit="sample") as progress_bar:
+    with (
+        _with_store(options) as options_with_store,
+        tqdm(total=1 + len(further), desc="Pilot", unit="sample") as progress_bar,
+    ):
 
         async def cost_of(*group: Judged) -> Spent:
             progress = Progress()
-            outcomes = await outcomes_of(group, prepared, with_store, backbone, progress, bar=False)
+            outcomes = await outcomes_of(group, prepared, options_with_store, backbone, progress, bar=False)
             statuses.update(outcome.verdict.status for outcome in outcomes)
             reasons.extend(outcome.verdict.reason for outcome in outcomes if not outcome.verdict.status.usable)
             progress_bar.update(len(group))
@@ -222,8 +226,10 @@ def _seconds(trial: Pilot, backbone: Backbone | None) -> str:
 def _price(trial: Pilot, named: Backbone) -> str:
     if named.price_input is None or named.price_output is None:
         return "not known; give --price-input and --price-output (price_input and price_output of a backbone), per million tokens"
-    prices = [(c.input_tokens * named.price_input + c.output_tokens * named.price_output) / 1e6 for c in trial.costs]
-    priced = _of_known(prices, trial.asked)
+    sample_prices = [
+        (c.input_tokens * named.price_input + c.output_tokens * named.price_output) / 1e6 for c in trial.costs
+    ]
+    priced = _of_known(sample_prices, trial.asked)
     if not priced.defined:
         return "not known, as the tokens are not"
     at = f"at {named.price_input:g} in and {named.price_output:g} out per million tokens"

@@ -11,7 +11,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Contest, Judged, JudgeOfContests, by_candidate, fault
 from vieval_plugin.judges.protocol import Judge, Program, Status
-from vieval_plugin.judges.spec import JudgeSpec, missing_inputs
+from vieval_plugin.judges.spec import JudgeSpec, missing_inputs_reason
 from vieval_plugin.prompts import packs
 from vieval_plugin.prompts.pack import Pack
 from vieval_plugin.records import Provenance, unjudged
@@ -48,9 +48,9 @@ class PreparedJudge:
         """The judge's program; one that ends at once, `not_applicable`, where what is judged lacks what it needs."""
         if self.takes_apart(judged):
             return (yield from by_candidate(self.program, cast(Contest, judged)))
-        if reason := missing_inputs(self.spec, judged):
+        if reason := missing_inputs_reason(self.spec, judged):
             return unjudged(Status.NOT_APPLICABLE, reason)
-        return (yield from self.judge(judged))  # type: ignore[arg-type]  # `missing_inputs` has seen that it is what is judged
+        return (yield from self.judge(judged))  # type: ignore[arg-type]  # `missing_inputs_reason` has seen that it is what is judged
 
 
 def prepare(name: str, setting: str | None, options: Config, backbone: Backbone | None = None) -> PreparedJudge:

@@ -11,13 +11,13 @@ from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.run.scheduler import Outcome
 
-_ENOUGH_REPLIES = 20
+_LEAST_UNREAD_REPLIES = 20
 """So many replies that could not be read are enough to say that most of them are the same words."""
 _MOST_CHARACTERS = 60
 _COMPARED = 200
 _REASON = 160
 
-_NOT_READ = (Status.PARSE_FAILURE, Status.GUESSED)
+_UNREAD_STATUSES = (Status.PARSE_FAILURE, Status.GUESSED)
 
 
 @dataclass
@@ -45,7 +45,9 @@ class Progress:
             self.findings.update(outcome.verdict.findings)
             if outcome.verdict.status is Status.NOT_APPLICABLE:
                 self.not_asked[outcome.verdict.reason] += 1
-            texts = [step.answer for step in outcome.verdict.trace if step.status in _NOT_READ and step.answer.strip()]
+            texts = [
+                step.answer for step in outcome.verdict.trace if step.status in _UNREAD_STATUSES and step.answer.strip()
+            ]
             self.wordings[judge].update(map(_wording, texts))
 
     def failures(self) -> dict[str, int]:
@@ -84,7 +86,7 @@ class Progress:
         for judge, wordings in self.wordings.items():
             total = wordings.total()
             for words, times in wordings.most_common(1):
-                if total >= _ENOUGH_REPLIES and times > total / 2:
+                if total >= _LEAST_UNREAD_REPLIES and times > total / 2:
                     of_judge = f" of {judge}" if judge else ""
                     lines.append(
                         f"ONE WORDING: {times} of {total} replies{of_judge} that could not be read say the same: "

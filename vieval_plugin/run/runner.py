@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.judges.protocol import Ask, Program, Reply
-from vieval_plugin.run.jobs import Job, SplitContests, warn_of_unlike_images
+from vieval_plugin.run.jobs import Job, JobsSplitByCandidate, warn_of_untrained_images
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import AnswerBatch, Question, Router
 from vieval_plugin.run.scheduler import Outcome, run_concurrently, run_in_batches
@@ -34,15 +34,15 @@ def judge_in_batches(
 
     VievalError when the run cannot go on.
     """
-    warn_of_unlike_images(jobs)
-    split_jobs = SplitContests(jobs)
+    warn_of_untrained_images(jobs)
+    split_contests = JobsSplitByCandidate(jobs)
 
     def ask(asks: list[tuple[int, Ask]]) -> list[Reply]:
-        return router.answer_batch([(split_jobs.owners[number], question) for number, question in asks], answer)
+        return router.answer_batch([(split_contests.owners[number], question) for number, question in asks], answer)
 
     with Router(progress.usage, store, bar, scorers) as router:
-        outcomes = run_in_batches([job.judge.program(job.judged) for job in split_jobs.jobs], ask)
-    assembled = [pair for number, outcome in enumerate(outcomes) for pair in split_jobs.assemble(number, outcome)]
+        outcomes = run_in_batches([job.judge.program(job.judged) for job in split_contests.jobs], ask)
+    assembled = [pair for number, outcome in enumerate(outcomes) for pair in split_contests.assemble(number, outcome)]
     for number, outcome in assembled:
         progress.count([outcome], jobs[number].judge.spec.name)
     return [outcome for _, outcome in sorted(assembled, key=itemgetter(0))]
@@ -80,18 +80,18 @@ async def judge_with(
     bar: bool = True,
 ) -> None:
     """`judge_each` by a router that is open already."""
-    split_jobs = SplitContests(all_jobs := tuple(jobs))
-    warn_of_unlike_images(all_jobs)
+    split_contests = JobsSplitByCandidate(all_jobs := tuple(jobs))
+    warn_of_untrained_images(all_jobs)
 
     def hand_on(number: int, outcome: Outcome) -> None:
-        for place, assembled in split_jobs.assemble(number, outcome):
-            progress.count([assembled], split_jobs.original[place].judge.spec.name)
+        for place, assembled in split_contests.assemble(number, outcome):
+            progress.count([assembled], split_contests.original[place].judge.spec.name)
             on_outcome(place, assembled)
         update()
 
-    total = len(split_jobs.jobs)
+    total = len(split_contests.jobs)
     with judging_bar(progress, total, bar) as update:
-        await run_jobs(router, split_jobs.jobs, answer, hand_on, live=min(live, total))
+        await run_jobs(router, split_contests.jobs, answer, hand_on, live=min(live, total))
 
 
 async def run_jobs(

@@ -17,7 +17,7 @@ from vieval_plugin.readers.samples import SampleRow
 from vieval_plugin.records import unjudged
 from vieval_plugin.run.answerers import opened_store
 from vieval_plugin.run.backbones import JUDGE, Backbones
-from vieval_plugin.run.jobs import Job, warn_of_unlike_images
+from vieval_plugin.run.jobs import Job, warn_of_untrained_images
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.router import Question, Router, question_of
@@ -119,14 +119,14 @@ class Session:
                 known[number] = Outcome(unjudged(Status.TOOL_ERROR, reason))
         self._progress.count(known.values())
         outcomes |= known
-        undecided = [number for number in range(len(samples)) if number not in known]
+        unjudged_numbers = [number for number in range(len(samples)) if number not in known]
 
         def keep_outcome(place: int, outcome: Outcome) -> None:
-            outcomes[undecided[place]] = outcome
+            outcomes[unjudged_numbers[place]] = outcome
 
         await judge_with(
             self._router,
-            [Job(samples[number], prepared) for number in undecided],
+            [Job(samples[number], prepared) for number in unjudged_numbers],
             self._backbones.answer,
             self._progress,
             keep_outcome,
@@ -148,7 +148,7 @@ class Session:
                 under_way[place] = number, row
                 job = Job(row.sample, prepared)
                 if not place:
-                    warn_of_unlike_images([job])
+                    warn_of_untrained_images([job])
                 yield job
 
         def hand_on(place: int, outcome: Outcome) -> None:

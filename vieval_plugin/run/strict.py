@@ -7,7 +7,7 @@ from itertools import islice
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import examine
-from vieval_plugin.judges.spec import JudgeSpec, missing_inputs
+from vieval_plugin.judges.spec import JudgeSpec, missing_inputs_reason
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 
 _AT_ONCE = 256
@@ -19,7 +19,7 @@ def require_good(source: SampleSource, spec: JudgeSpec) -> None:
     def problem(row: SampleRow) -> str:
         if row.verdict:
             return row.verdict.trace[0].reason
-        if reason := missing_inputs(spec, row.sample):
+        if reason := missing_inputs_reason(spec, row.sample):
             return reason
         try:
             for image in row.sample.images.values():

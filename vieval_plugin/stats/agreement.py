@@ -163,8 +163,8 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
         values[is_rated] = levels[level_index.reshape(-1)]
     raters_of_item = is_rated.sum(axis=0)
     observed = sum(
-        np.nansum(_squared_differences(ratings_a, ratings_b, level) / (raters_of_item - 1))
-        for ratings_a, ratings_b in permutations(values, 2)
+        np.nansum(_squared_differences(rater_a_ratings, rater_b_ratings, level) / (raters_of_item - 1))
+        for rater_a_ratings, rater_b_ratings in permutations(values, 2)
     )
     block = max(1, _CELLS_AT_ONCE // len(levels))
     expected = sum(

@@ -85,9 +85,9 @@ def resampled_strengths(wins: ArrayLike, ties: ArrayLike, counts: Ints) -> Float
            [ 0.5493, -0.5493]])
     """
     won, tied = np.asarray(wins, dtype=float), np.asarray(ties, dtype=float)
-    resampled_counts = [np.tensordot(counts.astype(float), group_counts, axes=1) for group_counts in (won, tied)]
+    resampled_wins_and_ties = [np.tensordot(counts.astype(float), group_counts, axes=1) for group_counts in (won, tied)]
     return np.array(
-        [strengths(*wins_and_ties).log_strengths for wins_and_ties in zip(*resampled_counts, strict=True)]
+        [strengths(*wins_and_ties).log_strengths for wins_and_ties in zip(*resampled_wins_and_ties, strict=True)]
     ).reshape(len(counts), -1)
 
 
@@ -106,8 +106,8 @@ def win_shares(fitted: Strengths) -> Floats:
     power = np.exp(fitted.log_strengths)
     tie_weight = (0.0 if np.isnan(fitted.tie) else fitted.tie) * np.sqrt(np.outer(power, power))
     share = (power[:, None] + tie_weight / 2) / (power[:, None] + power + tie_weight)
-    opponents = max(len(power) - 1, 1)
-    return np.asarray((share.sum(axis=1) - np.diag(share)) / opponents)
+    opponent_count = max(len(power) - 1, 1)
+    return np.asarray((share.sum(axis=1) - np.diag(share)) / opponent_count)
 
 
 def _likeliest(outcomes: Floats, design: Floats) -> Floats:

@@ -22,7 +22,7 @@ Bools: TypeAlias = NDArray[np.bool_]
 PERMUTATIONS, EXCEEDANCES = 10_000, 20
 """The most swaps of a pair's permutation test, and the exceedances at which it stops."""
 
-_FIRST_BLOCK = 64
+_FIRST_BLOCK_SIZE = 64
 # bounds the memory of what is drawn at once: 16 MB an array of doubles
 _CELLS_AT_ONCE = 2_000_000
 # differences that are equal but for rounding are equal: a share of the statistic's own scale
@@ -121,7 +121,7 @@ def paired_permutation_p(
     least = abs(observed) - _ROUNDING * statistic.scale
     rng = np.random.default_rng([*_seeds(seed), 1])
     largest_block = max(1, _CELLS_AT_ONCE // max(statistic.units, 1))
-    exceeding, sampled, block = 0, 0, _FIRST_BLOCK
+    exceeding, sampled, block = 0, 0, _FIRST_BLOCK_SIZE
     while sampled < permutations:
         swap = rng.random((min(block, largest_block, permutations - sampled), statistic.units)) < 0.5
         exceeds = np.flatnonzero(~(np.abs(statistic.swapped(swap)) < least))
@@ -244,9 +244,9 @@ class AveragedDifference:
         )
 
     def resampled(self, counts: Ints) -> Floats:
-        counts_of_part = np.split(counts, np.cumsum(self._groups)[:-1], axis=1)
+        counts_by_part = np.split(counts, np.cumsum(self._groups)[:-1], axis=1)
         return self._averaged(
-            [statistic.resampled(c) for statistic, c in zip(self._statistics, counts_of_part, strict=True)]
+            [statistic.resampled(c) for statistic, c in zip(self._statistics, counts_by_part, strict=True)]
         )
 
     def _averaged(self, differences: Sequence[Floats]) -> Floats:
@@ -255,9 +255,9 @@ class AveragedDifference:
 
 def require_same_items(first: Floats, second: Floats) -> None:
     """ValueError unless two tables of the same shape lack the same scores (NaN)."""
-    mismatches = int(np.count_nonzero(np.isnan(first) != np.isnan(second)))
-    if mismatches:
-        raise ValueError(f"both must have scores of the same items: {mismatches} are of one alone")
+    mismatch_count = int(np.count_nonzero(np.isnan(first) != np.isnan(second)))
+    if mismatch_count:
+        raise ValueError(f"both must have scores of the same items: {mismatch_count} are of one alone")
 
 
 def _seeds(seed: Seed) -> list[int]:

@@ -90,7 +90,7 @@ def resampled_correlations(
     y: ArrayLike,
     counts: NDArray[np.int64],
     coefficient: Coefficient = "spearman",
-    constant_second: float = np.nan,
+    constant_y_correlation: float = np.nan,
 ) -> Floats:
     """`correlation` in each bootstrap resample, for the interval of a correlation.
 
@@ -103,7 +103,7 @@ def resampled_correlations(
         counts: number of occurrences of each item in each resample, shape (resamples, items); see
             `bootstrap.cluster_counts`.
         coefficient: as for `correlation`.
-        constant_second: the value of a resample in which `y` is constant and `x` is not; not for `kendall`.
+        constant_y_correlation: the value of a resample in which `y` is constant and `x` is not; not for `kendall`.
 
     Returns:
         Shape (resamples,), each in [-1, 1]; NaN for a resample in which the coefficient is undefined.
@@ -124,12 +124,12 @@ def resampled_correlations(
         if coefficient == "spearman":
             # Spearman's rho is Pearson's r of the ranks, and ranks change with what was drawn
             correlations[start : start + block] = _weighted_pearson(
-                _weighted_ranks(x, weights), _weighted_ranks(y, weights), weights, constant_second
+                _weighted_ranks(x, weights), _weighted_ranks(y, weights), weights, constant_y_correlation
             )
         else:
             tile = np.broadcast_to
             correlations[start : start + block] = _weighted_pearson(
-                tile(x, weights.shape), tile(y, weights.shape), weights, constant_second
+                tile(x, weights.shape), tile(y, weights.shape), weights, constant_y_correlation
             )
     return correlations
 
@@ -273,7 +273,7 @@ def _weighted_ranks(values: Floats, weights: Floats) -> Floats:
     return ranks
 
 
-def _weighted_pearson(x: Floats, y: Floats, weights: Floats, constant_second: float) -> Floats:
+def _weighted_pearson(x: Floats, y: Floats, weights: Floats, constant_y_correlation: float) -> Floats:
     """Pearson's r of each row of `x` and `y` under that row's weights, all of shape (resamples, items)."""
     total = weights.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -285,5 +285,5 @@ def _weighted_pearson(x: Floats, y: Floats, weights: Floats, constant_second: fl
     # a constant vector leaves rounding dust, not an exact zero, where its weighted mean is inexact
     size = (weights * x * x).sum(axis=1)
     constant_draws = ~(variances > 1e-24 * size * (weights * y * y).sum(axis=1))
-    r[constant_draws] = np.where(spread > 1e-12 * size, constant_second, np.nan)[constant_draws]
+    r[constant_draws] = np.where(spread > 1e-12 * size, constant_y_correlation, np.nan)[constant_draws]
     return np.asarray(np.clip(r, -1.0, 1.0))

@@ -14,20 +14,20 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class Coverage:
+class ImageModelCoverage:
     """The image models with a value of all that there are, and the parts."""
 
     image_models: int = 0
-    all_image_models: int = 0
+    all_image_model_count: int = 0
     parts: int = 0
-    all_parts: int = 0
+    all_part_count: int = 0
 
     def __str__(self) -> str:
         """Return what an average rests on, in words; empty where it is everything."""
-        if (self.image_models, self.parts) == (self.all_image_models, self.all_parts):
+        if (self.image_models, self.parts) == (self.all_image_model_count, self.all_part_count):
             return ""
-        parts = f"{self.parts} of {self.all_parts} task types, " if self.all_parts > 1 else ""
-        return f"{parts}{self.image_models} of {self.all_image_models} image models"
+        parts = f"{self.parts} of {self.all_part_count} task types, " if self.all_part_count > 1 else ""
+        return f"{parts}{self.image_models} of {self.all_image_model_count} image models"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Estimate:
     n: int = 0
     reasons: tuple[str, ...] = ()
     zeros: tuple[str, ...] = ()
-    coverage: Coverage = field(default=Coverage(), repr=False)
+    coverage: ImageModelCoverage = field(default=ImageModelCoverage(), repr=False)
 
     @property
     def defined(self) -> bool:

@@ -90,7 +90,7 @@ class CorrelationDifference:
         self._n = np.where(people.any(axis=0), (~np.isnan(a)).sum(axis=0), np.nan)[:, None]
         people = _unit_length(people)
         moments = [np.stack([x, x**2, x * people], axis=2) for x in (_standardised(y, coefficient) for y in (a, b))]
-        self._totals = [moment.sum(axis=0)[:, None] for moment in moments]
+        self._totals = [judge_moments.sum(axis=0)[:, None] for judge_moments in moments]
         unit_shifts = moments[1] - moments[0]
         if not self._by_cell:
             by_row, unit_shifts = unit_shifts, np.zeros((len(self.strata), models, 3))
@@ -101,7 +101,7 @@ class CorrelationDifference:
 
     def estimates(self) -> tuple[float, float]:
         """Both averages, in [-0.9999, 0.9999]; NaN where no image model is left."""
-        first, second = self._averaged(1, lambda x, y, _is_rated: _with_constants(x, y, self._coefficient))
+        first, second = self._averaged(1, lambda x, y, _is_rated: _correlation_or_zero(x, y, self._coefficient))
         return float(first[0]), float(second[0])
 
     def swapped(self, swap: Bools) -> Floats:
@@ -217,7 +217,7 @@ def _nonzero(unit_shifts: Floats) -> tuple[Ints, Floats]:
     )
 
 
-def _with_constants(human: Floats, scores: Floats, coefficient: Coefficient) -> float:
+def _correlation_or_zero(human: Floats, scores: Floats, coefficient: Coefficient) -> float:
     """A correlation with people, 0 where they vary and the judge is constant."""
     value = correlation(human, scores, coefficient)
     return 0.0 if math.isnan(value) and len(human) > 1 and (human != human[0]).any() else value
@@ -241,6 +241,6 @@ def _standardised(scores: Floats, coefficient: str) -> Floats:
 def _strata(is_rated: Bools, group_index: Ints, part: Ints) -> Ints:
     """The stratum of each group: those of the same part, or of the same several, are drawn from one another."""
     spanned: list[set[int]] = [set() for _ in range(int(group_index.max(initial=-1)) + 1)]
-    for group, rated_models in zip(group_index, is_rated, strict=True):
-        spanned[group].update(part[rated_models].tolist())
+    for group, is_rated_by_model in zip(group_index, is_rated, strict=True):
+        spanned[group].update(part[is_rated_by_model].tolist())
     return factorize([frozenset(parts) for parts in spanned])[1]

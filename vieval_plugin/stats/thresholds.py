@@ -217,11 +217,11 @@ def _most_right(middle: Floats, good: Bools) -> Ints:
     """Number of right contests among the n first, under the best `good` for these n; shape (contests + 1,)."""
     levels, suiting = _levels(middle, good)
     right = np.zeros(len(levels), dtype=np.int64)
-    best_counts = np.zeros(len(middle) + 1, dtype=np.int64)
+    most_right_counts = np.zeros(len(middle) + 1, dtype=np.int64)
     for n, (number, is_good) in enumerate(zip(suiting.tolist(), good.tolist(), strict=True)):
         right[slice(None, number) if is_good else slice(number, None)] += 1
-        best_counts[n + 1] = right.max()
-    return best_counts
+        most_right_counts[n + 1] = right.max()
+    return most_right_counts
 
 
 def _best_good(middle: Floats, good: Bools) -> float:

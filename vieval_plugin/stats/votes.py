@@ -248,8 +248,8 @@ def ceiling_points(annotations: ArrayLike, scheme: VoteScheme = "four_way") -> F
     """
     table = codes(annotations)
     pairs = [
-        np.where(votes_a == NONE, np.nan, _points(votes_a, votes_b, scheme))
-        for votes_a, votes_b in permutations(table, 2)
+        np.where(annotator_a_votes == NONE, np.nan, _points(annotator_a_votes, annotator_b_votes, scheme))
+        for annotator_a_votes, annotator_b_votes in permutations(table, 2)
     ]
     return np.array(pairs).reshape(-1, table.shape[1])
 
@@ -320,7 +320,7 @@ def above_constant(
 
 def _constant(human: ArrayLike, right_for: Collection[int], scheme: VoteScheme) -> Floats:
     human_votes = codes(human, FIRST)
-    return np.where(in_scheme(human_votes, scheme), np.isin(human_votes, list(right_for)).astype(float), np.nan)
+    return np.where(is_vote_in_scheme(human_votes, scheme), np.isin(human_votes, list(right_for)).astype(float), np.nan)
 
 
 def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
@@ -333,10 +333,10 @@ def _points(votes: ArrayLike, human: ArrayLike, scheme: VoteScheme) -> Floats:
     right = merged_ties(judge_votes, scheme) == merged_ties(human_votes, scheme)
     if scheme == "paper":
         right |= (judge_votes == TIE) & np.isin(human_votes, list(ANSWERS[scheme]["tie"]))
-    return np.where(in_scheme(human_votes, scheme), right.astype(float), np.nan)
+    return np.where(is_vote_in_scheme(human_votes, scheme), right.astype(float), np.nan)
 
 
-def in_scheme(human: Ints, scheme: VoteScheme) -> Bools:
+def is_vote_in_scheme(human: Ints, scheme: VoteScheme) -> Bools:
     """Mask of the contests in which people's vote is in a scheme; ValueError for another scheme."""
     if scheme not in ANSWERS:
         raise ValueError(f"scheme is one of {', '.join(ANSWERS)}, not {scheme!r}")

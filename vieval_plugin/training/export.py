@@ -132,8 +132,8 @@ def _by_sub_task(found_units: Sequence[TrainingUnit], written_units: Sequence[Tr
 
 
 def _by_part(judged: Sequence[Record], exported: Sequence[Record], margin: float) -> Iterator[str]:
-    verdicts, exports = (Counter(record.id.part for record in records) for records in (judged, exported))
-    rows = [(part, str(n), str(exports[part]), str(n - exports[part])) for part, n in verdicts.items()]
+    verdicts, exported_counts = (Counter(record.id.part for record in records) for records in (judged, exported))
+    rows = [(part, str(n), str(exported_counts[part]), str(n - exported_counts[part])) for part, n in verdicts.items()]
     total = ("all", str(len(judged)), str(len(exported)), str(len(judged) - len(exported)))
     yield from text_table([("part", "verdicts", "kept", "dropped"), *rows, total], numbers=True)
     yield ""
@@ -158,23 +158,25 @@ def rebalanced(units: Sequence[TrainingUnit], seed: int, repetitions: Mapping[st
     by_category: dict[tuple[str, str], list[TrainingUnit]] = defaultdict(list)
     for unit in units:
         by_category[unit.kind, unit.category].append(unit)
-    chosen_units: list[TrainingUnit] = []
-    for (kind, _), category_units in by_category.items():
-        balanced = _by_score([u for u in category_units if u.score is not None], rng)
-        chosen_units += ([u for u in category_units if u.score is None] + balanced) * repetitions.get(kind, 1)
-    rng.shuffle(chosen_units)
-    return chosen_units
+    chosen_training_units: list[TrainingUnit] = []
+    for (kind, _), training_units_in_category in by_category.items():
+        balanced = _by_score([u for u in training_units_in_category if u.score is not None], rng)
+        chosen_training_units += (
+            [u for u in training_units_in_category if u.score is None] + balanced
+        ) * repetitions.get(kind, 1)
+    rng.shuffle(chosen_training_units)
+    return chosen_training_units
 
 
 def _by_score(units: Sequence[TrainingUnit], rng: random.Random) -> list[TrainingUnit]:
     bins: dict[int, list[TrainingUnit]] = {number: [] for number in range(BINS)}
     for unit in units:
         bins[bin_of(unit.score or 0.0)].append(unit)
-    target = int(np.percentile([len(bin_units) for bin_units in bins.values()], 75))
+    target = int(np.percentile([len(training_units_in_bin) for training_units_in_bin in bins.values()], 75))
     balanced: list[TrainingUnit] = []
-    for bin_units in filter(None, bins.values()):
-        times, remainder = divmod(target, len(bin_units))
-        balanced += bin_units * times + rng.sample(bin_units, remainder)
+    for training_units_in_bin in filter(None, bins.values()):
+        times, remainder = divmod(target, len(training_units_in_bin))
+        balanced += training_units_in_bin * times + rng.sample(training_units_in_bin, remainder)
     # a category of so few that most scores never occur has a quartile of nothing: it stays as it is
     return balanced or list(units)
 
@@ -191,8 +193,8 @@ def counts(units: Sequence[TrainingUnit]) -> Mapping[str, int]:
 
 def score_counts(units: Sequence[TrainingUnit]) -> Mapping[str, tuple[int, ...]]:
     """For each category that is scored, how many units have each of the scores 0 to 10."""
-    numbers_by_category: dict[str, list[int]] = {}
+    histogram_by_category: dict[str, list[int]] = {}
     for unit in units:
         if unit.score is not None:
-            numbers_by_category.setdefault(unit.category, [0] * BINS)[bin_of(unit.score)] += 1
-    return {category: tuple(numbers) for category, numbers in numbers_by_category.items()}
+            histogram_by_category.setdefault(unit.category, [0] * BINS)[bin_of(unit.score)] += 1
+    return {category: tuple(numbers) for category, numbers in histogram_by_category.items()}

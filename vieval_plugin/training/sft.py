@@ -22,7 +22,7 @@ from vieval_plugin.training.tuning import Tuning, enough_memory, load_base, writ
 
 _CHECKPOINTS, _OPTIONS = "checkpoints", "options.json"
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
-_EVALUATIONS = 10  # so many times in a training it is measured and kept
+_EVALUATION_COUNT = 10  # so many times in a training it is measured and kept
 # of the language model alone, whatever its image tower calls its layers
 _TUNED = r"^(?!.*(?:visual|vision)).*_proj$"
 
@@ -71,15 +71,15 @@ def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: T
         raise VievalError(f"--base {tuning.base} cannot be tuned so: {line_of(error)}") from None
     trainer.remove_callback(transformers.PrinterCallback)
     with enough_memory(tuning, "turns"), _enough_room(folder):
-        loss_before = trainer.evaluate()["eval_loss"] if held_out and checkpoint is None else None
+        held_out_loss_before = trainer.evaluate()["eval_loss"] if held_out and checkpoint is None else None
         trainer.train(resume_from_checkpoint=checkpoint)
-        loss_after = trainer.evaluate()["eval_loss"] if held_out else None
+        held_out_loss_after = trainer.evaluate()["eval_loss"] if held_out else None
         curve = [(entry["step"], entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
-        losses = Losses(curve[0][1], curve[-1][1], loss_before, loss_after)
+        losses = Losses(curve[0][1], curve[-1][1], held_out_loss_before, held_out_loss_after)
         tuned = trainer.accelerator.unwrap_model(trainer.model)
         (tuned.merge_and_unload() if tuning.tune == "lora" else tuned).save_pretrained(folder)
         processor.save_pretrained(folder)
-    _record(folder, tuning, (learnt, held_out), curve, losses)
+    _write_tuning_record(folder, tuning, (learnt, held_out), curve, losses)
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
     return losses
 
@@ -87,7 +87,7 @@ def tune(learnt: Sequence[LearntTurn], held_out: Sequence[LearntTurn], tuning: T
 def _settings(tuning: Tuning, folder: Path) -> Any:
     """The trainer's own settings: steps, evaluations and checkpoints of a tuning."""
     on_gpu = library("torch").cuda.is_available()
-    interval = max(1, tuning.steps // _EVALUATIONS)
+    interval = max(1, tuning.steps // _EVALUATION_COUNT)
     return library("trl").SFTConfig(
         output_dir=str(folder / _CHECKPOINTS),
         max_steps=tuning.steps,
@@ -152,7 +152,7 @@ def _dataset(turns: Sequence[LearntTurn]) -> Any:
     return datasets.Dataset.from_list(rows).cast_column("images", datasets.List(datasets.Image()))
 
 
-def _record(
+def _write_tuning_record(
     folder: Path,
     tuning: Tuning,
     parts: tuple[Sequence[LearntTurn], Sequence[LearntTurn]],

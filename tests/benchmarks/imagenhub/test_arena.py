@@ -14,7 +14,7 @@ from vieval_plugin.benchmarks.imagenhub.tasks import task_info
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges import pairwise, viescore
 from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.judges.spec import missing_inputs
+from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.records import Run, response_json, target_json
 from vieval_plugin.results import replay
 from vieval_plugin.results.documents import read_record
@@ -158,7 +158,7 @@ def test_case_and_full_stops_do_not_count_and_of_two_uids_the_first_is_taken(roo
         ("4", "sample_1_1.jpg", ["MagicBrush", "SDEdit"], "first"),
     ]
     assert contests[0].candidates[0] is contests[2].candidates[0]
-    assert missing_inputs(viescore.SPEC, contests[0]) == missing_inputs(pairwise.SPEC, contests[0]) == ""
+    assert missing_inputs_reason(viescore.SPEC, contests[0]) == missing_inputs_reason(pairwise.SPEC, contests[0]) == ""
 
 
 @pytest.mark.parametrize(

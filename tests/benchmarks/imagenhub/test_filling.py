@@ -11,7 +11,7 @@ from tests.imagenhub_site import REDUCED, TIE, drawn, serving
 from vieval_plugin.benchmarks import imagenhub
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
 from vieval_plugin.benchmarks.imagenhub import conditions, filling
-from vieval_plugin.benchmarks.imagenhub.conditions import HUB, Hosts, KindReport
+from vieval_plugin.benchmarks.imagenhub.conditions import HUB, FileKindReport, Hosts
 from vieval_plugin.benchmarks.imagenhub.filling import fill, summary_lines
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import write_whole
@@ -81,11 +81,11 @@ class TestAll:
         second = await prepared(site, tmp_path)
         assert not site.hits
         assert second.complete
-        assert [part.present for part in second.kinds] == [part.downloaded for part in first.kinds]
+        assert [part.present for part in second.kinds] == [part.downloaded_count for part in first.kinds]
 
     async def test_one_task_without_images(self, site, tmp_path):
         report = await prepared(site, tmp_path, parts=["tie"], images=False)
-        assert [(part.part, part.kind, part.downloaded) for part in report.kinds] == [
+        assert [(part.part, part.kind, part.downloaded_count) for part in report.kinds] == [
             ("tie", "ratings", 3),
             ("tie", "conditions", 1),
         ]
@@ -153,7 +153,7 @@ class TestFaults:
         report = await prepared(site, tmp_path, parts=["tie"], retries=1, timeout=0.3)
         assert not report.complete
         images = report.kinds[-1]
-        assert (images.present, images.downloaded, images.total) == (0, 2, 6)
+        assert (images.present, images.downloaded_count, images.total) == (0, 2, 6)
         assert {f.url.removeprefix(site.base): f.reason for f in images.failed} == {
             f"/museum/{TIE}/SDEdit/sample_34_1.jpg": "404 not found",
             f"/museum/{TIE}/SDEdit/sample_34_2.jpg": "not an image (UnidentifiedImageError)",
@@ -276,4 +276,4 @@ class TestImages:
 
 
 def test_part_counts_what_there_should_be():
-    assert KindReport("tie", "images", present=2, downloaded=3).total == 5
+    assert FileKindReport("tie", "images", present=2, downloaded_count=3).total == 5

@@ -68,10 +68,10 @@ class ImageEncoder:
         if task is None:
             task = asyncio.ensure_future(asyncio.to_thread(encode, image, self._max_pixels))
             self._under_way[image] = task
-            task.add_done_callback(lambda finished_task: self._finish(image, finished_task))
+            task.add_done_callback(lambda finished_task: self._finish_encoding(image, finished_task))
         return await asyncio.shield(task)
 
-    def _finish(self, image: Image, finished_task: asyncio.Task[Encoded]) -> None:
+    def _finish_encoding(self, image: Image, finished_task: asyncio.Task[Encoded]) -> None:
         del self._under_way[image]
         if finished_task.cancelled() or finished_task.exception():
             return

@@ -291,13 +291,13 @@ class OpenAIBackend:
         except Refused as refused:
             if refused.kind not in _SCHEMA_REFUSED:  # a fault says nothing about schemas: find out again next time
                 return False
-            enforced, is_conclusive = False, True
+            enforced, is_probe_conclusive = False, True
         else:
             text = text_of(answer)
             enforced = _is_probe(text)
             # nor does an answer that was cut
-            is_conclusive = enforced or (finish_reason(answer) == "stop" and bool(text.strip()))
-        if self._store and is_conclusive:
+            is_probe_conclusive = enforced or (finish_reason(answer) == "stop" and bool(text.strip()))
+        if self._store and is_probe_conclusive:
             self._store.remember(name, "enforced" if enforced else "not enforced")
         return enforced
 

@@ -121,7 +121,7 @@ class Address:
             self._told_to_wait[request] = True
         return sum(self._told_to_wait.values()) >= MOST * len(self._told_to_wait)
 
-    def start_rest(self, seconds: float, now: float, jitter: random.Random) -> None:
+    def start_rest_period(self, seconds: float, now: float, jitter: random.Random) -> None:
         """Leave the address alone for as long as it asks; it is believed more with each rest in a row.
 
         One that asks for no time, or none to speak of, is left alone for longer each time too. Replies to what was sent

@@ -134,7 +134,7 @@ def load(name: str, revision: str | None = None) -> tuple[Detect, str]:
             "(setting no_grounding)"
         ) from None
 
-    def detect_equal_sizes(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
+    def detect_in_same_size_images(rows: Sequence[tuple[Pixels, str]]) -> list[Detection | None]:
         sizes = [image.shape[:2] for image, _ in rows]
         inputs = processor(
             images=[image.copy() for image, _ in rows],  # torch warns of arrays that cannot be written to
@@ -158,7 +158,7 @@ def load(name: str, revision: str | None = None) -> tuple[Detect, str]:
             places.setdefault(image.shape, []).append(place)
         detections: dict[int, Detection | None] = {}
         for group in places.values():
-            detections |= zip(group, detect_equal_sizes([rows[place] for place in group]), strict=True)
+            detections |= zip(group, detect_in_same_size_images([rows[place] for place in group]), strict=True)
         return [detections[place] for place in range(len(rows))]
 
     commit = getattr(model.config, "_commit_hash", None)  # a folder has none

@@ -81,10 +81,10 @@ def run(ask: UseTool, pixels: Decode = images.pixels) -> Reply:
         ToolMissing: the tool cannot run on this machine, so that no other ask for it can be answered either.
     """
     tool = tools.registry().get(ask.tool)
-    local_run = None if tool is None or tool.run is not None else _run_here(tool.name)
+    local_tool_runner = None if tool is None or tool.run is not None else _run_here(tool.name)
     try:
-        if local_run is not None:
-            return local_run(ask.arguments, pixels)
+        if local_tool_runner is not None:
+            return local_tool_runner(ask.arguments, pixels)
         if tool is not None and tool.run is not None:
             decoded = {name: pixels(part) if isinstance(part, Image) else part for name, part in ask.arguments.items()}
             return tool.run(decoded)

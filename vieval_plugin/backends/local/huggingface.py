@@ -18,7 +18,7 @@ from vieval_plugin.backends.http.openai import Sampling
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.local.batch import answer_in_batches
 from vieval_plugin.backends.reply_checks import log_probability
-from vieval_plugin.backends.token_probabilities import Bounds, Tokens, from_token_bounds, next_tokens
+from vieval_plugin.backends.token_probabilities import Bounds, Tokens, from_token_bounds, tokens_by_prefix
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Message, Probabilities, Reply, Status, Text
@@ -36,7 +36,7 @@ class _Row:
 
     messages: tuple[Message, ...]
     prefix: tuple[int, ...]
-    targets: tuple[tuple[int, ...], ...]
+    wanted_tokens: tuple[tuple[int, ...], ...]
 
 
 class TransformersBackend:
@@ -139,7 +139,7 @@ class TransformersBackend:
         if ask.definition == "first_token":
             return [_Row(ask.messages, (), (tuple(t[0] for t in tokens if t is not None and len(t) == 1),))]
         if ask.definition == "beginning":
-            return _rows_of_prefixes(ask.messages, next_tokens(filter(None, tokens)))
+            return _rows_of_prefixes(ask.messages, tokens_by_prefix(filter(None, tokens)))
         return [_Row(ask.messages, t, tuple((n,) for n in (*t, self._end))) for t in tokens if t is not None]
 
     def _read(self, ask: Likelihood, values: Sequence[Any]) -> Probabilities | Failure:
@@ -171,7 +171,10 @@ class TransformersBackend:
             inputs = self._inputs([row.messages for row in rows])
             logged = self._logits(inputs, [row.prefix for row in rows]).float().log_softmax(-1).cpu()
         return [
-            [{token: float(logged[n, place, token]) for token in tokens} for place, tokens in enumerate(row.targets)]
+            [
+                {token: float(logged[n, place, token]) for token in tokens}
+                for place, tokens in enumerate(row.wanted_tokens)
+            ]
             for n, row in enumerate(rows)
         ]
 
@@ -224,7 +227,7 @@ class TransformersBackend:
     def _inputs(self, conversations: Sequence[Sequence[Message]]) -> Any:
         """A batch for the model. VievalError for an image that cannot be read."""
         images = [[decode(part) for m in c for part in m.parts if isinstance(part, Image)] for c in conversations]
-        if self._start is not None and any(len(images_of_conversation) != 1 for images_of_conversation in images):
+        if self._start is not None and any(len(conversation_images) != 1 for conversation_images in images):
             raise ValueError("an encoder-decoder is asked about exactly one image")
         prompts = [self._prompt(conversation) for conversation in conversations]
         begin = self._tokenizer.bos_token

@@ -18,7 +18,7 @@ from vieval_plugin.backends.token_probabilities import (
     Bounds,
     Tokens,
     from_token_bounds,
-    next_tokens,
+    tokens_by_prefix,
 )
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Chat, Failure, Image, Likelihood, Reply, Status, Text
@@ -108,7 +108,7 @@ class VLLMBackend:
         A further call has the first tokens that were not listed and may count, and another the turns that go on.
         """
         tokens = [[self._tokens(text) for text in ask.continuations] for ask, _, _ in prefix_asks]
-        after = [next_tokens(ask_tokens) for ask_tokens in tokens]
+        after = [tokens_by_prefix(continuation_tokens) for continuation_tokens in tokens]
         known: list[dict[Tokens, dict[int, Bounds]]] = [
             {(): _first(output, following[()])} for (_, _, output), following in zip(prefix_asks, after, strict=True)
         ]
@@ -124,7 +124,10 @@ class VLLMBackend:
             if prefix and known[number][()][prefix[0]][1] > CLOSE_ENOUGH
         ]
         self._ask_for_tokens(prefix_asks, known, further)
-        return [from_token_bounds(ask_tokens, bounds) for ask_tokens, bounds in zip(tokens, known, strict=True)]
+        return [
+            from_token_bounds(continuation_tokens, bounds)
+            for continuation_tokens, bounds in zip(tokens, known, strict=True)
+        ]
 
     def _ask_for_tokens(
         self,

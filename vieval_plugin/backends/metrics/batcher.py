@@ -128,12 +128,12 @@ class Batcher:
         queue = _Queue(self._store_replies, self._worker)  # of this event loop
         with tqdm(total=len(asks), desc="Measuring", unit="image", disable=not self._bar) as progress_bar:
 
-            async def reply_and_count(ask: Measure) -> Reply:
+            async def reply_with_progress(ask: Measure) -> Reply:
                 reply = await self._reply(queue, ask)
                 progress_bar.update()
                 return reply
 
-            return await gather_or_cancel(reply_and_count(ask) for ask in asks)
+            return await gather_or_cancel(reply_with_progress(ask) for ask in asks)
 
     async def _reply(self, queue: _Queue, ask: Measure) -> Reply:
         instrument = await self._instrument(ask)

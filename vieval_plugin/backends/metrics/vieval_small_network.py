@@ -83,10 +83,10 @@ class Reader(nn.Module):
         self.two = nn.Conv1d(WORDS, WORDS, 3, padding=1)
 
     def forward(self, words: Tensor) -> Tensor:
-        is_word = (words > 0).unsqueeze(1)
+        is_not_padding = (words > 0).unsqueeze(1)
         x = self.embedding(words).transpose(1, 2)
-        x = x + F.relu(self.one(x)) * is_word
-        read: Tensor = (x + F.relu(self.two(x))) * is_word
+        x = x + F.relu(self.one(x)) * is_not_padding
+        read: Tensor = (x + F.relu(self.two(x))) * is_not_padding
         return read.transpose(1, 2)
 
 
@@ -118,13 +118,13 @@ class Words(nn.Module):
         self.reader, self.looker = Reader(vocabulary), CrossAttention(WORDS, 64)
 
     def forward(self, words: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        read, is_word = self.reader(words), words > 0
-        return over_words(read, is_word), over_words(self.looker(read, features)[0], is_word)
+        read, is_not_padding = self.reader(words), words > 0
+        return over_words(read, is_not_padding), over_words(self.looker(read, features)[0], is_not_padding)
 
 
-def over_words(states: Tensor, is_word: Tensor) -> Tensor:
+def over_words(states: Tensor, is_not_padding: Tensor) -> Tensor:
     """Mean and maximum over the words that are there; zeros where there are none."""
-    mask = is_word.unsqueeze(-1)
+    mask = is_not_padding.unsqueeze(-1)
     mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
     return torch.cat([mean, (states * mask).amax(1)], 1)
 
@@ -132,7 +132,7 @@ def over_words(states: Tensor, is_word: Tensor) -> Tensor:
 # red, orange, yellow, blue, green, purple, pink as the drawings have them
 _HUES = ((214, 40, 40), (245, 130, 35), (250, 205, 40), (40, 90, 210), (50, 160, 70), (140, 70, 175), (240, 130, 175))
 _OCTAVES, _STEPS = 4, tuple(-9.5 + 0.75 * n for n in range(11))
-InputsByKind: TypeAlias = Mapping[str, Mapping[str, Tensor]]
+InputsBySampleKind: TypeAlias = Mapping[str, Mapping[str, Tensor]]
 """By kind: `output` and `condition` (n, channels, 96, 96) in [0, 1] and `words` (n, words), or `full` (n, 3, height, width)."""
 Outputs: TypeAlias = dict[str, Tensor]
 """`score` (n,), `wrong` (n, defects), and where there are such facts `asked` and `shown` (n, facts), and `places`
@@ -154,14 +154,14 @@ class Prompted(nn.Module):
         self.places = nn.Sequential(block(WIDE, 64, 1, 1), nn.Conv2d(64, sum(facts), 1))
         self.head = judgement(3 * WIDE + 2 * STATE + 2 * WORDS + 4 * self.hues + 1, defects)
 
-    def forward(self, inputs: InputsByKind) -> dict[str, Outputs]:
+    def forward(self, inputs: InputsBySampleKind) -> dict[str, Outputs]:
         [(kind, tensors)] = inputs.items()
         features = self.trunk(torch.cat([tensors["output"], _near_hues(tensors["output"])], 1))
         features_of_picture = torch.cat([pooled(features), spread(features)], 1)
         read, findings = self.words(tensors["words"], features)
         # each word with its neighbours asks for so many things of a hue
-        asked_by_word = F.softplus(self.asked(self.words.reader(tensors["words"])).float() - 3)
-        asked_facts = (asked_by_word * (tensors["words"] > 0).unsqueeze(-1)).sum(1) / 4
+        hue_counts_by_word = F.softplus(self.asked(self.words.reader(tensors["words"])).float() - 3)
+        asked_facts = (hue_counts_by_word * (tensors["words"] > 0).unsqueeze(-1)).sum(1) / 4
         places = self.places(features)
         shown_facts = F.softplus(places[:, : self.hues].float() - 3).sum((2, 3)) / 4
         missing = (asked_facts - shown_facts).sum(1, keepdim=True)
@@ -190,7 +190,7 @@ class Edits(nn.Module):
         self.places = nn.Sequential(block(WIDE, 64, 1, 1), nn.Conv2d(64, sum(facts), 1))
         self.head = judgement(12 * WIDE + 2 * STATE + 2 * WORDS + 5 * self.hues, defects)
 
-    def forward(self, inputs: InputsByKind) -> dict[str, Outputs]:
+    def forward(self, inputs: InputsBySampleKind) -> dict[str, Outputs]:
         stacked = torch.cat([_stacked(tensors["output"], tensors["condition"]) for tensors in inputs.values()])
         features = self.trunk(stacked)
         features_of_picture = torch.cat([pooled(features), spread(features)], 1)
@@ -202,7 +202,7 @@ class Edits(nn.Module):
         return _split_by_kind(inputs, {**_scored(self.head(torch.cat(known, 1))), **outputs})
 
 
-def _split_by_kind(inputs: InputsByKind, outputs: Outputs) -> dict[str, Outputs]:
+def _split_by_kind(inputs: InputsBySampleKind, outputs: Outputs) -> dict[str, Outputs]:
     """Outputs that were computed of all kinds together, by kind."""
     sizes = [len(tensors["output"]) for tensors in inputs.values()]
     parts = {name: torch.split(tensor, sizes) for name, tensor in outputs.items()}
@@ -236,7 +236,7 @@ class Subjects(nn.Module):
         sizes = {"sdig": text + toy, "sdie": text + toy + 12 * WIDE, "mcic": text + 2 * toy}
         self.heads = nn.ModuleDict({kind: judgement(size, defects) for kind, size in sizes.items()})
 
-    def forward(self, inputs: InputsByKind) -> dict[str, Outputs]:
+    def forward(self, inputs: InputsBySampleKind) -> dict[str, Outputs]:
         # in one batch, so that normalisation sees the same when it learns as when it judges
         sizes = [len(tensors["output"]) for tensors in inputs.values()]
         outputs = iter(torch.split(self.trunk(torch.cat([tensors["output"] for tensors in inputs.values()])), sizes))
@@ -288,7 +288,7 @@ class Control(nn.Module):
         self.cells = nn.Sequential(block(25 + 16, 40, 1, 1), block(40, 40, 2), block(40, 48, 2), block(48, 48))
         self.head = head(3 * 48, 1 + defects)
 
-    def forward(self, inputs: InputsByKind) -> dict[str, Outputs]:
+    def forward(self, inputs: InputsBySampleKind) -> dict[str, Outputs]:
         [(kind, tensors)] = inputs.items()
         outlines = F.normalize(self.output(tensors["output"]), dim=1)
         control_outlines = F.normalize(self.control(tensors["condition"]), dim=1)
@@ -310,7 +310,7 @@ class Quality(nn.Module):
         self.known = nn.BatchNorm1d(_OCTAVES * 9 * len(_STEPS))
         self.head = judgement(self.known.num_features + 3 * sum(wide[1:]), defects)
 
-    def forward(self, inputs: InputsByKind) -> dict[str, Outputs]:
+    def forward(self, inputs: InputsBySampleKind) -> dict[str, Outputs]:
         [(kind, tensors)] = inputs.items()
         x, summaries = self.begin(tensors["full"]), [self.known(_detail(tensors["full"]))]
         for scale in self.scales:

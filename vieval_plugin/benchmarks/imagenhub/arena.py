@@ -75,10 +75,10 @@ def _uids(folder: Path, part: str, samples: Iterable[Sample]) -> Mapping[str, st
         raise VievalError(
             f"{folder}: no instructions of ImagenHub, neither in its own folder nor in logs below this one; {ADVICE}"
         )
-    uids_by_instruction: dict[str, str] = {}
+    uid_by_instruction: dict[str, str] = {}
     for uid in sorted(instructions):
-        uids_by_instruction.setdefault(_plain(instructions[uid]), uid)
-    return uids_by_instruction
+        uid_by_instruction.setdefault(_plain(instructions[uid]), uid)
+    return uid_by_instruction
 
 
 def _logged(folder: Path, part: str) -> Iterator[tuple[str, str]]:

@@ -39,24 +39,24 @@ class Hosts:
 
 
 @dataclass(frozen=True)
-class KindReport:
+class FileKindReport:
     """Outcome of one kind of file (`ratings`, `conditions`, `images`) of one part of the benchmark.
 
-    `present` files were there before, `downloaded` files are new; `note` tells when another source than usual had to
+    `present` files were there before, `downloaded_count` files are new; `note` tells when another source than usual had to
     serve.
     """
 
     part: str
     kind: str
     present: int = 0
-    downloaded: int = 0
+    downloaded_count: int = 0
     failed: tuple[Failed, ...] = ()
     note: str = ""
 
     @property
     def total(self) -> int:
         """Files there should be."""
-        return self.present + self.downloaded + len(self.failed)
+        return self.present + self.downloaded_count + len(self.failed)
 
 
 def address(base: str, *names: str) -> str:
@@ -94,7 +94,7 @@ HUB: dict[str, HubSplit] = {
 }
 
 
-async def fetch_conditions(root: Path, hosts: Hosts, task: str, uids: Collection[str], fetch: Fetch) -> KindReport:
+async def fetch_conditions(root: Path, hosts: Hosts, task: str, uids: Collection[str], fetch: Fetch) -> FileKindReport:
     """The texts of a task's rated uids in the data folder `root`.
 
     Rows of the hub that lack a rated uid are an error all the same: they would be those of another version.
@@ -104,22 +104,24 @@ async def fetch_conditions(root: Path, hosts: Hosts, task: str, uids: Collection
     check = partial(_check_lookup, uids, split.columns)
     museum = Download(address(hosts.museum, path.parent.name, LOOKUP), path, check, accept=partial(_passes, check))
     if museum.is_there():
-        return KindReport(task, kind, present=1)
+        return FileKindReport(task, kind, present=1)
     try:
         rows = await _hub_rows(hosts.hub, split, fetch)
         lookup = _lookup(split, rows)
     except ValueError as error:
         if failed := await fetch([museum]):
             reason = f"{failed[0].reason}; before it the hub failed: {error}"
-            return KindReport(task, kind, failed=(Failed(museum.url, path, reason),))
-        return KindReport(task, kind, downloaded=1, note=f"{kind} are the museum's, as the hub failed: {error}")
+            return FileKindReport(task, kind, failed=(Failed(museum.url, path, reason),))
+        return FileKindReport(
+            task, kind, downloaded_count=1, note=f"{kind} are the museum's, as the hub failed: {error}"
+        )
     body = json.dumps(lookup, indent=4, ensure_ascii=False).encode()
     try:
         check(body)
     except ValueError as error:
-        return KindReport(task, kind, failed=(Failed(rows_url(hosts.hub, split, 0), path, f"{split}: {error}"),))
+        return FileKindReport(task, kind, failed=(Failed(rows_url(hosts.hub, split, 0), path, f"{split}: {error}"),))
     write_whole(path, body, "folder")
-    return KindReport(task, kind, downloaded=1)
+    return FileKindReport(task, kind, downloaded_count=1)
 
 
 def _check_lookup(uids: Collection[str], columns: Collection[str], body: bytes) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from PIL import Image
 
 from vieval_plugin.benchmarks.benchmark import Prepared, Preparing
-from vieval_plugin.benchmarks.imagenhub.conditions import Fetch, Hosts, KindReport, address, fetch_conditions
+from vieval_plugin.benchmarks.imagenhub.conditions import Fetch, FileKindReport, Hosts, address, fetch_conditions
 from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings
 from vieval_plugin.benchmarks.imagenhub.tasks import NAME, TASKS, museum_folder, ratings_folder, task_info
 from vieval_plugin.benchmarks.loading.folders import no_count, without_network
@@ -31,10 +31,10 @@ PUBLIC = Hosts()
 
 
 @dataclass(frozen=True)
-class FillReport:
+class FetchReport:
     """Outcome of filling. A part whose ratings cannot be had has nothing else: they say what else to fetch."""
 
-    kinds: tuple[KindReport, ...]
+    kinds: tuple[FileKindReport, ...]
 
     @property
     def complete(self) -> bool:
@@ -67,13 +67,13 @@ def prepare(root: Path, preparing: Preparing) -> Prepared:
     return Prepared(tuple(summary_lines(report)), report.complete)
 
 
-def _silent(report: FillReport) -> str:
+def _silent(report: FetchReport) -> str:
     """Reason that nothing could be fetched, where nobody answered; empty where somebody did, or where something is
     there.
     """
     failed = [failure for kind in report.kinds for failure in kind.failed]
-    host_lives = any(failure.host_answered for failure in failed)
-    if not failed or host_lives or any(kind.present or kind.downloaded for kind in report.kinds):
+    is_host_reachable = any(failure.host_answered for failure in failed)
+    if not failed or is_host_reachable or any(kind.present or kind.downloaded_count for kind in report.kinds):
         return ""
     hosts = dict.fromkeys(failure.host for failure in failed)
     return f"{', '.join(hosts)} does not answer ({failed[0].reason})"
@@ -89,7 +89,7 @@ def fill(
     retries: int = 4,
     timeout: float = 60,
     progress: bool = True,
-) -> FillReport:
+) -> FetchReport:
     """Fetches what the data folder `root` lacks of ImagenHub.
 
     Args:
@@ -112,7 +112,9 @@ def fill(
     return asyncio.run(_fill(root, hosts, selected, partial(fetch, progress=False), loud))
 
 
-async def _fill(root: Path, hosts: Hosts, tasks: Sequence[str], fetch: Fetch, fetch_images: Fetch | None) -> FillReport:
+async def _fill(
+    root: Path, hosts: Hosts, tasks: Sequence[str], fetch: Fetch, fetch_images: Fetch | None
+) -> FetchReport:
     ratings = await _fetch_kind("ratings", {task: _ratings(root, hosts, task) for task in tasks}, fetch)
     uids: dict[str, list[str]] = {}
     kind_reports = [_read_uids(root, rating_report, uids) for rating_report in ratings]
@@ -120,10 +122,10 @@ async def _fill(root: Path, hosts: Hosts, tasks: Sequence[str], fetch: Fetch, fe
     if fetch_images:
         jobs = {task: _images(root, hosts, task, uids[task]) for task in uids}
         kind_reports += await _fetch_kind("images", jobs, fetch_images)
-    return FillReport(tuple(sorted(kind_reports, key=lambda report: tasks.index(report.part))))
+    return FetchReport(tuple(sorted(kind_reports, key=lambda report: tasks.index(report.part))))
 
 
-def summary_lines(report: FillReport) -> list[str]:
+def summary_lines(report: FetchReport) -> list[str]:
     """Outcome of filling for a terminal: a line a kind of file or, where files are missing, a line a reason."""
     lines = []
     for kind in report.kinds:
@@ -136,18 +138,20 @@ def summary_lines(report: FillReport) -> list[str]:
             lines.append(f"{name}: {missing}; run the command again to retry")
         if not kind.failed:
             files = "1 file" if kind.total == 1 else f"{kind.total} files"
-            lines.append(f"{name}: {kind.kind} complete, {files} ({kind.downloaded} fetched now)")
+            lines.append(f"{name}: {kind.kind} complete, {files} ({kind.downloaded_count} fetched now)")
     return lines
 
 
-async def _fetch_kind(kind: str, jobs: Mapping[str, Sequence[Download]], fetch: Fetch) -> list[KindReport]:
+async def _fetch_kind(kind: str, jobs: Mapping[str, Sequence[Download]], fetch: Fetch) -> list[FileKindReport]:
     """Fetches the files of several tasks in one go, so that they share one limit and one progress bar."""
     present = {task: sum(job.is_there() for job in of_task) for task, of_task in jobs.items()}
     failed = {failure.path: failure for failure in await fetch([job for of_task in jobs.values() for job in of_task])}
     reports = []
     for task, of_task in jobs.items():
         failures = tuple(failed[job.path] for job in of_task if job.path in failed)
-        reports.append(KindReport(task, kind, present[task], len(of_task) - present[task] - len(failures), failures))
+        reports.append(
+            FileKindReport(task, kind, present[task], len(of_task) - present[task] - len(failures), failures)
+        )
     return reports
 
 
@@ -163,7 +167,7 @@ def _check_table(columns: Collection[str], body: bytes) -> None:
         raise ValueError(f"not a table of ratings, as it has no column {missing[0]}")
 
 
-def _read_uids(root: Path, ratings: KindReport, uids: dict[str, list[str]]) -> KindReport:
+def _read_uids(root: Path, ratings: FileKindReport, uids: dict[str, list[str]]) -> FileKindReport:
     """Adds the rated uids of a task to `uids`; what is said of ratings that cannot be read says why."""
     if ratings.failed:
         return ratings
@@ -176,7 +180,7 @@ def _read_uids(root: Path, ratings: KindReport, uids: dict[str, list[str]]) -> K
     except VievalError as error:
         folder = ratings_folder(root, task)
         failed = Failed(str(folder), folder, f"{error}; remove this folder to have it fetched anew")
-        return KindReport(task, ratings.kind, failed=(failed,))
+        return FileKindReport(task, ratings.kind, failed=(failed,))
     uids[task] = rated
     return ratings
 

@@ -128,8 +128,8 @@ def _fetch(home: Path, source: HubRows, preparing: Preparing) -> list[str]:
         return name
 
     hub_rows = []
-    progress_rows = tqdm(_rows(source), desc=home.name, unit="row", disable=None if preparing.progress else True)
-    for number, row in enumerate(progress_rows):
+    rows_with_progress = tqdm(_rows(source), desc=home.name, unit="row", disable=None if preparing.progress else True)
+    for number, row in enumerate(rows_with_progress):
         try:
             hub_rows.append(source.cells(number, row, keep))
         except (AttributeError, KeyError, TypeError, ValueError, OSError, VievalError) as error:

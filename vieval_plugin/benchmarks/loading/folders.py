@@ -127,7 +127,7 @@ class DataFolder:
         for part in parts:
             missing_lines = self._missing_lines(root, part, preparing.images)
             complete = complete and not missing_lines
-            lines += [f"{self.name}/{part}: {line}" for line in missing_lines] or [self._ready_line(root, part)]
+            lines += [f"{self.name}/{part}: {line}" for line in missing_lines] or [self._part_ready_line(root, part)]
         return Prepared(tuple(lines), complete)
 
     def _readable(self, root: Path, part: str) -> bool:
@@ -137,7 +137,7 @@ class DataFolder:
             return False
         return True
 
-    def _ready_line(self, root: Path, part: str) -> str:
+    def _part_ready_line(self, root: Path, part: str) -> str:
         loaded, published = self.load(root, part), self.parts[part]
         other = "" if published in (None, len(loaded)) else f" (the published set has {published})"
         what = "contests" if isinstance(loaded[0], Contest) else "samples"

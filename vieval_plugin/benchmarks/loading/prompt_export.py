@@ -16,7 +16,7 @@ from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.image_names import expected_name
 
-PROMPTS, EXPECTED, CONDITIONS = "prompts.jsonl", "expected.csv", "conditions"
+PROMPTS_FILE, EXPECTED_FILE, CONDITIONS = "prompts.jsonl", "expected.csv", "conditions"
 
 
 def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) -> int:
@@ -44,11 +44,11 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
             f"`vieval prepare {benchmark.name}`, or export another part"
         )
     rows = [_row(sample, folder) for sample in samples]
-    write_whole(folder / PROMPTS, (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
+    write_whole(folder / PROMPTS_FILE, (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerows([("uid", "file"), *((sample.id.uid, expected_name(sample.id.uid)) for sample in samples)])
-    write_whole(folder / EXPECTED, [table.getvalue()])
+    write_whole(folder / EXPECTED_FILE, [table.getvalue()])
     return len(samples)
 
 

@@ -34,13 +34,13 @@ def read_ratings(paths: Sequence[Path]) -> HumanRatings:
     scores: dict[SampleId, dict[str, dict[str, float]]] = {}
     votes: dict[SampleId, dict[str, str]] = {}
     where: dict[SampleId, str] = {}
-    first_rows: dict[tuple[SampleId, str, str], str] = {}
+    first_row_by_judgement: dict[tuple[SampleId, str, str], str] = {}
     for path in paths:
         for row in _rows(path):
             if not str(row.cells["value"]).strip():
                 continue
             identity, rater, aspect = _identity(row), row.text("rater"), row.text("aspect")
-            first_row = first_rows.setdefault((identity, rater, aspect), row.where)
+            first_row = first_row_by_judgement.setdefault((identity, rater, aspect), row.where)
             if first_row != row.where:
                 raise VievalError(
                     f"{row.where}: {rater!r} said {aspect} of {identity} in {first_row} already; two raters need two names, "

@@ -11,13 +11,13 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.records import lines_of
 from vieval_plugin.text.yaml_json import read_json
 
-FILE, DESCRIPTION = "sequences.jsonl", "about.json"
+FILE, DESCRIPTION_FILE = "sequences.jsonl", "about.json"
 
 
 def _read(folder: Path) -> SequenceFolder:
-    description = read_json((folder / DESCRIPTION).read_bytes())
+    description = read_json((folder / DESCRIPTION_FILE).read_bytes())
     if not isinstance(description["trainable"], bool):
-        raise ValueError(f"{DESCRIPTION}: trainable must be true or false")
+        raise ValueError(f"{DESCRIPTION_FILE}: trainable must be true or false")
     lines = lines_of((folder / FILE).read_text(encoding="utf-8"))
     sequences = tuple(_sequence(folder, number, line) for number, line in enumerate(lines, start=1))
     return SequenceFolder(str(description["source"]), str(description["licence"]), description["trainable"], sequences)
@@ -40,7 +40,7 @@ def write(folder: Path, description: SequenceFolder, sequences: Iterable[Editing
     The sequences may be made one by one; those of `description` are not used.
     """
     terms = {"source": description.source, "licence": description.licence, "trainable": description.trainable}
-    write_whole(folder / DESCRIPTION, [json.dumps(terms, indent=1)])
+    write_whole(folder / DESCRIPTION_FILE, [json.dumps(terms, indent=1)])
     write_whole(
         folder / FILE, (f"{json.dumps(_row(folder, sequence), ensure_ascii=False)}\n" for sequence in sequences)
     )

@@ -28,7 +28,7 @@ HUES = tuple(name for name in COLOURS if name != "white")
 _INK = (45, 40, 45)
 
 # A part is a primitive, its colour ("main" is the thing's own) and its corners, in hundredths of the thing's size.
-_SHAPES: dict[str, tuple[Part, ...]] = {
+_PARTS_BY_THING: dict[str, tuple[Part, ...]] = {
     "balloon": (
         ("line", "ink", (50, 74, 45, 86, 52, 99)),
         ("polygon", "main", (50, 64, 42, 78, 58, 78)),
@@ -176,7 +176,7 @@ _SHAPES: dict[str, tuple[Part, ...]] = {
         ("ellipse", "main", (52, 42, 64, 54)),
     ),
 }
-THINGS = tuple(_SHAPES)
+THINGS = tuple(_PARTS_BY_THING)
 
 
 def blend(a: Rgb, b: Rgb, share: float) -> Rgb:
@@ -188,7 +188,7 @@ def blend(a: Rgb, b: Rgb, share: float) -> Rgb:
 @lru_cache(maxsize=256)
 def draw_thing(kind: str, colour: Rgb, size: int) -> Picture:
     """Draw one of `THINGS` on a transparent square of `size` pixels."""
-    return draw_parts(_SHAPES[kind], {"main": colour}, size)
+    return draw_parts(_PARTS_BY_THING[kind], {"main": colour}, size)
 
 
 def place(background: Picture, sprite: Picture, centre: tuple[int, int], opacity: float = 1.0) -> Picture:

@@ -50,9 +50,9 @@ def _counting(world: World, rng: Random) -> DrawnInstruction:
     shape, colour, count = pick(world.things, rng), pick(HUES, rng), int(rng.randint(1, 7))
     wrong_colour, other = far(colour, rng), pick([candidate for candidate in world.things if candidate != shape], rng)
     more = 1 if count < 4 or (count < 6 and rng.random_sample() < 0.5) else -1
-    plural = shape if shape == "fish" else f"{shape}{'' if count == 1 else 's'}"
+    plural_noun = shape if shape == "fish" else f"{shape}{'' if count == 1 else 's'}"
     where, ground, size = world.where(rng), world.ground(rng, 0.15), int(rng.randint(62, 80))
-    prompt = worded(f"{_NUMBERS[count]} {colour} {plural}", where, rng)
+    prompt = worded(f"{_NUMBERS[count]} {colour} {plural_noun}", where, rng)
     slots = [(46 + 82 * (i % 3), 46 + 82 * (i // 3)) for i in range(9)]
     if rng.random_sample() < 0.5:
         rng.shuffle(slots)

@@ -29,16 +29,16 @@ def samples(part: str) -> list[Sample]:
         VievalError: there is no such part, or scikit-image (for its photographs) is not installed.
     """
     known_part(NAME, TASKS, part)
-    drawn_samples = []
+    rendered_samples = []
     for index, uid in enumerate(uids()):
         instruction = case(part, index)
         conditions = {role: png(picture) for role, picture in instruction.conditions.items()}
         for image_model in IMAGE_MODELS:
             sample_id = SampleId(NAME, part, image_model, uid)
-            sample_defects = defects(sample_id)
-            images = {**conditions, "output": png(_output(instruction, sample_defects, sample_id))}
-            drawn_samples.append(Sample(sample_id, images, instruction.texts, ratings(sample_defects), kind=part))
-    return drawn_samples
+            defects_to_draw = defects(sample_id)
+            images = {**conditions, "output": png(_output(instruction, defects_to_draw, sample_id))}
+            rendered_samples.append(Sample(sample_id, images, instruction.texts, ratings(defects_to_draw), kind=part))
+    return rendered_samples
 
 
 def png(picture: PIL.Image.Image) -> Image:
@@ -48,7 +48,7 @@ def png(picture: PIL.Image.Image) -> Image:
     return Image(file.getvalue())
 
 
-def _output(instruction: Case, sample_defects: Defects, sample_id: SampleId) -> PIL.Image.Image:
-    picture = instruction.draw(sample_defects.content, sample_defects.content_strength)
+def _output(instruction: Case, defects_to_draw: Defects, sample_id: SampleId) -> PIL.Image.Image:
+    picture = instruction.draw(defects_to_draw.content, defects_to_draw.content_strength)
     seed = zlib.crc32(str(sample_id).encode())
-    return spoil(picture, sample_defects.quality, sample_defects.quality_strength, seed)
+    return spoil(picture, defects_to_draw.quality, defects_to_draw.quality_strength, seed)

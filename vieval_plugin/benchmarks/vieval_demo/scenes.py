@@ -54,8 +54,8 @@ def _tig(index: int) -> Case:
 
 def _counting(index: int, where: str) -> Case:
     shape, colour, count = THINGS[index], HUES[index % 7], 3 + index % 3
-    plural = shape if shape == "fish" else f"{shape}s"
-    prompt = f"{_WORDS[count]} {colour} {plural} {PLACES[where]}"
+    plural_noun = shape if shape == "fish" else f"{shape}s"
+    prompt = f"{_WORDS[count]} {colour} {plural_noun} {PLACES[where]}"
 
     def draw(kind: str, strength: float) -> Picture:
         more = 1 if count == 3 or index % 2 else -1

@@ -70,10 +70,10 @@ def write_drawn(folder: Path, count: int, seed: int) -> None:
         count: how many sequences.
         seed: the same numbers of the same seed are the same sequences.
     """
-    write(folder, SequenceFolder("drawn by VIEval", "Apache-2.0", True, ()), _sequences(folder, count, seed))
+    write(folder, SequenceFolder("drawn by VIEval", "Apache-2.0", True, ()), _editing_sequences(folder, count, seed))
 
 
-def _sequences(folder: Path, count: int, seed: int) -> Iterator[EditingSequence]:
+def _editing_sequences(folder: Path, count: int, seed: int) -> Iterator[EditingSequence]:
     for number in tqdm(range(count), desc="Drawing", unit="sequence", disable=None):
         sequence = draw_sequence(number, seed)
         files = [folder / "images" / f"{sequence.uid}_{turn}.png" for turn in range(len(sequence.scenes))]

@@ -28,7 +28,7 @@ _PACKAGES = ("vieval", "lmms-eval", "torch", "transformers", "aiohttp", "scikit-
 _SECONDS = 20.0
 _LONGEST_LIST = 1 << 20
 _FOR_TESTS = re.compile(r"""extra\s*==\s*["']test["']""")
-_LOWER_BOUND = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*\(?>=\s*([0-9.]+)")
+_LOWER_BOUND_PATTERN = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*\(?>=\s*([0-9.]+)")
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _older_than_tested() -> Iterator[str]:
     except importlib.metadata.PackageNotFoundError:  # a checkout that is not installed
         needed = []
     for required in needed:
-        requirement = _LOWER_BOUND.match(required)
+        requirement = _LOWER_BOUND_PATTERN.match(required)
         if requirement is None or _FOR_TESTS.search(required):
             continue
         package, oldest = requirement.groups()

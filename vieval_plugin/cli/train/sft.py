@@ -36,7 +36,7 @@ def _run(options: argparse.Namespace) -> int:
     say(f"seed {tuning.seed}", f"learnt from {len(learnt)} turns, {len(held_out)} held out")
     say(f"loss {losses.first:.3f} in the first tenth, {losses.last:.3f} in the last")
     if losses.held_out_after is not None:
-        loss_before = "-" if losses.held_out_before is None else f"{losses.held_out_before:.3f}"
-        say(f"held out: loss {loss_before} before, {losses.held_out_after:.3f} after")
+        held_out_before_text = "-" if losses.held_out_before is None else f"{losses.held_out_before:.3f}"
+        say(f"held out: loss {held_out_before_text} before, {losses.held_out_after:.3f} after")
     say(f"wrote {options.out}")
     return 0

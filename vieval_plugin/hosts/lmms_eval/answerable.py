@@ -18,7 +18,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.hosts.task_data import samples_of
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.contests import Judged
-from vieval_plugin.judges.spec import missing_inputs
+from vieval_plugin.judges.spec import missing_inputs_reason
 from vieval_plugin.readers.absent_images import require_images
 from vieval_plugin.run.router import ASKS_A_MODEL
 from vieval_plugin.tasks import Task
@@ -37,7 +37,7 @@ MODELS = {
     "vieval_transformers": "models.VievalTransformers",
 }
 """Our models by the name that the host knows each by: those of `models` only judge, those of `generators` make images."""
-_why_not_of_models: dict[str, WhyNot] = {}
+_why_not_by_model_path: dict[str, WhyNot] = {}
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class Why:
 
 def answering(model: Any, why_not: WhyNot) -> None:
     """Say what a model of ours, that of this run, can answer: hosts make the model before they load its tasks."""
-    _why_not_of_models[_path_of(model)] = why_not
+    _why_not_by_model_path[_path_of(model)] = why_not
 
 
 def why_not(model: Any, loaded: bool) -> WhyNot:
     """Make the check of tasks by the host's model, a name or an object; for a model of ours once it is `loaded`."""
     name = model if isinstance(model, str) else type(model).__name__
-    of_model = _by_path(_path_of(model), loaded)
+    of_model = _why_not_of_path(_path_of(model), loaded)
 
     def why(task: Task) -> Why | None:
         generates = benchmark_registry.benchmark(task.benchmark).generates
@@ -75,9 +75,9 @@ def _path_of(model: Any) -> str:
     return MODELS.get(name) or next((path for path in MODELS.values() if path.endswith(f".{name}")), "")
 
 
-def _by_path(path: str, loaded: bool) -> WhyNot:
-    if loaded and path in _why_not_of_models:
-        return _why_not_of_models[path]
+def _why_not_of_path(path: str, loaded: bool) -> WhyNot:
+    if loaded and path in _why_not_by_model_path:
+        return _why_not_by_model_path[path]
     if path == MODELS["vieval_replay"]:
         return lambda task: None
     has_scorers = path == MODELS["vieval_scorer"]
@@ -130,14 +130,14 @@ class PartOfGroup:
         return f"{len(self.members)} of {self.of} tasks: {ends}"
 
 
-def where_named(check: WhyNot) -> WhyNot:
+def check_of_named_tasks(check: WhyNot) -> WhyNot:
     """A check of tasks that are named, and not matched by a wildcard."""
 
-    def why_named(task: Task) -> Why | None:
+    def named_task_reason(task: Task) -> Why | None:
         why = check(task)
         return why if why and not why.as_missing else None
 
-    return why_named
+    return named_task_reason
 
 
 def either(*checks: WhyNot) -> WhyNot:
@@ -158,7 +158,7 @@ def require(names: Collection[str], check: WhyNot) -> None:
     for name in names:
         whys = [check(task) for task in tasks_below(name)]
         unanswered = [why for why in whys if why]
-        if unanswered and (name not in joint_groups() or len(unanswered) == len(whys)):
+        if unanswered and (name not in unaveraged_group_names() or len(unanswered) == len(whys)):
             raise VievalError(unanswered[0].line)
 
 
@@ -201,7 +201,7 @@ def _runnable(name: str, check: WhyNot, left: dict[str, list[str]]) -> list[str 
     return [PartOfGroup(name, tuple(member for member in group.members if member not in whys), len(group.members))]
 
 
-def joint_groups() -> frozenset[str]:
+def unaveraged_group_names() -> frozenset[str]:
     """The groups that are only run together, and not averaged."""
     return frozenset(group.name for group in tasks.groups() if not group.averaged)
 
@@ -244,5 +244,5 @@ def _unaskable(task: Task, samples: Sequence[Judged]) -> str:
     if benchmark_registry.benchmark(task.benchmark).generates:
         return ""
     spec = judge_registry.judge(task.judge)
-    reasons = [missing_inputs(spec, samples[0])] if samples else ["no samples"]
-    return reasons[0] if all(missing_inputs(spec, sample) for sample in samples) else ""
+    reasons = [missing_inputs_reason(spec, samples[0])] if samples else ["no samples"]
+    return reasons[0] if all(missing_inputs_reason(spec, sample) for sample in samples) else ""

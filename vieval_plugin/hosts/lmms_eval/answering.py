@@ -30,7 +30,7 @@ from vieval_plugin.readers.absent_images import require_images
 from vieval_plugin.records import fingerprint, response_json
 from vieval_plugin.results.documents import read_response
 from vieval_plugin.run.answerers import Answerer
-from vieval_plugin.run.jobs import Job, SplitContests, announced
+from vieval_plugin.run.jobs import Job, JobsSplitByCandidate, announced
 from vieval_plugin.run.plan import VARIABLE, Pilot, Spent, drawn, is_planned, pilot, plan, require_answered, to_ask
 from vieval_plugin.run.prepare import PreparedJudge, prepare
 from vieval_plugin.run.progress import Progress
@@ -139,10 +139,10 @@ def judged(
 
 
 def results(
-    instances: Sequence[Instance], jobs_answered: Sequence[Job], outcomes: Sequence[Outcome], backbone: str | None
+    instances: Sequence[Instance], answered_jobs: Sequence[Job], outcomes: Sequence[Outcome], backbone: str | None
 ) -> list[GenerationResult]:
     """Results of the instances, in order; `backbone` names the model, None lets each judge go by its own name."""
-    outcomes_of_jobs = iter(zip(jobs_answered, outcomes, strict=True))
+    outcomes_of_jobs = iter(zip(answered_jobs, outcomes, strict=True))
     return [GenerationResult("") if is_padding(i) else _result(*next(outcomes_of_jobs), backbone) for i in instances]
 
 
@@ -155,7 +155,7 @@ def _result(job: Job, outcome: Outcome, backbone: str | None) -> GenerationResul
 def plan_by_server(jobs: Sequence[Job], options: Config, backbone: Backbone) -> NoReturn:
     """Tell what a run by a server costs, for each of its judges, and end the process well."""
     by_judge: dict[int, tuple[PreparedJudge, list[Judged]]] = {}
-    for job in SplitContests(jobs).jobs:
+    for job in JobsSplitByCandidate(jobs).jobs:
         by_judge.setdefault(id(job.judge), (job.judge, []))[1].append(job.judged)
     for judge, judged in by_judge.values():
         cost = asyncio.run(pilot(to_ask(judged, judge), judge, options, backbone))

@@ -48,7 +48,7 @@ from vieval_plugin.run.summary import failures
 from vieval_plugin.text.escaping import say
 
 GENERATE = "vieval_generate"
-IMAGE_COUNT = "made_count"
+IMAGE_COUNT_METRIC = "made_count"
 
 
 class GenerateTask(JudgeTask):
@@ -126,10 +126,10 @@ class GenerateTask(JudgeTask):
         if self._asks_the_model:
             self._judge_by_the_model(model, answers)
 
-    def _judge_by_the_model(self, model: Any, request_answers: Sequence[tuple[GenerateRequest, str]]) -> None:
+    def _judge_by_the_model(self, model: Any, requests_and_answers: Sequence[tuple[GenerateRequest, str]]) -> None:
         """Judge with the generator itself."""
         answers: dict[int, tuple[GenerateRequest, list[str]]] = {}
-        for request, answer in request_answers:
+        for request, answer in requests_and_answers:
             answers.setdefault(request.number, (request, []))[1].append(answer)
         images_by_prompt = {number: self._images_of(request, texts) for number, (request, texts) in answers.items()}
         name, model_hash = self._model()
@@ -197,16 +197,16 @@ class GenerateTask(JudgeTask):
     def process_results(self, doc: dict[str, Any], results: list[Any], full_docs: Any = None) -> dict[str, Any]:
         [responses] = results
         if self.judged_later:
-            return {IMAGE_COUNT: len(responses)}
+            return {IMAGE_COUNT_METRIC: len(responses)}
         target = self.doc_to_target(doc)
         observations = _Images(observe([read_record(response, target)]) for response in responses)
         return dict.fromkeys(self._metric_names(), observations)
 
     def aggregation(self) -> dict[str, metrics.Aggregation]:
-        return {IMAGE_COUNT: lambda counts: float(sum(counts))} if self.judged_later else super().aggregation()
+        return {IMAGE_COUNT_METRIC: lambda counts: float(sum(counts))} if self.judged_later else super().aggregation()
 
     def higher_is_better(self) -> dict[str, bool | None]:
-        return {IMAGE_COUNT: None} if self.judged_later else super().higher_is_better()
+        return {IMAGE_COUNT_METRIC: None} if self.judged_later else super().higher_is_better()
 
     def _rating(self) -> Rating:
         judge = self.judge

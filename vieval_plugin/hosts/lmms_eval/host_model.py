@@ -56,11 +56,11 @@ def vieval_judge(model: Any, instances: list[Instance]) -> list[GenerationResult
     if not requests:
         return results(instances, [], [], "")
     # the weights of a model that a user made may be any, so that answers could not be told apart
-    answerer = BatchAnswerer(partial(_bind, model, requests), keeps_replies=bool(requests[0].model_hash))
+    answerer = BatchAnswerer(partial(_make_answer, model, requests), keeps_replies=bool(requests[0].model_hash))
     return judged(instances, answerer, config.current(), requests[0].backbone)
 
 
-def _bind(
+def _make_answer(
     model: Any, requests: list[JudgeRequest], jobs: Sequence[Job], store: Store | None, usage: Usage
 ) -> AnswerBatch:
     return _HostBackend(model, requests, [job.repeat for job in jobs], store, usage).answer
@@ -105,8 +105,8 @@ class _HostBackend:
             lambda: self._texts([(number, ask) for _, number, ask in chats]),
         )
         asks = [ask for _, _, ask in likelihoods]
-        probabilities_of = self._run(asks, lambda: probabilities(self.model, asks))
-        replies = dict(zip([place for place, *_ in (*chats, *likelihoods)], [*texts, *probabilities_of], strict=True))
+        likelihood_replies = self._run(asks, lambda: probabilities(self.model, asks))
+        replies = dict(zip([place for place, *_ in (*chats, *likelihoods)], [*texts, *likelihood_replies], strict=True))
         return [replies[place] for place in range(len(batch))]
 
     def _texts(self, chats: list[tuple[int, Chat]]) -> list[Reply]:

@@ -164,7 +164,7 @@ class VievalReplay(OwnModel):
             say(*(f"vieval: {line}" for line in lines), file=sys.stderr)
 
 
-class _Judging(OwnModel):
+class _JudgingModel(OwnModel):
     """A model that judges by an answerer; `label` is what tables call it, None where each judge goes by its own name."""
 
     answerer: Answerer
@@ -191,7 +191,7 @@ class _Judging(OwnModel):
         return self.answerer
 
 
-class VievalMeasure(_Judging):
+class VievalMeasure(_JudgingModel):
     """Image metrics that need no weights: `--model vieval_measure`, for the tasks of judges that measure."""
 
     only_failures = True
@@ -202,7 +202,7 @@ class VievalMeasure(_Judging):
         self.options, self.answerer = config.current(), MetricAnswerer()
 
 
-class VievalScorer(_Judging):
+class VievalScorer(_JudgingModel):
     """Networks that measure: `--model vieval_scorer --model_args name=...,revision=...,device=...`.
 
     `name` is a name on the hub, a folder or a file of weights, or one of the options' scorers. Without it each judge's
@@ -248,7 +248,7 @@ class VievalOpenAI(OwnModel):
         return judged(instances, ServerAnswerer(backbone), self.options, label, served_by=backbone, bar=bar)
 
 
-class _InProcess(_Judging):
+class _InProcess(_JudgingModel):
     """A model in this process that answers in batch steps; subclasses name the backend."""
 
     load: ClassVar[Callable[..., VLLMBackend | TransformersBackend]]

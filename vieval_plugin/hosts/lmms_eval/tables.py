@@ -15,7 +15,13 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.hosts.lmms_eval.answerable import PartOfGroup
 from vieval_plugin.hosts.task_data import rating_of
 from vieval_plugin.judges import registry as judge_registry
-from vieval_plugin.meta_evaluation.metrics import REMARKS, higher_is_better, interval_names, partial_name, table_names
+from vieval_plugin.meta_evaluation.metrics import (
+    REMARKS,
+    higher_is_better,
+    host_table_metric_names,
+    interval_names,
+    partial_name,
+)
 from vieval_plugin.meta_evaluation.observations import Observation
 
 _OF = "vieval_part_of"
@@ -117,7 +123,7 @@ def _metrics_in_table(name: str, document: Mapping[str, Any]) -> list[str]:
         return []
     metadata = task_config["metadata"]
     rating = rating_of(judge_registry.judge(metadata["judge"]), config.current())
-    names = table_names(benchmark_registry.benchmark(metadata["benchmark"]).report, rating)
+    names = host_table_metric_names(benchmark_registry.benchmark(metadata["benchmark"]).report, rating)
     return [*names, *map(partial_name, names)]
 
 

@@ -63,7 +63,9 @@ def install() -> None:
             _check_known(name, self.all_tasks)
         named = [name for name in task_list if name in self.task_index]
         matched = outermost(match(self, task_list), self.task_index)
-        self.vieval_loose = {name for name in matched if name not in named or name in answerable.joint_groups()}
+        self.vieval_loose = {
+            name for name in matched if name not in named or name in answerable.unaveraged_group_names()
+        }
         if self.model_name is not None:
             # a model that takes minutes to load is not made for what it cannot be given
             by_model = answerable.why_not(self.model_name, loaded=False)
@@ -82,7 +84,7 @@ def install() -> None:
             return load(self, names, *arguments, **options)
         loose: set[str] = getattr(self, "vieval_loose", set())
         by_model = answerable.why_not(self.model_name, loaded=True)
-        by_name = answerable.where_named(by_model)
+        by_name = answerable.check_of_named_tasks(by_model)
         answerable.require([name for name in names if name not in loose], by_name)
         left_out = answerable.either(by_model, _unprepared(self.model_name))
         runnable = answerable.answerable(names, lambda name: left_out if name in loose else by_name)

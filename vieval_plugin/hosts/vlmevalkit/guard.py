@@ -22,7 +22,7 @@ REMEDY = (
     "install ms-vlmeval or nvidia-vlmeval, or put a checkout of VLMEvalKit on PYTHONPATH, in an environment of its own"
 )
 _JOB = ["model", "work_dir", "model_name", "dataset"]
-_NEEDED: tuple[tuple[str, str, type], ...] = (
+_NEEDED_HOST_ATTRIBUTES: tuple[tuple[str, str, type], ...] = (
     ("dataset", "DATASET_CLASSES", list),
     ("dataset", "SUPPORTED_DATASETS", list),
     ("config", "supported_VLM", dict),
@@ -73,7 +73,7 @@ def checked() -> Modules:
     if "lmms_eval" in sys.modules:
         raise VievalError("lmms-eval and VLMEvalKit cannot share a process: each changes what the other relies on")
     dataset, vlm, config, inference = (_module(installed, name) for name in ("dataset", "vlm", "config", "inference"))
-    for module, name, kind in _NEEDED:
+    for module, name, kind in _NEEDED_HOST_ATTRIBUTES:
         imported = _module(installed, module)
         is_there = hasattr(imported, name) and isinstance(getattr(imported, name), kind)
         _require(installed, f"vlmeval.{module}.{name}", is_there)

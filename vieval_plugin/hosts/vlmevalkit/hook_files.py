@@ -47,5 +47,7 @@ def state() -> str:
     exist = [path.exists() for path in _paths()]
     if not any(exist):
         return "off"
-    is_current = all(exist) and all(p.read_text(encoding="utf-8") == t for p, t in zip(_paths(), _texts(), strict=True))
-    return "on" if is_current else "old"
+    is_hook_current = all(exist) and all(
+        p.read_text(encoding="utf-8") == t for p, t in zip(_paths(), _texts(), strict=True)
+    )
+    return "on" if is_hook_current else "old"

@@ -40,7 +40,7 @@ _TRANSPORT = re.compile(
     r"(^|_)(api_?key|key|secret|password|authorization|credentials?|base|base_url|url|retry|wait|verbose|timeout|proxy|org|logger)$",
     re.IGNORECASE,
 )
-_ATTRIBUTE = "vieval_identity"
+_IDENTITY_ATTRIBUTE = "vieval_identity"
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,15 @@ class HostModel:
     def answerer(self, api_nproc: int) -> CallAnswerer:
         """Answer by the model's `generate`: of a server's model as many questions at once as `api_nproc` says."""
         if not getattr(self.inner, "is_api", False):
-            return CallAnswerer(self._bind)
+            return CallAnswerer(self._make_answer)
         say(
             f"vieval: {type(self.inner).__name__} encodes images anew, as JPEG and some of them larger, before it sends "
             "them: PQ can suffer; VievalOpenAI sends the files' own pixels",
             file=sys.stderr,
         )
-        return CallAnswerer(self._bind, threads=api_nproc)
+        return CallAnswerer(self._make_answer, threads=api_nproc)
 
-    def _bind(self, store: Store | None, usage: Usage) -> Callable[[Question, int], Reply]:
+    def _make_answer(self, store: Store | None, usage: Usage) -> Callable[[Question, int], Reply]:
         return _Asking(self, store, usage).answer
 
 
@@ -208,7 +208,7 @@ def identity_of(model: Any, name: str, supported: Mapping[str, Any]) -> Mapping[
     `supported` maps the host's names to what builds them: a class, or a partial of one.
     """
     if not isinstance(model, str):
-        known: Mapping[str, Any] | None = getattr(model, _ATTRIBUTE, None)
+        known: Mapping[str, Any] | None = getattr(model, _IDENTITY_ATTRIBUTE, None)
         return known if known is not None else _identity(type(model).__name__, name, vars(model))
     maker = supported.get(name)
     return _identity(getattr(getattr(maker, "func", maker), "__name__", ""), name, getattr(maker, "keywords", {}))
@@ -216,7 +216,7 @@ def identity_of(model: Any, name: str, supported: Mapping[str, Any]) -> Mapping[
 
 def keep_identity(model: Any, identity: Mapping[str, Any]) -> None:
     """Let a model that was built for one dataset have the same identity for the next."""
-    setattr(model, _ATTRIBUTE, identity)
+    setattr(model, _IDENTITY_ATTRIBUTE, identity)
 
 
 def _identity(kind: str, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:

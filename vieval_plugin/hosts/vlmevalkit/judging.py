@@ -120,11 +120,11 @@ def answers_of(
     judge = _Judge(model, name, dataset, host_arguments)
     files = VerdictFiles(folder, name, dataset.dataset_name)
     retry = host_arguments.get("retry_failed", not host_arguments.get("ignore_failed", False))
-    answered_rows = rows_answered(files, judge.by, retry, rank, world_size)
+    answered_rows = answered_row_indices(files, judge.by, retry, rank, world_size)
     earlier = judge.earlier_verdicts(files, mine)
     cells = {row.index: cell(verdict, row) for row, verdict in earlier}
-    open_rows = [index for index in mine if index not in answered_rows and index not in cells]
-    judged = judge.judge(open_rows, files.part(rank)) if open_rows else []
+    unanswered_rows = [index for index in mine if index not in answered_rows and index not in cells]
+    judged = judge.judge(unanswered_rows, files.part(rank)) if unanswered_rows else []
     return KnownAnswers({**cells, **{row.index: cell(verdict, row) for row, verdict in judged}}), judge.model
 
 
@@ -163,16 +163,16 @@ class _Judge:
                     by_index[row.index] = row, verdict
         return list(by_index.values())
 
-    def judge(self, open_rows: Sequence[int], part: Path) -> list[tuple[KeptVerdict, Verdict]]:
+    def judge(self, unanswered_rows: Sequence[int], part: Path) -> list[tuple[KeptVerdict, Verdict]]:
         """Judge rows, each verdict appended to a file as it comes."""
-        judged = [self._sample(index) for index in open_rows]
+        judged = [self._sample(index) for index in unanswered_rows]
         require_images(judged, "`vieval tasks` says how to get a benchmark's images")
         progress, rows = Progress(), list[tuple[KeptVerdict, Verdict]]()
 
         def on_outcome(number: int, outcome: Outcome) -> None:
             sample = judged[number]
             response = response_json(sample.id, outcome.verdict, self._provenance, fingerprint(sample))
-            row = KeptVerdict(open_rows[number], target_json(sample), response, self.by)
+            row = KeptVerdict(unanswered_rows[number], target_json(sample), response, self.by)
             append(part, row)
             rows.append((row, outcome.verdict))
 
@@ -256,7 +256,7 @@ def install_pipeline(pipeline: Any) -> None:
     pipeline.__init__, pipeline.run = __init__, run_and_tell
 
 
-def rows_answered(files: VerdictFiles, by: str, retry_failed: bool, rank: int, world_size: int) -> set[int]:
+def answered_row_indices(files: VerdictFiles, by: str, retry_failed: bool, rank: int, world_size: int) -> set[int]:
     """The rows to which the host has an answer by the same judge and model.
 
     A file with answers by another, or one that cannot be read, is deleted: the host takes up whatever it finds. Failed

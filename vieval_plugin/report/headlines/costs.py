@@ -110,6 +110,8 @@ def _seconds(summary: Path) -> float:
         return 0.0
 
 
-def _seconds_text(seconds: float, other_judges: int) -> str:
+def _seconds_text(seconds: float, other_judge_count: int) -> str:
     text = f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"
-    return f"{text} (with {other_judges} other judge{'s' * (other_judges > 1)})" if other_judges else text
+    return (
+        f"{text} (with {other_judge_count} other judge{'s' * (other_judge_count > 1)})" if other_judge_count else text
+    )

@@ -31,7 +31,7 @@ _MARK_NOTES = {
     NOT_ABOVE_CONSTANT: "no test shows, with p at most .05, that it is above the best answer that never looks",
 }
 
-MOST_INTERVALS = 6
+MOST_ROWS_WITH_INTERVALS = 6
 """With more rows than these, differences have no intervals and only a benchmark's first headline is tested."""
 
 
@@ -147,7 +147,12 @@ def leaderboards(
     seconds_of = {run.label: seconds.get((benchmark, run.label), "") for run in runs}
     return [
         _leaderboard(
-            headline, benchmark, runs, options, seconds_of, number == 0 or len(headline.estimates) <= MOST_INTERVALS
+            headline,
+            benchmark,
+            runs,
+            options,
+            seconds_of,
+            number == 0 or len(headline.estimates) <= MOST_ROWS_WITH_INTERVALS,
         )
         for number, headline in enumerate(headlines)
     ]
@@ -164,7 +169,9 @@ def _leaderboard(
     compared, comparison = headline.compared(options), None
     several = len(headline.estimates) > 1
     if tested and several:
-        comparison = compare_systems(compared, benchmark, options, intervals=len(headline.estimates) <= MOST_INTERVALS)
+        comparison = compare_systems(
+            compared, benchmark, options, intervals=len(headline.estimates) <= MOST_ROWS_WITH_INTERVALS
+        )
     own = comparison.standings if comparison else own_standings(compared)
     standings = {standing.system.label: standing for standing in own}
     place = {label: number for number, label in enumerate(standings)}
@@ -187,7 +194,7 @@ def _leaderboard(
         for label, estimate in headline.estimates.items()
     ]
     rows.sort(key=lambda row: (math.isnan(row.estimate.value), place.get(row.label, 0), -row.estimate.value))
-    return Leaderboard(headline, tuple(rows), comparison, _method(comparison) if comparison else "")
+    return Leaderboard(headline, tuple(rows), comparison, _comparison_method_text(comparison) if comparison else "")
 
 
 def _places(headline: Headline, compared: ComparedStatistic, options: StatisticsOptions) -> dict[str, tuple[str, str]]:
@@ -214,7 +221,7 @@ def _records(headline: Headline, runs: Sequence[Run], label: str) -> list[Record
     return [record for record in records if not headline.judge or record.id.image_model == label]
 
 
-def _method(comparison: Comparison) -> str:
+def _comparison_method_text(comparison: Comparison) -> str:
     if comparison.reason:
         return f"Without ranks: {comparison.reason}."
     compared = comparison.compared

@@ -25,9 +25,9 @@ def sentences(board: Leaderboard) -> list[str]:
         return [f"No {board.headline.entrant} has a number here."]
     text = [f"{row.label}: {row.one_answer}." for row in rows[:1] if row.one_answer]
     text.append(_answer(board, rows))
-    text += _unranked(board, rows)
+    text += _unranked_sentences(board, rows)
     text += _beside_references(board, rows)
-    text += _extremes(board, rows[0])
+    text += _breakdown_sentences(board, rows[0])
     warned = [(row.label, row.cost.warning if row is rows[0] else row.warning) for row in rows]
     text += [f"{label}: {warning}." for label, warning in warned if warning]
     return text
@@ -40,7 +40,7 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     if board.comparison.reason:
         return f"{_number_sentence(rows)} Without ranks: {board.comparison.reason}."
     if len(ranked) < 2:
-        return _pairwise_answer(board, ranked)
+        return _pairwise_sentence(board, ranked)
     first = ranked[0]
     labels = [row.label for row in ranked[1:]]
     worse = [label for label in labels if board.comparison.beats(first.label, label)]
@@ -50,7 +50,7 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     number = format_estimate(first.estimate)
     if not equal:
         pair = board.comparison.pair_of(first.label, labels[0])
-        nearest = f" ({labels[0]} by {_difference(pair)})" if pair else ""
+        nearest = f" ({labels[0]} by {_difference_text(pair)})" if pair else ""
         return f"{first.label} is best{scope}: {number}, significantly better than {_named_or_counted(worse)}{nearest}; {family}."
     if not any(pair.significant for pair in board.comparison.pairs):
         last = ranked[-1]
@@ -81,7 +81,7 @@ def _number_sentence(rows: Sequence[LeaderboardRow]) -> str:
     )
 
 
-def _pairwise_answer(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> str:
+def _pairwise_sentence(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> str:
     """Sentence where no two systems cover the benchmark: which is better than which, on what both scored."""
     assert board.comparison is not None
     worse_than: dict[str, list[str]] = {}
@@ -96,7 +96,7 @@ def _pairwise_answer(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> st
     return f"On the {items} that both scored, {text}. {alone} covers the benchmark, so there is no one order."
 
 
-def _unranked(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
+def _unranked_sentences(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
     """Systems without a rank with the reasons, and those of them that are significantly better than the first."""
     unranked = [row for row in rows if not row.rank and row.unranked]
     tested = board.comparison is not None and not board.comparison.reason
@@ -120,7 +120,7 @@ def _better_on_common(board: Leaderboard, labels: Sequence[str], first: str) -> 
     ]
 
 
-def _difference(pair: SystemPair) -> str:
+def _difference_text(pair: SystemPair) -> str:
     p = p_text(pair.adjusted)
     return f"{format_estimate(pair.result.difference)}, p {p if p.startswith('<') else f'= {p}'}"
 
@@ -144,7 +144,9 @@ def _beside_ceiling(board: Leaderboard, first: LeaderboardRow, name: str, refere
     """The best row and the annotators, by the same samples and the same other annotators where there are ratings of each."""
     ceiling = board.headline.ceiling(first.label) if board.headline.ceiling else None
     if ceiling is None:
-        return f"{first.label} is {_position(first.estimate, reference)} the {name} ({reference.value:.3f})."
+        return (
+            f"{first.label} is {_position_to_reference(first.estimate, reference)} the {name} ({reference.value:.3f})."
+        )
     return (
         f"{first.label} is {ceiling.position} the {name}: with the mean of the other annotators it correlates by "
         f"{ceiling.judge:.3f}, an annotator by {ceiling.annotators:.3f} (difference "
@@ -152,14 +154,14 @@ def _beside_ceiling(board: Leaderboard, first: LeaderboardRow, name: str, refere
     )
 
 
-def _position(estimate: Estimate, reference: Estimate) -> str:
+def _position_to_reference(estimate: Estimate, reference: Estimate) -> str:
     low, high = (reference.value if math.isnan(end) else end for end in (reference.low, reference.high))
     if estimate.low > high:
         return "above"
     return "below" if estimate.high < low else "not shown to be above or below"
 
 
-def _extremes(board: Leaderboard, first: LeaderboardRow) -> list[str]:
+def _breakdown_sentences(board: Leaderboard, first: LeaderboardRow) -> list[str]:
     text = []
     for heading, by_value in board.headline.breakdowns.items():
         known = [

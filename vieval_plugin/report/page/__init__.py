@@ -29,7 +29,7 @@ from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
 from vieval_plugin.report.page.gallery import SAMPLED, order, select_items
 from vieval_plugin.report.page.glossary import GLOSSARY
 from vieval_plugin.report.page.thumbnails import Thumbnails
-from vieval_plugin.report.page.tiles import CardVerdict, Samples, Tile, tile_of
+from vieval_plugin.report.page.tiles import GalleryTile, GalleryVerdict, Samples, tile_of
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, template
 
@@ -91,7 +91,7 @@ def page(
         notes: lines that stand above all numbers.
     """
     items = [item for section in sections for item in items_of(section.runs)]
-    tiles, thumbnails = _tiles(select_items(items, options.seed), Samples())
+    tiles, thumbnails = _gallery_tiles(select_items(items, options.seed), Samples())
     pictured_ids = {tile.id for tile in tiles}
     unpictured = sorted((item for item in items if item.id not in pictured_ids), key=order)
     filters = _Filters(tiles)
@@ -114,7 +114,7 @@ def page(
         indices=filters.indices,
         judges_of=filters.judges_of,
         judge_index=filters.judge_index,
-        disagreements=filters.disagreements,
+        disagreement_by_judge=filters.disagreement_by_judge,
         prompt=filters.prompt,
         unpictured=[_row(item) for item in unpictured[:MOST_ROWS]],
         gallery=_gallery_texts(len(items), len(tiles), len(unpictured), options.seed),
@@ -124,7 +124,7 @@ def page(
     )
 
 
-def _tiles(items: Sequence[GalleryItem], samples: Samples) -> tuple[list[Tile], Thumbnails]:
+def _gallery_tiles(items: Sequence[GalleryItem], samples: Samples) -> tuple[list[GalleryTile], Thumbnails]:
     thumbnails = Thumbnails()
     progress = tqdm(items, desc="cards of the page", unit="card", disable=None)
     return [tile_of(item, samples, thumbnails) for item in progress], thumbnails
@@ -174,8 +174,8 @@ def _row(item: GalleryItem) -> _Row:
 class _Filters:
     """Filters of tiles, as numbers: names are other people's words, and stay in the options of a list."""
 
-    def __init__(self, tiles: Sequence[Tile]) -> None:
-        sources: Mapping[str, Callable[[Tile], Iterable[str]]] = {
+    def __init__(self, tiles: Sequence[GalleryTile]) -> None:
+        sources: Mapping[str, Callable[[GalleryTile], Iterable[str]]] = {
             "judge": lambda tile: [verdict.judge for verdict in tile.verdicts],
             "benchmark": lambda tile: [tile.id.benchmark],
             "kind": lambda tile: [tile.kind],
@@ -201,16 +201,16 @@ class _Filters:
     def indices(self, name: str, words: Iterable[str]) -> str:
         return " ".join(str(self._places[name][word]) for word in words)
 
-    def judges_of(self, tile: Tile) -> str:
+    def judges_of(self, tile: GalleryTile) -> str:
         return self.indices("judge", (verdict.judge for verdict in tile.verdicts))
 
-    def judge_index(self, verdict: CardVerdict) -> int:
+    def judge_index(self, verdict: GalleryVerdict) -> int:
         return self._places["judge"][verdict.judge]
 
-    def disagreements(self, tile: Tile) -> str:
+    def disagreement_by_judge(self, tile: GalleryTile) -> str:
         """Disagreement of each judge with people, in the order of judges; -1 for judges that did not judge it."""
         by_judge = {verdict.judge: verdict.order for verdict in tile.verdicts}
         return " ".join(f"{by_judge.get(judge, -1):.3g}" for judge in self._places["judge"])
 
-    def prompt(self, tile: Tile) -> int:
+    def prompt(self, tile: GalleryTile) -> int:
         return self._prompts[tile.prompt]

@@ -191,12 +191,14 @@ def _point(record: Record, aspect: str, against_all: bool) -> Point | None:
     people = record.ratings.get(aspect, record.ratings.get("O", ()) if aspect == "overall" else ())
     ratings = [value for value in people if not math.isnan(value)]
     scores = record.verdict.scores
-    scores_by_preference = [
+    scores_by_name_priority = [
         scores[name] for name in (aspect, *(("O", "SC") if aspect == "overall" else ())) if name in scores
     ]
-    scores_by_preference += list(scores.values()) if against_all else []
+    scores_by_name_priority += list(scores.values()) if against_all else []
     return (
-        Point(math.fsum(ratings) / len(ratings), scores_by_preference[0]) if ratings and scores_by_preference else None
+        Point(math.fsum(ratings) / len(ratings), scores_by_name_priority[0])
+        if ratings and scores_by_name_priority
+        else None
     )
 
 

@@ -15,9 +15,9 @@ MOST = 400
 SAMPLED = 100
 """Of `MOST`, how many are drawn at random, so that a reader sees what is usual as well."""
 
-_SIBLINGS_OF_PROMPT = 5
+_MOST_SIBLINGS_PER_PROMPT = 5
 """A prompt with at most so many further outputs is shown with all of them, beside one that is worth a look."""
-_SIBLINGS_OF_PAGE = 75
+_MOST_SIBLINGS_PER_PAGE = 75
 """How many cards may be there for being beside another."""
 
 
@@ -44,17 +44,17 @@ def select_items(
     for item in items:
         groups[_prompt(item)].append(item)
     selected: dict[object, GalleryItem] = {}
-    siblings_added = 0
+    added_sibling_count = 0
     for item in _in_turn(_queues(items)):
         if len(selected) >= most - sampled:
             break
         selected[item.id] = item
         siblings = [sibling for sibling in groups[_prompt(item)] if sibling.id not in selected]
-        if len(siblings) <= _SIBLINGS_OF_PROMPT and siblings_added + len(siblings) <= min(
-            _SIBLINGS_OF_PAGE, most - sampled - len(selected)
+        if len(siblings) <= _MOST_SIBLINGS_PER_PROMPT and added_sibling_count + len(siblings) <= min(
+            _MOST_SIBLINGS_PER_PAGE, most - sampled - len(selected)
         ):
             selected |= {sibling.id: sibling for sibling in siblings}
-            siblings_added += len(siblings)
+            added_sibling_count += len(siblings)
     unselected = [item for item in items if item.id not in selected]
     selected |= {item.id: item for item in random.Random(seed).sample(unselected, most - len(selected))}
     return _ordered(selected.values())
@@ -99,12 +99,12 @@ def _queues(items: Sequence[GalleryItem]) -> list[list[GalleryItem]]:
 
 def _mixed(by_disagreement: Sequence[GalleryItem], failures: Sequence[GalleryItem]) -> list[GalleryItem]:
     mixed: list[GalleryItem] = []
-    remaining_failures = iter(failures)
+    failure_iterator = iter(failures)
     for number, item in enumerate(by_disagreement):
         mixed.append(item)
         if number % 4 == 3:
-            mixed += [failure for failure in [next(remaining_failures, None)] if failure]
-    return [*mixed, *remaining_failures]
+            mixed += [failure for failure in [next(failure_iterator, None)] if failure]
+    return [*mixed, *failure_iterator]
 
 
 def _in_turn(queues: Sequence[Sequence[GalleryItem]]) -> Iterator[GalleryItem]:

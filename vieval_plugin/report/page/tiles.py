@@ -33,7 +33,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class TileStep:
+class GalleryVerdictStep:
     """A step of a verdict, its answer cut where it is long."""
 
     label: str
@@ -43,7 +43,7 @@ class TileStep:
 
 
 @dataclass(frozen=True)
-class CardVerdict:
+class GalleryVerdict:
     """Verdict of one judge on a tile; `disagreement` is that with people in words, `answer` its vote on a contest."""
 
     judge: str
@@ -53,12 +53,12 @@ class CardVerdict:
     disagreement: str
     order: float
     rationale: str
-    steps: tuple[TileStep, ...]
+    steps: tuple[GalleryVerdictStep, ...]
     left_out: int
 
 
 @dataclass(frozen=True)
-class Tile:
+class GalleryTile:
     """A sample or contest as a page shows it; `models` are the image models in it, `prompt` what all its outputs share."""
 
     id: SampleId
@@ -71,7 +71,7 @@ class Tile:
     note: str
     people: tuple[tuple[str, str], ...]
     vote: str
-    verdicts: tuple[CardVerdict, ...]
+    verdicts: tuple[GalleryVerdict, ...]
 
     @property
     def statuses(self) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ class Samples:
         return known if isinstance(known, str) else known.get(record.id, "This sample is not in the data that is here.")
 
 
-def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Tile:
+def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> GalleryTile:
     """Build a tile, with its pictures rendered.
 
     Args:
@@ -126,7 +126,7 @@ def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Tile
     if len(pictures) > _MOST_PICTURES:
         notes.append(f"{len(pictures) - _MOST_PICTURES} further images are not shown.")
     models = [candidate.image_model for candidate in record.candidates] or [item.id.image_model]
-    return Tile(
+    return GalleryTile(
         item.id,
         record.kind or item.id.part,
         tuple(models),
@@ -188,7 +188,7 @@ def _worded(vote: str, record: Record) -> str:
     return vote.replace("_", " ") + named
 
 
-def _verdict(judgement: Judgement, record: Record) -> CardVerdict:
+def _verdict(judgement: Judgement, record: Record) -> GalleryVerdict:
     verdict = judgement.record.verdict
     steps, room, left_out = [], _MOST_STEPS, 0
     for step in verdict.trace:
@@ -199,8 +199,8 @@ def _verdict(judgement: Judgement, record: Record) -> CardVerdict:
         excerpt = _cut(text, min(_MOST_TEXT, room))
         room -= len(excerpt)
         scores = ", ".join(f"{score:g}" for score in step.scores or step.bounds or ())
-        steps.append(TileStep(step.label, str(step.status), scores, excerpt))
-    return CardVerdict(
+        steps.append(GalleryVerdictStep(step.label, str(step.status), scores, excerpt))
+    return GalleryVerdict(
         judgement.label,
         str(verdict.status),
         tuple((aspect, f"{value:.3g}") for aspect, value in verdict.scores.items()),

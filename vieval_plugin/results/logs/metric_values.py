@@ -13,14 +13,14 @@ from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.results.logs import Reader
 from vieval_plugin.results.logs.rows import number, read_log
 
-_VALUES = {value.lower(): value for value in ("CLIP_Score", "CLIP_I", "DINO", "LPIPS")}
+_VIESCORE_METRIC_NAMES = {value.lower(): value for value in ("CLIP_Score", "CLIP_I", "DINO", "LPIPS")}
 """The VIEScore authors' names of values, by the metric."""
 
 
 def reader_of(judge: str) -> Reader | None:
     """The reader of a metric's values; None for what is no metric of these logs."""
-    metric = next((metric for metric in METRICS if metric.name == judge and judge in _VALUES), None)
-    return partial(_read, metric, _VALUES[judge]) if metric else None
+    metric = next((metric for metric in METRICS if metric.name == judge and judge in _VIESCORE_METRIC_NAMES), None)
+    return partial(_read, metric, _VIESCORE_METRIC_NAMES[judge]) if metric else None
 
 
 def _read(

@@ -77,13 +77,17 @@ def figures(
 
     by_question = [scores_of(edits, question) for question in conversations.questions]
     ranges = [max(column) - min(column) for column in zip(*by_question, strict=True)]
-    done_as_asked = [edit for edit in edits if edit.label == 1]
-    strangers = [edit_elsewhere for edit in done_as_asked if (edit_elsewhere := _with_another_source(edit, edits))]
+    edits_done_as_asked = [edit for edit in edits if edit.label == 1]
+    strangers = [
+        edit_with_other_source
+        for edit in edits_done_as_asked
+        if (edit_with_other_source := _with_another_source(edit, edits))
+    ]
     unedited = list({edit.source: replace(edit, output=edit.source) for edit in edits}.values())
     return Figures(
         agreement(by_question[0], edits),
         fmean(ranges),
-        *(_mean(scores_of(part)) for part in (done_as_asked, strangers, unedited)),
+        *(_mean(scores_of(part)) for part in (edits_done_as_asked, strangers, unedited)),
     )
 
 

@@ -117,7 +117,7 @@ def spread(edits: Iterable[LabelledEdit]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-SOURCE_CAPTION, OUTPUT_CAPTION = "source_caption", "output_caption"
+SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY = "source_caption", "output_caption"
 """What the texts of a sample are called that say what its source shows, and what its output is to show."""
 
 
@@ -153,7 +153,7 @@ def from_outputs(pairs: Sequence[Pair], editors: Editors, encoder: Encoder) -> l
     unedited: dict[str, LabelledEdit] = {}
     for pair in tqdm(pairs, desc="CLIP-D", unit="edit", disable=None):
         texts = pair.sample.texts
-        value = _direction(pair, texts[SOURCE_CAPTION], texts[OUTPUT_CAPTION], encoder)
+        value = _direction(pair, texts[SOURCE_CAPTION_KEY], texts[OUTPUT_CAPTION_KEY], encoder)
         is_unchanged = decode(Image(pair.source)).tobytes() == decode(Image(pair.output)).tobytes()
         label = 0.0 if is_unchanged else editors.label(pair.sample.id.image_model, value)
         origin: dict[str, float | str] = {"editor": pair.sample.id.image_model, "clip_d": round(value, 6)}
@@ -178,12 +178,14 @@ def _edit(pair: Pair, output: Path, label: float, origin: dict[str, float | str]
 
 def _checked(sample: Sample, editors: Editors) -> Pair:
     missing = [
-        name for name in ("instruction", SOURCE_CAPTION, OUTPUT_CAPTION) if not sample.texts.get(name, "").strip()
+        name
+        for name in ("instruction", SOURCE_CAPTION_KEY, OUTPUT_CAPTION_KEY)
+        if not sample.texts.get(name, "").strip()
     ]
     missing += [role for role in ("source", "output") if role not in sample.images]
     if missing:
         raise VievalError(
-            f"{sample.id} has no {missing[0]}; CLIP-D needs source, output, instruction, {SOURCE_CAPTION}, {OUTPUT_CAPTION}"
+            f"{sample.id} has no {missing[0]}; CLIP-D needs source, output, instruction, {SOURCE_CAPTION_KEY}, {OUTPUT_CAPTION_KEY}"
         )
     if sample.id.image_model not in {editors.truth, *editors.weak, *editors.strong}:
         raise VievalError(

@@ -86,7 +86,7 @@ def _shuffled(count: int, name: str) -> list[int]:
 
 
 CHECKPOINT = "checkpoint.pt"
-_EVALUATIONS = 20  # so many times in a training it is measured and kept
+_EVALUATION_COUNT = 20  # so many times in a training it is measured and kept
 _MEASURED = 200  # held-out edits at most, on the way
 _LONGEST_STEP = 1.0  # of the gradient
 
@@ -158,7 +158,7 @@ def _run(
     folder: Path,
 ) -> None:
     tuning = recipe.tuning
-    interval, first = max(1, tuning.steps // _EVALUATIONS), state.step
+    interval, first = max(1, tuning.steps // _EVALUATION_COUNT), state.step
     per_step = tuning.batch_size * tuning.accumulate * state.accelerator.num_processes
     main = state.accelerator.is_main_process
     losses: list[tuple[float, float]] = []

@@ -17,11 +17,11 @@ def load(origin: Origin, processor: str = "") -> Encoder:
     `processor` is where its image processor and tokenizer are, if not with the weights.
     """
     network, images = pretrained("CLIPModel", "clip", origin, processor)
-    with_weights = not processor or processor == origin.model
+    has_bundled_processor = not processor or processor == origin.model
     try:
         tokenizer = library("transformers").AutoTokenizer.from_pretrained(
-            network.name_or_path if with_weights else hub_name_or_folder(processor),
-            revision=origin.revision if with_weights else None,
+            network.name_or_path if has_bundled_processor else hub_name_or_folder(processor),
+            revision=origin.revision if has_bundled_processor else None,
             trust_remote_code=False,
         )
     except VievalError:

@@ -25,7 +25,7 @@ class DualEncoder(Part):
 
 
 @dataclass(frozen=True)
-class ScaledEncoder:
+class CosineScaledEncoder:
     """A loaded CLIP, what its cosines are multiplied with, and what both are called."""
 
     by: str
@@ -34,7 +34,7 @@ class ScaledEncoder:
     scale: float
 
 
-def load(origin: Origin) -> ScaledEncoder:
+def load(origin: Origin) -> CosineScaledEncoder:
     """The CLIP of a description, which `origin` names.
 
     Raises:
@@ -50,16 +50,18 @@ def load(origin: Origin) -> ScaledEncoder:
         Origin(base, origin.revision or settings.revision, origin.device), described.place(settings.processor) or base
     )
     scale = encoder.learnt_scale if settings.scale == "learnt" else settings.scale
-    return ScaledEncoder(f"{described.name} on {encoder.by}", f"{encoder.identity} times {scale!r}", encoder, scale)
+    return CosineScaledEncoder(
+        f"{described.name} on {encoder.by}", f"{encoder.identity} times {scale!r}", encoder, scale
+    )
 
 
-def show(scaled: ScaledEncoder, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
+def show(scaled: CosineScaledEncoder, images: Mapping[str, Picture], texts: Mapping[str, str]) -> NetworkInputs:
     """The image and the text as the CLIP takes them."""
     tokens, notes = scaled.encoder.tokens(texts["text"])
     return NetworkInputs({"image": scaled.encoder.pixels(images["image_0"]), "text": tokens}, notes)
 
 
-def dual_encoder(scaled: ScaledEncoder, batch: Mapping[str, Sequence[Any]]) -> Any:
+def dual_encoder(scaled: CosineScaledEncoder, batch: Mapping[str, Sequence[Any]]) -> Any:
     """The scale times the cosine of the embeddings of image and text, in [-scale, scale].
 
     Kirstain et al., Pick-a-Pic (NeurIPS 2023), equation of the scoring function; Wu et al., HPSv2 (2023), without a

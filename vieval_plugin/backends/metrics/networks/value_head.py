@@ -36,7 +36,7 @@ class Position(Part):
         return {} if position == "last" else position
 
     @model_validator(mode="after")
-    def _at_most_one_place(self) -> Position:
+    def _check_at_or_before(self) -> Position:
         if self.at and self.before:
             raise ValueError("one of at and before is meant, or last")
         return self
@@ -128,7 +128,7 @@ def load(origin: Origin) -> LoadedValueHead:
     position = settings.position
     token = model.token(position.token) if position.token else None
     # whatever else of the description changes a number
-    read_settings = repr(
+    settings_repr = repr(
         (
             settings.activation,
             settings.output,
@@ -144,7 +144,7 @@ def load(origin: Origin) -> LoadedValueHead:
         str(model.processor.chat_template),
         model.tokenizer.backend_tokenizer.to_str(),
     )
-    digest = identity(library("torch").nn.ModuleDict({"base": model.network, "head": head}), *prepared, read_settings)
+    digest = identity(library("torch").nn.ModuleDict({"base": model.network, "head": head}), *prepared, settings_repr)
     loaded = LoadedValueHead(
         named(Origin(described.name), None, digest), digest, settings, model, head.to(model.device), token
     )
