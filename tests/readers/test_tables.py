@@ -285,7 +285,7 @@ def test_a_data_set_of_the_hub_is_read_by_the_library_itself(folder, monkeypatch
         (uid, picture(uid)) for uid in CAPTIONS
     ]
     assert rows[0].sample.images["output"].origin.row == 0
-    assert asked == [("me/pictures", None, False)]
+    assert asked == [("me/pictures", None)]
     line = "me/pictures: name one of its splits: me/pictures:train, me/pictures:test"
     assert line in refusal(lambda: read_named(["me/pictures"]))
 

@@ -121,6 +121,8 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.readers.samples import limited
     from vieval_plugin.results.flat_table import require_flat
+    from vieval_plugin.run.verdict_lines import run_file
+    from vieval_plugin.run.verdict_log import partial_file
     from vieval_plugin.text.escaping import say
 
     images = _require_flags(options)
@@ -132,10 +134,11 @@ def _run(options: argparse.Namespace) -> int:
     request = _prepared(options, source, current, (judge, setting))
     say(*(f"vieval: {line}" for line in (*source.notes, *_unused(options, request.judges))), file=sys.stderr)
     if options.out:
-        prompts = [options.prompts] if options.prompts else []
+        named = [*map(Path, options.samples), *([options.prompts] if options.prompts else [])]
         # a source is read for its files only where OUT is there already
-        reads = chain(map(Path, options.samples), prompts, files_of(row.sample for row in source))
-        require_writable(options.out, reads=reads)
+        require_writable(options.out, reads=chain(named, files_of(row.sample for row in source)))
+        for path in (partial_file(options.out), run_file(options.out)):
+            require_writable(path, reads=named)
         require_flat(options.out)
     if options.allow_urls or source.addresses:
         from vieval_plugin.run.addresses import fetched

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -89,10 +90,13 @@ def read_samples(named: str | Path, kind: str | None = None, columns: Mapping[st
 def checked(source: SampleSource) -> SampleSource:
     """The same source with its total known, once it is read and no sample was there twice.
 
+    Its fingerprint is another from then on where one of its image files is another, or has changed.
+
     Raises:
         VievalError: it holds no samples, none that can be read, or two of one uid, image model, draw and kind.
     """
     hashes: set[int] = set()  # a number a sample, as the ids of millions would fill the memory
+    hashed = hashlib.sha256(source.fingerprint.encode())
     total, unreadable, first, addresses = 0, 0, None, False
     for total, row in enumerate(source, start=1):
         identity, first = row.sample.id, first or row
@@ -101,11 +105,23 @@ def checked(source: SampleSource) -> SampleSource:
         if hash(identity) in hashes:
             _require_first(source, total, identity)
         hashes.add(hash(identity))
+        hashed.update(image_stamps(row.sample).encode(errors="replace"))
     if first is None:
         raise VievalError(f"{source.name}: no samples in it; each row has an image and what it was made of")
     if unreadable == total > 1 and first.verdict:
         raise VievalError(f"{source.name}: none of its {total} rows can be read; {first.place}: {first.verdict.reason}")
-    return replace(source, total=total, addresses=addresses)
+    return replace(source, total=total, addresses=addresses, fingerprint=hashed.hexdigest()[:16])
+
+
+def image_stamps(sample: Sample) -> str:
+    """The image files of a sample, each with its size and when it was changed, as one text."""
+    stamps = [str(sample.id)]
+    for role, image in sample.images.items():
+        if isinstance(image.source, Path):
+            with contextlib.suppress(OSError, ValueError):  # one that is not there is its row's status
+                state = image.source.stat()
+                stamps.append(f"{role} {image.source.absolute()} {state.st_size} {state.st_mtime_ns}")
+    return "\0".join(stamps)
 
 
 def _require_first(source: SampleSource, number: int, identity: SampleId) -> None:

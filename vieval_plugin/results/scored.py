@@ -15,7 +15,7 @@ from vieval_plugin.results.own_verdicts import record_of_line
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.summary import ScoreSummary
-from vieval_plugin.run.verdict_lines import Inputs, runs_document, write_runs
+from vieval_plugin.run.verdict_lines import Inputs, beside_runs, runs_document
 from vieval_plugin.run.verdict_log import VerdictLog
 
 _REASON = 300  # characters of a reason that are printed
@@ -78,11 +78,11 @@ def write_scored(out: Path, log: VerdictLog, inputs: Inputs, runs: Mapping[str, 
     """
     scored = Scored()
     read = read_scored(log, runs, out.parent, scored)
-    write_runs(out, runs_document(inputs, runs, {run: log.usage(run) for run in runs}))
-    if is_flat(out):
-        write_flat(out, (record for _, record in read), [aspect for run in runs.values() for aspect in run.aspects])
-    else:
-        write_whole(out, (line for line, _ in read))
+    with beside_runs(out, runs_document(inputs, runs, {run: log.usage(run) for run in runs})):
+        if is_flat(out):
+            write_flat(out, (record for _, record in read), [aspect for run in runs.values() for aspect in run.aspects])
+        else:
+            write_whole(out, (line for line, _ in read))
     return scored
 
 

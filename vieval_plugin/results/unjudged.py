@@ -14,7 +14,7 @@ from vieval_plugin.config import Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Verdict
 from vieval_plugin.media.files import require_plain
-from vieval_plugin.readers.samples import SampleRow, SampleSource, fingerprint_of
+from vieval_plugin.readers.samples import SampleRow, SampleSource, fingerprint_of, image_stamps
 from vieval_plugin.records import OWN, lines_of, unjudged
 from vieval_plugin.results.documents import read_record, read_unjudged
 from vieval_plugin.results.host_samples import responses_of, samples_files
@@ -101,7 +101,12 @@ def load_unjudged(path: Path, options: Config, kind: str | None = None) -> Unjud
         named = ", ".join(" ".join(filter(None, judge_and_setting)) or "none" for judge_and_setting in judges)
         raise VievalError(f"{path}: tasks of several judges ({named}); pass the samples file of one of them")
     [(judge, setting)] = judges
-    source = SampleSource(str(path), lambda: iter(rows), fingerprint_of(files, kind or ""), total=len(rows))
+    source = SampleSource(
+        str(path),
+        lambda: iter(rows),
+        fingerprint_of(files, kind or "", *(image_stamps(row.sample) for row in rows)),
+        total=len(rows),
+    )
     return UnjudgedRun(source, judge, setting)
 
 

@@ -19,7 +19,7 @@ from vieval_plugin.run.evaluate import outcomes_of, provenance_of
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
-from vieval_plugin.run.verdict_lines import inputs_of, run_hash, runs_document, verdict_line, write_runs
+from vieval_plugin.run.verdict_lines import beside_runs, inputs_of, run_hash, runs_document, verdict_line
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,9 @@ def write_judged(path: Path, source: SampleSource, several: Sequence[JudgedFolde
         for run, by in runs.items()
         for number, (judged, verdict) in enumerate(zip(by.judged, by.verdicts, strict=True))
     )
-    write_runs(path, runs_document(inputs_of(source), {run: by.provenance for run, by in runs.items()}, {}))
-    write_whole(path, (f"{line}\n" for line in lines))
+    sources = {run: by.provenance for run, by in runs.items()}
+    with beside_runs(path, runs_document(inputs_of(source), sources, {})):
+        write_whole(path, (f"{line}\n" for line in lines))
 
 
 def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:

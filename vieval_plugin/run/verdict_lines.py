@@ -23,6 +23,7 @@ from vieval_plugin.readers.samples import SampleSource
 from vieval_plugin.records import SCHEMA, Provenance, verdict_document
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.yaml_json import read_json
 
 _CONNECTION = ("base_url", "api_key_env", "num_concurrent", "timeout", "deadline", "retries", "patience")
 TRANSPORT = frozenset((*_CONNECTION, "device", "price_input", "price_output"))
@@ -122,9 +123,23 @@ def _versions() -> Iterator[tuple[str, str]]:
             continue
 
 
-def write_runs(path: Path, document: Mapping[str, Any]) -> None:
-    """Write the file that stands beside a file of verdicts."""
-    write_whole(run_file(path), [json.dumps(document, indent=1, allow_nan=False), "\n"])
+@contextlib.contextmanager
+def beside_runs(path: Path, document: Mapping[str, Any]) -> Iterator[None]:
+    """Write the file that stands beside verdicts, which are written within.
+
+    Until they are, it has the runs of the verdicts that were there before as well: whatever ends the process, what is
+    there can be read.
+    """
+    earlier: Mapping[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        earlier = dict(read_json(run_file(path).read_text(encoding="utf-8"))["runs"])
+    _write_json(run_file(path), {**document, "runs": {**earlier, **document["runs"]}})
+    yield
+    _write_json(run_file(path), document)
+
+
+def _write_json(path: Path, document: Mapping[str, Any]) -> None:
+    write_whole(path, [json.dumps(document, indent=1, allow_nan=False), "\n"])
 
 
 def verdict_line(number: int, judged: Judged, outcome: Outcome, provenance: Provenance, run: str, folder: Path) -> str:
@@ -225,5 +240,5 @@ def write_all(path: Path, judged: Sequence[Judged], by_run: Sequence[tuple[Seque
         for number, (sample, verdict) in enumerate(zip(judged, verdicts, strict=True))
     )
     sources = {run: provenance for run, (_, provenance) in runs.items()}
-    write_runs(path, runs_document(Inputs("", len(judged), ""), sources, {}))
-    write_whole(path, (f"{line}\n" for line in lines))
+    with beside_runs(path, runs_document(Inputs("", len(judged), ""), sources, {})):
+        write_whole(path, (f"{line}\n" for line in lines))

@@ -19,21 +19,34 @@ from typing import Any, BinaryIO
 
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.protocol import Status
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import Inputs, differing, runs_document
 from vieval_plugin.text.yaml_json import read_json
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 PARTIAL = ".partial"
 """The ending of a file of verdicts that is not complete."""
 _ABSENT = -1
+_ASKED_AGAIN = (Status.API_ERROR, Status.TOOL_ERROR)
+"""Statuses of an earlier attempt that another may mend: a server that was down, a file that was not there."""
 _USAGE_EVERY = 100  # verdicts: so much of what was spent goes uncounted after kill -9
+
+
+def partial_file(out: Path) -> Path:
+    """The file beside another that holds verdicts until all are there."""
+    return out.with_name(out.name + PARTIAL)
 
 
 @contextlib.contextmanager
 def log_file(out: Path | None) -> Iterator[Path]:
     """The file that verdicts are appended to: beside the one that is asked for, or for a while in a folder of its own."""
     if out:
-        yield out.with_name(out.name + PARTIAL)
+        yield partial_file(out)
         return
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder) / f"verdicts{PARTIAL}"
@@ -55,12 +68,15 @@ class VerdictLog:
         self._file: BinaryIO
 
     def __enter__(self) -> VerdictLog:
+        if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
+            raise VievalError(f"{self.path}: no file of verdicts; remove it, or choose another --out")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("ab+", buffering=0)
         except OSError as error:
             raise VievalError(f"{self.path}: cannot be written ({error.strerror}); choose another --out") from None
         try:
+            self._lock()
             self._read()
         except BaseException:
             self._file.close()
@@ -110,6 +126,18 @@ class VerdictLog:
                     file.seek(offset)
                     yield file.readline().decode()
 
+    def _lock(self) -> None:
+        """VievalError where another run appends to the file, or has just completed it."""
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_ours = os.path.samestat(os.fstat(self._file.fileno()), self.path.stat())
+        except OSError:
+            is_ours = False
+        if not is_ours:
+            raise VievalError(f"{self.path}: another run writes to it; wait until it ends, or choose another --out")
+
     def _write(self, line: str) -> int:
         """Append a line; the place where it begins."""
         data = f"{line}\n".encode(errors="replace")
@@ -125,18 +153,20 @@ class VerdictLog:
 
     def _read(self) -> None:
         """Find what an earlier attempt left, less a last line that is torn; VievalError where it was another run's."""
+        header = json.dumps(runs_document(self._inputs, self._runs, {}))
         self._file.seek(0)
         for number, line in enumerate(self._file, start=1):
-            if not line.endswith(b"\n"):
+            torn = not line.endswith(b"\n")
+            if number == 1 and not (torn and header.encode(errors="replace").startswith(line)):
+                self._require_same(line)
+            if torn:
                 self._file.truncate(self._end)
                 break
-            if number == 1:
-                self._require_same(line)
-            else:
+            if number > 1 and line.strip(b"\0 \r\n"):
                 self._note(number, line)
             self._end += len(line)
         if not self._end:
-            self._write(json.dumps(runs_document(self._inputs, self._runs, {})))
+            self._write(header)
 
     def _require_same(self, line: bytes) -> None:
         begun: Any = None
@@ -162,7 +192,7 @@ class VerdictLog:
             row = document["row"]
             offsets = self._offsets[run]
             offsets.extend([_ABSENT] * (row + 1 - len(offsets)))
-            offsets[row] = self._end
+            offsets[row] = _ABSENT if document["status"] in _ASKED_AGAIN else self._end
         except (ValueError, KeyError, TypeError, IndexError, AttributeError):
             raise VievalError(
                 f"{self.path}: line {number} is no verdict of this run; remove the line, and it is judged again"

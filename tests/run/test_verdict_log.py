@@ -1,0 +1,125 @@
+"""The file that verdicts are appended to: whose it is, who may write to it, and what of it is asked for again."""
+
+import json
+import os
+import shutil
+
+import PIL.Image
+import pytest
+
+from vieval_plugin.backends.http.server import Usage
+from vieval_plugin.cli import main
+from vieval_plugin.errors import VievalError
+from vieval_plugin.readers.image_folder import read_folders
+from vieval_plugin.readers.samples import read_samples
+from vieval_plugin.records import Provenance
+from vieval_plugin.run.verdict_lines import Inputs, beside_runs, run_file, run_hash
+from vieval_plugin.run.verdict_log import VerdictLog, partial_file
+
+SOURCE = Provenance("sharpness", (), ("PQ",))
+RUN = run_hash(SOURCE)
+
+
+def log(path, total=4):
+    return VerdictLog(path, Inputs("s.jsonl", total, "f"), {RUN: SOURCE})
+
+
+def line(row, status="ok"):
+    return json.dumps({"row": row, "run": RUN, "status": status, "uid": "u" * (row + 1)})
+
+
+def images(folder, colour):
+    folder.mkdir(parents=True)
+    for n in range(3):
+        PIL.Image.new("RGB", (40, 40), (colour, n, 0)).save(folder / f"{n}.png")
+    return folder
+
+
+def test_two_runs_do_not_write_to_one_file(tmp_path):
+    path = tmp_path / "v.jsonl.partial"
+    with log(path) as first:
+        first.append(RUN, 0, line(0), Usage())
+        with pytest.raises(VievalError, match="another run writes to it"), log(path):
+            pass
+        first.append(RUN, 1, line(1), Usage())
+        assert [json.loads(text)["row"] for text in first.lines(RUN)] == [0, 1]
+
+
+@pytest.mark.parametrize("content", ['{"key": "sk-123"}', '{"key": "sk-123"}\n', "a: 1\nb: 2", "\0\0"])
+def test_the_file_of_somebody_else_stays_as_it_is(content, tmp_path):
+    path = tmp_path / "v.jsonl.partial"
+    path.write_text(content)
+    with pytest.raises(VievalError, match="a run was begun there with what no vieval score wrote"), log(path):
+        pass
+    assert path.read_text() == content
+
+
+@pytest.mark.parametrize("make", [lambda path: path.symlink_to("key.json"), os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_left_alone(make, tmp_path):
+    (tmp_path / "key.json").write_text('{"key": 1}')
+    make(path := tmp_path / "v.jsonl.partial")
+    with pytest.raises(VievalError, match="no file of verdicts; remove it"), log(path):
+        pass
+    assert (tmp_path / "key.json").read_text() == '{"key": 1}'
+
+
+def test_a_first_line_that_was_torn_as_it_was_written_is_written_anew(tmp_path):
+    with log(path := tmp_path / "v.jsonl.partial") as first:
+        first.append(RUN, 0, line(0), Usage())
+    path.write_bytes(path.read_bytes()[:40])
+    with log(path) as again:
+        assert again.total == 0
+        again.append(RUN, 2, line(2), Usage())
+        assert again.holds(RUN, 2)
+
+
+def test_failed_calls_are_asked_again_and_refusals_are_not(tmp_path):
+    path = tmp_path / "v.jsonl.partial"
+    with log(path) as first:
+        for row, status in enumerate(("ok", "api_error", "refusal", "tool_error")):
+            first.append(RUN, row, line(row, status), Usage())
+    path.write_bytes(path.read_bytes() + b"\0\0\n\n")
+    with log(path) as again:
+        assert [again.holds(RUN, row) for row in range(4)] == [True, False, True, False]
+        again.append(RUN, 1, line(1), Usage())
+        assert [json.loads(text)["status"] for text in again.lines(RUN)] == ["ok", "ok", "refusal"]
+
+
+def test_samples_that_are_the_file_of_verdicts_are_refused(tmp_path, capsys):
+    images(tmp_path / "mine", 9)
+    row = {"uid": "1", "images": {"output": "mine/1.png"}, "texts": {"prompt": "x"}, "kind": "tig"}
+    samples = partial_file(out := tmp_path / "h.jsonl")
+    samples.write_text(json.dumps(row) + "\n")
+    assert main(["score", str(samples), "--judge", "sharpness", "--out", str(out)]) == 1
+    assert "is read for this" in capsys.readouterr().err
+    assert json.loads(samples.read_text()) == row
+
+
+def test_other_images_under_the_same_names_are_other_inputs(tmp_path):
+    (tmp_path / "p.txt").write_text("a\nb\nc\n")
+    first, second = (images(tmp_path / name / "mine", colour) for name, colour in (("a", 9), ("b", 200)))
+    known = {read_folders([folder], tmp_path / "p.txt").fingerprint for folder in (first, second)}
+    assert len(known) == 2
+    assert read_folders([first], tmp_path / "p.txt").fingerprint in known
+    shutil.copy(second / "0.png", first / "0.png")
+    assert read_folders([first], tmp_path / "p.txt").fingerprint not in known
+
+
+def test_a_table_beside_other_images_is_another_input(tmp_path):
+    for name, colour in (("a", 9), ("b", 200)):
+        images(tmp_path / name, colour)
+        (tmp_path / name / "metadata.csv").write_text("file_name,text\n0.png,x\n1.png,y\n")
+    first, second = (read_samples(tmp_path / name, "tig").fingerprint for name in ("a", "b"))
+    assert first != second
+
+
+def test_verdicts_that_were_there_can_be_read_until_others_are(tmp_path):
+    out = tmp_path / "v.jsonl"
+    with beside_runs(out, {"runs": {"old": 1}}):
+        out.write_text("old")
+    with pytest.raises(KeyboardInterrupt), beside_runs(out, {"runs": {"new": 2}}):
+        raise KeyboardInterrupt
+    assert json.loads(run_file(out).read_text())["runs"] == {"old": 1, "new": 2}
+    with beside_runs(out, {"runs": {"new": 2}}):
+        out.write_text("new")
+    assert json.loads(run_file(out).read_text())["runs"] == {"new": 2}
