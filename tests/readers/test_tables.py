@@ -271,7 +271,7 @@ def test_a_data_set_of_the_hub_is_read_by_the_library_itself(folder, monkeypatch
     asked = []
 
     def from_folder(name, config=None, **options):
-        asked.append((name, config, options.get("trust_remote_code")))
+        asked.append((name, config))
         return load(str(home / "data"), cache_dir=str(home / "cache"), **options)
 
     monkeypatch.setattr(datasets, "load_dataset", from_folder)
