@@ -176,7 +176,7 @@ def hostile_samples(folder: Path, seed: int) -> tuple[Path, list[HostileLine], l
         ("no image of the output", {**good, "images": {}}, _ABSENT),
         ("no text", {**good, "texts": {}}, _ABSENT),
         ("an unknown kind", {**good, "kind": "mystery"}, _ABSENT),
-        ("no kind", {k: v for k, v in good.items() if k != "kind"}, _ABSENT),
+        ("no kind, which its texts tell", {k: v for k, v in good.items() if k != "kind"}, ("ok",)),
         ("a list", [1, 2], _UNREADABLE),
         ("a number", 7, _UNREADABLE),
         ("null", None, _UNREADABLE),

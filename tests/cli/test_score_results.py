@@ -10,6 +10,7 @@ import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, named
+from vieval_plugin.cli import main
 
 
 def picture(path, colour):
@@ -208,3 +209,18 @@ def test_a_parquet_table_without_its_package_is_refused_before_anything_is_judge
     said = vieval(*SCORE[:-1], "v.parquet", "--judge", "sharpness", code=1).err
     assert 'a parquet file needs pyarrow; run: pip install "vieval[tables]"' in said
     assert not list(folder.glob("v.parquet*"))
+
+
+def test_half_a_character_of_a_reply_is_no_end_of_a_run(tmp_path, capsys):
+    """A reply may hold `\\ud800`, which no file of texts can: it is a question mark in the verdict."""
+    PIL.Image.effect_noise((64, 48), 60).save(tmp_path / "a.png")
+    row = {"uid": "1", "kind": "tig", "images": {"output": "a.png"}, "texts": {"prompt": "noise \U0001f600"}}
+    (tmp_path / "s.jsonl").write_text(json.dumps(row) + "\n")
+    reply = json.dumps({"score": [7, 7], "reasoning": "half \ud800 of it"})
+    with FakeServer(reply=lambda request: reply) as server:
+        flags = ["--model", "fake", "--base-url", server.base_url, "--out", str(tmp_path / "v.jsonl")]
+        assert main(["score", str(tmp_path / "s.jsonl"), *flags]) in (0, 1)
+    assert "unforeseen" not in capsys.readouterr().err
+    [line] = map(json.loads, (tmp_path / "v.jsonl").read_text().splitlines())
+    assert line["texts"]["prompt"] == "noise \U0001f600"
+    assert "\ud800" not in json.dumps(line, ensure_ascii=False)

@@ -167,7 +167,10 @@ def verdict_line(number: int, judged: Judged, outcome: Outcome, provenance: Prov
         **({"tokens": tokens} if any(tokens) else {}),
         **_shown(judged, folder),
     }
-    return json.dumps(document, allow_nan=False)
+    line = json.dumps(document, allow_nan=False)
+    if "\\ud" in line:  # perhaps half a character, which no file of texts can hold
+        line = json.dumps(json.loads(json.dumps(document, ensure_ascii=False).encode(errors="replace")))
+    return line
 
 
 def _shown(judged: Judged, folder: Path) -> dict[str, Any]:
