@@ -35,7 +35,7 @@ _KEYS: Mapping[str, set[str]] = {
 }
 """The keys of a file by how its questions are answered."""
 _SUPPLIED = {"names", "example", "kind", "form", "medium", "places", "candidates"}
-_MASKED = "mie"
+_MASKED_EDITING = "mie"
 _MOST_NUMBERS = 100
 
 
@@ -115,7 +115,7 @@ def _needs(pack: Pack, aspects: Sequence[str]) -> dict[str, Needs]:
 
 def _needs_of_kind(pack: Pack, aspects: Sequence[str], kind: str) -> Needs:
     """VievalError where a question is absent, or shows or names what the kind has not."""
-    images = (*INPUTS[kind].images, *(["mask"] if kind == _MASKED else []))
+    images = (*INPUTS[kind].images, *(["mask"] if kind == _MASKED_EDITING else []))
     texts = (*INPUTS[kind].texts, *pack.manifest.texts)
     shown: dict[Any, None] = {}
     named = dict.fromkeys(pack.manifest.texts)

@@ -20,3 +20,14 @@ def copied(source, target, change=lambda text: text):
     target.write_text(change(source.read_text()))
     run_file(target).write_text(run_file(source).read_text())
     return target
+
+
+def write_rows(path, *rows):
+    """Write lines as `vieval score` does, of rows that each say in `provenance` who judged."""
+    runs = {f"run{number}": {"provenance": row["provenance"]} for number, row in enumerate(rows)}
+    lines = []
+    for run, row in zip(runs, rows, strict=True):
+        fields = {name: value for name, value in row.items() if name != "provenance"}
+        lines.append(json.dumps({"images": {}, "texts": {}, **fields, "run": run}))
+    path.write_text("".join(f"{line}\n" for line in lines))
+    run_file(path).write_text(json.dumps({"runs": runs}))

@@ -134,10 +134,10 @@ def tasks(rows: Iterable[TaskRow] | None = None) -> list[Task]:
 def groups(rows: Iterable[TaskRow] | None = None) -> list[TaskGroup]:
     """Expand the table into groups over rows, and those that are only run together; or the groups over some rows."""
     of_rows = [group for row in _rows(rows) if (group := group_of(row))]
-    return of_rows if rows is not None else [*of_rows, *unaveraged_groups()]
+    return of_rows if rows is not None else [*of_rows, *task_groups_without_average()]
 
 
-def unaveraged_groups() -> list[TaskGroup]:
+def task_groups_without_average() -> list[TaskGroup]:
     """The groups of the table that run together and are not averaged."""
     return [
         TaskGroup(group["name"], tuple(group["members"]), group["benchmark"], averaged=False)

@@ -22,7 +22,7 @@ from vieval_plugin.backends.http.openai import OpenAIBackend
 from vieval_plugin.backends.http.server import ServerOptions, Usage
 from vieval_plugin.judges.parsing import parse_scores
 from vieval_plugin.judges.protocol import Chat, Image, Likelihood, Message
-from vieval_plugin.judges.viescore import reply_schema
+from vieval_plugin.judges.structured_chat import reply_schema
 
 pytestmark = pytest.mark.vllm
 

@@ -17,7 +17,7 @@ def hub_with(monkeypatch, *published):
     """Rows by configuration, and the configurations asked for, of a repository and split; one without rows is not to be had."""
     rows, asked = defaultdict(list), []
 
-    def load_dataset(name, config, split):
+    def load_dataset(name, config, split, **options):
         assert (name, split) == published
         asked.append(config)
         if not rows[config]:

@@ -180,10 +180,10 @@ def test_a_users_prompts_are_a_task(tmp_path):
 @pytest.mark.parametrize(
     ("row", "line"),
     [
-        ({"texts": {"prompt": "x"}}, "line 1: it has no kind"),
+        ({"texts": {}}, "line 1: it has no kind"),
         ({"kind": "tig", "images": {"output": "a.png"}}, "line 1: it names an output"),
         ({"kind": "tie", "images": {"source": "nowhere.png"}}, "line 1: the image source is not there"),
-        ({"kind": "tig", "prompt": "x"}, "line 1: unknown key 'prompt'"),
+        ({"kind": "tig", "texts": {"prompt": "x"}, "promt": "x"}, "line 1: unknown key 'promt'"),
     ],
 )
 def test_a_bad_prompt_is_one_line_before_anything_is_made(tmp_path, row, line):

@@ -36,9 +36,9 @@ def sample(*roles):
     return Sample(SampleId("b", "tie", "m", "u"), images)
 
 
-def drive(metric, asked_of, *replies):
+def drive(metric, asked_sample_count, *replies):
     """Runs a judge on canned replies: what it asked, and its verdict."""
-    played = play(judge(metric)(asked_of), *([reply] for reply in replies))
+    played = play(judge(metric)(asked_sample_count), *([reply] for reply in replies))
     return played.rounds, played.verdict
 
 

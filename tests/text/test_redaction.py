@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from tests.verdict_files import write_rows
 from vieval_plugin.config.section import redacted_options
 from vieval_plugin.text import redaction
 from vieval_plugin.text.redaction import redacted, register_secrets, without_secrets
@@ -171,7 +172,7 @@ def test_addresses_in_options_lose_users_and_queries(tmp_path, monkeypatch, capf
     carried = {**source.options, "backbones": {"judge": backbone}}
     provenance = {"judge": "viescore", "settings": [], "aspects": ["O"], "options": carried}
     row = {"vieval": 2, "uid": "1", "image_model": "m", "kind": "tig", **verdict, "provenance": provenance}
-    (tmp_path / "v.jsonl").write_text(json.dumps(row) + "\n")
+    write_rows(tmp_path / "v.jsonl", row)
     assert main(["config", "--of", str(tmp_path / "v.jsonl")]) == 0
     told = capfd.readouterr().out
     assert "http://host/v1" in told

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fake_image_server import FakeImageServer, picture
+from tests.verdict_files import write_rows
 from vieval_plugin.backends.http.server import ServerOptions, Usage
 from vieval_plugin.cli import main
 from vieval_plugin.generation.image_api import ImageApi, make
@@ -133,7 +134,7 @@ def one_line(capfd, code, wanted=1):
 @pytest.mark.parametrize("row", RESULTS.values(), ids=RESULTS)
 @pytest.mark.parametrize("command", ["show", "report"])
 def test_results_with_names_that_nobody_can_read_are_one_line(command, row, tmp_path, capfd):
-    (tmp_path / "v.jsonl").write_text(json.dumps(row) + "\n")
+    write_rows(tmp_path / "v.jsonl", row)
     rest = ["1"] if command == "show" else ["--out", str(tmp_path / "out")]
     assert "line 1" in one_line(capfd, main([command, str(tmp_path / "v.jsonl"), *rest]))
 
@@ -143,7 +144,7 @@ def test_a_report_asks_after_no_option_but_the_folders_of_models(text, tmp_path,
     extra = {"model": "m", "base_url": ["http://[::1"], "extra": {"chat_template": text * 2, "model": text}}
     options = {"backbones": {"judge": extra}, "scorers": {"dino": {"model": text}}, "uids": text}
     row = verdict(provenance={"options": options})
-    (tmp_path / "v.jsonl").write_text(json.dumps(row) + "\n")
+    write_rows(tmp_path / "v.jsonl", row)
     code = main(["report", str(tmp_path / "v.jsonl"), "--out", str(tmp_path / "out")])
     one_line(capfd, code, 1 if text == "\ud800" else 0)  # half of a character is refused when it is read
 

@@ -1,11 +1,11 @@
 """YAML and JSON of unknown origin: what would take all memory or time is an error after little work."""
 
-import json
-
 import pytest
 
+from tests.verdict_files import write_rows
 from tests.work import calls_at_most
 from vieval_plugin.cli import main
+from vieval_plugin.run.verdict_lines import run_file
 from vieval_plugin.text.yaml_json import read_json, read_yaml
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -79,8 +79,10 @@ def test_deep_json_in_results_is_one_line_or_shown(where, tmp_path, capsys):
     }
     step = {"path": ["q"], "status": "ok", "answer": f'{{"a": {deep}}}' if where == "answer" else ""}
     row = {"vieval": 2, "uid": "u", "image_model": "m", "kind": "tig", "scores": {}, "status": "ok", "trace": [step]}
-    text = json.dumps(row | {"provenance": provenance}).replace('"HERE"', deep)
-    (tmp_path / "v.jsonl").write_text(f"{text}\n" if where != "row" else f"{text}\n{deep}\n")
+    write_rows(path := tmp_path / "v.jsonl", row | {"provenance": provenance})
+    run_file(path).write_text(run_file(path).read_text().replace('"HERE"', deep))
+    if where == "row":
+        path.write_text(f"{path.read_text()}{deep}\n")
     code = main(["show", str(tmp_path / "v.jsonl"), "u"])
     said = capsys.readouterr()
     assert code == (0 if where == "answer" else 1)

@@ -26,7 +26,7 @@ from vieval_plugin.meta_evaluation.statistics import (
     SCORED,
     Rating,
     Statistic,
-    asked_of,
+    asked_sample_count,
     compared_judge_statistic,
     estimates_of,
     observed,
@@ -250,4 +250,4 @@ class WithAnnotators(Annotated):
             for run, observations in observed(runs, part)
         }
         statistic = correlations([OVERALL], [MEAN])[0]
-        return compared_judge_statistic(statistic, part, rows, asked_of(runs, part, statistic))
+        return compared_judge_statistic(statistic, part, rows, asked_sample_count(runs, part, statistic))

@@ -15,7 +15,7 @@ from vieval_plugin.meta_evaluation.statistics import (
     SCORED,
     Rating,
     Statistic,
-    asked_of,
+    asked_sample_count,
     compared_judge_statistic,
     estimates_of,
     observed,
@@ -197,7 +197,9 @@ class WithLabels:
             run.label: _rows(observations, Rating.of(run), aspect, options)
             for run, observations in observed(runs, part)
         }
-        return compared_judge_statistic(replace(column, aspect=aspect), part, rows, asked_of(runs, part, column))
+        return compared_judge_statistic(
+            replace(column, aspect=aspect), part, rows, asked_sample_count(runs, part, column)
+        )
 
 
 def _rows(observations: Sequence[Observation], rating: Rating, aspect: str, options: StatisticsOptions) -> LabelRows:

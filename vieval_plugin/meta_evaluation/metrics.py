@@ -31,8 +31,8 @@ def names(report: Report, rating: Rating) -> tuple[str, ...]:
     ('scored_count', 'exact_share', 'status_ok_share')
     """
     exact = ("exact_share",) if rating.intervals else ()
-    of_report = (metric for statistic in report.statistics(rating) for metric in statistic.metrics)
-    return (*of_report, *exact, *_STATUSES, REMARKS)
+    names_of_report = (metric for statistic in report.statistics(rating) for metric in statistic.metrics)
+    return (*names_of_report, *exact, *_STATUSES, REMARKS)
 
 
 def host_table_metric_names(report: Report, rating: Rating) -> tuple[str, ...]:

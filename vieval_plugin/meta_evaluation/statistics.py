@@ -270,7 +270,7 @@ def compared_judge_statistic(
     return ComparedStatistic(part, aspect, statistic.name, systems, pair, untestable_reason=reason)
 
 
-def asked_of(runs: Sequence[Run], part: str, statistic: Statistic) -> int:
+def asked_sample_count(runs: Sequence[Run], part: str, statistic: Statistic) -> int:
     """Number of a statistic's items in the samples of a part that a judge was asked about, whether it answered or not."""
     by_group = statistic.paired is not None and statistic.paired.unit != "samples"
     applicable = [
@@ -281,8 +281,8 @@ def asked_of(runs: Sequence[Run], part: str, statistic: Statistic) -> int:
 
 def parts_of(parts: Sequence[str], runs: Sequence[Run]) -> tuple[str, ...]:
     """The parts of which any run has records: the benchmark's in order, then what else runs hold."""
-    in_order = dict.fromkeys((*parts, *(part for run in runs for part in run.records)))
-    return tuple(part for part in in_order if any(part in run.records for run in runs))
+    ordered_parts = dict.fromkeys((*parts, *(part for run in runs for part in run.records)))
+    return tuple(part for part in ordered_parts if any(part in run.records for run in runs))
 
 
 def observed(runs: Sequence[Run], part: str) -> Iterator[tuple[Run, tuple[Observation, ...]]]:

@@ -60,7 +60,7 @@ def load_from_hub(dataset: str, config: str, split: str | None = None) -> Any:
         import datasets
     except ImportError:
         raise VievalError('fetching from the hub needs datasets; run `pip install "vieval[hub]"`') from None
-    return datasets.load_dataset(dataset, config or None, split=split, keep_in_memory=False, trust_remote_code=False)
+    return datasets.load_dataset(dataset, config or None, split=split, keep_in_memory=False)
 
 
 def unreachable() -> str:

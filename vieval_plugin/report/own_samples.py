@@ -49,7 +49,7 @@ class OfOwnSamples:
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
         """Generators side by side; below that, with ratings, agreement with people as on rated benchmarks."""
         generator_tables = _GENERATORS.tables(benchmark, parts, runs, options)
-        if not _rated(runs):
+        if not is_rated(runs):
             return generator_tables
         judge_tables = _JUDGES.tables(benchmark, parts, runs, options)
         return Tables(
@@ -65,11 +65,13 @@ class OfOwnSamples:
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
     ) -> Sequence[ComparedStatistic]:
         """With ratings as on rated benchmarks; without, no judge is better."""
-        return _JUDGES.compared(benchmark, parts, runs, options) if _rated(runs) else ()
+        return _JUDGES.compared(benchmark, parts, runs, options) if is_rated(runs) else ()
 
 
-def _rated(runs: Sequence[Run]) -> bool:
-    return any(record.ratings for run in runs for record in chain.from_iterable(chain(*run.records.values())))
+def is_rated(runs: Sequence[Run]) -> bool:
+    """True where annotators rated a sample, or voted on a contest, of these runs."""
+    records = (record for run in runs for record in chain.from_iterable(chain(*run.records.values())))
+    return any(record.ratings or (record.votes and record.votes.scheme) for record in records)
 
 
 def _elsewhere(root: Path, part: str) -> Sequence[Judged]:

@@ -53,6 +53,7 @@ def _runs(path: Path, header: Mapping[str, Any] | None) -> Mapping[str, Provenan
     beside = run_file(path)
     try:
         document = read_json(beside.read_text(encoding="utf-8")) if header is None else header
+        json.dumps(document, ensure_ascii=False).encode()  # half a character could be written nowhere
         return {run: read_provenance(entry["provenance"]) for run, entry in document["runs"].items()}
     except FileNotFoundError:
         raise VievalError(

@@ -161,7 +161,7 @@ def verdict_line(number: int, judged: Judged, outcome: Outcome, provenance: Prov
 def _shown(judged: Judged, folder: Path) -> dict[str, Any]:
     """The texts and images of a sample, or of each candidate of a contest."""
     if isinstance(judged, Sample):
-        images = {role: image_document(image, folder) for role, image in judged.images.items()}
+        images = {role: image_json(image, folder) for role, image in judged.images.items()}
         return {"texts": dict(judged.texts), "images": images}
     candidates = [
         {"image_model": of.id.image_model, "uid": of.id.uid, "draw": of.id.draw, **_shown(of, folder)}
@@ -184,7 +184,7 @@ def _compact(verdict: Mapping[str, Any]) -> dict[str, Any]:
     return {**fields, "trace": steps}
 
 
-def image_document(image: Image, folder: Path) -> dict[str, Any]:
+def image_json(image: Image, folder: Path) -> dict[str, Any]:
     """Where an image is, and its SHA-256: its file, with the row and column where that is a table; its address.
 
     A path is relative to `folder` unless it shares no folder with it but the root.

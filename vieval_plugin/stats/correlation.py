@@ -284,6 +284,6 @@ def _weighted_pearson(x: Floats, y: Floats, weights: Floats, constant_y_correlat
         r = (weights * dx * dy).sum(axis=1) / np.sqrt(variances)
     # a constant vector leaves rounding dust, not an exact zero, where its weighted mean is inexact
     size = (weights * x * x).sum(axis=1)
-    constant_draws = ~(variances > 1e-24 * size * (weights * y * y).sum(axis=1))
-    r[constant_draws] = np.where(spread > 1e-12 * size, constant_y_correlation, np.nan)[constant_draws]
+    is_constant_draw = ~(variances > 1e-24 * size * (weights * y * y).sum(axis=1))
+    r[is_constant_draw] = np.where(spread > 1e-12 * size, constant_y_correlation, np.nan)[is_constant_draw]
     return np.asarray(np.clip(r, -1.0, 1.0))

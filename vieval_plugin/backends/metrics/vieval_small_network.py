@@ -161,14 +161,17 @@ class Prompted(nn.Module):
         read, findings = self.words(tensors["words"], features)
         # each word with its neighbours asks for so many things of a hue
         hue_counts_by_word = F.softplus(self.asked(self.words.reader(tensors["words"])).float() - 3)
-        asked_facts = (hue_counts_by_word * (tensors["words"] > 0).unsqueeze(-1)).sum(1) / 4
+        asked_hue_amounts = (hue_counts_by_word * (tensors["words"] > 0).unsqueeze(-1)).sum(1) / 4
         places = self.places(features)
-        shown_facts = F.softplus(places[:, : self.hues].float() - 3).sum((2, 3)) / 4
-        missing = (asked_facts - shown_facts).sum(1, keepdim=True)
+        visible_hue_amounts = F.softplus(places[:, : self.hues].float() - 3).sum((2, 3)) / 4
+        missing = (asked_hue_amounts - visible_hue_amounts).sum(1, keepdim=True)
         numbers = self.head(
-            torch.cat([features_of_picture, read, findings, compared(asked_facts, shown_facts), missing.abs()], 1)
+            torch.cat(
+                [features_of_picture, read, findings, compared(asked_hue_amounts, visible_hue_amounts), missing.abs()],
+                1,
+            )
         )
-        return {kind: {**_scored(numbers), "asked": asked_facts, "shown": shown_facts, "places": places}}
+        return {kind: {**_scored(numbers), "asked": asked_hue_amounts, "shown": visible_hue_amounts, "places": places}}
 
 
 def _near_hues(pictures: Tensor) -> Tensor:
@@ -195,10 +198,21 @@ class Edits(nn.Module):
         features = self.trunk(stacked)
         features_of_picture = torch.cat([pooled(features), spread(features)], 1)
         read, findings = self.words(torch.cat([tensors["words"] for tensors in inputs.values()]), features)
-        asked_facts, shown_facts, places = self.asked(read), self.shown(features_of_picture), self.places(features)
+        asked_hue_amounts, visible_hue_amounts, places = (
+            self.asked(read),
+            self.shown(features_of_picture),
+            self.places(features),
+        )
         amounts = F.softplus(places[:, : self.hues].float() - 3).sum((2, 3))
-        known = features_of_picture, by_region(features), read, findings, compared(asked_facts, shown_facts), amounts
-        outputs = {"asked": asked_facts, "shown": shown_facts, "places": places}
+        known = (
+            features_of_picture,
+            by_region(features),
+            read,
+            findings,
+            compared(asked_hue_amounts, visible_hue_amounts),
+            amounts,
+        )
+        outputs = {"asked": asked_hue_amounts, "shown": visible_hue_amounts, "places": places}
         return _split_by_kind(inputs, {**_scored(self.head(torch.cat(known, 1))), **outputs})
 
 
@@ -247,27 +261,27 @@ class Subjects(nn.Module):
         outputs_by_kind: dict[str, Outputs] = {}
         for kind, tensors in inputs.items():
             output = next(outputs)
-            summaries, asked_facts, shown_facts = [*self.words(tensors["words"], output)], [], []
+            summaries, asked_hue_amounts, visible_hue_amounts = [*self.words(tensors["words"], output)], [], []
             for _ in portraits[kind]:
                 parts = F.adaptive_avg_pool2d(next(features)[..., 1:7].contiguous(), 4).flatten(2).transpose(1, 2)
                 state, attended = self.looker(parts + self.parts, output)
-                asked_facts.append(self.asked(parts.flatten(1)).float())
-                shown_facts.append(self.shown(attended.flatten(1)).float())
-                summaries += [state.mean(1), state.amax(1), self._toys(asked_facts[-1], shown_facts[-1])]
+                asked_hue_amounts.append(self.asked(parts.flatten(1)).float())
+                visible_hue_amounts.append(self.shown(attended.flatten(1)).float())
+                summaries += [state.mean(1), state.amax(1), self._toys(asked_hue_amounts[-1], visible_hue_amounts[-1])]
             if kind == "sdie":
                 difference = self.beside(_stacked(tensors["output"], tensors["condition"][:, :3]))
                 summaries += [pooled(difference), spread(difference), by_region(difference)]
             numbers = self.heads[kind](torch.cat(summaries, 1))
             outputs_by_kind[kind] = {
                 **_scored(numbers),
-                "asked": torch.cat(asked_facts, 1),
-                "shown": torch.cat(shown_facts, 1),
+                "asked": torch.cat(asked_hue_amounts, 1),
+                "shown": torch.cat(visible_hue_amounts, 1),
             }
         return outputs_by_kind
 
-    def _toys(self, asked_facts: Tensor, shown_facts: Tensor) -> Tensor:
+    def _toys(self, asked_hue_amounts: Tensor, visible_hue_amounts: Tensor) -> Tensor:
         """Two toys beside each other: how likely they are to share each feature, and their features and colours."""
-        first, second = ([*torch.split(toy, [*self.groups], 1)] for toy in (asked_facts, shown_facts))
+        first, second = ([*torch.split(toy, [*self.groups], 1)] for toy in (asked_hue_amounts, visible_hue_amounts))
         features = [(a.softmax(1), b.softmax(1)) for a, b in zip(first[:-1], second[:-1], strict=True)]
         agreement = [(a * b).sum(1, keepdim=True) for a, b in features]
         pairs = [*features, (first[-1], second[-1])]

@@ -188,8 +188,10 @@ def _mcic(index: int) -> Case:
     def draw(kind: str, strength: float) -> Picture:
         left_toy = altered(first, toy_number(index + 10), kind, strength)
         picture = place(backdrop(where), draw_toy(left_toy, 140), (68, 160))
-        right_toy = altered(second, toy_number(index + 15), kind, strength)
-        return place(picture, draw_toy(right_toy, 140), (188, 160), 1 - strength if kind == "missing_object" else 1)
+        toy_on_the_right = altered(second, toy_number(index + 15), kind, strength)
+        return place(
+            picture, draw_toy(toy_on_the_right, 140), (188, 160), 1 - strength if kind == "missing_object" else 1
+        )
 
     conditions = {"concepts": side_by_side, "concept_1": portraits[0], "concept_2": portraits[1]}
     return Case(texts, conditions, draw)

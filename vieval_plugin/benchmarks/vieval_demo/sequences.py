@@ -96,7 +96,7 @@ def _edited(rng: random.Random, shapes: ShapesByCell, cell: tuple[int, int]) -> 
     shape, colour = shapes[cell]
     if rng.random() < 0.5:
         return {
-            other: kept_shape for other, kept_shape in shapes.items() if other != cell
+            other: unchanged_drawing for other, unchanged_drawing in shapes.items() if other != cell
         }, f"Remove the {shape} {where}."
     other = HUES[(HUES.index(colour) + 3) % len(HUES)]
     return {**shapes, cell: (shape, other)}, f"Make the {shape} {where} {other}."

@@ -158,7 +158,7 @@ def require(names: Collection[str], check: WhyNot) -> None:
     for name in names:
         whys = [check(task) for task in tasks_below(name)]
         unanswered = [why for why in whys if why]
-        if unanswered and (name not in unaveraged_group_names() or len(unanswered) == len(whys)):
+        if unanswered and (name not in task_group_names_without_average() or len(unanswered) == len(whys)):
             raise VievalError(unanswered[0].line)
 
 
@@ -201,7 +201,7 @@ def _runnable(name: str, check: WhyNot, left: dict[str, list[str]]) -> list[str 
     return [PartOfGroup(name, tuple(member for member in group.members if member not in whys), len(group.members))]
 
 
-def unaveraged_group_names() -> frozenset[str]:
+def task_group_names_without_average() -> frozenset[str]:
     """The groups that are only run together, and not averaged."""
     return frozenset(group.name for group in tasks.groups() if not group.averaged)
 

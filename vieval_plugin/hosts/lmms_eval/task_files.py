@@ -56,7 +56,7 @@ def plain_tasks() -> list[Task | TaskGroup]:
     rows = [row for row in tasks.table() if _is_plain(row)]
     plain: list[Task | TaskGroup] = [*tasks.tasks(rows), *tasks.groups(rows)]
     names = {entry.name for entry in plain}
-    return plain + [group for group in tasks.unaveraged_groups() if set(group.members) <= names]
+    return plain + [group for group in tasks.task_groups_without_average() if set(group.members) <= names]
 
 
 def _is_plain(row: TaskRow) -> bool:

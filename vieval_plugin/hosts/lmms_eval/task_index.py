@@ -64,7 +64,7 @@ def install() -> None:
         named = [name for name in task_list if name in self.task_index]
         matched = outermost(match(self, task_list), self.task_index)
         self.vieval_loose = {
-            name for name in matched if name not in named or name in answerable.unaveraged_group_names()
+            name for name in matched if name not in named or name in answerable.task_group_names_without_average()
         }
         if self.model_name is not None:
             # a model that takes minutes to load is not made for what it cannot be given

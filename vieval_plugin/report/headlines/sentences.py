@@ -36,9 +36,9 @@ def sentences(board: Leaderboard) -> list[str]:
 def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     ranked = board.ranked
     if len(rows) == 1 or board.comparison is None:
-        return _number_sentence(rows)
+        return _range_sentence(rows)
     if board.comparison.reason:
-        return f"{_number_sentence(rows)} Without ranks: {board.comparison.reason}."
+        return f"{_range_sentence(rows)} Without ranks: {board.comparison.reason}."
     if len(ranked) < 2:
         return _pairwise_sentence(board, ranked)
     first = ranked[0]
@@ -69,7 +69,7 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     return " ".join([answer, *_better_on_common(board, equal, first.label)])
 
 
-def _number_sentence(rows: Sequence[LeaderboardRow]) -> str:
+def _range_sentence(rows: Sequence[LeaderboardRow]) -> str:
     """The range of numbers, of the systems that cover the benchmark where any does."""
     covering = sorted([row for row in rows if not row.unranked] or rows, key=lambda row: row.estimate.value)
     lowest, highest = covering[0], covering[-1]
