@@ -275,3 +275,28 @@ def test_it_is_scored_reported_and_compared_with_ceiling_and_constants(write, tm
     assert "best constant: the same score for all" in said
     assert main(["compare", "pairs.jsonl", "chosen.jsonl", *of]) == 0
     capsys.readouterr()
+
+
+def test_a_parquet_file_may_hold_the_images_and_lists_of_ratings(write, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    folder = write(SIGNS, rating_rows(4), ratings={"SC": "ratings"}, columns=None, table="ratings.parquet")
+    pictures = [(folder / "images" / f"{n}.png").read_bytes() for n in range(4)]
+    table = {
+        "image": [{"bytes": data, "path": f"{n}.png"} for n, data in enumerate(pictures)],
+        "caption": ["a sign"] * 4,
+        "ratings": [[1, 2], [3, None], [5, 5], [4, 4]],
+        "style": ["round"] * 4,
+    }
+    parquet.write_table(pyarrow.table(table), folder / "ratings.parquet")
+    samples = in_folder.read_benchmark(folder).load(tmp_path, "all")
+    assert [sample.images["output"].source for sample in samples] == pictures
+    assert [sample.ratings["SC"] for sample in samples] == [(1.5,), (3.0,), (5.0,), (4.0,)]
+    assert [sample.id.uid for sample in samples] == ["1", "2", "3", "4"]
+
+
+def test_a_part_that_cannot_be_a_name_is_refused(write):
+    rows = [{**row, "split": "a/b"} for row in rating_rows(2)]
+    message = refusal(in_folder.read_benchmark, write(SIGNS, rows, parts={"column": "split"}))
+    assert "ratings.csv: split is 'a/b' in a row" in message

@@ -30,7 +30,7 @@ from vieval_plugin.prompts.schema import Part as Section
 from vieval_plugin.prompts.schema import parsed
 from vieval_plugin.readers.columns import ColumnMap, columns_by_field, fields_of, require_columns, sample_row
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
-from vieval_plugin.readers.rows import GRADED, Row, decimal, rating
+from vieval_plugin.readers.rows import GRADED, Row
 from vieval_plugin.readers.sample_rows import samples_of_row
 from vieval_plugin.readers.table_rows import located, open_table
 from vieval_plugin.readers.tables import BadLine, InputTable
@@ -193,11 +193,14 @@ class _Reading:
             return {_WHOLE: None}
         if self.described.parts.samples:
             return self.described.parts.samples
-        names = dict.fromkeys(row.text(self.described.parts.column).strip() for row in self._rows())
-        if len(names) > _MOST_PARTS:
+        column = self.described.parts.column
+        names = dict.fromkeys(_word(row.cells.get(column)) for row in self._rows())
+        if unfit := [name for name in names if not re.fullmatch(r"[\w.-]{1,60}", name)]:
             raise VievalError(
-                f"{self.file}: parts: {len(names)} of them in {self.described.parts.column!r}; name another column"
+                f"{self.table.name}: {column} is {unfit[0][:80]!r} in a row, and a part is a name of letters, digits, _, - and ."
             )
+        if len(names) > _MOST_PARTS:
+            raise VievalError(f"{self.file}: parts: {len(names)} of them in {column!r}; name another column")
         return dict.fromkeys(names)
 
     def _rows(self, part: str = "") -> Iterator[Row]:
@@ -254,22 +257,21 @@ class _Reading:
             )
 
     def _ratings(self, row: Row, aspect: str, columns: str | tuple[str, ...]) -> tuple[float, ...]:
-        low, high = self.described.scale or (0.0, 1.0)
-        names = [columns] if isinstance(columns, str) else columns
-        ratings = []
-        for name in names:
-            cell = row.cells.get(name)
-            for value in (
-                cell if isinstance(cell, list) else str(cell).split(";") if isinstance(columns, str) else [cell]
-            ):
-                if value is None or not str(value).strip() or cell is None:
-                    continue
-                number = decimal(value) if isinstance(value, str) else value
-                shown = value if isinstance(number, float) and math.isnan(number) else number
-                ratings.append(rating(shown, low, high, f"{row.where}: {name}"))
+        if isinstance(columns, str):
+            cell = row.cells.get(columns)
+            given = [(columns, value) for value in (cell if isinstance(cell, list) else _word(cell).split(";"))]
+        else:
+            given = [(column, row.cells.get(column)) for column in columns]
+        ratings = tuple(
+            self._rating(Row(row.where, {column: value}), column) for column, value in given if _word(value)
+        )
         if not ratings:
             raise VievalError(f"{row.where}: no rating of {aspect}; write one, or remove the row")
-        return tuple(ratings)
+        return ratings
+
+    def _rating(self, row: Row, column: str) -> float:
+        assert self.described.scale
+        return (row.number if isinstance(row.cells[column], str) else row.rating)(column, *self.described.scale)
 
     def _tags(self, row: Row) -> list[str]:
         cells = (_word(row.cells.get(column)) for column in self.described.tags)
