@@ -86,7 +86,7 @@ def file_rows() -> tuple[TaskRow, ...]:
     taken = {task.name for row in (*table(), *plugin_rows()) for task in tasks_of(row)} if in_files else set()
     for judge, benchmark in in_files:
         votes = isinstance(benchmark.report, ByVotes)
-        parts = tuple(part for part in benchmark.parts if benchmark.kinds.get(part, part) in judge.needs)
+        parts = tuple(part for part in benchmark.parts if judge.kinds([benchmark.kinds.get(part, part)]))
         row = TaskRow(benchmark.name, judge.name, parts=parts)
         if parts and (votes or judge.rates == "sample") and _name(row) not in taken:
             rows.append(row)
