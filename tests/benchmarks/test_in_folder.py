@@ -296,6 +296,22 @@ def test_a_parquet_file_may_hold_the_images_and_lists_of_ratings(write, tmp_path
     assert [sample.id.uid for sample in samples] == ["1", "2", "3", "4"]
 
 
+def test_candidates_in_cells_are_refused_and_need_no_other_columns(write, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    changes = {"columns": None, "table": "votes.parquet", "candidates": [{"output": "left"}, {"output": "right"}]}
+    folder = write(PAIRS, vote_rows(1), **changes)
+    cells = {"left": ["images/0.png"], **{name: ["A"] for name in ("choice", "a", "b")}}
+    for right, said in (("images/1.png", ""), ({"bytes": b"x", "path": "1.png"}, "row 1: right holds an image")):
+        parquet.write_table(pyarrow.table({**cells, "right": [right]}), folder / "votes.parquet")
+        load = in_folder.read_benchmark(folder).load
+        if said:
+            assert said in refusal(load, tmp_path, "all")
+        else:
+            assert [candidate.texts for candidate in load(tmp_path, "all")[0].candidates] == [{}, {}]
+
+
 def test_a_part_that_cannot_be_a_name_is_refused(write):
     rows = [{**row, "split": "a/b"} for row in rating_rows(2)]
     message = refusal(in_folder.read_benchmark, write(SIGNS, rows, parts={"column": "split"}))

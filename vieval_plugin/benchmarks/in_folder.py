@@ -33,7 +33,7 @@ from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.rows import GRADED, Row
 from vieval_plugin.readers.sample_rows import samples_of_row
 from vieval_plugin.readers.table_rows import located, open_table
-from vieval_plugin.readers.tables import BadLine, InputTable
+from vieval_plugin.readers.tables import BadLine, InputTable, StoredImage
 from vieval_plugin.text.suggestions import did_you_mean
 from vieval_plugin.text.untrusted import is_below, isfile
 
@@ -288,14 +288,14 @@ class _Reading:
         assert vote
         rows = []
         for row in self._rows(part):
-            shared = sample_row({name: cell for name, cell in row.cells.items() if name}, self.fields)
+            shared = {"texts": {}, "images": {}, **(sample_row(row.cells, self.fields) if self.fields.columns else {})}
             uid = _word(shared.get("uid", row.cells[""]))
             votes = [_word(row.cells.get(column)) for column in (vote.column, *vote.annotators)]
             first, *annotators = [vote.words.get(word, word) for word in votes]
             cells = {
                 "id": uid,
                 "texts": shared["texts"],
-                "images": shared["images"],
+                "images": {role: _file(row, image) for role, image in shared["images"].items()},
                 "candidates": [_candidate(row, candidate) for candidate in described.candidates],
                 "vote": first,
                 "annotators": annotators,
@@ -309,7 +309,14 @@ class _Reading:
 
 def _candidate(row: Row, columns: Mapping[str, str]) -> dict[str, Any]:
     names = {key: _word(row.cells.get(columns[key])) for key in ("image_model", "uid") if key in columns}
-    return {**names, "images": {"output": row.cells.get(columns["output"])}}
+    return {**names, "images": {"output": _file(row, row.cells.get(columns["output"]))}}
+
+
+def _file(row: Row, image: Any) -> Any:
+    """The file of an image that a cell names; VievalError where the cell holds the image itself."""
+    if isinstance(image, StoredImage) and image.data is not None:
+        raise VievalError(f"{row.where}: {image.cell.column} holds an image; write it to a file, and name that")
+    return image.name if isinstance(image, StoredImage) else image
 
 
 def _word(cell: Any) -> str:
