@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged, candidates_of
-from vieval_plugin.judges.protocol import Image, Sample
+from vieval_plugin.judges.protocol import Image
 from vieval_plugin.text.untrusted import isfile
 
 _STRICT, _STRICT_PILLOW_DECODERS = "vieval strict", ("gif", "jpeg", "raw", "zip")
@@ -135,9 +135,9 @@ def format_of(head: bytes) -> str:
     return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "")
 
 
-def files_of(samples: Iterable[Sample]) -> Iterator[Path]:
-    """The files that images of samples are in."""
-    return (image.source for sample in samples for image in sample.images.values() if isinstance(image.source, Path))
+def files_of(samples: Iterable[Judged]) -> Iterator[Path]:
+    """The files that images of samples or contests are in."""
+    return (image.source for judged in samples for image in images_of(judged) if isinstance(image.source, Path))
 
 
 def read_bytes(image: Image) -> bytes:

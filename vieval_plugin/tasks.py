@@ -79,17 +79,17 @@ def plugin_rows() -> tuple[TaskRow, ...]:
 
 
 def file_rows() -> tuple[TaskRow, ...]:
-    """A row for each judge in a file and each benchmark that has parts of its kinds."""
+    """A row for each judge and each benchmark that has parts of its kinds, where one of the two is described in a file."""
     rows = []
-    in_files = [spec for spec in judge_registry.judges().values() if spec.file]
+    judges, benchmarks = judge_registry.judges().values(), benchmark_registry.benchmarks().values()
+    in_files = [(judge, benchmark) for judge in judges for benchmark in benchmarks if judge.file or benchmark.file]
     taken = {task.name for row in (*table(), *plugin_rows()) for task in tasks_of(row)} if in_files else set()
-    for judge in in_files:
-        for benchmark in benchmark_registry.benchmarks().values():
-            votes = isinstance(benchmark.report, ByVotes)
-            parts = tuple(part for part in benchmark.parts if benchmark.kinds.get(part, part) in judge.needs)
-            row = TaskRow(benchmark.name, judge.name, parts=parts)
-            if parts and (votes or judge.rates == "sample") and _name(row) not in taken:
-                rows.append(row)
+    for judge, benchmark in in_files:
+        votes = isinstance(benchmark.report, ByVotes)
+        parts = tuple(part for part in benchmark.parts if judge.kinds([benchmark.kinds.get(part, part)]))
+        row = TaskRow(benchmark.name, judge.name, parts=parts)
+        if parts and (votes or judge.rates == "sample") and _name(row) not in taken:
+            rows.append(row)
     return tuple(rows)
 
 

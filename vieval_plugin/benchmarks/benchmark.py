@@ -61,7 +61,8 @@ class Benchmark:
     - `note` stands above its tables, `printed` are published numbers of judges that stand below them;
     - `generates` says that a generator makes the images: `load` gives conditions, which are samples without `output`,
       image model and ratings;
-    - `root` says what `load` and `missing` are given: the data folder, or the user's prompt file.
+    - `root` says what `load` and `missing` are given: the data folder, or the user's prompt file;
+    - `file` is the one that describes it; None where that is Python.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Benchmark:
     printed: tuple[Printed, ...] = ()
     generates: bool = False
     root: Literal["data", "prompts"] = "data"
+    file: Path | None = None
 
 
 def known_part(name: str, parts: Collection[str], part: str) -> str:

@@ -1,26 +1,91 @@
-"""Benchmarks by name: ours, and those of other packages, named in an entry point of the group `vieval.benchmarks`."""
+"""Benchmarks by name: ours, those of other packages, named in an entry point of the group `vieval.benchmarks`, and those
+in folders of a user's own, which are named or lie in the folder that VIEVAL_BENCHMARKS names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 import vieval_plugin.benchmarks
-from vieval_plugin.benchmarks.benchmark import Benchmark
+from vieval_plugin.benchmarks import in_folder
+from vieval_plugin.benchmarks.benchmark import Benchmark, data_root
+from vieval_plugin.config import Config
+from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.registry import by_name, descriptions
+from vieval_plugin.readers.samples import SampleRow, SampleSource, fingerprint_of
+from vieval_plugin.records import fingerprint, target_json
+from vieval_plugin.text.escaping import say
+from vieval_plugin.text.untrusted import path_of, real
+
+FOLDER_VARIABLE = "VIEVAL_BENCHMARKS"
 
 
 @cache
-def benchmarks() -> Mapping[str, Benchmark]:
-    """Return all benchmarks by name, ours first."""
-    return descriptions(vieval_plugin.benchmarks, ("BENCHMARK", "BENCHMARKS"), "vieval.benchmarks", Benchmark)
+def benchmarks() -> dict[str, Benchmark]:
+    """Return all benchmarks by name, ours first; then those in folders."""
+    known = dict(descriptions(vieval_plugin.benchmarks, ("BENCHMARK", "BENCHMARKS"), "vieval.benchmarks", Benchmark))
+    if named := os.environ.get(FOLDER_VARIABLE):
+        folders = sorted(folder for folder in path_of(named).glob("*") if in_folder.is_benchmark(folder))
+        if not folders:
+            _warn(f"{FOLDER_VARIABLE}: {named}: no folder with folders that have a {in_folder.FILE}")
+        for folder in folders:
+            try:
+                _add(folder, known)
+            except VievalError as error:
+                _warn(f"{error}; it is left out")
+    return known
 
 
 def benchmark(name: str) -> Benchmark:
-    """Return a benchmark by its name; VievalError, with the nearest name, if there is none."""
-    return by_name(name, benchmarks(), "benchmark")
+    """Return a benchmark by its name or folder; VievalError, with the nearest name, if there is none."""
+    known = benchmarks()
+    if name not in known and in_folder.is_benchmark(path_of(name)):
+        return _add(path_of(name), known)
+    return by_name(name, known, "benchmark")
+
+
+def _add(folder: Path, known: dict[str, Benchmark]) -> Benchmark:
+    """The benchmark of a folder, known by its name from now on; VievalError where that is another's."""
+    added = in_folder.read_benchmark(folder)
+    other = known.get(added.name)
+    if other and not (other.file and added.file and real(other.file) == real(added.file)):
+        raise VievalError(
+            f"{folder / in_folder.FILE}: name: {added.name} is the name of the benchmark {other.title or other.name} "
+            f"({other.source}); give this one a name of its own"
+        )
+    known[added.name] = added
+    return added
+
+
+def _warn(text: str) -> None:
+    say(f"vieval: {text}", file=sys.stderr)
+
+
+def source(name: str, options: Config) -> SampleSource:
+    """Return all samples or contests of a benchmark, part after part, as what is to be judged.
+
+    Args:
+        name: its name or folder.
+        options: which say where data is.
+
+    Raises:
+        VievalError: there is no such benchmark, its data is absent or malformed, or generators are judged on it.
+    """
+    chosen = benchmark(name)
+    if chosen.generates:
+        raise VievalError(f"{chosen.name}: its images are yet to be made; run its tasks in lmms-eval or VLMEvalKit")
+    judged = [sample for part in chosen.parts for sample in chosen.load(data_root(chosen, options), part)]
+    words = (word for sample in judged for word in (target_json(sample), fingerprint(sample)))
+
+    def rows() -> Iterator[SampleRow]:
+        return (SampleRow(sample, str(sample.id)) for sample in judged)
+
+    return SampleSource(chosen.name, rows, fingerprint_of([], *words), total=len(judged))
 
 
 def folders() -> Mapping[str, tuple[Benchmark, str]]:

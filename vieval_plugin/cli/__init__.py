@@ -81,6 +81,17 @@ def add_columns(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def add_benchmark(parser: argparse.ArgumentParser) -> None:
+    """The option that names folders with benchmarks of the user's own."""
+    parser.add_argument(
+        "--benchmark",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="a benchmark of your own that results are of; once for each (or all in the folder that VIEVAL_BENCHMARKS names)",
+    )
+
+
 def add_partial(parser: argparse.ArgumentParser) -> None:
     """The option that has verdicts read of which the run is not complete."""
     parser.add_argument("--partial", action="store_true", help="read also OUT.partial, of a score that is not complete")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_label_option, add_partial, tell_unreadable
+from vieval_plugin.cli import add_benchmark, add_label_option, add_partial, tell_unreadable
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -21,6 +21,7 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser("compare", help="which judge is better: paired tests on what all of them judged")
     parser.add_argument("results", nargs="+", type=Path, help="--output_path of runs with --log_samples")
     add_label_option(parser)
+    add_benchmark(parser)
     add_partial(parser)
     parser.add_argument("--out", type=Path, help="folder for the numbers as CSV and JSON")
     parser.add_argument(
@@ -45,6 +46,7 @@ def _number_between(least: int, most: int | None = None) -> Callable[[str], int]
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
+    from vieval_plugin.benchmarks import registry as benchmark_registry
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.report.comparison import FILES, compare_results, lines, write_comparison
     from vieval_plugin.results.runs import load_results
@@ -54,6 +56,8 @@ def _run(options: argparse.Namespace) -> int:
         require_writable(options.out / FILES[-1])
     flags = {name: value for name in ("draws", "seed") if (value := getattr(options, name)) is not None}
     statistics = replace(config.current().statistics.options(), **flags)
+    for folder in options.benchmark:
+        benchmark_registry.benchmark(folder)
     results = load_results(options.results, options.label, options.partial)
     comparison = compare_results(results, statistics)
     say(*lines(comparison, statistics))

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_label_option, add_partial, tell_unreadable
+from vieval_plugin.cli import add_benchmark, add_label_option, add_partial, tell_unreadable
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
@@ -24,6 +24,7 @@ def add(commands: Commands) -> None:
         help="--output_path of lmms-eval runs with --log_samples, --work-dir of VLMEvalKit runs, or what score wrote",
     )
     add_label_option(parser)
+    add_benchmark(parser)
     parser.add_argument("--human", nargs="+", type=Path, default=[], help="CSV files of people's ratings")
     parser.add_argument(
         "--out", type=Path, required=True, help="folder for report.html, report.md, CSV tables and cells.json"
@@ -48,6 +49,7 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin import config
+    from vieval_plugin.benchmarks import registry as benchmark_registry
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.report import PAGE, write_report
@@ -58,6 +60,8 @@ def _run(options: argparse.Namespace) -> int:
         require_writable(options.out / name)
     statistics = config.current().statistics.options()
     ratings = read_ratings(options.human) if options.human else None
+    for folder in options.benchmark:
+        benchmark_registry.benchmark(folder)
     results = load_results(options.results, options.label, options.partial)
     written = write_report(results, options.out, statistics, options.expect, options.order, options.card, ratings)
     say(*written.headlines)

@@ -51,7 +51,7 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser("score", help="judge the images of your own generator")
     parser.add_argument(
         "samples",
-        nargs="+",
+        nargs="*",
         help="images, with --prompt; or a table (CSV, JSONL, parquet, a saved data set, ORG/NAME of the hub); or folders of "
         "images, with --prompts or with prompts in them; or what lmms-eval wrote of a generator (--log_samples)",
     )
@@ -67,6 +67,9 @@ def add(commands: Commands) -> None:
     add_columns(selection)
     selection.add_argument(
         "--kind", "--task", dest="kind", help="the kind of samples whose line names none, such as tig"
+    )
+    selection.add_argument(
+        "--benchmark", metavar="FOLDER", help="judge the images of a benchmark, and keep what people said of them"
     )
     selection.add_argument("--limit", type=int, metavar="N", help="judge the first N samples only")
     selection.add_argument(
@@ -158,7 +161,16 @@ def _require_flags(options: argparse.Namespace) -> bool:
     from vieval_plugin.errors import VievalError
     from vieval_plugin.readers.image_folder import are_images
 
-    images = not options.prompts and are_images(options.samples)
+    if bool(options.benchmark) == bool(options.samples):
+        raise VievalError(
+            "--benchmark names all that is judged; leave the samples out"
+            if options.samples
+            else "name what is to be judged: images, a table or folders, or a benchmark with --benchmark"
+        )
+    of_samples = ("prompts", "kind", "columns", "allow_urls")
+    if options.benchmark and (useless := [name for name in of_samples if getattr(options, name)]):
+        raise VievalError(f"--{useless[0].replace('_', '-')} is for samples; a benchmark says that of itself")
+    images = bool(options.samples) and not options.prompts and are_images(options.samples)
     alone = next((f"--{name}" for name in ("prompt", "source", "instruction") if getattr(options, name)), "")
     if alone and not images:
         of = "--prompts has" if options.prompts else "a file of samples has"
@@ -248,6 +260,10 @@ def _samples_of(options: argparse.Namespace, current: Config) -> tuple[SampleSou
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.readers.image_folder import are_images, read_image_samples, read_named
 
+    if options.benchmark:
+        from vieval_plugin.benchmarks import registry as benchmark_registry
+
+        return benchmark_registry.source(options.benchmark, current), DEFAULT_JUDGE, None
     if not options.prompts and are_images(options.samples):
         texts = {name: getattr(options, name) for name in ("prompt", "instruction") if getattr(options, name)}
         return read_image_samples(options.samples, texts, options.source, options.kind), DEFAULT_JUDGE, None

@@ -243,6 +243,8 @@ def image_model_headlines(
     aspects = preferred(
         list(dict.fromkeys(rated_aspects)), {aspect: rated_aspects.count(aspect) for aspect in rated_aspects}
     )
+    # what nobody rated comes last: there is no number to look at
+    aspects = sorted(aspects, key=lambda aspect: not any(e.n for e in _of(ALL_PARTS, aspect, judges, numbers).values()))
 
     @cache
     def scored(options: StatisticsOptions) -> Scored:

@@ -18,6 +18,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import vieval_plugin.prompt_templates
 from vieval_plugin.errors import VievalError
@@ -130,14 +131,19 @@ def _read_manifest(file: Path) -> Manifest:
     if not exists(file):
         reason = f"no prompt pack there ({MANIFEST} is missing); `vieval prompts list` shows the built-in ones"
         raise VievalError(f"{file.parent}: {reason}" if file.name == MANIFEST else f"{file}: no such file")
+    return parsed(file, Manifest, read_mapping(file, "manifest", "docs/extending/judge.md"))
+
+
+def read_mapping(file: Path, what: str, page: str) -> dict[Any, Any]:
+    """Return the mapping in a YAML file that others wrote; VievalError for any other, with the page that has its keys."""
     try:
-        document = read_yaml(read_text(file.parent, file.name, "manifest"))
+        document = read_yaml(read_text(file.parent, file.name, what))
     except ValueError as error:
         first = str(error).splitlines()
-        raise VievalError(f"{file}: not a manifest ({' '.join(line.strip() for line in first[:3])})") from None
+        raise VievalError(f"{file}: not a {what} ({' '.join(line.strip() for line in first[:3])})") from None
     if not isinstance(document, dict):
-        raise VievalError(f"{file}: a manifest is a mapping; docs/extending/judge.md has its keys")
-    return parsed(file, Manifest, document)
+        raise VievalError(f"{file}: a {what} is a mapping; {page} has its keys")
+    return document
 
 
 def read_text(folder: Path, file: str, what: str = "template") -> str:

@@ -1,7 +1,7 @@
 """Tables of columns: parquet and Arrow files, and folders that `datasets` saved.
 
 They are read with pyarrow, a few rows at a time, and of the columns only those that are needed. Cells are texts,
-numbers, lists of texts and images; columns of anything else are left out, so that no nested value is ever built.
+numbers, lists of either and images; columns of anything else are left out, so that no nested value is ever built.
 """
 
 from __future__ import annotations
@@ -109,13 +109,14 @@ def _cells(columns: Sequence[tuple[str, Any]], place: int, first: TableCell) -> 
 
 
 def _is_readable(kind: Any) -> bool:
-    """Return whether values of an Arrow type are texts, numbers, lists of texts or images."""
+    """Return whether values of an Arrow type are texts, numbers, lists of either or images."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
         return _is_readable(kind.value_type)
     if types.is_list(kind) or types.is_large_list(kind):
-        return _is_text(kind.value_type)
+        of = kind.value_type
+        return _is_text(of) or types.is_integer(of) or types.is_floating(of)
     if types.is_struct(kind):
         fields = {field.name: field.type for field in kind}
         typed = _is_binary(fields.get("bytes")) and _is_text(fields.get("path"))

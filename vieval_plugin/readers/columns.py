@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,11 +62,26 @@ def parse_columns(named: Sequence[str]) -> dict[str, str]:
         key, equals, column = (piece.strip() for piece in pair.partition("="))
         if not equals:
             raise VievalError(f"--columns {pair[:80]!r} names no column; write it as output=image,prompt=caption")
-        if not (field := _field(key)):
-            hint = did_you_mean(key, KEYS, 0.6) or ";"
-            raise VievalError(f"--columns: {key[:80]!r} is nothing that a sample has{hint} that is {', '.join(KEYS)}")
-        chosen[field] = column
+        chosen |= columns_by_field({key: column}, "--columns")
     return chosen
+
+
+def columns_by_field(named: Mapping[str, str], where: str) -> dict[str, str]:
+    """Columns by the field that each key means; VievalError, which `where` begins, for a key that means none."""
+    for key in named:
+        if not _field(key):
+            hint = did_you_mean(key, KEYS, 0.6) or ";"
+            raise VievalError(f"{where}: {key[:80]!r} is nothing that a sample has{hint} that is {', '.join(KEYS)}")
+    return {_field(key): column for key, column in named.items()}
+
+
+def require_columns(table: InputTable, columns: Iterable[str]) -> None:
+    """VievalError, with the nearest name, for a column that a table has not; an empty name is none."""
+    for column in columns:
+        if column and column not in table.columns:
+            kept = " of texts, numbers or images" if column in table.unreadable else ""
+            hint = did_you_mean(column, table.columns) or ";"
+            raise VievalError(f"{table.name}: no column {column[:80]!r}{kept}{hint} {_listed(table.columns)}")
 
 
 def fields_of(table: InputTable, chosen: Mapping[str, str], outputs: bool = True) -> ColumnMap:
@@ -84,11 +99,7 @@ def fields_of(table: InputTable, chosen: Mapping[str, str], outputs: bool = True
         raise VievalError(f"{table.name}: verdicts, where samples are needed; give the table that was judged")
     if table.nested and not chosen and {"images", "texts"} & set(table.columns):
         return ColumnMap({})
-    for column in chosen.values():
-        if column and column not in table.columns:
-            kept = " of texts, numbers or images" if column in table.unreadable else ""
-            hint = did_you_mean(column, table.columns) or ";"
-            raise VievalError(f"{table.name}: no column {column[:80]!r}{kept}{hint} {_listed(table.columns)}")
+    require_columns(table, chosen.values())
     named = {field: column for column in table.columns if (field := _field(column))}
     if _SUBJECT in table.columns and _SUBJECT not in chosen.values():
         raise VievalError(

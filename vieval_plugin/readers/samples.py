@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.readers.columns import fields_of
@@ -23,13 +24,13 @@ from vieval_plugin.text.untrusted import overlong
 
 @dataclass(frozen=True)
 class SampleRow:
-    """A sample of a stream, and where it stands, such as `line 3`.
+    """A sample or contest of a stream, and where it stands, such as `line 3`.
 
     `verdict` is there where nobody is to be asked: the row is bad, or its image is lacking. `findings` are what was
     noted when the image was made, `addresses` its images that are addresses and no files, by role.
     """
 
-    sample: Sample
+    sample: Judged
     place: str
     verdict: Verdict | None = None
     findings: tuple[str, ...] = ()

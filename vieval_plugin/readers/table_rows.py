@@ -136,7 +136,7 @@ def rows_of(table: InputTable, fields: ColumnMap, uids: bool = False) -> Iterato
         if uids:
             _call(row, counts)
         try:
-            yield number, _located(row, table)
+            yield number, located(row, table)
         except BadLine as bad:
             yield number, BadLine(str(bad), row)
 
@@ -162,7 +162,7 @@ def _stem(images: Any) -> str:
     return PurePosixPath(address.path if address else name).stem
 
 
-def _located(row: dict[str, Any], table: InputTable) -> dict[str, Any]:
+def located(row: dict[str, Any], table: InputTable) -> dict[str, Any]:
     """A row whose stored images are images; BadLine where others wrote the table and a path leads out of its folder."""
     images = row.get("images")
     if not isinstance(images, dict):

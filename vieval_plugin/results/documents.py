@@ -59,6 +59,12 @@ def plain(record: Record) -> Record:
     return record
 
 
+def read_target(text: str) -> tuple[SampleId, Mapping[str, Any]]:
+    """The sample of a target and the fields of its record; VievalError where it is none."""
+    identity, _, fields = _target(text)
+    return identity, fields
+
+
 @lru_cache(maxsize=1 << 14)
 def _target(text: str) -> tuple[SampleId, Sample | None, Mapping[str, Any]]:
     """A target's sample, the conditions of a generator where it has them, and the fields of a record.

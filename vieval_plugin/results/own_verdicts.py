@@ -13,7 +13,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged, Votes, candidates_of
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, TableCell
 from vieval_plugin.records import OWN, SCHEMA, Provenance, Record
-from vieval_plugin.results.documents import plain, read_provenance, read_verdict
+from vieval_plugin.results.documents import plain, read_provenance, read_target, read_verdict
 from vieval_plugin.run.verdict_lines import run_file
 from vieval_plugin.run.verdict_log import read_header
 from vieval_plugin.text.untrusted import path_of
@@ -86,45 +86,49 @@ def record_of_line(line: str, folder: Path, runs: Mapping[str, Provenance]) -> R
     kind, uid = str(row["kind"]), str(row["uid"])
     verdict = read_verdict({name: row[name] for name in _VERDICT if name in row})
     identity = SampleId(OWN, kind, str(row["image_model"]), uid, int(row.get("draw", 0)))
+    fields: Mapping[str, Any] = {}
+    if "target" in row:
+        identity, fields = read_target(row["target"])
     judged = _judged(identity, row, folder)
     contest = judged if isinstance(judged, Contest) else None
-    return plain(
-        Record(
-            identity,
-            verdict,
-            runs[row["run"]],
-            {},
-            judged.tags,
-            kind=kind,
-            group=contest.group if contest else uid,
-            votes=contest.votes if contest else None,
-            candidates=tuple(candidate.id for candidate in candidates_of(contest)) if contest else (),
-            category="" if isinstance(judged, Contest) else judged.category,
-            sample=judged,
-            tokens=sum(map(int, row["tokens"])) if "tokens" in row else None,
-        )
+    record = Record(
+        identity,
+        verdict,
+        runs[row["run"]],
+        {},
+        judged.tags,
+        kind=kind,
+        group=contest.group if contest else uid,
+        votes=contest.votes if contest else None,
+        candidates=tuple(candidate.id for candidate in candidates_of(contest)) if contest else (),
+        category="" if isinstance(judged, Contest) else judged.category,
+        sample=judged,
+        tokens=sum(map(int, row["tokens"])) if "tokens" in row else None,
     )
+    return plain(replace(record, **fields))
 
 
 def _judged(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Judged:
     """The sample or contest of a line, with its texts and as many of its images as are in files."""
-    tags = tuple(map(str, row.get("tags", ())))
+    tags, kind = tuple(map(str, row.get("tags", ()))), str(row["kind"])
     if "candidates" in row:
         samples = [
             _sample(
                 replace(identity, image_model=str(of["image_model"]), uid=str(of["uid"]), draw=int(of["draw"])),
+                kind,
                 of,
                 folder,
             )
             for of in row["candidates"]
         ]
         return Contest(identity, tuple(samples), Votes(), group=str(row["group"]), tags=tags)
-    return replace(_sample(identity, row, folder), tags=tags, category=str(row.get("category", "")))
+    return replace(_sample(identity, kind, row, folder), tags=tags, category=str(row.get("category", "")))
 
 
-def _sample(identity: SampleId, row: Mapping[str, Any], folder: Path) -> Sample:
+def _sample(identity: SampleId, kind: str, row: Mapping[str, Any], folder: Path) -> Sample:
     images = {str(role): _image(image, folder) for role, image in row["images"].items() if "file" in image}
-    return Sample(identity, images, {str(name): str(text) for name, text in row["texts"].items()})
+    texts = {str(name): str(text) for name, text in row["texts"].items()}
+    return Sample(identity, images, texts, kind=kind)
 
 
 def _image(document: Mapping[str, Any], folder: Path) -> Image:

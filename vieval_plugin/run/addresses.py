@@ -13,7 +13,7 @@ import platformdirs
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import examine
-from vieval_plugin.judges.protocol import Image, Status
+from vieval_plugin.judges.protocol import Image, Sample, Status
 from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.readers.download import Download, fetch_all
 from vieval_plugin.readers.samples import SampleRow, SampleSource
@@ -55,7 +55,7 @@ def fetched(source: SampleSource, hosts: Sequence[str], anew: bool = False) -> S
 
 def _with_files(row: SampleRow, allowed: Set[tuple[str, int | None]], reasons: Mapping[Path, str]) -> SampleRow:
     """A row with its fetched images; `reasons` say why some could not be had."""
-    if not row.addresses:
+    if not row.addresses or not isinstance(row.sample, Sample):
         return row
     if not all(_allowed(address, allowed) for address in row.addresses.values()):
         reason = f"{row.verdict.reason if row.verdict else ''}; --allow-urls HOST has the images of a host fetched"

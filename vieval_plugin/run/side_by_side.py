@@ -11,7 +11,7 @@ from pathlib import Path
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Contest, Judged
-from vieval_plugin.judges.protocol import SampleId, Verdict
+from vieval_plugin.judges.protocol import Sample, SampleId, Verdict
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 from vieval_plugin.records import OWN, Provenance
@@ -92,8 +92,8 @@ def write_judged(path: Path, source: SampleSource, several: Sequence[JudgedFolde
 def contests_between(rows: Sequence[SampleRow]) -> list[Contest]:
     """Contests between each two image models: the n-th image of a prompt by one against the n-th by the other."""
     by_prompt = defaultdict(list)
-    for row in rows:
-        by_prompt[row.sample.kind, row.sample.id.uid, row.sample.id.draw].append(row.sample)
+    for sample in (row.sample for row in rows if isinstance(row.sample, Sample)):
+        by_prompt[sample.kind, sample.id.uid, sample.id.draw].append(sample)
     return [
         Contest(
             SampleId(OWN, kind, "", f"{uid} {first.id.image_model} {second.id.image_model}", draw),

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import examine
+from vieval_plugin.images import examine, images_of
 from vieval_plugin.judges.spec import JudgeSpec, missing_inputs_reason
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 
@@ -22,7 +22,7 @@ def require_good(source: SampleSource, spec: JudgeSpec) -> None:
         if reason := missing_inputs_reason(spec, row.sample):
             return reason
         try:
-            for image in row.sample.images.values():
+            for image in images_of(row.sample):
                 examine(image)
         except VievalError as error:
             return str(error)

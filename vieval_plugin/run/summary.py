@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from vieval_plugin.judges.protocol import SampleId, Status, Verdict
 from vieval_plugin.text.tables import text_table
 
 NOT_APPLICABLE = "not applicable"
+CHOICE = "choice"
+"""What contests that were decided are counted under."""
 
 
 @dataclass
@@ -33,12 +36,15 @@ class ScoreSummary:
     first: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def add(self, identity: SampleId, verdict: Verdict) -> None:
-        """Count the verdict on a sample."""
+        """Count the verdict on a sample, or on a contest with the scores of its candidates."""
         counts = self.by_group.setdefault((identity.image_model, identity.part), _Counts())
         counts.samples += 1
-        for aspect, score in verdict.scores.items():
+        choice = verdict.choice
+        for aspect, score in chain.from_iterable(of.items() for of in (choice.scores if choice else (verdict.scores,))):
             counts.sums[aspect] += score  # type: ignore[assignment]  # a counter adds floats as well
             counts.scored[aspect] += 1
+        if choice and verdict.status.usable:
+            counts.scored[CHOICE] += 1
         if not verdict.status.usable:
             counts.failures[verdict.status] += 1
             self._note_failure(identity, verdict)

@@ -20,7 +20,7 @@ from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.protocol import Image, Sample, TableCell, Verdict
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.readers.samples import SampleSource
-from vieval_plugin.records import SCHEMA, Provenance, verdict_document
+from vieval_plugin.records import OWN, SCHEMA, Provenance, target_json, verdict_document
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.yaml_json import read_json
@@ -145,6 +145,8 @@ def _write_json(path: Path, document: Mapping[str, Any]) -> None:
 def verdict_line(number: int, judged: Judged, outcome: Outcome, provenance: Provenance, run: str, folder: Path) -> str:
     """A verdict as a line of JSON, with the texts that it is about and where the images are.
 
+    Of a benchmark's sample it has the ratings or votes too, in the form that hosts keep.
+
     Args:
         number: the sample's or contest's, from 0.
         judged: what was judged.
@@ -166,6 +168,7 @@ def verdict_line(number: int, judged: Judged, outcome: Outcome, provenance: Prov
         **by,
         **({"tokens": tokens} if any(tokens) else {}),
         **_shown(judged, folder),
+        **({} if judged.id.benchmark == OWN else {"target": target_json(judged)}),
     }
     line = json.dumps(document, allow_nan=False)
     if "\\ud" in line:  # perhaps half a character, which no file of texts can hold

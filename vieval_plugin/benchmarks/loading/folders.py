@@ -39,7 +39,8 @@ class DataFolder:
     - `advice` says how to get what is missing;
     - `make(folder, preparing)` makes of what is there what the samples name, keeps what is made already, and gives a
       line for each thing that cannot be made;
-    - `count_file` keeps how many frames or views stand for a sample; empty where it is one image.
+    - `count_file` keeps how many frames or views stand for a sample; empty where it is one image;
+    - `place` is where the folder is, if not below the data folder.
     """
 
     name: str
@@ -48,6 +49,10 @@ class DataFolder:
     advice: str
     make: Callable[[Path, Preparing], list[str]] | None = None
     count_file: str = ""
+    place: Path | None = None
+
+    def _path(self, root: Path) -> Path:
+        return self.place or root / self.name
 
     def benchmark(
         self,
@@ -90,7 +95,7 @@ class DataFolder:
         Raises:
             VievalError: in one line, an unknown part, and a file that is absent or malformed.
         """
-        return self.read(root / self.name, known_part(self.name, self.parts, part))
+        return self.read(self._path(root), known_part(self.name, self.parts, part))
 
     def missing(self, root: Path, part: str) -> list[str]:
         """Files that a live run on a part would lack, a line each with what to do; empty when all is there."""
@@ -102,7 +107,7 @@ class DataFolder:
         except VievalError as error:
             return [str(error)]
         if not samples:
-            return [f"{root / self.name}: no sample of part {part}; {self.advice}"]
+            return [f"{self._path(root)}: no sample of part {part}; {self.advice}"]
         return missing_images(samples, self.advice) if images else []
 
     def prepare(self, root: Path, preparing: Preparing) -> Prepared:
@@ -122,7 +127,7 @@ class DataFolder:
             self._keep_count(root, preparing.count)
         lines = []
         if self.make and preparing.images and any(self._readable(root, part) for part in parts):
-            lines = self.make(root / self.name, preparing)
+            lines = self.make(self._path(root), preparing)
         complete = not lines
         for part in parts:
             missing_lines = self._missing_lines(root, part, preparing.images)
@@ -148,7 +153,7 @@ class DataFolder:
             raise no_count(self.name)
         if count < 1:
             raise VievalError(f"{count} frames or views cannot stand for a sample; ask for 1 or more")
-        write_whole(root / self.name / self.count_file, json.dumps({"count": count}).encode(), "folder")
+        write_whole(self._path(root) / self.count_file, json.dumps({"count": count}).encode(), "folder")
 
 
 def no_count(name: str) -> VievalError:

@@ -91,6 +91,7 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]
     from vieval_plugin.backends import weights
     from vieval_plugin.backends.metrics.networks.clip import load as load_clip
     from vieval_plugin.errors import VievalError
+    from vieval_plugin.judges.protocol import Sample
     from vieval_plugin.readers.columns import parse_columns
     from vieval_plugin.readers.samples import read_samples
     from vieval_plugin.run.summary import failures
@@ -105,6 +106,6 @@ def _of_outputs(options: argparse.Namespace) -> tuple[list[LabelledEdit], Terms]
     editors = Editors(
         options.truth, frozenset(options.weak), frozenset(options.strong), options.failed, options.succeeded
     )
-    pairs = pairs_of([row.sample for row in rows], editors)
+    pairs = pairs_of([row.sample for row in rows if isinstance(row.sample, Sample)], editors)
     edits = from_outputs(pairs, editors, load_clip(weights.Origin(options.clip)))
     return edits, Terms(str(options.outputs), options.licence, True)

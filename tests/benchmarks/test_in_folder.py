@@ -1,0 +1,318 @@
+"""A benchmark in a folder: what its table becomes, its tasks, ceiling and constants, and what is wrong in a line."""
+
+import csv
+import json
+
+import PIL.Image
+import pytest
+import yaml
+
+from tests.fake_server import FakeServer, named
+from tests.judges.test_in_file import LEGIBILITY
+from tests.prompts.test_hostile_packs import MANIFESTS
+from tests.refusals import refusal
+from vieval_plugin import tasks
+from vieval_plugin.benchmarks import in_folder, registry
+from vieval_plugin.benchmarks.benchmark import Preparing
+from vieval_plugin.cli import main
+from vieval_plugin.judges import registry as judge_registry
+from vieval_plugin.judges.contests import Votes
+from vieval_plugin.meta_evaluation.image_models import ByImageModel
+from vieval_plugin.meta_evaluation.labels import WithLabels
+from vieval_plugin.meta_evaluation.votes import ByVotes
+
+SIGNS = {
+    "name": "signs",
+    "title": "Street signs",
+    "table": "ratings.csv",
+    "kind": "tig",
+    "columns": {"output": "image", "prompt": "caption", "image_model": "model", "uid": "id"},
+    "ratings": {"SC": ["rater1", "rater2", "rater3"]},
+    "scale": [1, 5],
+    "tags": ["style"],
+    "licence": "CC0-1.0",
+}
+PAIRS = {
+    "name": "sign_pairs",
+    "table": "votes.csv",
+    "kind": "tig",
+    "columns": {"prompt": "caption"},
+    "candidates": [{"output": "left", "image_model": "left_model"}, {"output": "right"}],
+    "vote": {
+        "column": "choice",
+        "scheme": "three_way",
+        "annotators": ["a", "b"],
+        "words": {"A": "first", "B": "second", "=": "tie"},
+    },
+}
+
+
+def rating_rows(number=50):
+    return [
+        {
+            "id": n // 2,
+            "image": f"images/{n}.png",
+            "caption": f"a sign that says {n // 2}",
+            "model": ("painter", "printer")[n % 2],
+            **{f"rater{k + 1}": 1 + (n * n + (n + k) % 3 // 2) % 5 for k in range(3)},
+            "style": ("round", "square")[n % 3 % 2],
+        }
+        for n in range(number)
+    ]
+
+
+def vote_rows(number=20):
+    answers = [("A", "B", "=")[n * n % 3] for n in range(number)]
+    return [
+        {
+            "caption": f"a sign that says {n}",
+            "left": f"images/{2 * n}.png",
+            "right": f"images/{2 * n + 1}.png",
+            "left_model": "painter",
+            **dict.fromkeys(("choice", "a", "b"), answers[n]),
+        }
+        for n in range(number)
+    ]
+
+
+@pytest.fixture(autouse=True)
+def forgotten():
+    """What a process reads once."""
+    yield
+    registry.benchmarks.cache_clear()
+    judge_registry.judges.cache_clear()
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a folder with a description, with other keys (None: without), a table and images; its path."""
+
+    def folder(description, rows, place="", **changes):
+        path = tmp_path / "benchmarks" / (place or description["name"])
+        (path / "images").mkdir(parents=True, exist_ok=True)
+        for n in range(50):
+            PIL.Image.new("RGB", (8, 8), (5 * n, 10, 20)).save(path / "images" / f"{n}.png")
+        document = {key: value for key, value in {**description, **changes}.items() if value is not None}
+        (path / in_folder.FILE).write_text(yaml.safe_dump(document, sort_keys=False))
+        table = path / description["table"]
+        if document.get("table", "").endswith(".jsonl"):
+            (path / document["table"]).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        else:
+            with table.open("w", newline="") as file:
+                writer = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)))
+                writer.writeheader()
+                writer.writerows(rows)
+        return path
+
+    return folder
+
+
+def test_a_table_of_ratings_becomes_samples(write, tmp_path):
+    benchmark = in_folder.read_benchmark(write(SIGNS, rating_rows()))
+    first, *_ = samples = benchmark.load(tmp_path / "elsewhere", "all")
+    assert len(samples) == 50
+    assert str(first.id) == "signs/all/painter/0"
+    assert (first.kind, first.group, first.tags) == ("tig", "a sign that says 0", ("round",))
+    assert first.ratings == {"SC": (1.0, 1.0, 2.0)}
+    assert isinstance(benchmark.report, ByImageModel)
+    assert (benchmark.licence, benchmark.trainable) == ("CC0-1.0", False)
+    assert benchmark.missing(tmp_path, "all") == []
+    assert benchmark.prepare(tmp_path, Preparing()).complete
+
+
+def test_a_list_in_a_column_parts_of_a_column_and_statistics_by_name(write, tmp_path):
+    rows = [
+        {**row, "all": [row["rater1"], row["rater2"]], "split": "ab"[n % 2]} for n, row in enumerate(rating_rows(8))
+    ]
+    changes = {"ratings": {"PQ": "all"}, "parts": {"column": "split"}, "statistics": ["auroc"], "group": "model"}
+    benchmark = in_folder.read_benchmark(write(SIGNS, rows, table="ratings.jsonl", **changes))
+    assert (dict(benchmark.parts), benchmark.report) == ({"a": None, "b": None}, WithLabels(("auroc",), ("PQ",)))
+    samples = benchmark.load(tmp_path, "b")
+    assert [str(sample.id) for sample in samples] == [f"signs/b/printer/{n}" for n in range(4)]
+    assert samples[1].ratings == {"PQ": (5.0, 5.0)}
+    assert samples[0].group == "printer"
+
+
+def test_annotators_that_did_not_rate_everything_are_a_mean(write, tmp_path):
+    rows = rating_rows(4)
+    rows[0] |= {"rater1": "", "rater2": 2, "rater3": 5}
+    samples = in_folder.read_benchmark(write(SIGNS, rows)).load(tmp_path, "all")
+    assert [len(sample.ratings["SC"]) for sample in samples] == [1] * 4
+    assert samples[0].ratings["SC"] == (3.5,)
+
+
+def test_a_table_of_votes_becomes_contests(write, tmp_path):
+    benchmark = in_folder.read_benchmark(write(PAIRS, vote_rows()))
+    contests = benchmark.load(tmp_path, "all")
+    assert benchmark.report == ByVotes("three_way")
+    assert contests[1].votes == Votes("three_way", "second", ("second", "second"))
+    assert [str(one.id) for one in contests[1].candidates] == [
+        "sign_pairs/all/painter/3#1",
+        "sign_pairs/all/unnamed/3#2",
+    ]
+    assert contests[1].group == "a sign that says 1"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"scal": [1, 5]}, "benchmark.yaml: unknown key scal; did you mean scale?"),
+        ({"scale": [5, 1]}, "scale: the lowest and the highest rating"),
+        ({"scale": None}, "scale: the lowest and the highest rating"),
+        ({"ratings": {"SC": ["rater1", "ratr2"]}}, "ratings.csv: no column 'ratr2'; did you mean rater2?"),
+        ({"columns": {"output": "imag"}}, "ratings.csv: no column 'imag'; did you mean image?"),
+        (
+            {"columns": {"outptu": "image"}},
+            "benchmark.yaml: columns: 'outptu' is nothing that a sample has; did you mean",
+        ),
+        ({"group": "captoin"}, "ratings.csv: no column 'captoin'; did you mean caption?"),
+        ({"ratings": {"XX": ["rater1"]}}, "ratings: no aspect 'XX'; there are SC, PQ, O"),
+        ({"ratings": None}, "one of ratings and vote is needed"),
+        ({"kind": "tgi"}, "kind: Input should be 'tig'"),
+        ({"name": "Street Signs"}, "name: 'Street Signs' is no name of small letters"),
+        ({"statistics": ["pearsn"]}, "statistics: no statistic 'pearsn'; did you mean pearson?"),
+        ({"table": "rating.csv"}, "table: no file 'rating.csv' in this folder"),
+        ({"table": "../../secret.csv"}, "table: no file '../../secret.csv' in this folder"),
+    ],
+)
+def test_a_description_that_is_wrong_is_one_line(write, changes, said):
+    message = refusal(in_folder.read_benchmark, write(SIGNS, rating_rows(), **changes))
+    assert said in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ({"rater2": 6}, "ratings.csv: line 3: rater2 is 6.0, not a rating from 1 to 5"),
+        ({"rater2": "good"}, 'line 3: rater2 is "good", not a rating from 1 to 5'),
+        ({"rater2": "nan"}, 'line 3: rater2 is "nan", not a rating'),
+        ({"rater1": "", "rater2": "", "rater3": ""}, "line 3: no rating of SC"),
+        ({"image": "../../x.png"}, "line 3: the image output is '../../x.png', outside the folder"),
+        ({"model": "painter"}, "line 3: signs/all/painter/0 was in a row before"),
+    ],
+)
+def test_a_row_that_is_wrong_is_told_with_file_and_line(write, tmp_path, cells, said):
+    rows = rating_rows()
+    rows[1] |= cells
+    benchmark = in_folder.read_benchmark(write(SIGNS, rows))
+    assert said in refusal(benchmark.load, tmp_path, "all")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"candidates": PAIRS["candidates"][:1]}, "candidates: a vote is on two of them"),
+        ({"candidates": [{"output": "left", "model": "x"}] * 2}, "candidates: unknown key 'model'"),
+        ({"vote": {"column": "choice", "scheme": "two_way", "words": {"A": "left"}}}, "'left' is no two_way vote"),
+        ({"vote": {"column": "chioce", "scheme": "two_way"}}, "no column 'chioce'; did you mean choice?"),
+        ({"scale": [1, 5]}, "scale: means nothing where there is a vote"),
+    ],
+)
+def test_a_description_of_votes_that_is_wrong_is_one_line(write, changes, said):
+    assert said in refusal(in_folder.read_benchmark, write(PAIRS, vote_rows(), **changes))
+
+
+def test_a_vote_that_the_scheme_has_not_is_told_with_file_and_line(write, tmp_path):
+    rows = vote_rows()
+    rows[2]["choice"] = "C"
+    assert "votes.csv: line 4: 'C' is no three_way vote" in refusal(
+        in_folder.read_benchmark(write(PAIRS, rows)).load, tmp_path, "all"
+    )
+
+
+@pytest.mark.parametrize(("text", "said"), [MANIFESTS[name] for name in MANIFESTS if "date" not in name])
+def test_hostile_yaml_is_one_line(tmp_path, text, said):
+    (tmp_path / in_folder.FILE).write_text(text)
+    message = refusal(in_folder.read_benchmark, tmp_path)
+    assert said in message
+    assert "\n" not in message
+
+
+def test_a_folder_of_benchmarks_has_tasks_and_what_is_wrong_is_left_out(write, tmp_path, monkeypatch, capsys):
+    (tmp_path / "judges").mkdir()
+    (tmp_path / "judges" / "legibility.yaml").write_text(LEGIBILITY)
+    folder = write(SIGNS, rating_rows()).parent
+    write(PAIRS, vote_rows())
+    write(SIGNS, rating_rows(), "taken")
+    write(SIGNS, rating_rows(), "ours", name_="x")
+    monkeypatch.setenv("VIEVAL_BENCHMARKS", str(folder))
+    monkeypatch.setenv("VIEVAL_JUDGES", str(tmp_path / "judges"))
+    registry.benchmarks.cache_clear()
+    judge_registry.judges.cache_clear()
+    assert {"signs", "sign_pairs"} <= set(registry.benchmarks())
+    said = capsys.readouterr().err
+    assert "name: signs is the name of the benchmark Street signs" in said
+    assert "unknown key name_" in said
+    names = set(tasks.entries())
+    assert {"signs_viescore", "signs_legibility", "sign_pairs_viescore", "sign_pairs_legibility"} <= names
+    assert {"signs_vqascore", "sign_pairs_pairwise"} <= names
+
+
+def test_it_is_scored_reported_and_compared_with_ceiling_and_constants(write, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    signs, pairs = str(write(SIGNS, rating_rows())), str(write(PAIRS, vote_rows()))
+    with FakeServer() as server:
+        for folder, out, judge in (
+            (signs, "signs.jsonl", "viescore"),
+            (pairs, "pairs.jsonl", "viescore"),
+            (pairs, "chosen.jsonl", "pairwise"),
+        ):
+            command = ["score", "--benchmark", folder, "--out", out, "--judge", judge, *named(server)]
+            assert main(command) == 0, capsys.readouterr().err
+    registry.benchmarks.cache_clear()
+    assert main(["report", "signs.jsonl", "--out", "none"]) == 1
+    assert "the benchmark 'signs'" in capsys.readouterr().err
+    of = ["--benchmark", signs, "--benchmark", pairs]
+    assert main(["report", "signs.jsonl", "pairs.jsonl", "chosen.jsonl", *of, "--out", "report"]) == 0
+    report = (tmp_path / "report" / "report.md").read_text()
+    assert "## signs" in report
+    said = capsys.readouterr().out
+    assert "human ceiling: annotators with one another  1.000 [1.000, 1.000]  20" in said
+    assert "best constant: always second" in said
+    assert "signs: Spearman's correlation with people on SC" in said
+    assert "human ceiling: each rater with the others" in said
+    assert "best constant: the same score for all" in said
+    assert main(["compare", "pairs.jsonl", "chosen.jsonl", *of]) == 0
+    capsys.readouterr()
+
+
+def test_a_parquet_file_may_hold_the_images_and_lists_of_ratings(write, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    folder = write(SIGNS, rating_rows(4), ratings={"SC": "ratings"}, columns=None, table="ratings.parquet")
+    pictures = [(folder / "images" / f"{n}.png").read_bytes() for n in range(4)]
+    table = {
+        "image": [{"bytes": data, "path": f"{n}.png"} for n, data in enumerate(pictures)],
+        "caption": ["a sign"] * 4,
+        "ratings": [[1, 2], [3, None], [5, 5], [4, 4]],
+        "style": ["round"] * 4,
+    }
+    parquet.write_table(pyarrow.table(table), folder / "ratings.parquet")
+    samples = in_folder.read_benchmark(folder).load(tmp_path, "all")
+    assert [sample.images["output"].source for sample in samples] == pictures
+    assert [sample.ratings["SC"] for sample in samples] == [(1.5,), (3.0,), (5.0,), (4.0,)]
+    assert [sample.id.uid for sample in samples] == ["1", "2", "3", "4"]
+
+
+def test_candidates_in_cells_are_refused_and_need_no_other_columns(write, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    changes = {"columns": None, "table": "votes.parquet", "candidates": [{"output": "left"}, {"output": "right"}]}
+    folder = write(PAIRS, vote_rows(1), **changes)
+    cells = {"left": ["images/0.png"], **{name: ["A"] for name in ("choice", "a", "b")}}
+    for right, said in (("images/1.png", ""), ({"bytes": b"x", "path": "1.png"}, "row 1: right holds an image")):
+        parquet.write_table(pyarrow.table({**cells, "right": [right]}), folder / "votes.parquet")
+        load = in_folder.read_benchmark(folder).load
+        if said:
+            assert said in refusal(load, tmp_path, "all")
+        else:
+            assert [candidate.texts for candidate in load(tmp_path, "all")[0].candidates] == [{}, {}]
+
+
+def test_a_part_that_cannot_be_a_name_is_refused(write):
+    rows = [{**row, "split": "a/b"} for row in rating_rows(2)]
+    message = refusal(in_folder.read_benchmark, write(SIGNS, rows, parts={"column": "split"}))
+    assert "ratings.csv: split is 'a/b' in a row" in message
