@@ -97,6 +97,12 @@ class Record:
     rated: tuple[Mapping[str, tuple[float, ...]], ...] = ()
 
 
+def output_file(record: Record) -> str:
+    """The name of the file that was judged; empty for a contest, an image without a file, and where it is not known."""
+    output = record.sample.images.get("output") if isinstance(record.sample, Sample) else None
+    return output.source.name if output and isinstance(output.source, Path) and not output.origin else ""
+
+
 @dataclass(frozen=True)
 class JudgeName:
     """Name of a judge where generators are ranked: the method, its setting, the model that it asks or the run's label.

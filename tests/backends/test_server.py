@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 import time
 
 import pytest
@@ -16,6 +17,7 @@ from tests.one_server import KEY, all_of, asking, chat, faked, first, on, saying
 from tests.work import waits_asked_for
 from vieval_plugin.backends.cache.store import Store
 from vieval_plugin.backends.http import server as transport
+from vieval_plugin.backends.http.responses import failure_of
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status, Text
 
@@ -352,6 +354,20 @@ async def test_a_server_that_fails_every_question_is_one_error_and_no_failures()
         with pytest.raises(VievalError, match="HTTP 500"):
             await all_of(backend, 100)
     assert not backend.usage.failures
+
+
+async def test_a_server_that_fails_every_question_is_told_of_long_before_it_is_given_up(capsys):
+    faults = lambda number, request: Fault("500") if number <= 3 else None  # noqa: E731
+    async with faked(FakeServer(faults=faults), patience=30, concurrent=1) as (_, backend):
+        assert isinstance(await backend.answer(chat("x")), Text)
+    [line] = [line for line in capsys.readouterr().err.splitlines() if "trying for" in line]
+    assert re.search(r"vieval: http://.*: HTTP 500.*; trying for 30 s", line)
+
+
+def test_the_message_of_a_server_error_is_short_and_a_page_of_html_is_none():
+    body = json.dumps({"error": {"message": f"CUDA out of memory {'x' * 999}"}}).encode()
+    assert re.fullmatch(r"HTTP 500: CUDA out of memory x{101}", failure_of(500, body, {}, "http://a/v1").reason)
+    assert failure_of(502, b"<html>Bad Gateway</html>", {}, "http://a/v1").reason == "HTTP 502"
 
 
 @pytest.mark.parametrize("retries", [1, 3])

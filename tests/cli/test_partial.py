@@ -121,7 +121,7 @@ def test_a_signal_leaves_what_was_judged_and_says_where(folder, server, vieval):
     ("flags", "change", "difference"),
     [
         (["--temperature", "0.5"], None, "begun there with backbones.judge.temperature 0.0, now 0.5;"),
-        (["--label", "b"], None, "begun there with label , now b;"),
+        (["--label", "b"], None, "begun there without label, now b;"),
         (["--judge", "viescore", "--judge", "sharpness"], None, "--judge viescore, now viescore, sharpness;"),
         (["--limit", "3"], None, r"s.jsonl \(40 samples\), now .*s.jsonl \(3 samples\);"),
         ([], lambda text: text.replace("noise 39", "noise 93"), r"s.jsonl \(40 samples\), which has changed since;"),

@@ -254,3 +254,38 @@ def test_a_folder_with_a_name_of_broken_characters_gives_verdicts_that_can_be_re
     assert code == 0
     assert {row["image_model"] for row in rows} == {"mine", "their?"}
     assert "their?" in vieval("rank", tmp_path / "verdicts.jsonl").out
+
+
+def test_a_table_whose_prompts_have_an_unknown_name_ends_before_anything_is_asked(score, tmp_path):
+    draw(tmp_path / "0.png")
+    rows = table(tmp_path / "s.csv", [["image", "wording"], ["0.png", "a cat"]])
+    line = f"vieval: {rows}: no prompt was found; say --columns prompt=wording (columns left out: wording)"
+    assert score(rows, judge="clip_score")[3].splitlines() == [line]
+    assert score(rows)[3].splitlines() == [f"{line}; or name the kind of all, such as --kind tig"]
+    assert score(rows, "--kind", "tig")[0] == 0
+    assert score(rows, "--columns", "prompt=wording")[0] == 0
+
+
+def test_an_image_is_found_and_shown_by_the_name_of_its_file(score, tmp_path, vieval):
+    for name in ("000", "001"):
+        draw(tmp_path / "mine" / f"{name}.png")
+    (tmp_path / "prompts.txt").write_text("a cat\na dog\n")
+    score(tmp_path / "mine", "--prompts", tmp_path / "prompts.txt")
+    for name in ("001", "001.png", "mine/2"):
+        assert vieval("show", tmp_path / "verdicts.jsonl", name).out.startswith("own/tig/mine/2 (001.png) [ok]")
+    vieval("report", tmp_path / "verdicts.jsonl", "--out", tmp_path / "r")
+    assert "own/tig/mine/2 (001.png)" in (tmp_path / "r" / "report.html").read_text()
+
+
+def test_several_folders_are_labelled_together(tmp_path, vieval):
+    for model in ("mine", "theirs"):
+        draw(tmp_path / model / "000.png")
+    (tmp_path / "prompts.txt").write_text("a cat\n")
+    folders = tmp_path / "mine", tmp_path / "theirs"
+    said = vieval("label", *folders, "--prompts", tmp_path / "prompts.txt", "--out", tmp_path / "l.html").out
+    assert "2 of 2, drawn from 2 of 2 groups" in said
+    tables = [
+        table(folder / "t.csv", [["image", "prompt", "image_model"], ["000.png", "a cat", folder.name]])
+        for folder in folders
+    ]
+    assert "2 of 2, drawn from 2 of 2 groups" in vieval("label", *tables, "--out", tmp_path / "l.html").out

@@ -199,7 +199,7 @@ PICKLE = b"\x80\x04\x95\x1e\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06
 OTHERS = {
     "a PNG": (picture("a"), "an image (PNG), where a table is needed"),
     "an AVIF": (b"\0\0\0 ftypavif\0\0\0\0avif", "an image (AVIF)"),
-    "a zip": (b"PK\x03\x04" + bytes(40), "a zip archive; unpack it"),
+    "a zip": (b"PK\x03\x04" + bytes(40), "a ZIP archive; unpack it"),
     "a gzip": (b"\x1f\x8b\x08" + bytes(40), "a gzip file; unpack it"),
     "a pickle": (PICKLE, "a pickle, which could run any code and is not read"),
     "a binary file": (b"\x7fELF" + bytes(100), "a binary file, and no table that can be read here"),
@@ -302,3 +302,18 @@ def test_without_the_hub_a_name_is_one_line_and_a_path_is_never_sent(tmp_path, m
     for path in ("out/verdicts.jsonl", "./pictures", "a/b/c"):
         with pytest.raises(VievalError, match="cannot be read"):
             read_named([str(Path(path))] if path != "./pictures" else [path])
+
+
+@pytest.mark.parametrize("path", [{"path": None}, {}], ids=["null path", "no path"])
+def test_images_without_a_path_are_read_from_a_table_that_was_made_without_a_schema(tmp_path, path):
+    rows = [{"bytes": picture("a"), **path}, {"bytes": picture("b"), **path}]
+    parquet.write_table(pyarrow.table({"picture": rows, "prompt": ["a", "b"]}), tmp_path / "t.parquet")
+    source = read_named([str(tmp_path / "t.parquet")])
+    assert [read_bytes(row.sample.images["output"]) for row in source] == [picture("a"), picture("b")]
+
+
+def test_a_column_that_cannot_be_read_is_told_with_its_type(tmp_path):
+    parquet.write_table(pyarrow.table({"picture": [[[1]]], "prompt": ["a"]}), tmp_path / "t.parquet")
+    for columns in ({}, {"images.output": "picture"}):
+        with pytest.raises(VievalError, match=r"the column 'picture' is list<.*>, which cannot be read"):
+            read_named([str(tmp_path / "t.parquet")], columns=columns)

@@ -44,6 +44,12 @@ def test_best_and_worst_of_each_prompt_are_a_pair(given, tmp_path, vieval):
     assert (second["chosen"], second["rejected"]) == (str(tmp_path / "p2_0.png"), str(tmp_path / "p2_2.png"))
 
 
+@pytest.mark.parametrize("name", ["pairs.txt", "pairs.csv"])
+def test_a_file_of_another_format_is_refused(given, tmp_path, vieval, name):
+    [line] = vieval("export", *given, "--out", tmp_path / name, code=1).err.splitlines()
+    assert line.endswith("no format that is written here; end the name of --out in .jsonl or .parquet")
+
+
 def test_by_a_margin_each_two_that_far_apart_are_a_pair(given, tmp_path, vieval):
     vieval("export", *given, "--out", tmp_path / "pairs.jsonl", "--margin", "0.4")
     rows = map(json.loads, (tmp_path / "pairs.jsonl").read_text().splitlines())

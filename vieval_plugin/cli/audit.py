@@ -67,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
     audited = []
     for judge in judges:
         labelled = read_to_label(
-            options.samples or _SYNTHETIC[judge.spec.rates], options.kind, columns=parse_columns(options.columns)
+            [options.samples or _SYNTHETIC[judge.spec.rates]], options.kind, columns=parse_columns(options.columns)
         )
         audited.append(random_judgeable_samples([sample.judged for sample in labelled], judge, options.limit, seed))
     progress = Progress()

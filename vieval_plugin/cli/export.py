@@ -49,11 +49,13 @@ def add(commands: Commands) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.media.files import require_writable
+    from vieval_plugin.media.files import require_suffix, require_writable
     from vieval_plugin.results.lookup import open_results
     from vieval_plugin.text.escaping import say
     from vieval_plugin.training.export import MARGIN, ExportChoices, export
+    from vieval_plugin.training.preference_pairs import PARQUET
 
+    require_suffix(options.out, (".jsonl", PARQUET) if options.pairs else (".jsonl",))
     require_writable(options.out, reads=[*options.pairs, *options.results])
     if options.pairs:
         return _pairs(options)

@@ -20,12 +20,14 @@ def add(commands: Commands) -> None:
     parser = commands.add_parser("label", help="a page on which people rate images or vote on pairs of them, blind")
     parser.add_argument(
         "samples",
-        help="samples as score takes them, or JSONL of contests; what score wrote; or BENCHMARK/PART of one that is there",
+        nargs="+",
+        help="samples as score takes them; or alone, JSONL of contests; what score wrote; or BENCHMARK/PART of one that is there",
     )
     parser.add_argument("--out", type=Path, required=True, help="the page, an HTML file with everything in it")
     parser.add_argument("--n", type=int, default=100, help="how many are to be labelled (default: 100)")
     parser.add_argument("--seed", type=int, help="of the choice and its order (default: statistics.seed)")
     parser.add_argument("--kind", help="the kind of samples whose line names none, and of contests, such as tig")
+    parser.add_argument("--prompts", type=Path, help="what images in folders were made of: a table, or a .txt")
     add_columns(parser)
     add_partial(parser)
     parser.set_defaults(run=_run)
@@ -43,9 +45,11 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.readers.table_cells import with_cells
     from vieval_plugin.text.escaping import say
 
-    labelled = read_to_label(options.samples, options.kind, options.partial, parse_columns(options.columns))
+    columns = parse_columns(options.columns)
+    labelled = read_to_label(options.samples, options.kind, options.partial, columns, options.prompts)
+    prompts = [options.prompts] if options.prompts else []
     outputs = [output for sample in labelled for output in candidates_of(sample.judged)]
-    require_writable(options.out, reads=[Path(options.samples), *files_of(outputs)])
+    require_writable(options.out, reads=[*map(Path, options.samples), *prompts, *files_of(outputs)])
     seed = config.current().statistics.options().seed if options.seed is None else options.seed
     selection = [labelled[number] for number in choose([sample.judged for sample in labelled], options.n, seed)]
     page = label_page([replace(of, judged=with_cells(of.judged)) for of in selection], seed)

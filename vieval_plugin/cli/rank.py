@@ -75,12 +75,14 @@ def _margin(text: str) -> float:
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.media.files import require_writable
+    from vieval_plugin.media.files import require_suffix, require_writable
     from vieval_plugin.report.ranking import FILES, lines, rank_results, write_ranking
     from vieval_plugin.results.runs import load_results
     from vieval_plugin.text.escaping import say
 
     _require_folders(options)
+    if options.out:
+        require_suffix(options.out, (".jsonl",))
     outputs = [options.tables and options.tables / FILES[-1], options.html, options.out]
     for path in filter(None, outputs):
         require_writable(path, reads=options.inputs)

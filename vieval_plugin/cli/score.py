@@ -55,7 +55,9 @@ def add(commands: Commands) -> None:
         help="images, with --prompt; or a table (CSV, JSONL, parquet, a saved data set, ORG/NAME of the hub); or folders of "
         "images, with --prompts or with prompts in them; or what lmms-eval wrote of a generator (--log_samples)",
     )
-    parser.add_argument("--out", type=Path, help="JSONL of verdicts, in the samples' order; not needed for images")
+    parser.add_argument(
+        "--out", type=Path, help="verdicts in the samples' order: .jsonl, .csv or .parquet; not needed for images"
+    )
     parser.add_argument("--json", action="store_true", help="print the verdicts on images as JSON, one a line")
     parser.add_argument("--plan", action="store_true", help="judge eight samples, tell what all would cost, and stop")
 
@@ -123,7 +125,7 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.judges import registry as judge_registry
     from vieval_plugin.media.files import require_writable
     from vieval_plugin.readers.samples import limited
-    from vieval_plugin.results.flat_table import require_flat
+    from vieval_plugin.results.flat_table import require_known_format
     from vieval_plugin.run.verdict_lines import run_file
     from vieval_plugin.run.verdict_log import partial_file
     from vieval_plugin.text.escaping import say
@@ -142,7 +144,7 @@ def _run(options: argparse.Namespace) -> int:
         require_writable(options.out, reads=chain(named, files_of(row.sample for row in source)))
         for path in (partial_file(options.out), run_file(options.out)):
             require_writable(path, reads=named)
-        require_flat(options.out)
+        require_known_format(options.out)
     if options.allow_urls or source.addresses:
         from vieval_plugin.run.addresses import fetched
 
@@ -159,7 +161,7 @@ def _run(options: argparse.Namespace) -> int:
 def _require_flags(options: argparse.Namespace) -> bool:
     """Return whether images are judged that are named themselves; VievalError for flags that do not go together."""
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.readers.image_folder import are_images
+    from vieval_plugin.readers.image_folder import are_images, other_than_images
 
     if bool(options.benchmark) == bool(options.samples):
         raise VievalError(
@@ -173,8 +175,8 @@ def _require_flags(options: argparse.Namespace) -> bool:
     images = bool(options.samples) and not options.prompts and are_images(options.samples)
     alone = next((f"--{name}" for name in ("prompt", "source", "instruction") if getattr(options, name)), "")
     if alone and not images:
-        of = "--prompts has" if options.prompts else "a file of samples has"
-        raise VievalError(f"{alone} is for images that are named one by one; {of} its own")
+        of = "; --prompts has its own" if options.prompts else other_than_images(options.samples)
+        raise VievalError(f"{alone} is for images that are named one by one{of}")
     if options.out is None and not (options.plan or images):
         raise VievalError("name the file that verdicts are to be written to with --out, or pass --plan")
     if options.json and not images:
@@ -192,6 +194,7 @@ def _prepared(
     """The judges that are ready to run, and lines on those of several that are not."""
     from vieval_plugin.errors import VievalError
     from vieval_plugin.run.prepare import prepare
+    from vieval_plugin.run.strict import require_texts
 
     judge, setting = default
     names = list(dict.fromkeys(options.judge or [judge]))
@@ -200,6 +203,7 @@ def _prepared(
         try:
             own_setting = setting if name == judge else None
             prepared = prepare(name, options.setting or own_setting, current)
+            require_texts(source, prepared.spec)
             if prepared.asks_a_model:
                 backbone = named_backbone(options, current)
                 prepared = prepare(name, options.setting or own_setting, current, backbone)
@@ -398,7 +402,7 @@ def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
     from vieval_plugin.results.flat_table import is_flat
     from vieval_plugin.text.escaping import say
 
-    if not images or scored.progress.failed_calls:
+    if not images or (scored.progress.failed_calls and scored.progress.usage.calls):
         say(*scored.progress.lines(), file=sys.stderr)
     if not images:
         for judge, summary in scored.summaries.values():

@@ -16,6 +16,7 @@ from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
 from vieval_plugin.readers.image_folder import read_named
 from vieval_plugin.readers.rows import Row, read_lines
+from vieval_plugin.readers.samples import SampleSource
 from vieval_plugin.readers.table_rows import open_table
 from vieval_plugin.records import OWN
 from vieval_plugin.results.own_verdicts import is_own
@@ -34,25 +35,32 @@ class ToLabel:
 
 
 def read_to_label(
-    named: str, kind: str | None = None, partial: bool = False, columns: Mapping[str, str] | None = None
+    named: Sequence[str],
+    kind: str | None = None,
+    partial: bool = False,
+    columns: Mapping[str, str] | None = None,
+    prompts: Path | None = None,
 ) -> list[ToLabel]:
     """Read the samples or contests that a user names.
 
     Args:
-        named: samples (a table or folder, as `vieval score` takes it), a JSONL file of contests
+        named: samples (tables or folders, as `vieval score` takes them); or alone, a JSONL file of contests
             (`readers/contest_rows.py`), what a run of `generate_*` tasks with `--predict_only` left, what
             `vieval score` wrote, or `BENCHMARK` or `BENCHMARK/PART`.
         kind: that of samples whose line names none, and of contests.
         partial: read also what a run has judged that is not complete.
         columns: what the columns of a table are, by `parse_columns`.
+        prompts: what images in folders were made of, see `read_folders`.
 
     Raises:
         VievalError: there is nothing of that name, a line of the file is bad or names an image that is not there, a
             kind is lacking, or the benchmark's data is absent.
     """
-    path = path_of(named)
+    if prompts or len(named) > 1:
+        return _samples_to_label(read_named(named, prompts, kind, columns), ", ".join(named))
+    path = path_of(named[0])
     if not exists(path):
-        return _of_benchmark(named)
+        return _of_benchmark(named[0])
     if is_run(path):
         source = load_unjudged(path, config.current()).source
         return [ToLabel(row.sample, str(row.sample.id)) for row in source if row.verdict is None]
@@ -61,9 +69,13 @@ def read_to_label(
         return [ToLabel(sample, str(sample.id)) for sample in judged.values() if sample]
     if _holds_contests(path):
         return _contests(path, kind)
+    return _samples_to_label(read_named(named, kind=kind, columns=columns), str(path))
+
+
+def _samples_to_label(source: SampleSource, name: str) -> list[ToLabel]:
     labelled = []
-    for row in read_named([named], kind=kind, columns=columns):
-        sample = ToLabel(row.sample, f"{path}: {row.place}")
+    for row in source:
+        sample = ToLabel(row.sample, f"{name}: {row.place}")
         if row.verdict:
             raise VievalError(f"{sample.where}: {row.verdict.reason}; correct the line")
         _require_kind(sample)

@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from vieval_plugin.errors import VievalError
@@ -105,6 +105,13 @@ def require_writable(path: Path, option: str = "--out", reads: Iterable[Path] = 
                 trial.unlink(missing_ok=True)
                 for folder in created:
                     folder.rmdir()
+
+
+def require_suffix(path: Path, known: Sequence[str], option: str = "--out") -> None:
+    """VievalError for a file whose name says another format than those that are written; a name may say none."""
+    if path.suffix.lower() not in ("", *known):
+        listed = " or ".join(filter(None, (", ".join(known[:-1]), known[-1])))
+        raise VievalError(f"{path}: no format that is written here; end the name of {option} in {listed}")
 
 
 @contextlib.contextmanager

@@ -80,7 +80,7 @@ def _names_in(path: Path, key: str) -> list[str]:
 def _table(path: Path, paths: Sequence[Path], schema: Any, batches: _Batches) -> InputTable:
     require_once(path, schema.names, schema.names)
     readable = [field.name for field in schema if _is_readable(field.type)]
-    unreadable = tuple(name for name in schema.names if name not in readable)
+    unreadable = {field.name: str(field.type) for field in schema if field.name not in readable}
 
     def read(columns: Sequence[str]) -> Iterator[NumberedRow]:
         number = 0
@@ -110,6 +110,7 @@ def _cells(columns: Sequence[tuple[str, Any]], place: int, first: TableCell) -> 
 
 def _is_readable(kind: Any) -> bool:
     """Return whether values of an Arrow type are texts, numbers, lists of either or images."""
+    import pyarrow
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -119,8 +120,10 @@ def _is_readable(kind: Any) -> bool:
         return _is_text(of) or types.is_integer(of) or types.is_floating(of)
     if types.is_struct(kind):
         fields = {field.name: field.type for field in kind}
-        typed = _is_binary(fields.get("bytes")) and _is_text(fields.get("path"))
-        return typed and fields.keys() == {"bytes", "path"}
+        # a field that is null in all rows has the type null where the table was made without a schema
+        given = {name: field for name, field in fields.items() if not types.is_null(field)}
+        typed = _is_binary(given.get("bytes", pyarrow.binary())) and _is_text(given.get("path", pyarrow.string()))
+        return typed and bool(given) and fields.keys() <= {"bytes", "path"}
     plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_null, _is_text, _is_binary)
     return any(is_plain(kind) for is_plain in plain)
 
@@ -128,13 +131,13 @@ def _is_readable(kind: Any) -> bool:
 def _is_text(kind: Any) -> bool:
     from pyarrow import types
 
-    return kind is not None and (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
 def _is_binary(kind: Any) -> bool:
     from pyarrow import types
 
-    return kind is not None and (types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
+    return types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
 
 
 def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[tuple[TableCell, Any]]:

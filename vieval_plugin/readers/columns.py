@@ -44,11 +44,12 @@ _FILE_NAME = "_file_name"
 class ColumnMap:
     """The column of each thing that a sample has (`images.output`, `texts.prompt`, `uid`, ...), and lines on guesses.
 
-    None at all where rows are those of a samples file as they are.
+    None at all where rows are those of a samples file as they are. `no_text` says what to do where no column is a text.
     """
 
     columns: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    no_text: str = ""
 
 
 def parse_columns(named: Sequence[str]) -> dict[str, str]:
@@ -76,12 +77,13 @@ def columns_by_field(named: Mapping[str, str], where: str) -> dict[str, str]:
 
 
 def require_columns(table: InputTable, columns: Iterable[str]) -> None:
-    """VievalError, with the nearest name, for a column that a table has not; an empty name is none."""
-    for column in columns:
-        if column and column not in table.columns:
-            kept = " of texts, numbers or images" if column in table.unreadable else ""
+    """VievalError for a column that a table has not (with the nearest name) or cannot be read; an empty name is none."""
+    for column in filter(None, columns):
+        if column in table.unreadable:
+            raise VievalError(f"{table.name}: {_of_type(table, column)}")
+        if column not in table.columns:
             hint = did_you_mean(column, table.columns) or ";"
-            raise VievalError(f"{table.name}: no column {column[:80]!r}{kept}{hint} {_listed(table.columns)}")
+            raise VievalError(f"{table.name}: no column {column[:80]!r}{hint} {_listed(table.columns)}")
 
 
 def fields_of(table: InputTable, chosen: Mapping[str, str], outputs: bool = True) -> ColumnMap:
@@ -113,10 +115,30 @@ def fields_of(table: InputTable, chosen: Mapping[str, str], outputs: bool = True
             (f" {column!r}", did_you_mean(column, ("output", *_COMMON["output"]), 0.7)) for column in table.columns
         )
         column, hint = next((pair for pair in hints if pair[1]), (" of images", ";"))
+        unreadable = "".join(f"; {_of_type(table, name)}" for name in list(table.unreadable)[:1])
         raise VievalError(
             f"{table.name}: no column{column}{hint} {_listed(table.columns)}; say which it is: --columns output=COLUMN"
+            f"{unreadable}"
         )
-    return ColumnMap(fields, _notes(table, fields, guessed))
+    no_text = "" if any(field.startswith("texts") for field in fields) else _no_text(table, fields)
+    if no_text and not outputs and table.columns:
+        raise VievalError(no_text)
+    return ColumnMap(fields, _notes(table, fields, guessed), no_text)
+
+
+def _of_type(table: InputTable, column: str) -> str:
+    kind = table.unreadable[column]
+    return f"the column {column[:80]!r} is {kind[:200]}, which cannot be read; save it as texts, numbers or images"
+
+
+def _no_text(table: InputTable, fields: Mapping[str, str]) -> str:
+    """The line on a table without a column of texts: which columns could be it."""
+    left, text = _left_out(table, fields), "instruction" if "images.source" in fields else "prompt"
+    if not left:
+        return f"{table.name}: no {text} was found; add a column {text!r}"
+    column = left[0] if len(left) == 1 else "COLUMN"
+    listed = _shortened(left)
+    return f"{table.name}: no {text} was found; say --columns {text}={column} (columns left out: {listed})"
 
 
 def sample_row(cells: Mapping[str, Any], fields: ColumnMap) -> dict[str, Any]:
@@ -180,12 +202,16 @@ def _plain(column: str) -> str:
 
 
 def _notes(table: InputTable, fields: Mapping[str, str], guessed: Mapping[str, str]) -> tuple[str, ...]:
-    left = [column for column in (*table.columns, *table.unreadable) if column and column not in fields.values()]
+    left = _left_out(table, fields)
     read = ", ".join(f"{column} as {field.partition('.')[2] or field}" for field, column in guessed.items())
     lines = [f"{table.name}: guessed: reading {read}; --columns KEY=COLUMN says otherwise"] if read else []
     if left:
         lines.append(f"{table.name}: columns that are left out: {_shortened(left)}")
     return tuple(lines)
+
+
+def _left_out(table: InputTable, fields: Mapping[str, str]) -> list[str]:
+    return [column for column in (*table.columns, *table.unreadable) if column and column not in fields.values()]
 
 
 def _listed(columns: Sequence[str]) -> str:

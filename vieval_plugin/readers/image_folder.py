@@ -23,7 +23,7 @@ from vieval_plugin.readers.samples import (
     read_samples,
     samples_in_row,
 )
-from vieval_plugin.readers.table_rows import metadata_of
+from vieval_plugin.readers.table_rows import metadata_of, other_than_table
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.untrusted import is_below, isdir, isfile, path_of, real
 
@@ -108,6 +108,15 @@ def are_images(named: Sequence[str]) -> bool:
     return all(name.lower().endswith(SUFFIXES) or is_address(name) or _is_image(path_of(name)) for name in named)
 
 
+def other_than_images(named: Sequence[str]) -> str:
+    """The words on the first of these that is no image, and on how it is given its prompts."""
+    other = next(name for name in named if not are_images([name]))
+    if isdir(path_of(other)):
+        return f", and {other} is a folder; name the file of what its images were made of with --prompts"
+    kind = other_than_table(path_of(other))
+    return f", and {other} is {kind}, no image" if kind else "; a file of samples has its own"
+
+
 def _is_image(path: Path) -> bool:
     if not isfile(path):
         return False
@@ -139,7 +148,9 @@ def read_image_samples(
             yield from samples_in_row(Path.cwd(), number, {"uid": uid, **row}, kind or inferred, "image")
 
     named = [*images, source or "", *texts.values(), kind or ""]
-    return checked(SampleSource("the images", rows, fingerprint_of([], *named)))
+    asked = "--instruction TEXT" if source else "--prompt TEXT, or --source IMAGE and --instruction TEXT"
+    no_text = "" if texts else f"nothing says what the images were made of; pass {asked}"
+    return checked(SampleSource("the images", rows, fingerprint_of([], *named), no_text=no_text))
 
 
 def _is_of_images(folder: Path) -> bool:

@@ -43,7 +43,8 @@ class SampleSource:
 
     `name` is what messages call it. `fingerprint` is another where the inputs are others: a run that was interrupted
     goes on only where it is the same. `notes` are lines for the user on what was left out or guessed; `total` is the
-    number of rows, None where it is not known; `addresses` says that some images are addresses.
+    number of rows, None where it is not known; `addresses` says that some images are addresses. `no_text` is a line on
+    what to do where samples have no text at all.
     """
 
     name: str
@@ -52,6 +53,7 @@ class SampleSource:
     notes: tuple[str, ...] = ()
     total: int | None = None
     addresses: bool = False
+    no_text: str = ""
 
     def __iter__(self) -> Iterator[SampleRow]:
         return self.read()
@@ -85,7 +87,7 @@ def read_samples(named: str | Path, kind: str | None = None, columns: Mapping[st
             yield from samples_in_row(table.folder, number, row, inferred, table.unit)
 
     fingerprint = fingerprint_of(table.files, kind or "", *(f"{key}={name}" for key, name in fields.columns.items()))
-    return checked(SampleSource(table.name, rows, fingerprint, fields.notes))
+    return checked(SampleSource(table.name, rows, fingerprint, fields.notes, no_text=fields.no_text))
 
 
 def checked(source: SampleSource) -> SampleSource:
@@ -151,7 +153,8 @@ def chained(sources: Sequence[SampleSource]) -> SampleSource:
 
     name, notes = ", ".join(source.name for source in sources), chain.from_iterable(source.notes for source in sources)
     fingerprint = fingerprint_of([], *(source.fingerprint for source in sources))
-    return checked(SampleSource(name, rows, fingerprint, tuple(notes)))
+    no_text = next((source.no_text for source in sources if source.no_text), "")
+    return checked(SampleSource(name, rows, fingerprint, tuple(notes), no_text=no_text))
 
 
 def limited(source: SampleSource, most: int | None) -> SampleSource:

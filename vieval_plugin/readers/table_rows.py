@@ -36,7 +36,7 @@ METADATA = tuple(f"metadata.{suffix}" for suffix in ("csv", "jsonl", "parquet"))
 _HEAD = 4096
 _ARROW_STREAM = b"\xff\xff\xff\xff"
 _REFUSED = {
-    b"PK\x03\x04": "a zip archive; unpack it, and pass the folder or table that was in it",
+    b"PK\x03\x04": "a ZIP archive; unpack it, and pass the folder or table that was in it",
     b"\x1f\x8b": "a gzip file; unpack it, and pass what was in it",
     b"\xff\xfe": "UTF-16; save it as UTF-8",
     b"\xfe\xff": "UTF-16; save it as UTF-8",
@@ -72,13 +72,32 @@ def open_table(named: str | Path) -> InputTable:
         return parquet_table(path)
     if head.startswith((ARROW, _ARROW_STREAM)):
         return arrow_table([path])
-    if refused := next((words for magic, words in _REFUSED.items() if head.startswith(magic)), ""):
+    if refused := _refused(head):
         raise VievalError(f"{path}: {refused}")
     if image := format_of(head):
         raise VievalError(f"{path}: an image ({image}), where a table is needed; say what it was made of with --prompt")
     if b"\0" in head:
         raise VievalError(f"{path}: a binary file, and no table that can be read here; {_TABLES}")
     return _text_table(path, head.removeprefix(b"\xef\xbb\xbf").lstrip())
+
+
+def _refused(head: bytes) -> str:
+    return next((words for magic, words in _REFUSED.items() if head.startswith(magic)), "")
+
+
+def other_than_table(path: Path) -> str:
+    """The kind of a file that is no table, such as `a ZIP archive`; empty for a table and for what cannot be read.
+
+    >>> other_than_table(Path("prompts.txt"))
+    'a text file'
+    """
+    if path.suffix.lower() == ".txt":
+        return "a text file"
+    try:
+        with path.open("rb") as file:
+            return _refused(file.read(_HEAD)).partition(";")[0]
+    except OSError:
+        return ""
 
 
 def _text_table(path: Path, head: bytes) -> InputTable:

@@ -6,7 +6,7 @@ import codecs
 import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -47,9 +47,9 @@ class StoredImage:
 class InputTable:
     """A table whose rows are read as often as they are asked for.
 
-    `columns` are those that rows may have, as far as that is known before all are read; `unreadable` are columns whose
-    values are nothing that a sample has. `nested` rows may have the columns `images` and `texts`, which map roles and
-    names to values. `read` is given the columns that are needed. Relative paths begin at `folder`.
+    `columns` are those that rows may have, as far as that is known before all are read; `unreadable` are the types of
+    columns whose values are nothing that a sample has. `nested` rows may have the columns `images` and `texts`, which
+    map roles and names to values. `read` is given the columns that are needed. Relative paths begin at `folder`.
     `unit` is what messages call a row. `roots` are the folders that images must lie in where others wrote the table;
     empty where paths are the user's own. `image_model` is that of rows which name none; `files` hold the rows.
     """
@@ -62,7 +62,7 @@ class InputTable:
     unit: str = "line"
     roots: tuple[Path, ...] = ()
     image_model: str = ""
-    unreadable: tuple[str, ...] = ()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
     nested: bool = False
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.media.files import unfinished_file, write_whole
+from vieval_plugin.media.files import require_suffix, unfinished_file, write_whole
 from vieval_plugin.records import Record
 from vieval_plugin.text.escaping import csv_text
 
-CSV, PARQUET = ".csv", ".parquet"
+JSONL, CSV, PARQUET = ".jsonl", ".csv", ".parquet"
 _TEXTS = ("uid", "image_model", "kind", "category", "status", "reason", "judge", "model", "setting", "label")
 _BATCH = 1000
 
@@ -24,8 +24,9 @@ def is_flat(path: Path) -> bool:
     return path.suffix.lower() in (CSV, PARQUET)
 
 
-def require_flat(path: Path) -> None:
-    """VievalError where a flat table of this name cannot be written, because its package is absent."""
+def require_known_format(path: Path) -> None:
+    """VievalError for a name that is of no format of verdicts, or of one whose package is absent."""
+    require_suffix(path, (JSONL, CSV, PARQUET))
     if path.suffix.lower() == PARQUET:
         _pyarrow()
 

@@ -17,7 +17,7 @@ from vieval_plugin.judges.conversation import Exchange
 from vieval_plugin.judges.protocol import Path as StepPath
 from vieval_plugin.judges.protocol import Program, Reply, SampleId, Verdict
 from vieval_plugin.readers.table_cells import with_cells
-from vieval_plugin.records import UNJUDGED, Provenance, Record, fingerprint
+from vieval_plugin.records import UNJUDGED, Provenance, Record, fingerprint, output_file
 from vieval_plugin.results.host_samples import samples_files
 from vieval_plugin.results.rows import rows_of
 from vieval_plugin.run.prepare import PreparedJudge, prepare, setting_of
@@ -36,10 +36,14 @@ class Lookup:
     records: tuple[Record, ...]
 
     def find(self, name: str, judge: str | None = None) -> Record:
-        """The record whose id is or ends in `name`, of a judge where one is named; VievalError names those it could be."""
+        """The record whose id is or ends in `name`, else whose file is called so; VievalError names those it could be.
+
+        With `judge` only that one's records are looked at.
+        """
         candidates = [record for record in self.records if judge in (None, record.provenance.judge)]
         exact = [record for record in candidates if str(record.id) == name]
         matches = exact or [record for record in candidates if str(record.id).endswith(f"/{name}")]
+        matches = matches or [record for record in candidates if name in _names_of_file(record)]
         if len(matches) == 1:
             return matches[0]
         like = [str(record.id) for record in matches or self.records]
@@ -79,6 +83,11 @@ class Lookup:
                 f"{record.id}: its texts or images are not those that were judged; restore them, or judge again"
             )
         return conversation(prepared.program, sample, record.verdict)
+
+
+def _names_of_file(record: Record) -> tuple[str, ...]:
+    file = output_file(record)
+    return (file, Path(file).stem) if file else ()
 
 
 def open_results(results: Sequence[Path], partial: bool = False) -> Lookup:

@@ -94,6 +94,9 @@ def in_words(record: Record) -> Iterator[str]:
     yield f"{record.id.uid}: {scores or 'no score'} ({by}{'' if verdict.status.usable else f', {verdict.status}'})"
     steps = [step for step in verdict.trace if step.scores or not step.status.usable]
     last = _MOST_STEPS if len(steps) <= _MOST_STEPS else _MOST_STEPS - 1
+    if len(steps) > 1 and len({step.reason for step in steps}) == 1 and not any(s.scores for s in steps):
+        yield f"  {', '.join(step.label for step in steps)}: {' '.join(steps[0].reason.split())[:_REASON]}"
+        return
     for step in steps[:last]:
         numbers = ", ".join(f"{score:.3g}" for score in step.scores)
         yield f"  {': '.join(filter(None, (step.label, numbers, ' '.join(step.reason.split())[:_REASON])))}"

@@ -11,7 +11,7 @@ from vieval_plugin.judges.contests import Votes
 from vieval_plugin.judges.conversation import Exchange
 from vieval_plugin.judges.protocol import Choice, Image, Path, Status, Step, ToolResult
 from vieval_plugin.judges.spec import JudgeSpec
-from vieval_plugin.records import Record
+from vieval_plugin.records import Record, output_file
 from vieval_plugin.run.router import question_display
 from vieval_plugin.text.yaml_json import read_json
 
@@ -39,7 +39,8 @@ def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:
     lines += _voted(record) if record.votes else [_listed(verdict.scores)]
     lines += [f"human {aspect}: {', '.join(f'{v:g}' for v in values)}" for aspect, values in record.ratings.items()]
     lines += [f"finding: {finding}" for finding in verdict.findings]
-    root = Node(str(record.id), verdict.status, lines=tuple(lines))
+    file = output_file(record)
+    root = Node(f"{record.id} ({file})" if file else str(record.id), verdict.status, lines=tuple(lines))
     places: dict[Path, Node] = {(): root}
     by_step = {(exchange.step.path, exchange.step.attempt): exchange for exchange in exchanges}
     for step in verdict.trace:

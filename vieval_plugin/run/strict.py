@@ -1,4 +1,4 @@
-"""Strict runs: nothing is asked where a row is bad."""
+"""Samples that cannot be judged, found before anything is asked."""
 
 from __future__ import annotations
 
@@ -7,10 +7,24 @@ from itertools import islice
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import examine, images_of
-from vieval_plugin.judges.spec import JudgeSpec, missing_inputs_reason
+from vieval_plugin.judges.spec import EVERY_KIND, JudgeSpec, missing_inputs_reason
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 
 _AT_ONCE = 256
+
+
+def require_texts(source: SampleSource, spec: JudgeSpec) -> None:
+    """VievalError where samples have no text at all, and the judge cannot do without."""
+    if not source.no_text or spec.rates == "contest":
+        return
+    sample = next((row.sample for row in source if not row.sample.texts and row.verdict is None), None)
+    if sample is None or not missing_inputs_reason(spec, sample):
+        return
+    needs = spec.needs.get(sample.kind, spec.needs.get(EVERY_KIND))
+    if any(of_kind.texts for of_kind in ([needs] if needs else spec.needs.values())):
+        raise VievalError(source.no_text)
+    if not sample.kind:
+        raise VievalError(f"{source.no_text}; or name the kind of all, such as --kind tig")
 
 
 def require_good(source: SampleSource, spec: JudgeSpec) -> None:

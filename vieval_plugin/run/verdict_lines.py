@@ -73,24 +73,32 @@ def run_hash(provenance: Provenance) -> str:
 def differing(
     inputs: Mapping[str, Any], runs: Mapping[str, Any], inputs_now: Inputs, runs_now: Mapping[str, Provenance]
 ) -> str:
-    """The first difference between a run that was begun and this one, in words; empty where they are the same."""
+    """The first difference between a run that was begun and this one, such as `with a, now b`; empty where there is none."""
     if inputs["fingerprint"] != inputs_now.fingerprint:
         before, now = (
             f"{name} ({total} samples)"
             for name, total in ((inputs["name"], inputs["total"]), (inputs_now.name, inputs_now.total))
         )
-        return f"{before}, now {now}" if before != now else f"{before}, which has changed since"
+        return f"with {before}, now {now}" if before != now else f"with {before}, which has changed since"
     if set(runs) == set(runs_now):
         return ""
     judges, judges_now = ([run["judge"] for run in runs.values()], [run.judge for run in runs_now.values()])
     if judges != judges_now:
-        return f"--judge {', '.join(judges)}, now {', '.join(judges_now)}"
+        return f"with --judge {', '.join(judges)}, now {', '.join(judges_now)}"
     for begun, running in zip(runs.values(), runs_now.values(), strict=True):
         fields, fields_now = dict(_flat(begun)), dict(_flat(identity_of(running)))
         for name, value in fields_now.items():
             if fields.get(name) != value:
-                return f"{name} {fields.get(name)}, now {value}"
-    return "other options"
+                begun_with = (
+                    f"with {name} {_option_text(fields[name])}" if _option_text(fields.get(name)) else f"without {name}"
+                )
+                return f"{begun_with}, now {_option_text(value) or f'without {name}'}"
+    return "with other options"
+
+
+def _option_text(value: Any) -> str:
+    """A value in words; empty for one that says nothing."""
+    return "" if value is None or value in ("", [], ()) else str(value)
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

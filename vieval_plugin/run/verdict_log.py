@@ -175,10 +175,10 @@ class VerdictLog:
             runs = {name: run["provenance"] for name, run in begun["runs"].items()}
             difference = differing(begun["inputs"], runs, self._inputs, self._runs)
         except (ValueError, KeyError, TypeError, AttributeError):
-            difference = "what no vieval score wrote"
+            difference = "with what no vieval score wrote"
         if difference:
             raise VievalError(
-                f"{self.path}: a run was begun there with {difference}; give the command that began it, or remove the file"
+                f"{self.path}: a run was begun there {difference}; give the command that began it, or remove the file"
             )
 
     def _note(self, number: int, line: bytes) -> None:

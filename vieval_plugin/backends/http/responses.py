@@ -14,6 +14,7 @@ from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import address_of, retry_after
 
 _FILTERED = ("content_filter", "content_policy", "content management policy", "responsible_ai", "safety system")
+_SHORT = 120
 _TOO_LONG = ("context length", "maximum context", "too long")
 
 
@@ -78,7 +79,9 @@ def failure_of(code: int, body: bytes | bytearray, headers: Mapping[str, str], u
     if code == 429:
         return Again("rate limit", "too many requests (HTTP 429)", wait, limited=True)
     if code >= 500 or code == 408:
-        return Again("server error", f"HTTP {code}", wait)
+        # a proxy's page of HTML says no more than the code
+        said = f": {message[:_SHORT]}" if message and not message.startswith("<") else ""
+        return Again("server error", f"HTTP {code}{said}", wait)
     lowered = message.lower()
     if any(sign in lowered for sign in _FILTERED):
         return Refused(Status.REFUSAL, "content filter", f"the server's content filter declined: {message}", code)

@@ -51,6 +51,7 @@ Check: TypeAlias = Callable[[dict[str, Any]], str | None]  # what makes an answe
 CHAT = "chat/completions"
 _MOST_BYTES = 32 << 20
 _CONNECT = 30.0
+_MOST_UNTOLD = 3  # tries in a row that may fail before the user is told
 _NO_FILE = "a file cannot be had"
 
 
@@ -127,6 +128,7 @@ class Server:
         self._slots = asyncio.Semaphore(options.concurrent)
         self._probe: asyncio.Future[bool] | None = None
         self._last_answer = time.monotonic()
+        self._unanswered = 0  # tries that failed after the last answer
         self._silent_since: float | None = None  # when the first request began that failed after the last answer
 
     async def __aenter__(self) -> Server:
@@ -166,8 +168,8 @@ class Server:
                     return await self._try(request, address, path, body, check)
                 except Again as again:
                     problem = again
-            self._tell(address, problem)
             silent = self._failed(address, problem, started)
+            self._tell(address, problem)
             # what was sent before a rest began says nothing of what comes after it
             late = silent > self.options.patience + address.rest_left(time.monotonic())
             rests = self._rests(request, address, problem)
@@ -207,8 +209,9 @@ class Server:
             raise refused
 
     def _tell(self, address: Address, problem: Again) -> None:
-        """Say once that a server cannot be reached, long before it is given up."""
-        if problem.kind == "connection" and not self._outage_announced:
+        """Say once that a server cannot be reached or fails every request, long before it is given up."""
+        is_down = problem.kind == "connection" or (problem.kind == "server error" and self._unanswered >= _MOST_UNTOLD)
+        if is_down and not self._outage_announced:
             self._outage_announced = True
             trying = f"trying for {self.options.patience:g} s"
             tqdm.write(f"vieval: {redacted(address.url)}: {problem.reason}; {trying}", file=sys.stderr)
@@ -230,6 +233,7 @@ class Server:
         now = time.monotonic()
         if not problem.limited:
             address.suspect_until = now + AVOIDED
+        self._unanswered += 1
         if self._silent_since is None:
             self._silent_since = max(started, self._last_answer)
         return now - self._silent_since
@@ -306,7 +310,7 @@ class Server:
         return answer
 
     def _heard(self) -> None:
-        self._last_answer, self._silent_since = time.monotonic(), None
+        self._last_answer, self._silent_since, self._unanswered = time.monotonic(), None, 0
         self.usage.calls += 1
 
     async def _send(self, url: str, path: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Choice, Image, SampleId
 from vieval_plugin.readers.table_cells import with_cells
-from vieval_plugin.records import Record, fingerprint
+from vieval_plugin.records import Record, fingerprint, output_file
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
 from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
 
@@ -59,7 +59,8 @@ class GalleryVerdict:
 
 @dataclass(frozen=True)
 class GalleryTile:
-    """A sample or contest as a page shows it; `models` are the image models in it, `prompt` what all its outputs share."""
+    """A sample or contest as a page shows it; `models` are the image models in it, `prompt` what all its outputs share;
+    `file` is the output's name."""
 
     id: SampleId
     kind: str
@@ -72,6 +73,7 @@ class GalleryTile:
     people: tuple[tuple[str, str], ...]
     vote: str
     verdicts: tuple[GalleryVerdict, ...]
+    file: str
 
     @property
     def statuses(self) -> tuple[str, ...]:
@@ -138,6 +140,7 @@ def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Gall
         tuple((aspect, _listed(values)) for aspect, values in record.ratings.items()),
         _people(record),
         tuple(_verdict(judgement, record) for judgement in item.judgements),
+        output_file(record),
     )
 
 
