@@ -21,7 +21,7 @@ from vieval_plugin.report.headlines.leaderboards import LeaderboardRow, leaderbo
 from vieval_plugin.report.headlines.sentences import format_estimate, sentences
 from vieval_plugin.report.inputs import rated_runs, read_order
 from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables
-from vieval_plugin.report.own_samples import benchmarks_with_runs, win_rate_answers
+from vieval_plugin.report.own_samples import benchmarks_with_runs, is_rated, win_rate_answers
 from vieval_plugin.report.page import PageSection, page
 from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
 from vieval_plugin.report.rendering import csv_text, markdown
@@ -32,6 +32,7 @@ from vieval_plugin.text import escaping
 from vieval_plugin.text.tables import text_table
 
 PAGE = "report.html"
+RATED_TITLE, UNRATED_TITLE = "How well judges agree with people", "What judges say of the images"
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def write_report(
         VievalError: for results whose benchmark is not known, and ratings of none of them, before anything is written.
     """
     runs, notes = rated_runs(results, ratings)
-    answers = win_rate_answers(runs, options)
+    win_rates = win_rate_answers(runs, options)
     seconds = durations(runs)
     runs_of_benchmarks = benchmarks_with_runs(runs)
     reference_order = read_order(order) if order else ()
@@ -87,8 +88,9 @@ def write_report(
         )
     cells = {key: value for section in sections for key, value in section.tables.cells.items()}
     comparison = compare_with_printed(expected, cells) if expected else None
-    parts = [f"# Agreement of judges with human ratings\n\n{_protocol(options)}\n"]
-    parts += [f"{escaping.markdown(answer)}\n" for answer in answers]
+    title = RATED_TITLE if is_rated(runs) else UNRATED_TITLE
+    answers = [*win_rates, *(answer for section in sections for answer in _answers(section))]
+    parts = [f"# {title}\n", *(f"{escaping.markdown(answer)}\n" for answer in answers), f"{_protocol(options)}\n"]
     parts += [f"Note: {escaping.markdown(note)}\n" for note in notes]
     parts += [markdown(rater_table(ratings))] if ratings else []
     files: dict[str, str] = {}
@@ -112,10 +114,23 @@ def write_report(
     ]
     files["report.md"] = "\n".join(parts)
     over_benchmarks = judges[0] if len(judges) > 1 else None
-    files[PAGE] = page(sections, options, _protocol(options).replace("`", ""), over_benchmarks, [*answers, *notes])
+    files[PAGE] = page(title, answers, sections, options, _protocol(options).replace("`", ""), over_benchmarks, notes)
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     write_folder(out, files)
-    return WrittenReport(comparison, (*answers, *(line for section in sections for line in _first_lines(section))))
+    return WrittenReport(comparison, (*win_rates, *(line for section in sections for line in _first_lines(section))))
+
+
+def _answers(section: PageSection) -> list[str]:
+    """The first sentence on a benchmark, or one a judge where generators are judged."""
+    names = {run.label: run.name for run in section.runs}
+    judged = [board for board in section.boards if board.headline.judge]
+    boards = judged if judged and section.boards[0].headline.judge else section.boards[:1]
+    by = [f", {names[board.headline.judge]}" if board.headline.judge else "" for board in boards]
+    return [
+        f"{section.benchmark.name}{judge}: {first}"
+        for judge, board in zip(by, boards, strict=True)
+        for first in sentences(board)[:1]
+    ]
 
 
 def _first_lines(section: PageSection) -> list[str]:

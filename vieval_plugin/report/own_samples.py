@@ -54,7 +54,7 @@ class OfOwnSamples:
         of_means = _GENERATORS.tables(benchmark, parts, runs, options)
         shown = (*(table for table in of_means.tables if table.rows), *_win_rate_tables(runs, options))
         generator_tables = replace(of_means, tables=shown)
-        if not _rated(runs):
+        if not is_rated(runs):
             return generator_tables
         judge_tables = _JUDGES.tables(benchmark, parts, runs, options)
         return Tables(
@@ -70,7 +70,7 @@ class OfOwnSamples:
         self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions
     ) -> Sequence[ComparedStatistic]:
         """With ratings as on rated benchmarks; without, no judge is better."""
-        return _JUDGES.compared(benchmark, parts, runs, options) if _rated(runs) else ()
+        return _JUDGES.compared(benchmark, parts, runs, options) if is_rated(runs) else ()
 
 
 def win_rate_answers(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
@@ -91,8 +91,10 @@ def _win_rate_tables(runs: Sequence[Run], options: StatisticsOptions) -> list[Ta
     return [replace(table, name=f"win_rates_{number}") for number, table in enumerate(tables, start=1)]
 
 
-def _rated(runs: Sequence[Run]) -> bool:
-    return any(record.ratings for run in runs for record in chain.from_iterable(chain(*run.records.values())))
+def is_rated(runs: Sequence[Run]) -> bool:
+    """True where annotators rated a sample, or voted on a contest, of these runs."""
+    records = (record for run in runs for record in chain.from_iterable(chain(*run.records.values())))
+    return any(record.ratings or (record.votes and record.votes.scheme) for record in records)
 
 
 def _elsewhere(root: Path, part: str) -> Sequence[Judged]:

@@ -24,6 +24,7 @@ from vieval_plugin.records import Run
 from vieval_plugin.report.headlines.leaderboards import Leaderboard
 from vieval_plugin.report.headlines.sentences import sentences
 from vieval_plugin.report.headlines.tables import headline_table
+from vieval_plugin.report.own_samples import is_rated
 from vieval_plugin.report.page.charts import ScatterRow, forest, scatter_rows
 from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
 from vieval_plugin.report.page.gallery import SAMPLED, order, select_items
@@ -75,6 +76,8 @@ class _Row:
 
 
 def page(
+    title: str,
+    answers: Sequence[str],
     sections: Sequence[PageSection],
     options: StatisticsOptions,
     protocol: str,
@@ -84,6 +87,8 @@ def page(
     """The page as HTML.
 
     Args:
+        title: what the page is about.
+        answers: its first sentences.
         sections: one a benchmark.
         options: how many draws, the seed, which also decides the cards that are drawn at random.
         protocol: how the numbers came about, in words.
@@ -96,7 +101,11 @@ def page(
     unpictured = sorted((item for item in items if item.id not in pictured_ids), key=order)
     filters = _Filters(tiles)
     style, script = (_FOLDER.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    order_text = _order_text([run for section in sections for run in section.runs])
     return template(_FOLDER / "page.html.jinja").render(
+        title=title,
+        answers=answers,
+        order_text=order_text,
         policy=policy(style, script),
         style=Markup(style),
         script=Markup(script),
@@ -117,7 +126,7 @@ def page(
         disagreement_by_judge=filters.disagreement_by_judge,
         prompt=filters.prompt,
         unpictured=[_row(item) for item in unpictured[:MOST_ROWS]],
-        gallery=_gallery_texts(len(items), len(tiles), len(unpictured), options.seed),
+        gallery=_gallery_texts(len(items), len(tiles), len(unpictured), options.seed, order_text),
         glossary=GLOSSARY,
         thumbnails=thumbnails.rendered,
         version=metadata.version("vieval"),
@@ -145,16 +154,22 @@ def _heat(value: float, ends: tuple[float, float]) -> int:
     return round(7 * min(max(value / ends[1], 0.0), 1.0))
 
 
-def _gallery_texts(items: int, tiles: int, unpictured: int, seed: int) -> Mapping[str, Any]:
+def _order_text(runs: Sequence[Run]) -> str:
+    """The order of the gallery: by disagreement with annotators, else of judges, else by the score of the one judge."""
+    if is_rated(runs):
+        return "largest disagreement of judges and people first"
+    return "largest disagreement of judges first" if len({run.label for run in runs}) > 1 else "lowest scores first"
+
+
+def _gallery_texts(items: int, tiles: int, unpictured: int, seed: int, order_text: str) -> Mapping[str, Any]:
     if unpictured:
         text = (
-            f"{tiles} of {items} samples and contests are shown: those on which judges and people are furthest apart, failures "
-            f"of each judge among them, and {SAMPLED} drawn at random (seed {seed}). The other {unpictured} are listed below without "
-            "pictures."
+            f"{tiles} of {items} samples and contests are shown, {order_text}: failures of each judge are among them, and "
+            f"{SAMPLED} drawn at random (seed {seed}). The other {unpictured} are listed below without pictures."
         )
     else:
-        text = f"All {items} samples and contests, those on which judges and people are furthest apart first."
-    cut = f"Of these the {MOST_ROWS} furthest apart are listed." if unpictured > MOST_ROWS else ""
+        text = f"All {items} samples and contests, {order_text}."
+    cut = f"Of these the first {MOST_ROWS} are listed." if unpictured > MOST_ROWS else ""
     return {"summary": text, "unpictured": unpictured, "cut": cut}
 
 
