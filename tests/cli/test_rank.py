@@ -341,3 +341,25 @@ def test_judges_have_a_block_each_with_judge_setting_and_model(tmp_path, vieval)
         ("sharpness", "", "sharpness"),
         ("viescore", "0shot", "judge-7b"),
     }
+
+
+def test_uids_of_their_own_are_said_where_prompts_are_the_same(tmp_path, capsys):
+    """Every row has a unique id, and the prompts are equal: there is nothing to match by, and no rank."""
+    samples = [
+        Sample(SampleId("own", "tig", name, f"{name}{prompt}"), {}, {"prompt": f"a cat {prompt}"})
+        for name in ("good", "poor")
+        for prompt in range(8)
+    ]
+    write_verdicts(tmp_path / "v.jsonl", samples, [Verdict({"O": 0.5}, Status.OK)] * 16, SOURCE)
+    shown = rank(capsys, tmp_path / "v.jsonl")
+    assert shown.splitlines()[1].startswith("Prompts are matched by uid, and no two generators have one in common, ")
+    assert "although 8 prompt texts are equal: score once more with --columns uid=COLUMN" in shown.splitlines()[1]
+    assert [row[0] for row in rows_under(shown, "own, viescore 0shot (judge-7b): O, mean")] == ["good", "poor"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_flat_table_is_no_results(tmp_path, vieval, suffix):
+    table = tmp_path / f"flat{suffix}"
+    table.write_text("uid,image_model\n")
+    [line] = vieval("rank", table, code=1).err.splitlines()
+    assert line.startswith(f"vieval: {table}: a flat table, for spreadsheets; results are read from the JSONL that ")

@@ -214,8 +214,8 @@ def test_several_images_of_a_prompt_are_paired_by_number(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["v.jsonl", "--judge", "pairwise"], "--judge is for folders of images, whose --prompts are not named"),
-        (["v.jsonl", "--out", "x.jsonl"], "--out is for folders of images, whose --prompts are not named"),
+        (["v.jsonl", "--judge", "pairwise"], "--judge is for folders of images, with --prompts"),
+        (["v.jsonl", "--out", "x.jsonl"], "--out is for folders of images, with --prompts"),
         (["mine", "--prompts", "prompts.csv", "--judge", "pairwise"], "pairwise compares image models, and"),
         (["mine", "--prompts", "prompts.csv", "--judge", "sharpness", "--margin", "0.1"], "and there is none"),
     ],
@@ -282,3 +282,79 @@ def test_the_best_image_of_each_prompt(tmp_path, capsys):
     ]
     assert rows[0][5] == str(mine / f"p0_{np.argmax(scores[0])}.png")
     assert (tmp_path / "t" / "best_of.csv").is_file()
+
+
+def test_a_judge_that_contradicts_itself_decides_nothing(tmp_path, capsys):
+    """One that always says "first" is level on every prompt, with an interval of no width."""
+    mine, theirs = images(tmp_path, "mine", rough(0.2, 1)), images(tmp_path, "theirs", rough(0.8, 2))
+    given = [mine, theirs, "--prompts", prompts(tmp_path), "--judge", "pairwise", "--margin", "0.02"]
+    with FakeServer(reply=by_brightness(bias=2)) as server:
+        shown, _ = rank(capsys, server, *given, code=4)
+    assert shown[2].startswith("It cannot be told whether mine is worse than theirs by more than 0.02 (difference 0.0")
+    assert shown[2].endswith("the judge contradicts itself in 24 of 24 contests, so its answers decide nothing.")
+
+
+def test_an_interval_of_no_width_decides_nothing(tmp_path, capsys):
+    mine, theirs = (images(tmp_path, name, lambda prompt, draw: 0.5) for name in ("mine", "theirs"))
+    given = [mine, theirs, "--prompts", prompts(tmp_path), "--judge", "viescore", "--margin", "0.02"]
+    with FakeServer(reply=by_brightness()) as server:
+        shown, _ = rank(capsys, server, *given, code=4)
+    assert shown[1].endswith("the interval has no width, as all prompts differ alike, and says nothing of chance.")
+
+
+def test_replies_that_say_nothing_end_with_1_and_an_article(tmp_path, capsys):
+    mine, theirs = images(tmp_path, "mine", rough(0.6, 1), 3), images(tmp_path, "theirs", rough(0.5, 2), 3)
+    with FakeServer(reply=lambda body: "I cannot say.") as server:
+        given = [mine, theirs, "--prompts", prompts(tmp_path, 3), "--judge", "viescore"]
+        shown, _ = rank(capsys, server, *given, code=1)
+    assert shown[0].startswith("No generator has an O here (")
+
+
+def test_folders_of_images_without_prompts_are_told_to_name_them(tmp_path, vieval):
+    mine, theirs = images(tmp_path, "mine", rough(0.6, 1), 3), images(tmp_path, "theirs", rough(0.5, 2), 3)
+    for flags in ([], ["--judge", "sharpness"], ["--model", "m"]):
+        [line] = vieval("rank", mine, theirs, *flags, code=1).err.splitlines()
+        assert line == f"vieval: {mine}/ and {theirs}/ are folders of images: pass --prompts FILE"
+    [line] = vieval("rank", mine, code=1).err.splitlines()
+    assert line == f"vieval: {mine}/ is a folder of images: pass --prompts FILE"
+
+
+def test_folders_with_prompts_of_their_own_need_no_flag(tmp_path, capsys):
+    mine, theirs = images(tmp_path, "mine", rough(0.6, 1), 3), images(tmp_path, "theirs", rough(0.5, 2), 3)
+    prompts(mine, 3)
+    with FakeServer(reply=by_brightness()) as server:
+        shown, _ = rank(capsys, server, mine, theirs, "--judge", "viescore")
+        assert "on 3 prompts" in shown[0]
+        (mine / "prompts.csv").unlink()
+        for file in [*mine.glob("*.png"), *theirs.glob("*.png")]:
+            file.with_suffix(".txt").write_text("a grey square")
+        shown, _ = rank(capsys, server, mine, theirs, "--judge", "viescore")
+        assert "on 3 prompts" in shown[0]
+
+
+def test_an_image_is_no_results(tmp_path, vieval):
+    image = images(tmp_path, "mine", rough(0.6, 1), 1) / "p0.png"
+    [line] = vieval("rank", image, code=1).err.splitlines()
+    assert line.startswith(f"vieval: {image}: an image, no results; ")
+
+
+def test_a_report_of_contests_has_the_answer_and_win_rates(tmp_path, capsys):
+    mine, theirs = images(tmp_path, "mine", rough(0.9, 1)), images(tmp_path, "theirs", rough(0.2, 2))
+    given = [mine, theirs, "--prompts", prompts(tmp_path), "--judge", "pairwise", "--out", tmp_path / "v.jsonl"]
+    with FakeServer(reply=by_brightness()) as server:
+        shown, _ = rank(capsys, server, *given)
+    assert main(["report", str(tmp_path / "v.jsonl"), "--out", str(tmp_path / "out")]) == 0
+    assert shown[0] in capsys.readouterr().out
+    text = (tmp_path / "out" / "report.md").read_text()
+    assert "mine is better than theirs: wins" in text
+    assert "| 1 | mine | 1.000" in text
+    assert "Generators: means over prompts" not in text
+
+
+def test_differences_of_win_rates_name_their_unit_and_equals_are_not_better(tmp_path, capsys):
+    given = [images(tmp_path, name, lambda prompt, draw: 0.5) for name in ("a", "b", "c")]
+    with FakeServer(reply=by_brightness()) as server:
+        shown, _ = rank(capsys, server, *given, "--prompts", prompts(tmp_path), "--judge", "pairwise")
+    [header] = [line for line in shown if "p (Holm)" in line]
+    assert header.split("  ")[0] == "first - second"
+    assert "win rate minus one half [95%]" in header

@@ -82,3 +82,27 @@ def test_pairs_of_corrected_means_are_in_the_tables(given, capsys, tmp_path):
     rows = (tmp_path / "tables" / "rank_corrected_pairs.csv").read_text().splitlines()
     assert len(rows) == 4
     assert "corrected by people's ratings" in rows[1]
+
+
+def test_few_rated_prompts_are_no_test_and_do_not_pass_the_gate(given, capsys):
+    """All 120 prompts are judged, and the corrected difference rests on those that people rated."""
+    shown = rank(capsys, *given(3), "--margin", "0.02", code=4)
+    assert shown[0].endswith("; no test of fewer than 6 (Holm over 3 pairs).")
+    assert "Fewer than 6 rated prompts can show no difference." in shown
+    assert "on 3 rated prompts): at least 20 rated prompts are needed." in "\n".join(shown)
+    two = rank(capsys, *given(3, ("mine", "third")))[0]
+    assert two.startswith("mine and third cannot be told apart: ")
+    assert two.endswith(" on 3 rated prompts, no test of fewer than 6.")
+    shown = rank(capsys, *given(12), "--margin", "0.02", code=4)
+    assert "on 12 rated prompts, p < .001" in shown[0]
+    assert "on 12 rated prompts): at least 20 rated prompts are needed." in "\n".join(shown)
+
+
+def test_the_fewer_rated_prompts_of_two_count(given, capsys):
+    verdicts, flag, path = given(60)
+    header, *rows = path.read_text().splitlines()
+    mine = [row for row in rows if ",mine," in row]
+    path.write_text("\n".join([header, *mine[:7], *(row for row in rows if row not in mine)]))
+    shown = rank(capsys, verdicts, flag, path)
+    assert "the nearest is theirs (O 0." in shown[0]
+    assert "on 7 rated prompts, p < .001" in shown[0]

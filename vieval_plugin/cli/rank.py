@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,7 +81,8 @@ def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.results.runs import load_results
     from vieval_plugin.text.escaping import say
 
-    _require_folders(options)
+    of_images = options.prompts is not None or _are_of_images(options.inputs)
+    _require_applicable(options, of_images)
     if options.out:
         require_suffix(options.out, (".jsonl",))
     outputs = [options.tables and options.tables / FILES[-1], options.html, options.out]
@@ -89,9 +91,7 @@ def _run(options: argparse.Namespace) -> int:
     statistics = options_in_force(options).statistics.options()
     ratings = read_ratings(options.human) if options.human else None
     failed: list[str] = []
-    results = (
-        _judged(options, failed) if options.prompts else load_results(options.inputs, options.label, options.partial)
-    )
+    results = _judged(options, failed) if of_images else load_results(options.inputs, options.label, options.partial)
     if options.best_of:
         return _best_of(results, options.tables)
     report = rank_results(results, ratings, statistics)
@@ -108,22 +108,37 @@ def _run(options: argparse.Namespace) -> int:
     if failed:
         raise VievalError("; ".join(failed))
     code = tell_unreadable(results.unreadable)
-    return code or (EXIT_CODES[gate.decision] if gate else 0)
+    return code or (EXIT_CODES[gate.decision] if gate else int(not report.any_means))
 
 
-def _require_folders(options: argparse.Namespace) -> None:
+def _are_of_images(inputs: Sequence[Path]) -> bool:
+    """Return whether all inputs are folders of images, and none is of results; VievalError where no prompts are known."""
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.readers.image_folder import has_prompts, is_of_images
+    from vieval_plugin.results.host_samples import SAMPLES
+
+    if not all(is_of_images(path) and not any(path.rglob(SAMPLES)) for path in inputs):
+        return False
+    if not any(map(has_prompts, inputs)):
+        named = " and ".join(f"{path}/" for path in inputs)
+        are = "are folders" if inputs[1:] else "is a folder"
+        raise VievalError(f"{named} {are} of images: pass --prompts FILE")
+    return True
+
+
+def _require_applicable(options: argparse.Namespace, of_images: bool) -> None:
     """VievalError for flags about judging, where nothing is judged."""
     from vieval_plugin.errors import VievalError
 
-    if options.prompts:
+    if of_images:
         if options.label[1:]:
             raise VievalError("--label is given once for folders: it names the judge's verdicts")
         return
     of_judging = ("out", "kind", "judge", "setting", "scorer", "fresh", "model", "base_url")
     if used := next((name for name in of_judging if getattr(options, name)), None):
         raise VievalError(
-            f"--{used.replace('_', '-')} is for folders of images, whose --prompts are not named; results are ranked as they "
-            "are, and --tables and --html say where to"
+            f"--{used.replace('_', '-')} is for folders of images, with --prompts; results are ranked as they are, "
+            "and --tables and --html say where to"
         )
 
 
@@ -170,6 +185,7 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> Results:
 
 def _gate(report: RankReport, margin: float | None) -> Gate | None:
     from vieval_plugin.errors import VievalError
+    from vieval_plugin.meta_evaluation.win_rates import WIN_RATE
     from vieval_plugin.report.ranking_sentences import gate
 
     if margin is None:
@@ -179,7 +195,9 @@ def _gate(report: RankReport, margin: float | None) -> Gate | None:
         raise VievalError(
             f"--margin decides by one ranking, and here are {len(report.main)} ({judges}); name one judge"
         )
-    return gate(report.main[0], margin)
+    [ranking] = report.main
+    bias = report.bias[ranking.benchmark, ranking.judge] if ranking.statistic == WIN_RATE else None
+    return gate(ranking, margin, bias)
 
 
 def _best_of(results: Results, folder: Path | None) -> int:

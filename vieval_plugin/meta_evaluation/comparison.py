@@ -30,6 +30,9 @@ from vieval_plugin.stats.ranking import holm, rank_ranges
 LEVEL = 0.05
 """Two systems are significantly different where the adjusted p is at most this."""
 
+LEAST_FOR_A_TEST = math.ceil(1 + math.log2(1 / LEVEL))
+"""Samples of which a permutation test can find a difference at all: two swaps of 2^n are as extreme as what was seen."""
+
 LEAST_COVERAGE = 0.5
 """Share of the samples of which a system needs a score to be ranked."""
 
@@ -246,7 +249,8 @@ def compare_systems(
     other_pairs = _adjusted([pair for pair, ranked in tested if not ranked])
     if not tested:
         reason = f"no two of these {compared.entrants} have {compared.unit} in common that a test can use"
-    return Comparison(compared, _ranked(standings, pairs), pairs, other_pairs, reason, not_above)
+        return Comparison(compared, standings, reason=reason, not_above_constant=not_above)
+    return Comparison(compared, _ranked(standings, pairs), pairs, other_pairs, not_above_constant=not_above)
 
 
 def not_above_constant(compared: ComparedStatistic, benchmark: str, options: StatisticsOptions) -> frozenset[str]:

@@ -11,6 +11,7 @@ from itertools import combinations
 import numpy as np
 
 from vieval_plugin.meta_evaluation.comparison import (
+    LEAST_FOR_A_TEST,
     LEVEL,
     CommonSamplesStatistic,
     ComparedStatistic,
@@ -128,7 +129,7 @@ def _estimated(run: Run, generator: GeneratorImages, aspect: str, options: Stati
         _powered(images, aspect, judge_weight=0.0),
         _powered(images, aspect),
         int(rated.sum()),
-        len({image.group for image, has_rating in zip(images, rated, strict=True) if has_rating}),
+        _rated_prompts(images, aspect),
         len(images),
         tuple(kind for kind in dict.fromkeys(kinds) if not any(rated[np.array(kinds) == kind])),
     )
@@ -185,7 +186,7 @@ def _compared(
         CORRECTED,
         tuple(systems.values()),
         lambda *places: CommonSamplesStatistic(0),
-        "prompts",
+        "rated prompts",
         "generators",
     )
     means = {e.generator: e.corrected.mean.value for e in estimates}
@@ -204,13 +205,25 @@ def _undefined(estimate: GeneratorEstimates) -> str:
 
 
 def _pair(first: str, second: str, images_by_model: Mapping[str, Sequence[Observation]], aspect: str) -> SystemPair:
-    """Two generators on the prompts that both have a score of."""
+    """Two generators on the prompts that both have a score of; n is how many of these people rated, of each at least.
+
+    Without a test and an interval where these are fewer than any test can find a difference of: both are normal ones,
+    and of a few ratings far too sure.
+    """
     sides = [images_by_model[first], images_by_model[second]]
     common = {image.group for image in sides[0]} & {image.group for image in sides[1]}
-    one, other = (_powered([image for image in side if image.group in common], aspect) for side in sides)
+    sides = [[image for image in side if image.group in common] for side in sides]
+    one, other = (_powered(side, aspect) for side in sides)
     difference, p = prediction_powered_difference(one, other)
+    n = min(_rated_prompts(side, aspect) for side in sides)
+    if n < LEAST_FOR_A_TEST:
+        difference, p = Estimate(difference.value), math.nan
     result = PairedComparison(one.mean.value, other.mean.value, difference, p)
-    return SystemPair(first, second, len(common), result, math.nan)
+    return SystemPair(first, second, n, result, math.nan)
+
+
+def _rated_prompts(images: Sequence[Observation], aspect: str) -> int:
+    return len({image.group for image in images if not math.isnan(_rating(image, aspect))})
 
 
 def _on_our_scale(judged: Sequence[GeneratorImages], aspect: str) -> bool:

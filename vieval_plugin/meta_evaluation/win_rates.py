@@ -162,6 +162,11 @@ class PositionBias:
         """True where the interval does not hold one half."""
         return self.first_shown.low > EVEN or self.first_shown.high < EVEN
 
+    @property
+    def contradictory(self) -> bool:
+        """True where the two orders disagree in half of the contests or more."""
+        return 2 * self.contradicted >= self.contests
+
 
 def position_bias(run: Run, options: StatisticsOptions) -> PositionBias | None:
     """The position bias of a run's judge; None where no contest of two has an answer in both orders.

@@ -41,7 +41,7 @@ def read_named(
 ) -> SampleSource:
     """Samples from what a user names: folders of images as `read_folders` has them, else tables as `read_samples` does."""
     paths = [path_of(name) for name in named]
-    if prompts or all(map(_is_of_images, paths)):
+    if prompts or all(map(is_of_images, paths)):
         return read_folders(paths, prompts, kind, columns)
     return chained([read_samples(name, kind, columns) for name in dict.fromkeys(named)])
 
@@ -153,12 +153,23 @@ def read_image_samples(
     return checked(SampleSource("the images", rows, fingerprint_of([], *named), no_text=no_text))
 
 
-def _is_of_images(folder: Path) -> bool:
+def is_of_images(folder: Path) -> bool:
     """Return whether images are in a folder or in folders of it, or prompts for them, and no table says what they are."""
     if not isdir(folder) or is_saved(folder) or metadata_of(folder):
         return False
-    candidates = (candidate for candidate in (folder, *folder.iterdir()) if candidate.is_dir())
-    return any(own_prompts(candidate) or _images(candidate) for candidate in candidates)
+    return any(own_prompts(candidate) or _images(candidate) for candidate in _with_subfolders(folder))
+
+
+def has_prompts(folder: Path) -> bool:
+    """Return whether a folder of images says what they were made of: in a file of prompts, or in texts beside them."""
+    return any(
+        own_prompts(candidate) or any(isfile(file.with_suffix(".txt")) for file in _images(candidate))
+        for candidate in _with_subfolders(folder)
+    )
+
+
+def _with_subfolders(folder: Path) -> list[Path]:
+    return [candidate for candidate in (folder, *folder.iterdir()) if candidate.is_dir()]
 
 
 def _with_texts(models: Mapping[str, list[Path]], kind: str | None) -> SampleSource:

@@ -21,7 +21,7 @@ from vieval_plugin.report.headlines.leaderboards import LeaderboardRow, leaderbo
 from vieval_plugin.report.headlines.sentences import format_estimate, sentences
 from vieval_plugin.report.inputs import rated_runs, read_order
 from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables
-from vieval_plugin.report.own_samples import benchmarks_with_runs, is_rated
+from vieval_plugin.report.own_samples import benchmarks_with_runs, is_rated, win_rate_answers
 from vieval_plugin.report.page import PageSection, page
 from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
 from vieval_plugin.report.rendering import csv_text, markdown
@@ -72,6 +72,7 @@ def write_report(
         VievalError: for results whose benchmark is not known, and ratings of none of them, before anything is written.
     """
     runs, notes = rated_runs(results, ratings)
+    win_rates = win_rate_answers(runs, options)
     seconds = durations(runs)
     runs_of_benchmarks = benchmarks_with_runs(runs)
     reference_order = read_order(order) if order else ()
@@ -88,7 +89,7 @@ def write_report(
     cells = {key: value for section in sections for key, value in section.tables.cells.items()}
     comparison = compare_with_printed(expected, cells) if expected else None
     title = RATED_TITLE if is_rated(runs) else UNRATED_TITLE
-    answers = [answer for section in sections for answer in _answers(section)]
+    answers = [*win_rates, *(answer for section in sections for answer in _answers(section))]
     parts = [f"# {title}\n", *(f"{escaping.markdown(answer)}\n" for answer in answers), f"{_protocol(options)}\n"]
     parts += [f"Note: {escaping.markdown(note)}\n" for note in notes]
     parts += [markdown(rater_table(ratings))] if ratings else []
@@ -116,7 +117,7 @@ def write_report(
     files[PAGE] = page(title, answers, sections, options, _protocol(options).replace("`", ""), over_benchmarks, notes)
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     write_folder(out, files)
-    return WrittenReport(comparison, tuple(line for section in sections for line in _first_lines(section)))
+    return WrittenReport(comparison, (*win_rates, *(line for section in sections for line in _first_lines(section))))
 
 
 def _answers(section: PageSection) -> list[str]:

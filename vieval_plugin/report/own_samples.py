@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -20,8 +20,11 @@ from vieval_plugin.meta_evaluation.generators import OfGenerators
 from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.observations import Observation
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic
-from vieval_plugin.meta_evaluation.tables import Tables
+from vieval_plugin.meta_evaluation.tables import Table, Tables
+from vieval_plugin.meta_evaluation.win_rates import position_bias, win_rate_rankings
 from vieval_plugin.records import OWN, Run
+from vieval_plugin.report.ranking_sentences import answer, bias_sentence
+from vieval_plugin.report.ranking_tables import main_tables
 from vieval_plugin.stats.options import StatisticsOptions
 
 _GENERATORS, _JUDGES = OfGenerators(), ByImageModel()
@@ -47,8 +50,10 @@ class OfOwnSamples:
         return _GENERATORS.rows(observations, rating, benchmark, part, options)
 
     def tables(self, benchmark: str, parts: Sequence[str], runs: Sequence[Run], options: StatisticsOptions) -> Tables:
-        """Generators side by side; below that, with ratings, agreement with people as on rated benchmarks."""
-        generator_tables = _GENERATORS.tables(benchmark, parts, runs, options)
+        """Generators side by side and their win rates; below that, with ratings, agreement with people as on rated benchmarks."""
+        of_means = _GENERATORS.tables(benchmark, parts, runs, options)
+        shown = (*(table for table in of_means.tables if table.rows), *_win_rate_tables(runs, options))
+        generator_tables = replace(of_means, tables=shown)
         if not is_rated(runs):
             return generator_tables
         judge_tables = _JUDGES.tables(benchmark, parts, runs, options)
@@ -66,6 +71,24 @@ class OfOwnSamples:
     ) -> Sequence[ComparedStatistic]:
         """With ratings as on rated benchmarks; without, no judge is better."""
         return _JUDGES.compared(benchmark, parts, runs, options) if is_rated(runs) else ()
+
+
+def win_rate_answers(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
+    """Sentences on contests of a user's own samples: which generator wins, and the judge's position bias."""
+    return [
+        sentence
+        for run in runs
+        if run.benchmark == OWN
+        for ranking in win_rate_rankings(run, options)
+        for sentence in (f"{run.name}: {answer(ranking)}", bias_sentence(position_bias(run, options)))
+        if sentence
+    ]
+
+
+def _win_rate_tables(runs: Sequence[Run], options: StatisticsOptions) -> list[Table]:
+    rankings = [ranking for run in runs for ranking in win_rate_rankings(run, options)]
+    tables = [table for ranking in rankings for table in main_tables(ranking, rankings)]
+    return [replace(table, name=f"win_rates_{number}") for number, table in enumerate(tables, start=1)]
 
 
 def is_rated(runs: Sequence[Run]) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.contest_ranking import ContestRanking, rank_contests
@@ -15,7 +17,7 @@ from vieval_plugin.meta_evaluation.corrected_ranking import CorrectedRanking, ra
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, rank_generators
 from vieval_plugin.meta_evaluation.ratings import HumanRatings, rater_table
 from vieval_plugin.meta_evaluation.tables import Table
-from vieval_plugin.meta_evaluation.win_rates import PositionBias, position_bias, win_rate_rankings
+from vieval_plugin.meta_evaluation.win_rates import WIN_RATE, PositionBias, position_bias, win_rate_rankings
 from vieval_plugin.records import JudgeName, Run
 from vieval_plugin.report.inputs import rated_runs
 from vieval_plugin.report.ranking_sentences import answer, bias_sentence, corrected_sentences, limits
@@ -88,6 +90,11 @@ class RankReport:
         of_judges = [r for r in main_rankings(self.generators) if (r.benchmark, r.judge) not in corrected]
         return [*(member.ranking for member in corrected.values()), *of_judges]
 
+    @property
+    def any_means(self) -> bool:
+        """True where a generator has a number, or where there are none to have one."""
+        return not self.main or any(generator.mean.defined for ranking in self.main for generator in ranking.generators)
+
 
 def rank_results(results: Results, ratings: HumanRatings | None, options: StatisticsOptions) -> RankReport:
     """The rankings of results.
@@ -129,8 +136,30 @@ def answers(report: RankReport) -> list[str]:
         text.append(named + answer(ranking))
         text += filter(None, [bias_sentence(report.bias[key])])
         text += corrected_sentences(corrected) if corrected else []
+        text += filter(None, [_unmatched_prompts(report, ranking)])
         text += limits(ranking)
     return [*text, *_first_failures(report.runs)]
+
+
+def _unmatched_prompts(report: RankReport, ranking: GeneratorRanking) -> str:
+    """A sentence where generators have the same prompts under uids of their own; empty where that is not so."""
+    if ranking.statistic == WIN_RATE or ranking.comparison.all_pairs:
+        return ""
+    by_uid: dict[tuple[str, str], set[str]] = defaultdict(set)
+    by_text: dict[str, set[str]] = defaultdict(set)
+    for run in (run for run in report.runs if (run.benchmark, run.name) == (ranking.benchmark, ranking.judge)):
+        for sample in (records[0].sample for by_part in run.records.values() for records in by_part):
+            if isinstance(sample, Sample) and sample.texts:
+                by_uid[sample.id.part, sample.id.uid].add(sample.id.image_model)
+                by_text["\n".join(sample.texts.values())].add(sample.id.image_model)
+    equal = sum(len(generators) > 1 for generators in by_text.values())
+    if not equal or any(len(generators) > 1 for generators in by_uid.values()):
+        return ""
+    return (
+        f"Prompts are matched by uid, and no two generators have one in common, although {equal} prompt texts are equal: "
+        "score once more with --columns uid=COLUMN, a column that names the prompt, or rank folders of images with "
+        "--prompts."
+    )
 
 
 def _first_failures(runs: Sequence[Run]) -> list[str]:

@@ -8,18 +8,22 @@ from dataclasses import dataclass
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.comparison import LEVEL, SystemPair
+from vieval_plugin.meta_evaluation.comparison import LEAST_FOR_A_TEST, SystemPair
 from vieval_plugin.meta_evaluation.corrected_ranking import LEAST_RATED, CorrectedRanking
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking, RankedGenerator
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE, PositionBias
 from vieval_plugin.stats.estimate import Estimate
-from vieval_plugin.stats.non_inferiority import LEAST_ITEMS, Decision, items_needed, non_inferiority
+from vieval_plugin.stats.non_inferiority import (
+    LEAST_ITEMS,
+    Decision,
+    is_without_width,
+    items_needed,
+    non_inferiority,
+)
 
 _NAMED = 4
 _MOST_ITEMS = 1_000_000
-_LEAST_FOR_A_TEST = math.ceil(1 + math.log2(1 / LEVEL))
-"""Prompts of which a permutation test can find a difference at all: two swaps of 2^n are as extreme as what was seen."""
 
 
 def answer(ranking: GeneratorRanking) -> str:
@@ -40,8 +44,8 @@ def limits(ranking: GeneratorRanking) -> list[str]:
     text = [f"Not ranked: {g.generator} ({g.reason})." for g in ranking.generators if g.reason and comparison.ranked]
     if failed := [f"{g.generator}: {_failures(g)}" for g in ranking.generators if _failures(g)]:
         text.append(f"Failed verdicts: {'; '.join(failed)}.")
-    if comparison.pairs and max(pair.n for pair in comparison.pairs) < _LEAST_FOR_A_TEST:
-        text.append(f"Fewer than {_LEAST_FOR_A_TEST} {comparison.compared.unit} can show no difference.")
+    if comparison.pairs and max(pair.n for pair in comparison.pairs) < LEAST_FOR_A_TEST:
+        text.append(f"Fewer than {LEAST_FOR_A_TEST} {comparison.compared.unit} can show no difference.")
     return [*text, *(f"{line}." for line in comparison.warnings())]
 
 
@@ -81,7 +85,7 @@ class Gate:
     sentences: tuple[str, ...]
 
 
-def gate(ranking: GeneratorRanking, margin: float) -> Gate:
+def gate(ranking: GeneratorRanking, margin: float, bias: PositionBias | None = None) -> Gate:
     """Decide that the generator which comes first in the input is not worse than each other one by more than a margin.
 
     It is not worse if it is not worse than any, and worse if it is worse than one: such a test of all needs no adjusted
@@ -90,6 +94,7 @@ def gate(ranking: GeneratorRanking, margin: float) -> Gate:
     Args:
         ranking: with the generators in the order of the input.
         margin: in the unit of the difference.
+        bias: the judge's position bias, where win rates decide.
 
     Raises:
         VievalError: there is no other generator, or no prompt that both have a score of.
@@ -97,13 +102,15 @@ def gate(ranking: GeneratorRanking, margin: float) -> Gate:
     mine, *others = [system.label for system in ranking.comparison.compared.systems]
     if not others:
         raise VievalError(f"--margin compares {mine} with another generator, and there is none")
-    decided = [_decided(ranking, mine, other, margin) for other in others]
+    decided = [_decided(ranking, mine, other, margin, bias) for other in others]
     decisions = {decision for decision, _ in decided}
     overall: Decision = "worse" if "worse" in decisions else "undecided" if "undecided" in decisions else "not_worse"
     return Gate(overall, tuple(sentence for _, sentence in decided))
 
 
-def _decided(ranking: GeneratorRanking, mine: str, other: str, margin: float) -> tuple[Decision, str]:
+def _decided(
+    ranking: GeneratorRanking, mine: str, other: str, margin: float, bias: PositionBias | None
+) -> tuple[Decision, str]:
     pair = ranking.comparison.pair_of(mine, other)
     if pair is None:
         raise VievalError(f"--margin cannot compare {mine} with {other}: {_why_not(ranking, (mine, other))}")
@@ -114,20 +121,31 @@ def _decided(ranking: GeneratorRanking, mine: str, other: str, margin: float) ->
     unranked = next((g for g in ranking.generators if g.generator in (mine, other) and g.reason), None)
     if unranked:
         return "undecided", f"It cannot be told: {unranked.generator} has {unranked.reason} ({measured})."
-    decision = non_inferiority(difference, pair.n, margin)
+    decision: Decision = "undecided" if _contradictory(bias) else non_inferiority(difference, pair.n, margin)
     if decision == "not_worse":
         return decision, f"{mine} is not worse than {other} by more than {margin:g} ({measured})."
     if decision == "worse":
         return decision, f"{mine} is worse than {other} by more than {margin:g} ({measured})."
-    needed = items_needed(difference, pair.n, margin)
-    if pair.n < LEAST_ITEMS:
-        enough = f"at least {LEAST_ITEMS} {unit} are needed"
-    else:
-        enough = f"about {needed:,.0f} would tell" if needed < _MOST_ITEMS else "no feasible number would tell"
-        enough += ", if the difference stays what it is"
     return decision, (
-        f"It cannot be told whether {mine} is worse than {other} by more than {margin:g} ({measured}): {enough}."
+        f"It cannot be told whether {mine} is worse than {other} by more than {margin:g} ({measured}): "
+        f"{_why_undecided(difference, pair.n, unit, margin, bias)}."
     )
+
+
+def _contradictory(bias: PositionBias | None) -> bool:
+    return bias is not None and bias.contradictory
+
+
+def _why_undecided(difference: Estimate, n: int, unit: str, margin: float, bias: PositionBias | None) -> str:
+    if bias is not None and bias.contradictory:
+        return f"the judge contradicts itself in {bias.contradicted} of {bias.contests} contests, so its answers decide nothing"
+    if n < LEAST_ITEMS:
+        return f"at least {LEAST_ITEMS} {unit} are needed"
+    if is_without_width(difference):
+        return f"the interval has no width, as all {unit} differ alike, and says nothing of chance"
+    needed = items_needed(difference, n, margin)
+    enough = f"about {needed:,.0f} would tell" if needed < _MOST_ITEMS else "no feasible number would tell"
+    return f"{enough}, if the difference stays what it is"
 
 
 def _why_not(ranking: GeneratorRanking, generators: Sequence[str]) -> str:
@@ -163,10 +181,11 @@ def _of_several(ranking: GeneratorRanking, labels: Sequence[str]) -> str:
         )
     if not any(pair.significant for pair in comparison.pairs):
         smallest = min((pair.adjusted for pair in comparison.pairs if not math.isnan(pair.adjusted)), default=math.nan)
+        p = _p(smallest) if math.isnan(smallest) else f"the smallest p is {p_text(smallest)}"
         return (
             f"The {len(labels)} generators cannot be told apart: {measured} from {_value(ranking, means[labels[-1]])} "
-            f"({labels[-1]}) to {_value(ranking, means[first])} ({first}); the smallest p is "
-            f"{p_text(smallest)} ({comparison.family})."
+            f"({labels[-1]}) to {_value(ranking, means[first])} ({first}); {p} "
+            f"({comparison.family})."
         )
     better = [
         f"{winner} is better than {listed([label for label in labels if comparison.beats(winner, label)])}"
@@ -180,15 +199,16 @@ def _of_several(ranking: GeneratorRanking, labels: Sequence[str]) -> str:
 
 
 def _without_ranks(ranking: GeneratorRanking) -> str:
-    known = [g for g in ranking.generators if g.mean.defined]
+    measured, known = _measured(ranking), [g for g in ranking.generators if g.mean.defined]
     if not known:
         reasons = "; ".join(f"{g.generator}: {g.reason or 'no score'}" for g in ranking.generators)
-        return f"No generator has a {_measured(ranking)} here ({reasons})."
+        article = "an" if measured[0].upper() in "AEIO" or measured == "SC" else "a"
+        return f"No generator has {article} {measured} here ({reasons})."
     numbers = ", ".join(f"{g.generator} {_value(ranking, g.mean)}" for g in known)
     if len(ranking.generators) == 1:
-        return f"{numbers} ({_measured(ranking)}); there is no other generator to compare it with."
+        return f"{numbers} ({measured}); there is no other generator to compare it with."
     why = ranking.comparison.reason or _why_not(ranking, [g.generator for g in ranking.generators])
-    return f"The generators cannot be compared ({why}): {_measured(ranking)} {numbers}."
+    return f"The generators cannot be compared ({why}): {measured} {numbers}."
 
 
 def _result(ranking: GeneratorRanking, pair: SystemPair, n: int = 0) -> str:
@@ -232,6 +252,8 @@ def _opposite(share: Estimate) -> Estimate:
 
 
 def _p(p: float) -> str:
+    if math.isnan(p):
+        return f"no test of fewer than {LEAST_FOR_A_TEST}"
     text = p_text(p)
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 

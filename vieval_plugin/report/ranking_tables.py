@@ -284,7 +284,10 @@ def _pairs(ranking: GeneratorRanking) -> Table:
     title = f"{ranking.judge}: {ranking.aspect}, {ranking.statistic}, differences on the prompts that both have" + (
         "" if ranking.word == ALL else f" of {ranking.word}"
     )
-    return Table("pairs", title, ("better - worse", "n", "difference [95%]", "p", "p (Holm)"), tuple(rows))
+    significant = any(pair.significant for pair in ranking.comparison.all_pairs)
+    names = "better - worse" if significant else "first - second"
+    difference = "win rate minus one half [95%]" if ranking.statistic == WIN_RATE else "difference [95%]"
+    return Table("pairs", title, (names, "n", difference, "p", "p (Holm)"), tuple(rows))
 
 
 def _broken_down(rankings: Sequence[GeneratorRanking]) -> list[Table]:

@@ -20,6 +20,8 @@ from vieval_plugin.results.sources import Source, source_of
 from vieval_plugin.text.untrusted import exists, isfile, real
 from vieval_plugin.text.yaml_json import read_json
 
+SAMPLES = "*_samples_*.jsonl"
+"""How hosts call their files of samples."""
 _RUN = re.compile(r"T[0-9]{8}(_G|-)")
 """How VLMEvalKit calls the folder of a run, after its day."""
 
@@ -34,7 +36,7 @@ def samples_files(result: Path) -> list[Path]:
     if not exists(result):
         raise VievalError(f"{result}: no such file or folder")
     by_folder_and_task: dict[tuple[Path, str], list[Path]] = {}
-    for path in sorted({real(path) for path in result.rglob("*_samples_*.jsonl")}):
+    for path in sorted({real(path) for path in result.rglob(SAMPLES)}):
         folder = path.parent.parent if _RUN.match(path.parent.name) else path.parent
         by_folder_and_task.setdefault((folder, re.sub(r"^.*_samples_", "", path.name)), []).append(path)
     newest = [_newest(by_one) for files in by_folder_and_task.values() for by_one in _by_judge(files)]

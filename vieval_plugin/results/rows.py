@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from vieval_plugin.errors import VievalError
+from vieval_plugin.images import format_of
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.records import Provenance, Record
 from vieval_plugin.results import host_samples
+from vieval_plugin.results.flat_table import is_flat
 from vieval_plugin.results.own_verdicts import is_own, records_of
 from vieval_plugin.run.verdict_log import PARTIAL
 
@@ -28,11 +30,19 @@ def rows_of(path: Path, partial: bool = False) -> list[tuple[Record, ...]]:
         raise VievalError(
             f"{path}: of a run that is not complete; the command that began it goes on, or read it as it is with --partial"
         )
+    if is_flat(path):
+        raise VievalError(
+            f"{path}: a flat table, for spreadsheets; results are read from the JSONL that vieval score --out writes"
+        )
     try:
         rows: list[tuple[Record, ...]] = (
             [(record,) for record in records_of(path)] if is_own(path) else host_samples.records_of(path)
         )
     except (OSError, UnicodeDecodeError) as error:
+        if isinstance(error, UnicodeDecodeError) and format_of(path.read_bytes()):
+            raise VievalError(
+                f"{path}: an image, no results; images are ranked in a folder for each generator, with --prompts"
+            ) from None
         raise VievalError(f"{path}: cannot be read ({error}); restore it, or leave it out") from None
     if not rows:
         raise VievalError(f"{path}: no verdicts in it; restore it, or judge again")

@@ -13,6 +13,7 @@ Decision: TypeAlias = Literal["not_worse", "worse", "undecided"]
 
 LEAST_ITEMS = 20
 """Items of fewer than these decide nothing: a bootstrap interval of so few is too short."""
+_ROUNDING = 1e-9
 
 
 def non_inferiority(difference: Estimate, n: int, margin: float) -> Decision:
@@ -25,7 +26,7 @@ def non_inferiority(difference: Estimate, n: int, margin: float) -> Decision:
 
     Returns:
         `not_worse` where the whole interval lies above minus the margin, `worse` where it lies below, `undecided` where it
-        holds it, without an interval, and with fewer than `LEAST_ITEMS` items.
+        holds it, without an interval or with one of no width, and with fewer than `LEAST_ITEMS` items.
 
     Source: the test by a two-sided interval of ICH E9 (1998), Statistical Principles for Clinical Trials, section 3.3.2.
 
@@ -34,11 +35,16 @@ def non_inferiority(difference: Estimate, n: int, margin: float) -> Decision:
     >>> non_inferiority(Estimate(0.0, -0.03, 0.03), 100, 0.02)
     'undecided'
     """
-    if n < LEAST_ITEMS or math.isnan(difference.low):
+    if n < LEAST_ITEMS or math.isnan(difference.low) or is_without_width(difference):
         return "undecided"
     if difference.low >= -margin:
         return "not_worse"
     return "worse" if difference.high < -margin else "undecided"
+
+
+def is_without_width(difference: Estimate) -> bool:
+    """Return whether both ends of an interval are one number: every item differs alike, which says nothing of chance."""
+    return math.isclose(difference.low, difference.high, abs_tol=_ROUNDING)
 
 
 def items_needed(difference: Estimate, n: int, margin: float, power: float = 0.8) -> float:
