@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Image
+from vieval_plugin.text.redaction import redacted
 from vieval_plugin.text.untrusted import isfile
 
 _STRICT, _STRICT_PILLOW_DECODERS = "vieval strict", ("gif", "jpeg", "raw", "zip")
@@ -385,7 +386,8 @@ def name_of(image: Image) -> str:
     """The name of an image in messages: its path, shortened where it is long, or how many bytes it has."""
     if isinstance(image.source, bytes):
         return f"an image of {len(image.source)} bytes"
-    path = str(image.source)
+    # an address that somebody misspelt is a path, which is not there
+    path = str(image.source) if is_there(image) else redacted(str(image.source))
     path = path if len(path) <= _LONGEST_NAME else f"{path[:80]}...{path[-80:]}"
     return path if path.isprintable() else ascii(path)
 

@@ -120,3 +120,13 @@ def test_prompts_that_the_data_lacks_are_one_line(tmp_path, capsys):
 def test_a_part_that_is_not_there_is_one_line(tmp_path, capsys):
     assert main(["prompts", "export", "vieval_demo/tia", "--out", str(tmp_path / "out")]) == 1
     assert "no vieval_demo part 'tia'; known: " in capsys.readouterr().err
+
+
+def test_files_of_the_user_are_not_replaced(tmp_path, vieval):
+    command = ["prompts", "export", "vieval_demo/tie", "--out", tmp_path / "out"]
+    vieval(*command)
+    vieval(*command)  # its own files are no matter
+    (tmp_path / "out/tie/expected.csv").write_text("mine")
+    [line] = vieval(*command, code=1).err.splitlines()
+    assert f"{tmp_path / 'out/tie/expected.csv'} is there, and not from this export" in line
+    assert (tmp_path / "out/tie/expected.csv").read_text() == "mine"

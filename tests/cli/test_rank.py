@@ -363,3 +363,25 @@ def test_a_flat_table_is_no_results(tmp_path, vieval, suffix):
     table.write_text("uid,image_model\n")
     [line] = vieval("rank", table, code=1).err.splitlines()
     assert line.startswith(f"vieval: {table}: a flat table, for spreadsheets; results are read from the JSONL that ")
+
+
+def collided(path, same):
+    """Verdicts on two generators, which mean the same prompt by the uids below `same` and others by the others."""
+    samples, found = [], []
+    for name in ("mine", "theirs"):
+        for n in range(12):
+            texts = {"prompt": f"prompt {n}" if n < same else f"prompt {n} of {name}"}
+            samples.append(Sample(SampleId("own", "tig", name, str(n)), {}, texts))
+            found.append(Verdict({"SC": 0.5 + n / 50, "PQ": 0.5, "O": 0.5}, Status.OK))
+    write_verdicts(path, samples, found, SOURCE)
+    return path
+
+
+def test_uids_of_different_prompts_are_left_out_and_told(tmp_path, vieval):
+    said = vieval("rank", collided(tmp_path / "v.jsonl", same=9)).out
+    assert "3 uids have different texts in two generators, first '9' (prompt 'prompt 9 of mine' and" in said
+    best = vieval("rank", tmp_path / "v.jsonl", "--best-of").out
+    assert "3 uids have different texts in two generators" in best
+    assert not re.search(r"^\s*9 ", best, re.MULTILINE)
+    [line] = vieval("rank", collided(tmp_path / "w.jsonl", same=0), code=1).err.splitlines()
+    assert "12 uids have different texts in two generators" in line

@@ -358,3 +358,37 @@ def test_differences_of_win_rates_name_their_unit_and_equals_are_not_better(tmp_
     [header] = [line for line in shown if "p (Holm)" in line]
     assert header.split("  ")[0] == "first - second"
     assert "win rate minus one half [95%]" in header
+
+
+@pytest.mark.parametrize("flag", ["--out", "--html"])
+@pytest.mark.parametrize("read", ["prompts.csv", "mine/p0.png", "people.csv"])
+def test_nothing_that_is_read_is_replaced(tmp_path, vieval, flag, read):
+    folders = [images(tmp_path, name, lambda prompt, draw: 0.5, number=2) for name in ("mine", "theirs")]
+    prompts(tmp_path, 2)
+    (tmp_path / "people.csv").write_text("benchmark,part,uid,generator,draw,rater,aspect,value\n")
+    before = (tmp_path / read).read_bytes()
+    given = [*folders, "--prompts", tmp_path / "prompts.csv", "--judge", "sharpness"]
+    human = ["--human", tmp_path / "people.csv"] if read == "people.csv" else []
+    [line] = vieval("rank", *given, *human, flag, tmp_path / read, code=1).err.splitlines()
+    assert (tmp_path / read).read_bytes() == before
+    is_table = flag == "--out" and read.endswith(".csv")
+    assert line.endswith("end the name of --out in .jsonl" if is_table else f"replace it; choose another {flag}")
+
+
+def test_an_image_of_results_is_not_replaced(tmp_path, vieval):
+    folders = [images(tmp_path, name, lambda prompt, draw: 0.5, number=2) for name in ("mine", "theirs")]
+    given = ["--prompts", prompts(tmp_path, 2), "--judge", "sharpness"]
+    vieval("rank", *folders, *given, "--out", tmp_path / "v.jsonl", code=1)  # grey squares have no sharpness
+    before = (tmp_path / "mine/p0.png").read_bytes()
+    [line] = vieval("rank", tmp_path / "v.jsonl", "--html", tmp_path / "mine/p0.png", code=1).err.splitlines()
+    assert "choose another --html" in line
+    assert (tmp_path / "mine/p0.png").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["v.csv", "v.parquet"])
+def test_verdicts_on_folders_are_no_table(tmp_path, vieval, name):
+    folders = [images(tmp_path, model, lambda prompt, draw: 0.5, number=2) for model in ("mine", "theirs")]
+    given = ["--prompts", prompts(tmp_path, 2), "--judge", "sharpness"]
+    [line] = vieval("rank", *folders, *given, "--out", tmp_path / name, code=1).err.splitlines()
+    assert line.endswith("end the name of --out in .jsonl")
+    assert not (tmp_path / name).exists()

@@ -94,3 +94,30 @@ def test_an_image_that_cannot_be_read_is_said_once(folder, server, capsys):
 
 def test_a_judge_that_needs_no_text_measures_an_image_alone(folder, capsys):
     assert main(["score", "cat.png", "--judge", "sharpness"]) == 0
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://127.0.0.1:9/1.png?token=SECRETa.SECRETb",
+        "//127.0.0.1:9/1.png?token=SECRETa.png",
+        "http:/127.0.0.1:9/1.png?token=SECRETa.png",
+        "http:\\\\host\\1.png?token=SECRETa.png",
+    ],
+)
+def test_what_an_address_asks_with_is_nowhere(folder, capsys, address):
+    assert main(["score", address, "--prompt", "a red cat", "--judge", "sharpness", "--out", "v.jsonl"]) == 1
+    assert main(["score", address, "--prompt", "a red cat", "--judge", "sharpness", "--json"]) == 1
+    out, error = capsys.readouterr()
+    written = [file.read_text() for file in folder.glob("v.jsonl*")]
+    assert written
+    assert "SECRET" not in "".join([out, error, *written])
+
+
+def test_equal_broken_files_are_each_named_as_they_are_called(folder, capsys):
+    for name in ("one", "two", "three"):
+        (folder / f"{name}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(50))
+    names = ["one.png", "two.png", "three.png"]
+    assert main(["score", *names, "--prompt", "a red cat", "--judge", "sharpness", "--json"]) == 1
+    reasons = {v["uid"]: v["trace"][0]["reason"] for v in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert all(f"{name}.png" in reason for name, reason in reasons.items()), reasons

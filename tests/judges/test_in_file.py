@@ -197,6 +197,7 @@ def test_kinds_are_those_that_have_what_is_shown_and_named(file):
         ),
         ({"scale": [10, 0]}, "scale: the first number must be less than the second (better: lower turns it round)"),
         ({"scale": [-1, 1]}, "scale: must not go below 0"),
+        ({"scale": [0, float("inf")]}, "scale: both numbers must be finite"),
         ({"name": "viescore"}, "name: viescore is the name of the judge VIEScore; give this one a name of its own"),
         ({"name": "My judge"}, "name: 'My judge' is no name of small letters, digits and _"),
         ({"judge": "viescore"}, "judge: words of viescore, and no judge: set judges.viescore.pack to them"),

@@ -122,6 +122,21 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
     assert "MiB, a bomb by its ratio" in refusal(lambda: read_samples(tmp_path / "t.parquet"))
 
 
+@pytest.mark.parametrize("form", ["parquet", "parquet dictionary", "arrow"])
+def test_one_value_in_many_rows_is_counted_in_each(tmp_path, form):
+    repeated = pyarrow.DictionaryArray.from_arrays([0] * 24, ["x" * (100 << 20)])
+    table = pyarrow.table({"output": [f"{n}.png" for n in range(24)], "prompt": repeated})
+    path = tmp_path / "t.parquet"
+    if form == "arrow":
+        with ipc.new_file(path, table.schema, options=ipc.IpcWriteOptions(compression="zstd")) as out:
+            out.write_table(table)
+    else:
+        parquet.write_table(table, path, compression="zstd", store_schema=form != "parquet")
+    del repeated, table
+    assert os.path.getsize(path) < 1 << 20
+    assert "its cells would be more than 2048 MiB, a bomb by its ratio" in refusal(lambda: read_samples(path))
+
+
 def test_columns_of_nested_values_are_never_built(folder):
     depth = pyarrow.array([None] * 3, pyarrow.int8())
     for _ in range(50):

@@ -5,6 +5,7 @@ import json
 import PIL.Image
 import pytest
 
+from vieval_plugin.cli import main
 from vieval_plugin.judges.protocol import Image, Sample, SampleId, Status, Verdict
 from vieval_plugin.records import Provenance
 from vieval_plugin.run.verdict_lines import write_verdicts
@@ -98,3 +99,45 @@ def test_an_image_that_is_gone_is_in_no_pair(given, tmp_path, vieval):
     vieval("export", *given, "--out", tmp_path / "pairs.jsonl")
     first, _ = map(json.loads, (tmp_path / "pairs.jsonl").read_text().splitlines())
     assert first["chosen"] == str(tmp_path / "p0_2.png")
+
+
+def test_an_image_that_changed_since_it_was_judged_is_named(given, tmp_path, vieval):
+    PIL.Image.new("RGB", (8, 8), (9, 9, 9)).save(tmp_path / "p0_1.png")
+    [line] = vieval("export", *given, "--out", tmp_path / "pairs.jsonl", code=1).err.splitlines()
+    assert f"{tmp_path / 'p0_1.png'} is not what was judged" in line
+    assert not (tmp_path / "pairs.jsonl").exists()
+
+
+@pytest.mark.parametrize("different", ["texts", "source"])
+def test_two_prompts_that_share_a_uid_are_no_pair(tmp_path, vieval, different):
+    samples = []
+    for number, (model, prompt) in enumerate({"mine": "a red cat on a mat", "theirs": "a blue dog"}.items()):
+        files = {role: tmp_path / f"{model}_{role}.png" for role in ("output", "source")}
+        for shade, (role, file) in enumerate(files.items()):
+            changed = number if role == "output" or different == "source" else 0
+            PIL.Image.new("RGB", (8, 8), (shade * 50, changed, 0)).save(file)
+        texts = {"instruction": prompt if different == "texts" else "add a hat"}
+        images = {role: Image(file) for role, file in files.items()}
+        samples.append(Sample(SampleId("own", "tie", model, "0"), images, texts))
+    source = Provenance("vqascore", (), ("SC",), "judge-7b", "vqascore/v1", "abc")
+    verdicts = [Verdict({"SC": score}, Status.OK) for score in (0.9, 0.1)]
+    write_verdicts(tmp_path / "v.jsonl", samples, verdicts, source)
+    command = ["export", "--pairs", tmp_path / "v.jsonl", "--out", tmp_path / "pairs.jsonl"]
+    [line] = vieval(*command, code=1).err.splitlines()
+    words = "'a red cat on a mat' and 'a blue dog'" if different == "texts" else "another image source"
+    assert "not of one prompt" in line
+    assert words in line
+
+
+@pytest.mark.parametrize("margin", ["nan", "-1", "2", "much"])
+def test_a_margin_that_is_none_is_wrong_usage(given, tmp_path, capsys, margin):
+    with pytest.raises(SystemExit):
+        main(["export", *map(str, given), "--out", str(tmp_path / "pairs.jsonl"), "--margin", margin])
+    assert f"a number from 0 to 1 is needed, not '{margin}'" in capsys.readouterr().err
+
+
+def test_pairs_never_replace_an_image_that_they_are_made_of(given, tmp_path, vieval):
+    before = (tmp_path / "p0_1.png").read_bytes()
+    [line] = vieval("export", *given, "--out", tmp_path / "p0_1.png", code=1).err.splitlines()
+    assert "is read for this, and writing would replace it" in line
+    assert (tmp_path / "p0_1.png").read_bytes() == before

@@ -97,6 +97,17 @@ def add_partial(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--partial", action="store_true", help="read also OUT.partial, of a score that is not complete")
 
 
+def margin(text: str) -> float:
+    """The value of --margin: a number from 0 to 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError(f"a number from 0 to 1 is needed, not {text!r}")
+    return number
+
+
 def tell_unreadable(lines: Sequence[str]) -> int:
     """Say which results could not be read; the exit code, 1 where there are such."""
     say(*(f"vieval: not read, and left out: {line}" for line in lines), file=sys.stderr)

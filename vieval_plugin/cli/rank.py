@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vieval_plugin.cli import add_label_option, add_partial, tell_unreadable
+from vieval_plugin.cli import add_label_option, add_partial, margin, tell_unreadable
 from vieval_plugin.cli.score import (
     DEFAULT_JUDGE,
     add_backbone,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 GROUP = "look at results"
+BEST_OF = "best_of.csv"
 EXIT_CODES = {"not_worse": 0, "worse": 3, "undecided": 4}
 """Exit codes of the gate by its decision; 1 and 2 are errors and wrong usage, as everywhere."""
 
@@ -45,7 +46,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--out", type=Path, help="JSONL for the verdicts on folders, as score writes it")
     parser.add_argument(
         "--margin",
-        type=_margin,
+        type=margin,
         metavar="M",
         help="exit with 0 only if the first generator is not worse than each other by more than M, in the unit of the "
         "difference; with 3 if it is worse, with 4 if that cannot be told",
@@ -63,35 +64,27 @@ def add(commands: Commands) -> None:
     parser.set_defaults(run=_run)
 
 
-def _margin(text: str) -> float:
-    try:
-        margin = float(text)
-    except ValueError:
-        margin = -1.0
-    if not 0 <= margin <= 1:
-        raise argparse.ArgumentTypeError(f"a number from 0 to 1 is needed, not {text!r}")
-    return margin
-
-
 def _run(options: argparse.Namespace) -> int:
     from vieval_plugin.benchmarks.loading.ratings import read_ratings
     from vieval_plugin.errors import VievalError
-    from vieval_plugin.media.files import require_suffix, require_writable
+    from vieval_plugin.images import files_of
+    from vieval_plugin.judges.contests import candidates_of
     from vieval_plugin.report.ranking import FILES, lines, rank_results, write_ranking
+    from vieval_plugin.results.prompt_differences import without_different_prompts
     from vieval_plugin.results.runs import load_results
     from vieval_plugin.text.escaping import say
 
     of_images = options.prompts is not None or _are_of_images(options.inputs)
     _require_applicable(options, of_images)
-    if options.out:
-        require_suffix(options.out, (".jsonl",))
-    outputs = [options.tables and options.tables / FILES[-1], options.html, options.out]
-    for path in filter(None, outputs):
-        require_writable(path, reads=options.inputs)
+    _require_outputs(options, [*options.inputs, *options.human, *([options.prompts] if options.prompts else [])])
     statistics = options_in_force(options).statistics.options()
     ratings = read_ratings(options.human) if options.human else None
     failed: list[str] = []
     results = _judged(options, failed) if of_images else load_results(options.inputs, options.label, options.partial)
+    if not of_images:
+        judged = (r.sample for run in results.runs for r in chain(*chain(*run.records.values())) if r.sample)
+        _require_outputs(options, [file for sample in judged for file in files_of(candidates_of(sample))])
+    results = without_different_prompts(results)
     if options.best_of:
         return _best_of(results, options.tables)
     report = rank_results(results, ratings, statistics)
@@ -142,9 +135,24 @@ def _require_applicable(options: argparse.Namespace, of_images: bool) -> None:
         )
 
 
+def _require_outputs(options: argparse.Namespace, reads: Sequence[Path]) -> None:
+    """VievalError for a file that cannot be written, or is among those that are read for it."""
+    from vieval_plugin.media.files import require_suffix, require_writable
+    from vieval_plugin.report.ranking import FILES
+
+    if options.out:
+        require_suffix(options.out, (".jsonl",))
+    names = ([BEST_OF] if options.best_of else FILES) if options.tables else ()
+    tables = [("--tables", options.tables / name) for name in names]
+    for option, path in (*tables, ("--html", options.html), ("--out", options.out)):
+        if path:
+            require_writable(path, option, reads)
+
+
 def _judged(options: argparse.Namespace, failed: list[str]) -> Results:
     """The verdicts on folders, written as they are asked for; a judge that cannot run is named in `failed`."""
     from vieval_plugin.errors import VievalError
+    from vieval_plugin.images import files_of
     from vieval_plugin.readers.image_folder import read_folders
     from vieval_plugin.records import record_of
     from vieval_plugin.results.runs import results_of
@@ -162,6 +170,7 @@ def _judged(options: argparse.Namespace, failed: list[str]) -> Results:
             require_model(judge.spec.name, current, backbone)
     source = read_folders(options.inputs, options.prompts, options.kind)
     say(*(f"vieval: {line}" for line in source.notes), file=sys.stderr)
+    _require_outputs(options, list(files_of(row.sample for row in source)))
     judged, progress = [], Progress()
     for judge in prepared:
         try:
@@ -211,8 +220,8 @@ def _best_of(results: Results, folder: Path | None) -> int:
 
     records = (record for run in results.runs for record in chain(*chain(*run.records.values())))
     table = best_of_table(candidates_by_prompt(records))
-    say(*text_table([table.header, *table.rows]))
+    say(*text_table([table.header, *table.rows]), *(f"note: {line}" for line in results.notes))
     if folder:
-        write_whole(folder / "best_of.csv", [csv_text(table)])
-        say(f"wrote {folder / 'best_of.csv'}")
+        write_whole(folder / BEST_OF, [csv_text(table)])
+        say(f"wrote {folder / BEST_OF}")
     return tell_unreadable(results.unreadable)

@@ -68,7 +68,9 @@ class Manifest(Part):
     @model_validator(mode="after")
     def _check_scale(self) -> Manifest:
         for key, ends in (("scale", self.scale), ("sigmoid", self.sigmoid)):
-            if ends and not (ends[0] < ends[1] and all(map(math.isfinite, ends))):
+            if ends and not all(map(math.isfinite, ends)):
+                raise ValueError(f"{key}: both numbers must be finite")
+            if ends and ends[0] >= ends[1]:
                 raise ValueError(f"{key}: the first number must be less than the second (better: lower turns it round)")
         return self
 

@@ -7,7 +7,7 @@ numbers, lists of either and images; columns of anything else are left out, so t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -31,6 +31,7 @@ _BUFFER = 1 << 20
 _LONGEST_FOOTER = 64 << 20
 _MOST_NAMES = 1_000_000  # of columns and row groups in the footer of a parquet file
 _LARGEST, _EXPANSION = 256 << 20, 200  # bytes of all columns, and how many of them a stored byte may stand for
+_MOST_UNPACKED = 2 << 30  # bytes of all cells, a value counted as often as it is there
 
 _Batches: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[TableCell, Any]]]
 """Record batches of the columns that are asked for, each with the file and the number of its first row there."""
@@ -114,7 +115,15 @@ def _is_readable(kind: Any) -> bool:
     from pyarrow import types
 
     if types.is_dictionary(kind):
-        return _is_readable(kind.value_type)
+        # of others than these nobody could say what they take in each row
+        measurable = (
+            types.is_primitive,
+            types.is_string,
+            types.is_large_string,
+            types.is_binary,
+            types.is_large_binary,
+        )
+        return any(is_measurable(kind.value_type) for is_measurable in measurable) and _is_readable(kind.value_type)
     if types.is_list(kind) or types.is_large_list(kind):
         of = kind.value_type
         return _is_text(of) or types.is_integer(of) or types.is_floating(of)
@@ -142,10 +151,43 @@ def _is_binary(kind: Any) -> bool:
 
 def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[tuple[TableCell, Any]]:
     with reading_table(path):
-        row, file = 0, parquet_file(path)
-        for batch in file.iter_batches(batch_size=_BATCH, columns=list(columns), use_threads=False):
+        row = 0
+        for batch in batches_of(path, parquet_file(path), columns):
             yield TableCell(path, row, ""), batch
             row += batch.num_rows
+
+
+def batches_of(path: Path, file: Any, columns: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[Any]:
+    """Batches of a `parquet_file`, of all row groups or of some; ValueError where their cells are a bomb.
+
+    A value that is stored once may be in every row, so batches are short where it could be large.
+    """
+    metadata = file.metadata
+    largest = max((metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups)), default=0)
+    rows = max(1, min(_BATCH, _LARGEST // max(largest, 1)))
+    return _within_bounds(
+        path, file.iter_batches(batch_size=rows, row_groups=groups, columns=list(columns), use_threads=False)
+    )
+
+
+def _within_bounds(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
+    """Batches, until their cells take more than a file of this size may hold."""
+    most, unpacked = max(_MOST_UNPACKED, _EXPANSION * os.path.getsize(path)), 0
+    for batch in batches:
+        unpacked += sum(map(_unpacked_bytes, batch.columns))
+        if unpacked > most:
+            raise ValueError(f"its cells would be more than {most >> 20} MiB, a bomb by its ratio")
+        yield batch
+
+
+def _unpacked_bytes(column: Any) -> int:
+    """Bytes of a column's values, those of a dictionary counted in each row."""
+    from pyarrow import compute, types
+
+    if not types.is_dictionary(column.type) or types.is_primitive(column.type.value_type):
+        return int(column.nbytes)
+    lengths = compute.binary_length(column.dictionary)
+    return int(compute.sum(compute.take(lengths, column.indices)).as_py() or 0)
 
 
 def parquet_file(path: Path) -> Any:
@@ -179,11 +221,15 @@ def arrow_batches(paths: Sequence[Path], columns: Sequence[str]) -> Iterator[tup
         with reading_table(path):
             reader = _arrow_reader(path, columns)
             batches = map(reader.get_batch, range(reader.num_record_batches)) if _is_file(path) else reader
-            for batch in batches:
-                # offsets that lie would be read from memory that is not the file's
-                batch.validate(full=True)
+            for batch in _within_bounds(path, map(_validated, batches)):
                 yield TableCell(path, row, ""), batch
                 row += batch.num_rows
+
+
+def _validated(batch: Any) -> Any:
+    # offsets that lie would be read from memory that is not the file's
+    batch.validate(full=True)
+    return batch
 
 
 def _arrow_reader(path: Path, columns: Sequence[str] | None = None) -> Any:

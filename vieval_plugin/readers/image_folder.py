@@ -13,7 +13,7 @@ from vieval_plugin.judges.protocol import Status
 from vieval_plugin.readers.arrow_tables import is_saved
 from vieval_plugin.readers.image_names import SUFFIXES, expected_name, image_model_of, natural, readings, stems_of
 from vieval_plugin.readers.prompt_rows import NAMES, PromptRow, Prompts, own_prompts, prompts_of
-from vieval_plugin.readers.sample_rows import is_address, kind_of
+from vieval_plugin.readers.sample_rows import is_address, kind_of, stem_of
 from vieval_plugin.readers.samples import (
     SampleRow,
     SampleSource,
@@ -138,7 +138,7 @@ def read_image_samples(
         source: the image that was edited, where one was.
         kind: the kind of all (default: what images and texts tell, `tig` where they tell nothing).
     """
-    stems = [Path(image).stem for image in images]
+    stems = [stem_of(image) or "image" for image in images]
 
     def rows() -> Iterator[SampleRow]:
         for number, (image, stem) in enumerate(zip(images, stems, strict=True), start=1):

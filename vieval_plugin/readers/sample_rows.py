@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.text.redaction import redacted
-from vieval_plugin.text.untrusted import overlong, path_of
+from vieval_plugin.text.untrusted import address_of, overlong, path_of
 
 _KEYS = ("uid", "image_model", "draw", "kind", "task", "images", "texts", "tags", "category")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_LIKE_ADDRESS, _AFTER_PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[/\\]|[/\\]{2}"), re.compile(r"[?#]")
 
 GivenSample: TypeAlias = tuple[Sample, Mapping[str, str]]
 """A sample, and those of its images that are paths or addresses as the row has them."""
@@ -22,6 +23,17 @@ GivenSample: TypeAlias = tuple[Sample, Mapping[str, str]]
 def is_address(file: str) -> bool:
     """Return whether a text that stands for an image is an address instead of a path."""
     return _ADDRESS.match(file) is not None
+
+
+def stem_of(file: str) -> str:
+    """The name without suffix of the file that a path or an address leads to; nothing of an address but its path.
+
+    >>> stem_of("http://host/a/1.png?token=x"), stem_of("http:/host/1.png?token=x"), stem_of("a/what?.png")
+    ('1', '1', 'what?')
+    """
+    address = address_of(file) if is_address(file) else None
+    plain = _AFTER_PATH.split(redacted(file))[0] if _LIKE_ADDRESS.match(file) else file
+    return PurePosixPath(address.path if address else plain).stem
 
 
 def address_among(files: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.images import is_there
 from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, TableCell
-from vieval_plugin.readers.arrow_tables import arrow_batches, parquet_file, reading_table
+from vieval_plugin.readers.arrow_tables import arrow_batches, batches_of, parquet_file, reading_table
 
 _PARQUET = b"PAR1"
 
@@ -57,9 +57,7 @@ def _batches(cell: TableCell) -> Iterator[tuple[int, Any]]:
     for group, end in enumerate(accumulate(sizes)):
         if cell.row < end:
             start = end - sizes[group]
-            for batch in table.iter_batches(
-                batch_size=16, row_groups=[group], columns=[cell.column], use_threads=False
-            ):
+            for batch in batches_of(cell.file, table, [cell.column], [group]):
                 yield start, batch
                 start += batch.num_rows
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
@@ -16,7 +16,7 @@ from vieval_plugin.readers.arrow_tables import ARROW, arrow_table, is_saved, par
 from vieval_plugin.readers.columns import ColumnMap, sample_row
 from vieval_plugin.readers.hub import hub_table, is_hub_name
 from vieval_plugin.readers.image_names import image_model_of
-from vieval_plugin.readers.sample_rows import is_address
+from vieval_plugin.readers.sample_rows import is_address, stem_of
 from vieval_plugin.readers.tables import (
     BadLine,
     InputTable,
@@ -27,7 +27,8 @@ from vieval_plugin.readers.tables import (
     jsonl_table,
     text_table,
 )
-from vieval_plugin.text.untrusted import address_of, exists, is_below, isdir, isfile, path_of
+from vieval_plugin.text.redaction import redacted
+from vieval_plugin.text.untrusted import exists, is_below, isdir, isfile, path_of
 from vieval_plugin.text.yaml_json import read_json
 
 METADATA = tuple(f"metadata.{suffix}" for suffix in ("csv", "jsonl", "parquet"))
@@ -177,8 +178,7 @@ def _stem(images: Any) -> str:
     """The name without suffix of the file that an output is in; empty where it has none."""
     output = images.get("output") if isinstance(images, dict) else None
     name = output.name if isinstance(output, StoredImage) else output if isinstance(output, str) else ""
-    address = address_of(name) if is_address(name) else None
-    return PurePosixPath(address.path if address else name).stem
+    return stem_of(name)
 
 
 def located(row: dict[str, Any], table: InputTable) -> dict[str, Any]:
@@ -196,7 +196,9 @@ def located(row: dict[str, Any], table: InputTable) -> dict[str, Any]:
             value, roots = value.name, roots or (table.folder,)
         if isinstance(value, str) and roots and not is_address(value):
             if not any(is_below(table.folder / value, root) for root in roots):
-                raise BadLine(f"the image {role} is {value[:200]!r}, outside the folder of the table, and is not read")
+                raise BadLine(
+                    f"the image {role} is {redacted(value)[:200]!r}, outside the folder of the table, and is not read"
+                )
             value = Image(table.folder / value)
         located[role] = value
     return {**row, "images": located}

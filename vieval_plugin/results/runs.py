@@ -18,10 +18,11 @@ from vieval_plugin.results.sources import Source, labels_of, source_of
 
 @dataclass(frozen=True)
 class Results:
-    """The runs of some results, and a line for each of their files that could not be read."""
+    """The runs of some results, a line for each of their files that could not be read, and notes on what was left out."""
 
     runs: tuple[Run, ...]
     unreadable: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: bool = False) -> Results:

@@ -222,7 +222,8 @@ def image_json(image: Image, folder: Path) -> dict[str, Any]:
     elif isinstance(image.source, Path) and (
         is_there(image) or not origin
     ):  # an address that nobody fetched is no path
-        document["file"] = _path(image.source, folder)
+        path = _path(image.source, folder)
+        document["file"] = path if is_there(image) else redacted(path)
     if isinstance(origin, str) and origin:
         document["address"] = redacted(origin)
     with contextlib.suppress(VievalError):  # then the verdict says that it cannot be read

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import name_of, read_bytes
+from vieval_plugin.images import is_changed, name_of, read_bytes
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.candidates import Candidate, candidates_by_prompt
 from vieval_plugin.readers.absent_images import absent_image
+from vieval_plugin.records import fingerprint
 from vieval_plugin.results.lookup import Lookup
+from vieval_plugin.results.prompt_differences import prompt_difference
 from vieval_plugin.training.export import require_trainable
 
 Columns: TypeAlias = Literal["trl", "diffusers"]
@@ -52,14 +54,15 @@ def preference_pairs(lookup: Lookup, margin: float | None) -> list[PreferencePai
         margin: the least difference of scores, in [0, 1]; None for the best and the worst.
 
     Raises:
-        VievalError: verdicts of several judges or without scores, a sample that cannot be found, or data that may not
-            train a model.
+        VievalError: verdicts of several judges or without scores, a sample that cannot be found or is not what was
+            judged, two prompts of one uid, or data that may not train a model.
     """
     require_trainable(lookup.records)
     pairs = []
     for candidates in candidates_by_prompt(lookup.records).values():
         found = [(candidate, lookup.sample(candidate.record)) for candidate in candidates]
         there = [(candidate, sample) for candidate, sample in found if isinstance(sample, Sample) and _is_there(sample)]
+        _require_judged(there)
         best_and_worst = [(there[0], there[-1])] if there else []
         for (better, chosen), (worse, rejected) in best_and_worst if margin is None else combinations(there, 2):
             if better.score > worse.score and better.score - worse.score >= (margin or 0) - 1e-9:
@@ -83,6 +86,23 @@ def write_pairs(path: Path, pairs: Sequence[PreferencePair], columns: Columns) -
 
 def _is_there(sample: Sample) -> bool:
     return _OUTPUT in sample.images and not absent_image(sample)
+
+
+def _require_judged(there: Sequence[tuple[Candidate, Sample]]) -> None:
+    """VievalError for images that changed since they were judged, or of which the prompts differ."""
+    for candidate, sample in there:
+        name = candidate.record.id
+        if changed := next(filter(is_changed, sample.images.values()), None):
+            raise VievalError(f"{name}: {name_of(changed)} is not what was judged; restore it, or judge again")
+        if candidate.record.fingerprint not in ("", fingerprint(sample)):
+            raise VievalError(
+                f"{name}: its texts or images are not those that were judged; restore them, or judge again"
+            )
+        if difference := prompt_difference(there[0][1], sample):
+            first = there[0][0].record.id
+            raise VievalError(
+                f"{first} and {name} are not of one prompt ({difference}); give each prompt a uid of its own"
+            )
 
 
 def _pair(better: Candidate, chosen: Sample, worse: Candidate, rejected: Sample) -> PreferencePair:

@@ -207,7 +207,13 @@ class _Queue:
             self._waiting.append((instrument, prepared))
             if self._working is None or self._working.done():
                 self._working = asyncio.ensure_future(self._work())
-        return await self._under_way[prepared.key]
+            return await self._under_way[prepared.key]
+        reply = await self._under_way[prepared.key]
+        if not (isinstance(reply, Failure) and reply.status is Status.TOOL_ERROR):
+            return reply
+        # it names the files of who asked first, and equal files may be called otherwise
+        raw_replies = await _in(self._worker, partial(instrument.compute, [prepared.content]))
+        return self._keep(instrument, [prepared], raw_replies)[0]
 
     async def _work(self) -> None:
         await asyncio.sleep(0)

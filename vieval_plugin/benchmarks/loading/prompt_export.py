@@ -35,7 +35,8 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
         How many prompts there are.
 
     Raises:
-        VievalError: the data is absent or has no prompts, or a file cannot be written there.
+        VievalError: the data is absent or has no prompts, a file cannot be written there, or others of these names
+            are there.
     """
     samples = conditions_of(benchmark.load(root, part), benchmark.name)
     if empty := [sample for sample in samples if not sample.texts and not sample.images]:
@@ -43,13 +44,31 @@ def export_prompts(benchmark: Benchmark, part: str, root: Path, folder: Path) ->
             f"{benchmark.name}/{part}: {len(empty)} of {len(samples)} prompts have no text in the data here; run "
             f"`vieval prepare {benchmark.name}`, or export another part"
         )
-    rows = [_row(sample, folder) for sample in samples]
-    write_whole(folder / PROMPTS_FILE, (f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows))
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerows([("uid", "file"), *((sample.id.uid, expected_name(sample.id.uid)) for sample in samples)])
-    write_whole(folder / EXPECTED_FILE, [table.getvalue()])
+    rows = [_row(sample, folder) for sample in samples]
+    texts = {
+        PROMPTS_FILE: "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows),
+        EXPECTED_FILE: table.getvalue(),
+    }
+    for name, text in texts.items():
+        _require_own(folder / name, text)
+    for name, text in texts.items():
+        write_whole(folder / name, [text])
     return len(samples)
+
+
+def _require_own(path: Path, text: str) -> None:
+    """VievalError where another file is there than an earlier export of the same left."""
+    try:
+        other = path.read_bytes() != text.encode(errors="replace")
+    except FileNotFoundError:
+        return
+    except OSError:
+        other = True
+    if other:
+        raise VievalError(f"{path} is there, and not from this export; move it away, or choose another --out")
 
 
 def _row(sample: Sample, folder: Path) -> dict[str, object]:
