@@ -371,8 +371,7 @@ def test_nothing_that_is_read_is_replaced(tmp_path, vieval, flag, read):
     human = ["--human", tmp_path / "people.csv"] if read == "people.csv" else []
     [line] = vieval("rank", *given, *human, flag, tmp_path / read, code=1).err.splitlines()
     assert (tmp_path / read).read_bytes() == before
-    is_table = flag == "--out" and read.endswith(".csv")
-    assert line.endswith("end the name of --out in .jsonl" if is_table else f"replace it; choose another {flag}")
+    assert line.endswith("end the name of --out in .jsonl" if flag == "--out" else "replace it; choose another --html")
 
 
 def test_an_image_of_results_is_not_replaced(tmp_path, vieval):

@@ -139,5 +139,5 @@ def test_a_margin_that_is_none_is_wrong_usage(given, tmp_path, capsys, margin):
 def test_pairs_never_replace_an_image_that_they_are_made_of(given, tmp_path, vieval):
     before = (tmp_path / "p0_1.png").read_bytes()
     [line] = vieval("export", *given, "--out", tmp_path / "p0_1.png", code=1).err.splitlines()
-    assert "is read for this, and writing would replace it" in line
+    assert "end the name of --out in .jsonl or .parquet" in line
     assert (tmp_path / "p0_1.png").read_bytes() == before

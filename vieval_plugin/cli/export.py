@@ -10,7 +10,6 @@ from vieval_plugin.cli import add_partial, margin
 
 if TYPE_CHECKING:
     from vieval_plugin.cli import Commands
-    from vieval_plugin.results.lookup import Lookup
 
 
 GROUP = "train judges"
@@ -65,23 +64,12 @@ def _run(options: argparse.Namespace) -> int:
     if options.trainer == "diffusers":
         raise VievalError("--trainer diffusers is for --pairs: it trains no judge")
     lookup = open_results(options.results, options.partial)
-    _require_no_image(options.out, lookup)
     margin = MARGIN if options.margin is None else options.margin
     choices = ExportChoices(options.trainer or "ms-swift", options.rebalance, options.seed, margin)
     for line in export(options.judge, lookup, options.out, choices):
         say(line)
     say(f"wrote {options.out}")
     return 0
-
-
-def _require_no_image(path: Path, lookup: Lookup) -> None:
-    """VievalError for an output that is an image of these verdicts."""
-    from vieval_plugin.images import files_of
-    from vieval_plugin.judges.contests import candidates_of
-    from vieval_plugin.media.files import require_writable
-
-    judged = (record.sample for record in lookup.records if record.sample)
-    require_writable(path, reads=files_of(of for sample in judged for of in candidates_of(sample)))
 
 
 def _pairs(options: argparse.Namespace) -> int:
@@ -95,7 +83,6 @@ def _pairs(options: argparse.Namespace) -> int:
     if options.trainer not in (None, "trl", "diffusers"):
         raise VievalError(f"--trainer {options.trainer} trains no generator; of pairs it is trl or diffusers")
     lookup = open_results(options.pairs, options.partial)
-    _require_no_image(options.out, lookup)
     pairs = preference_pairs(lookup, options.margin)
     if not pairs:
         raise VievalError(f"no prompt has two images whose scores differ (by {options.margin or 0:g}): nothing to pair")

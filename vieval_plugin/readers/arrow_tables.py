@@ -126,13 +126,13 @@ def _is_readable(kind: Any) -> bool:
         return any(is_measurable(kind.value_type) for is_measurable in measurable) and _is_readable(kind.value_type)
     if types.is_list(kind) or types.is_large_list(kind):
         of = kind.value_type
-        return _is_text(of) or types.is_integer(of) or types.is_floating(of)
+        return bool(_is_text(of) or types.is_integer(of) or types.is_floating(of))
     if types.is_struct(kind):
         fields = {field.name: field.type for field in kind}
         # a field that is null in all rows has the type null where the table was made without a schema
         given = {name: field for name, field in fields.items() if not types.is_null(field)}
         typed = _is_binary(given.get("bytes", pyarrow.binary())) and _is_text(given.get("path", pyarrow.string()))
-        return typed and bool(given) and fields.keys() <= {"bytes", "path"}
+        return bool(typed and given and fields.keys() <= {"bytes", "path"})
     plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_null, _is_text, _is_binary)
     return any(is_plain(kind) for is_plain in plain)
 
@@ -140,13 +140,13 @@ def _is_readable(kind: Any) -> bool:
 def _is_text(kind: Any) -> bool:
     from pyarrow import types
 
-    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def _is_binary(kind: Any) -> bool:
     from pyarrow import types
 
-    return types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
 
 
 def _parquet_batches(path: Path, columns: Sequence[str]) -> Iterator[tuple[TableCell, Any]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.judges.contests import Judged
+from vieval_plugin.judges.contests import Judged, candidates_of
 from vieval_plugin.judges.protocol import Sample, SampleId, Status, Verdict
 from vieval_plugin.readers.absent_images import absent_image
 from vieval_plugin.readers.columns import fields_of
@@ -116,14 +116,15 @@ def checked(source: SampleSource) -> SampleSource:
     return replace(source, total=total, addresses=addresses, fingerprint=hashed.hexdigest()[:16])
 
 
-def image_stamps(sample: Sample) -> str:
-    """The image files of a sample, each with its size and when it was changed, as one text."""
-    stamps = [str(sample.id)]
-    for role, image in sample.images.items():
-        if isinstance(image.source, Path):
-            with contextlib.suppress(OSError, ValueError):  # one that is not there is its row's status
-                state = image.source.stat()
-                stamps.append(f"{role} {image.source.absolute()} {state.st_size} {state.st_mtime_ns}")
+def image_stamps(judged: Judged) -> str:
+    """The image files of a sample or a contest, each with its size and when it was changed, as one text."""
+    stamps = [str(judged.id)]
+    for sample in candidates_of(judged):
+        for role, image in sample.images.items():
+            if isinstance(image.source, Path):
+                with contextlib.suppress(OSError, ValueError):  # one that is not there is its row's status
+                    state = image.source.stat()
+                    stamps.append(f"{role} {image.source.absolute()} {state.st_size} {state.st_mtime_ns}")
     return "\0".join(stamps)
 
 

@@ -7,6 +7,7 @@ from itertools import islice
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import examine, images_of
+from vieval_plugin.judges.protocol import Sample
 from vieval_plugin.judges.spec import EVERY_KIND, JudgeSpec, missing_inputs_reason
 from vieval_plugin.readers.samples import SampleRow, SampleSource
 
@@ -17,7 +18,8 @@ def require_texts(source: SampleSource, spec: JudgeSpec) -> None:
     """VievalError where samples have no text at all, and the judge cannot do without."""
     if not source.no_text or spec.rates == "contest":
         return
-    sample = next((row.sample for row in source if not row.sample.texts and row.verdict is None), None)
+    samples = (row.sample for row in source if isinstance(row.sample, Sample) and row.verdict is None)
+    sample = next((sample for sample in samples if not sample.texts), None)
     if sample is None or not missing_inputs_reason(spec, sample):
         return
     needs = spec.needs.get(sample.kind, spec.needs.get(EVERY_KIND))
