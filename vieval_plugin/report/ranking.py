@@ -92,8 +92,9 @@ class RankReport:
 
     @property
     def any_means(self) -> bool:
-        """True where a generator has a number, or where there are none to have one."""
-        return not self.main or any(generator.mean.defined for ranking in self.main for generator in ranking.generators)
+        """True where a generator has a number, corrected or not, or where there are none to have one."""
+        rankings = [*self.main, *main_rankings(self.generators)]
+        return not rankings or any(generator.mean.defined for ranking in rankings for generator in ranking.generators)
 
 
 def rank_results(results: Results, ratings: HumanRatings | None, options: StatisticsOptions) -> RankReport:
