@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import TypeAlias
 
 import numpy as np
@@ -145,9 +144,9 @@ def _people(judged: Sequence[JudgedPart], tie_handling: VoteScheme, bootstrap: B
         if pairs is not None and len(annotations := pairs.annotations()) > 1:
             points = ceiling_points(annotations, tie_handling)
             points = points.reshape(-1, points.shape[-1])
-            voted_twice = ~np.isnan(points).all(axis=0)
+            voted_twice = np.flatnonzero(~np.isnan(points).all(axis=0))
             values += np.nanmean(points[:, voted_twice], axis=0).tolist()
-            groups += [f"{of_part.part}/{group}" for group in compress(pairs.groups, voted_twice.tolist())]
+            groups += [f"{of_part.part}/{pairs.groups[place]}" for place in voted_twice]
     if not values:
         return {}
     return {"human ceiling: annotators with one another": bootstrap.share(np.array(values), groups)}
