@@ -50,10 +50,9 @@ class _Reading:
     def table(self) -> InputTable:
         """The table in the folder, whose images lie below it too; VievalError where it lacks a column."""
         path = self._path("table", self.described.table)
-        named = [*self.described.columns.values(), *self._extra, *self._candidate_columns]
+        named = [*self.described.columns.values(), *self._extra]
         table = with_derived_columns(replace(open_table(path), roots=(self.folder,)), self.described.split, named)
         require_columns(table, self._extra)
-        require_columns(table, self._candidate_columns)
         return table
 
     def _path(self, key: str, name: str) -> Path:
@@ -82,11 +81,9 @@ class _Reading:
             name for columns in of.ratings.values() for name in ([columns] if isinstance(columns, str) else columns)
         ]
         votes = [of.vote.column, *of.vote.annotators] if of.vote else []
-        return [name for name in (*ratings, *votes, of.group, *of.tags, of.parts.column if of.parts else "") if name]
-
-    @property
-    def _candidate_columns(self) -> list[str]:
-        return [column for candidate in self.described.candidates for column in candidate.values()]
+        candidates = [column for candidate in of.candidates for column in candidate.values()]
+        of_rows = [of.group, *of.tags, of.parts.column if of.parts else ""]
+        return [name for name in (*ratings, *votes, *of_rows, *candidates) if name]
 
     def parts(self) -> Mapping[str, int | None]:
         """The parts with their published numbers, as described or as the table has them."""
@@ -104,7 +101,7 @@ class _Reading:
 
     def _rows(self, part: str = "") -> Iterator[Row]:
         """The rows of a part, or all, each with its number under an empty name; VievalError for one that cannot be read."""
-        columns = [*self.fields.columns.values(), *self._extra, *self._candidate_columns]
+        columns = [*self.fields.columns.values(), *self._extra]
         for number, cells in self.table.read(list(dict.fromkeys(columns))):
             where = f"{self.table.name}: {self.table.unit} {number}"
             if isinstance(cells, BadLine):

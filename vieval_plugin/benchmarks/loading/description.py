@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -17,6 +17,7 @@ from vieval_plugin.meta_evaluation.label_statistics import STATISTICS
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.statistics import Report
 from vieval_plugin.meta_evaluation.votes import ByVotes
+from vieval_plugin.prompts.schema import ByWord
 from vieval_plugin.prompts.schema import Part as Section
 from vieval_plugin.readers.rows import GRADED
 from vieval_plugin.text.suggestions import did_you_mean
@@ -57,14 +58,7 @@ class VoteSection(Section):
     column: str
     scheme: Literal["four_way", "three_way", "two_way"]
     annotators: tuple[str, ...] = ()
-    words: dict[str, str] = Field(default={})
-
-    @field_validator("words", mode="before")
-    @classmethod
-    def _check_words(cls, words: Any) -> Any:
-        if isinstance(words, dict) and any(isinstance(word, bool) for word in words):
-            raise ValueError("write words such as Yes and No in quotation marks: YAML takes them for truth values")
-        return {str(word): answer for word, answer in words.items()} if isinstance(words, dict) else words
+    words: Annotated[dict[str, str], ByWord] = Field(default={})
 
     @model_validator(mode="after")
     def _check_answers(self) -> VoteSection:
