@@ -185,6 +185,8 @@ def test_names_of_files_are_columns_and_templates_are_filled(write, tmp_path):
         ({"split": {"image": "{a}_{a}.png"}}, "split: there is a column 'a' already"),
         ({"split": {"image": "{a}{b}.png"}}, "'{a}{b}.png' is not names in braces with text between each two"),
         ({"split": {"image": "x.png"}}, "'x.png' is not names in braces"),
+        ({"split": {"image": "{a.png"}}, "'{a.png' is not names in braces"),
+        ({"split": {"image": "{}.png"}}, "'{}.png' is not names in braces"),
         ({"group": "{captoin} {model}"}, "no column 'captoin'; did you mean caption?"),
         ({"columns": {"output": "images/{imag}"}}, "no column 'imag'; did you mean image?"),
     ],
@@ -399,6 +401,9 @@ def test_a_parquet_file_may_hold_the_images_and_lists_of_ratings(write, tmp_path
     assert [sample.images["output"].source for sample in samples] == pictures
     assert [sample.ratings["SC"] for sample in samples] == [(1.5,), (3.0,), (5.0,), (4.0,)]
     assert [sample.id.uid for sample in samples] == ["1", "2", "3", "4"]
+    changes = {"split": {"image": "{uid}.png"}, "ratings": {"SC": "ratings"}, "columns": None}
+    folder = write(SIGNS, [], **changes, table="ratings.parquet")
+    assert [sample.id.uid for sample in in_folder.read_benchmark(folder).load(tmp_path, "all")] == ["0", "1", "2", "3"]
 
 
 def test_candidates_in_cells_are_refused_and_need_no_other_columns(write, tmp_path):

@@ -25,7 +25,7 @@ from vieval_plugin.prompts.packs import read_mapping
 from vieval_plugin.prompts.schema import parsed
 from vieval_plugin.readers.columns import ColumnMap, columns_by_field, fields_of, require_columns, sample_row
 from vieval_plugin.readers.contest_rows import ContestRows, read_contests
-from vieval_plugin.readers.derived_columns import with_derived_columns
+from vieval_plugin.readers.derived_columns import text_of, with_derived_columns
 from vieval_plugin.readers.rows import ASPECT, Row, absent_file, read_lines
 from vieval_plugin.readers.sample_rows import samples_of_row
 from vieval_plugin.readers.table_rows import located, open_table
@@ -90,7 +90,7 @@ class _Reading:
         if not self.described.parts or self.described.parts.samples:
             return self.described.parts.samples if self.described.parts else {_WHOLE: None}
         column = self.described.parts.column
-        names = dict.fromkeys(_word(row.cells.get(column)) for row in self._rows())
+        names = dict.fromkeys(text_of(row.cells.get(column)) for row in self._rows())
         if unfit := [name for name in names if not re.fullmatch(r"[\w.-]{1,60}", name)]:
             raise VievalError(
                 f"{self.table.name}: {column} is {unfit[0][:80]!r} in a row, and a part is a name of letters, digits, _, - and ."
@@ -108,7 +108,7 @@ class _Reading:
                 raise VievalError(f"{where}: {cells}")
             row = Row(where, {"": number, **cells})
             column = self.described.parts.column if self.described.parts else ""
-            if not part or not column or _word(cells.get(column)) == part:
+            if not part or not column or text_of(cells.get(column)) == part:
                 yield row
 
     def load(self, part: str) -> Sequence[Judged]:
@@ -162,11 +162,11 @@ class _Reading:
     def _ratings(self, row: Row, aspect: str, columns: str | tuple[str, ...]) -> tuple[float, ...]:
         if isinstance(columns, str):
             cell = row.cells.get(columns)
-            given = [(columns, value) for value in (cell if isinstance(cell, list) else _word(cell).split(";"))]
+            given = [(columns, value) for value in (cell if isinstance(cell, list) else text_of(cell).split(";"))]
         else:
             given = [(column, row.cells.get(column)) for column in columns]
         ratings = tuple(
-            self._rating(Row(row.where, {column: value}), column) for column, value in given if _word(value)
+            self._rating(Row(row.where, {column: value}), column) for column, value in given if text_of(value)
         )
         if not ratings:
             raise VievalError(f"{row.where}: no rating of {aspect}; write one, or remove the row")
@@ -177,12 +177,12 @@ class _Reading:
         return (row.number if isinstance(row.cells[column], str) else row.rating)(column, *self.described.scale)
 
     def _tags(self, row: Row) -> list[str]:
-        cells = (_word(row.cells.get(column)) for column in self.described.tags)
+        cells = (text_of(row.cells.get(column)) for column in self.described.tags)
         return [tag.strip() for cell in cells for tag in cell.split(";") if tag.strip()]
 
     def _group(self, row: Row, texts: Mapping[str, str], uid: str) -> str:
         if self.described.group:
-            return _word(row.cells.get(self.described.group)) or uid
+            return text_of(row.cells.get(self.described.group)) or uid
         return texts.get("prompt") or texts.get("instruction") or uid
 
     def _contests(self, part: str) -> list[Contest]:
@@ -192,8 +192,8 @@ class _Reading:
         rows = []
         for row in self._rows(part):
             shared = {"texts": {}, "images": {}, **(sample_row(row.cells, self.fields) if self.fields.columns else {})}
-            uid = _word(shared.get("uid", row.cells[""]))
-            votes = [_word(row.cells.get(column)) for column in (vote.column, *vote.annotators)]
+            uid = text_of(shared.get("uid", row.cells[""]))
+            votes = [text_of(row.cells.get(column)) for column in (vote.column, *vote.annotators)]
             first, *annotators = [vote.words.get(word, word) for word in votes]
             if described.statistics and not first:
                 raise VievalError(f"{row.where}: no vote in {vote.column}; write one, or remove the row")
@@ -213,7 +213,7 @@ class _Reading:
 
 
 def _candidate(row: Row, columns: Mapping[str, str]) -> dict[str, Any]:
-    names = {key: _word(row.cells.get(columns[key])) for key in ("image_model", "uid") if key in columns}
+    names = {key: text_of(row.cells.get(columns[key])) for key in ("image_model", "uid") if key in columns}
     return {**names, "images": {"output": _file(row, row.cells.get(columns["output"]))}}
 
 
@@ -239,11 +239,6 @@ def _rated_candidates(contests: Sequence[Contest]) -> list[Sample]:
         for contest in contests
         for place, candidate in enumerate(contest.candidates)
     ]
-
-
-def _word(cell: Any) -> str:
-    """A cell as a text; empty where there is nothing."""
-    return "" if cell is None else str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell).strip()
 
 
 def _comparable(ratings: Mapping[str, tuple[float, ...]], alike: Mapping[str, bool]) -> Mapping[str, tuple[float, ...]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.readers.columns import require_columns
-from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow
+from vieval_plugin.readers.tables import BadLine, InputTable, NumberedRow, StoredImage
 
 _NAMED = re.compile(r"\{([^{}]+)\}")
 
@@ -32,7 +32,7 @@ def with_derived_columns(table: InputTable, split: Mapping[str, str], named: Ite
         if name in table.columns or name in parts[:number]:
             raise VievalError(f"{table.name}: split: there is a column {name!r} already; choose another name")
     for template in split.values():
-        if not all(_NAMED.split(template)[2:-1:2]) or "{" not in template:
+        if not all(_NAMED.split(template)[2:-1:2]) or not _NAMED.search(template):
             raise VievalError(f"{table.name}: split: {template!r} is not names in braces with text between each two")
     sources = {template: _NAMED.findall(template) for template in named if _NAMED.search(template)}
     wider = replace(table, columns=(*table.columns, *parts))
@@ -46,19 +46,31 @@ def with_derived_columns(table: InputTable, split: Mapping[str, str], named: Ite
     return replace(wider, columns=(*wider.columns, *sources), read=read)
 
 
+def text_of(cell: Any) -> str:
+    """A cell as a text, that of an image being its file's name; empty where there is nothing.
+
+    >>> text_of(1), text_of(" a "), text_of(None)
+    ('1', 'a', '')
+    """
+    if isinstance(cell, StoredImage):
+        return cell.name
+    return "" if cell is None else str(cell).strip()
+
+
 def _derived(
     cells: Mapping[str, Any], split: Mapping[str, str], sources: Mapping[str, Sequence[str]]
 ) -> Mapping[str, Any] | BadLine:
     row = dict(cells)
     for column, template in split.items():
-        text = str(cells.get(column, ""))
+        text = text_of(cells.get(column))
         parts = _parts(text, template)
         if parts is None:
             return BadLine(f"{column} is {text[:80]!r}, which has not the form {template}", cells)
         row |= parts
     for template, names in sources.items():
-        if all(row.get(name) not in (None, "") for name in names):
-            row[template] = _NAMED.sub(lambda match: str(row[match[1]]).strip(), template)
+        texts = {name: text_of(row.get(name)) for name in names}
+        if all(texts.values()):
+            row[template] = _NAMED.sub(lambda match: texts[match[1]], template)  # noqa: B023  called at once
     return row
 
 
