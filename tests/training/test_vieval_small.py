@@ -91,8 +91,8 @@ def test_weights_that_were_written_are_those_that_were_learnt(tmp_path):
 
     from bench.vieval_small import learn
     from bench.vieval_small.export import export
+    from bench.vieval_small.network import PARTS
     from vieval_plugin.backends.metrics.networks.vieval_small import load
-    from vieval_plugin.backends.metrics.vieval_small_network import PARTS
     from vieval_plugin.backends.weights import Origin
 
     built = {part: learn.build(part, 4).to(memory_format=torch.channels_last) for part in PARTS}
