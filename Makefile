@@ -28,22 +28,25 @@ wait $$job || { tail -n 20 $(1); echo "== that failed; all that it said is in $(
 echo "   done in $$(($$(date +%s) - begun)) s"
 endef
 PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --editable
+LIGHT := ".[http,metrics]"
+LMMS_EVAL := ".[lmms-eval,http,metrics]"
+ALL := ".[lmms-eval,http,tables,hub,metrics,scorers,train,generators,video,tools,test]"
 
 # stamps of what an environment was made from: a second call is quick unless setup.cfg changed
 $(BIN)/python:
 	@$(PYTHON) -m venv $(ENV)
 
 $(ENV)/light: setup.cfg pyproject.toml | $(BIN)/python
-	@$(call run,$(OUT)/install-light.log,$(PIP_INSTALL) ".[http,metrics]")
+	@$(call run,$(OUT)/install-light.log,$(PIP_INSTALL) $(LIGHT))
 	@touch $@
 
 $(ENV)/lmms-eval: setup.cfg pyproject.toml | $(BIN)/python
-	@$(call run,$(OUT)/install-lmms-eval.log,$(PIP_INSTALL) ".[lmms-eval,http,metrics]")
+	@$(call run,$(OUT)/install-lmms-eval.log,$(PIP_INSTALL) $(LMMS_EVAL))
 	@touch $@
 
 $(ENV)/ready: setup.cfg pyproject.toml | $(BIN)/python
 	@echo "== install all extras in $(ENV) (a few minutes and 8 GB the first time; less after make demo)"
-	@$(call run,$(OUT)/install.log,$(PIP_INSTALL) ".[lmms-eval,http,tables,hub,metrics,scorers,train,generators,video,tools,test]")
+	@$(call run,$(OUT)/install.log,$(PIP_INSTALL) $(ALL))
 	@touch $(ENV)/light $(ENV)/lmms-eval $@
 
 # the steps of the demo; those of demo-light are its first two
