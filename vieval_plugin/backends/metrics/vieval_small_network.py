@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.special import expit, softmax
 
-Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float32]]"
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.floating[Any]]]"
 Layer: TypeAlias = Mapping[str, Floats]
 View: TypeAlias = Mapping[str, Any]
 """`output` and `condition` (n, 96, 96, channels) in [0, 1] and `words` (n, words), or `full` (n, 256, 256, 3)."""
@@ -153,7 +153,8 @@ def _places(layer: Layer, features: Floats) -> Floats:
     """How much of each hue there is, summed over the places: (n, hues)."""
     x = _block(_below(layer, "0"), features)
     of_hues = layer["1.weight"][: len(_HUES)], layer["1.bias"][: len(_HUES)]
-    return _amounts(_convolution(x, *of_hues)).sum((1, 2))
+    amounts: Floats = _amounts(_convolution(x, *of_hues)).sum((1, 2))
+    return amounts
 
 
 def _stacked(output: Floats, condition: Floats) -> Floats:
@@ -225,7 +226,8 @@ def _control(layer: Layer, facts: Sequence[int], kind: str, view: View) -> Float
     def outlines(name: str, pictures: Floats) -> Floats:
         x = _block(_below(layer, f"{name}.0"), pictures, 2)
         x = _convolution(x, layer[f"{name}.1.weight"], layer[f"{name}.1.bias"])
-        return x / np.maximum(np.sqrt(np.square(x).sum(-1, keepdims=True)), np.float32(1e-12))
+        lengths: Floats = np.sqrt(np.square(x).sum(-1, keepdims=True))
+        return x / np.maximum(lengths, np.float32(1e-12))
 
     output, control = outlines("output", view["output"]), outlines("control", view["condition"])
     side, around = control.shape[1], np.pad(control, ((0, 0), (2, 2), (2, 2), (0, 0)))
@@ -239,7 +241,8 @@ def _control(layer: Layer, facts: Sequence[int], kind: str, view: View) -> Float
 def _quality(layer: Layer, facts: Sequence[int], kind: str, view: View) -> Floats:
     """PQ: how much detail of each size there is, and features of four scales."""
     scale, shift = _normalised(_below(layer, "known"))
-    x, summaries = _block(_below(layer, "begin"), view["full"], 2), [_detail(view["full"]) * scale + shift]
+    x = _block(_below(layer, "begin"), view["full"], 2)
+    summaries: list[Floats] = [_detail(view["full"]) * scale + shift]
     for name in ("0", "1", "2", "3"):
         x = _block(_below(layer, f"scales.{name}"), x, 2)
         summaries.append(_statistics(x))

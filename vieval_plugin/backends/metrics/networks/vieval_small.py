@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import safe_open
+from threadpoolctl import threadpool_limits
 
 from vieval_plugin.backends.metrics import vieval_small_views as views
 from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, NetworkMetric, Picture
@@ -115,10 +116,9 @@ def show_quality(network: SmallJudge, images: Mapping[str, Picture], texts: Mapp
 
 def vieval_small_sc(network: SmallJudge, batch: Mapping[str, Sequence[Any]]) -> Any:
     """Semantic consistency of an output, in [0, 1]: 1 less the strength of its defect, as a drawing's would be."""
-    kinds = np.array(batch["kind"])
-    scores = np.empty(len(kinds), np.float32)
+    scores = np.empty(len(batch["kind"]), np.float32)
     for kind in sorted(set(batch["kind"])):
-        rows = np.flatnonzero(kinds == kind)
+        rows = [row for row, other in enumerate(batch["kind"]) if other == kind]
         output, condition, words, mirrored = (
             np.stack([batch[role][row] for row in rows]) for role in ("output", "condition", "words", "mirrored")
         )
@@ -146,7 +146,9 @@ def _part_of(kind: str) -> str:
 def _score(network: SmallJudge, part: str, kind: str, views_of_it: Sequence[View]) -> Any:
     """The mean of a part's scores for samples as they are and mirrored, which are as good."""
     compute, of_part = PARTS[part][0], network.parts[part]
-    return sum(compute(of_part.layer, of_part.facts, kind, view) for view in views_of_it) / len(views_of_it)
+    # matrices this small are multiplied no faster by several threads, and forty times slower where processors are busy
+    with threadpool_limits(1, "blas"):
+        return sum(compute(of_part.layer, of_part.facts, kind, view) for view in views_of_it) / len(views_of_it)
 
 
 METRICS = (
