@@ -63,7 +63,12 @@ def test_every_task_is_in_the_list_of_its_benchmark(capsys):
         own = [task for task in tasks.tasks() if task.benchmark == name]
         rows = listed(capsys, name) if own else {}
         [[of_all]] = [rows.get("in", [""])]
-        ends = {row[0] + end for row in rows.values() for end in " ".join([of_all, *row[1:2]]).replace(",", "").split() if end[0] == "_"}
+        ends = {
+            row[0] + end
+            for row in rows.values()
+            for end in " ".join([of_all, *row[1:2]]).replace(",", "").split()
+            if end[0] == "_"
+        }
         assert {task.name for task in own} <= ends | set(rows)
 
 

@@ -22,7 +22,7 @@ def planned(monkeypatch, tmp_path, capfd):
 def test_a_run_by_a_server_is_planned_by_judge_and_nothing_is_left(planned, server, tmp_path):
     code, lines = planned(*served("vieval_openai", server, price_input=1, price_output=2))
     assert code == 0
-    assert {line.split(";")[0] for line in lines if "plan:" in line} == {
+    assert {line.rpartition(": about ")[0] for line in lines if "plan:" in line} == {
         "vieval: plan: viescore by fake, 12 samples",
         "vieval: plan: vqascore by fake, 12 samples",
     }

@@ -1,4 +1,4 @@
-"""The host's own tables of our tasks: the primary metric of each, averages over a part of a group under names of their own,
+"""The host's own tables of our tasks: the primary metric of each, averages over a part of a group under their own names,
 and samples with their scores for Weights and Biases.
 
 The results file has all numbers; the host has no setting for any of it, so three functions of it are wrapped.
