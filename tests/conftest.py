@@ -38,6 +38,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_configure():
+    os.environ["COLUMNS"] = "100"  # tables are the same in every window in which tests are run
     # a busy machine is no failure
     settings.register_profile("vieval", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("vieval")

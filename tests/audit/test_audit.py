@@ -1,6 +1,7 @@
 """`vieval audit` flags what a scripted judge is fooled by, and nothing else."""
 
 import json
+import re
 
 import pytest
 
@@ -39,16 +40,16 @@ def test_an_unbiased_judge_is_flagged_for_nothing(audit):
     code, document, said, requests = audit(scripted.honest)
     assert code == 0
     assert flagged(document) == set()
-    assert "nothing flagged" in said.out
+    assert said.out.splitlines()[0] == "viescore: nothing flagged"
+    assert re.search(r"^source blank +SC .*\] +(< )?\.\d{3} +lower", said.out, re.MULTILINE)  # never a p of 0.000
     [judge] = document["judges"]
     lowered = {(one["change"], one["aspect"]) for one in judge["effects"] if one["difference"] < -0.3}
     assert lowered == {(change, aspect) for change in ("source blank", "source of another") for aspect in ("SC", "O")}
     assert {one["n"] for one in judge["effects"]} == {24}
     # counted before anything was asked, less the question whether schemas are enforced
-    assert f"24 unchanged and 216 changed (seed 0), {requests - 1} calls; 0 more are answered by the store" in said.out
-    assert said.out.index(" calls") < said.out.index("difference [95%]")
+    assert f"24 unchanged and 216 changed (seed 0), {requests - 1} calls; 0 more are answered by the store" in said.err
     *_, said, requests = audit(scripted.honest)
-    assert "0 calls" in said.out
+    assert "0 calls" in said.err
     assert requests == 0
 
 
@@ -56,7 +57,7 @@ def test_without_a_store_a_question_counts_as_often_as_it_is_asked(audit, store,
     (tmp_path / "vieval.yaml").write_text("store: {use: false}\n")
     *_, said, requests = audit(scripted.honest, limit=2)
     assert requests - 1 == 2 * 20
-    assert f"2 unchanged and 18 changed (seed 0), {requests - 1} calls\n" in said.out
+    assert f"2 unchanged and 18 changed (seed 0), {requests - 1} calls\n" in said.err
 
 
 def test_a_judge_that_reads_praise_is_flagged_for_the_overlay_alone(audit):
@@ -138,5 +139,5 @@ def test_failures_on_changed_images_are_counted(audit):
 
 def test_samples_of_one_uid_by_two_image_models_are_contests_for_a_judge_of_pairs(audit, samples_file):
     _, document, said, _ = audit(scripted.fair, judge="pairwise", samples=str(samples_file))
-    assert "6 unchanged and 42 changed" in said.out
+    assert "6 unchanged and 42 changed" in said.err
     assert document["judges"][0]["inconsistent"]["share"] == 0

@@ -25,6 +25,8 @@ def test_doctor_finds_what_is_wrong_and_shows_no_key(tmp_path, server, monkeypat
     monkeypatch.setenv("GOOD_KEY", KEY)
     monkeypatch.setattr("vieval_plugin.cli.doctor.checks._SECONDS", 4.0)
     lines = vieval("doctor", code=1).out.splitlines()
+    assert re.fullmatch(r"2 of \d+ checks found a problem", lines[0])
+    assert [line.split()[0] for line in lines[2:5]] == ["PROBLEM", "PROBLEM", "ok"]
     assert any(
         re.match(r"ok .*backbone judge: .*answers; schemas enforced; log-probabilities given", line) for line in lines
     )
@@ -36,7 +38,9 @@ def test_doctor_finds_what_is_wrong_and_shows_no_key(tmp_path, server, monkeypat
 
 def test_an_installation_without_data_and_servers_is_healthy(vieval):
     lines = vieval("doctor").out.splitlines()
-    assert all(line.startswith("ok ") for line in lines)
+    answer, empty, *checks = lines
+    assert (answer, empty) == (f"no problem in {len(checks)} checks", "")
+    assert all(line.startswith("ok ") for line in checks)
     assert max(map(len, lines)) < 600
 
 

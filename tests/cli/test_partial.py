@@ -103,7 +103,7 @@ def test_a_run_that_kill_9_ended_goes_on_and_asks_nothing_twice(folder, server, 
     # what was in flight when it ended is asked again, and nothing else
     assert len([prompt for prompt, times in asked.items() if times > 1]) <= 8
     assert set(asked) == {f"noise {n}" for n in range(count)}
-    assert f"-            {count}" in re.sub(" +", lambda spaces: spaces[0], said.out)
+    assert re.search(rf"^ +- +{count} ", said.out, re.MULTILINE)
     assert not partial.exists()
 
 

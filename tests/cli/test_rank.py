@@ -71,7 +71,8 @@ def rows_under(shown, title):
     lines = shown.splitlines()
     [start, *_] = [number for number, line in enumerate(lines) if line.startswith(title)]
     end = lines.index("", start + 2)
-    return [line.split() for line in lines[start + 3 : end]]
+    table = [line for line in lines[start + 2 : end] if not line.startswith("in all rows: ")]
+    return [line.split() for line in table[1:]]
 
 
 def rows_of_markdown(text, title):
@@ -121,14 +122,11 @@ def test_generators_in_files_of_their_own_are_ranked_together_on_what_all_have(t
     first = verdicts(tmp_path / "a.jsonl", {"good": GENERATORS["good"]})
     shown = rank(capsys, first, verdicts(tmp_path / "b.jsonl", failing))
     assert "O, mean over prompts; Holm over 1 pair" in shown
-    assert rows_under(shown, "own, viescore 0shot (judge-7b): O, mean")[1][-6:] == [
-        "30",
-        "of",
-        "40",
-        "40",
-        "refusal",
-        "10",
+    assert rows_under(shown, "own, viescore 0shot (judge-7b): O, mean")[1][-5:] == [
+        *("30", "of", "40"),
+        *("refusal", "10"),
     ]
+    assert "in all rows: PQ = 0.500, images = 40" in shown
     assert "on 30 prompts, p < .001" in shown
     assert "Failed verdicts: poor: refusal 10 of 40." in shown
 
@@ -354,7 +352,8 @@ def test_uids_of_their_own_are_said_where_prompts_are_the_same(tmp_path, capsys)
     shown = rank(capsys, tmp_path / "v.jsonl")
     assert shown.splitlines()[1].startswith("Prompts are matched by uid, and no two generators have one in common, ")
     assert "although 8 prompt texts are equal: score once more with --columns uid=COLUMN" in shown.splitlines()[1]
-    assert [row[0] for row in rows_under(shown, "own, viescore 0shot (judge-7b): O, mean")] == ["good", "poor"]
+    assert "in all rows: O [95%] = 0.500 [0.500, 0.500], " in shown
+    assert "\ngood\npoor\n" in shown
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

@@ -272,7 +272,9 @@ def test_an_image_is_found_and_shown_by_the_name_of_its_file(score, tmp_path, vi
     (tmp_path / "prompts.txt").write_text("a cat\na dog\n")
     score(tmp_path / "mine", "--prompts", tmp_path / "prompts.txt")
     for name in ("001", "001.png", "mine/2"):
-        assert vieval("show", tmp_path / "verdicts.jsonl", name).out.startswith("own/tig/mine/2 (001.png) [ok]")
+        assert vieval("show", tmp_path / "verdicts.jsonl", name).out.startswith(
+            "own/tig/mine/2 (001.png): PQ 0.000 [ok]"
+        )
     vieval("report", tmp_path / "verdicts.jsonl", "--out", tmp_path / "r")
     assert "own/tig/mine/2 (001.png)" in (tmp_path / "r" / "report.html").read_text()
 
@@ -283,9 +285,10 @@ def test_several_folders_are_labelled_together(tmp_path, vieval):
     (tmp_path / "prompts.txt").write_text("a cat\n")
     folders = tmp_path / "mine", tmp_path / "theirs"
     said = vieval("label", *folders, "--prompts", tmp_path / "prompts.txt", "--out", tmp_path / "l.html").out
-    assert "2 of 2, drawn from 2 of 2 groups" in said
+    assert said.splitlines()[0].endswith(" MB): 2 of 2 to label")
+    assert "drawn from 2 of 2 groups" in said
     tables = [
         table(folder / "t.csv", [["image", "prompt", "image_model"], ["000.png", "a cat", folder.name]])
         for folder in folders
     ]
-    assert "2 of 2, drawn from 2 of 2 groups" in vieval("label", *tables, "--out", tmp_path / "l.html").out
+    assert "2 of 2 to label\ndrawn from 2 of 2 groups" in vieval("label", *tables, "--out", tmp_path / "l.html").out

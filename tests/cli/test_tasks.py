@@ -7,21 +7,31 @@ from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.cli import main
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    """A terminal on which no cell is wrapped."""
+    monkeypatch.setattr("vieval_plugin.text.tables.MOST_COLUMNS", 1000)
+    monkeypatch.setenv("COLUMNS", "1000")
+
+
 def listed(capsys, *given):
     """The rows below the header, in cells."""
     assert main(["tasks", *given]) == 0
     lines = capsys.readouterr().out.splitlines()
-    return {line.split()[0]: [cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines[1:]}
+    rows = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines if line]
+    return {row[0].split()[0]: row for row in rows}
 
 
 def test_without_a_filter_there_is_a_line_a_benchmark(ratings_folder, monkeypatch, capsys):
     monkeypatch.setenv("VIEVAL_DATA", str(ratings_folder))
     rows = listed(capsys)
     names = {task.benchmark for task in tasks.tasks()}
-    assert set(rows) == {"benchmark", *names, "`vieval"}
+    [answer] = rows.keys() - {"benchmark", "`vieval", "data", *names}
+    assert rows[answer][0].endswith(f" of {len(names)} benchmarks are ready")
+    assert next(iter(rows)) == answer
     assert rows["imagenhub"][1:3] == ["73", "1 of 7 ratings only"]
     assert rows["vieval_demo_sequences"][1:] == ["1", "nothing to prepare", "adiee"]
-    assert len(rows) == len(names) + 2
+    assert len(rows) == len(names) + 4
 
 
 def test_a_benchmark_lists_its_tasks_and_what_its_data_lacks(ratings_folder, monkeypatch, capsys):
@@ -43,15 +53,22 @@ def test_a_benchmark_lists_its_tasks_and_what_its_data_lacks(ratings_folder, mon
 @pytest.mark.parametrize("given", ["demo_viescore_ti", "*demo_viescore_ti*"])
 def test_a_part_of_a_name_or_a_pattern_chooses_tasks_of_judges_and_of_generators(capsys, given):
     rows = listed(capsys, given)
-    assert rows["vieval_demo_viescore"][1:] == ["_tig _tie", "a model that judges", "2", "nothing to prepare"]
-    assert rows["generate_vieval_demo_viescore"][2] == "a model that makes images and a model that judges"
+    assert rows["in"] == ["in all rows: parts = _tig _tie, calls for an image = 2, data = nothing to prepare"]
+    assert rows["vieval_demo_viescore"][1:] == ["a model that judges"]
+    assert rows["generate_vieval_demo_viescore"][1:] == ["a model that makes images and a model that judges"]
 
 
 def test_every_task_is_in_the_list_of_its_benchmark(capsys):
     for name in benchmark_registry.benchmarks():
         own = [task for task in tasks.tasks() if task.benchmark == name]
         rows = listed(capsys, name) if own else {}
-        ends = {row[0] + end for row in rows.values() if len(row) > 1 for end in row[1].split() if end.startswith("_")}
+        [[of_all]] = [rows.get("in", [""])]
+        ends = {
+            row[0] + end
+            for row in rows.values()
+            for end in " ".join([of_all, *row[1:2]]).replace(",", "").split()
+            if end[0] == "_"
+        }
         assert {task.name for task in own} <= ends | set(rows)
 
 

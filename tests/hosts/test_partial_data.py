@@ -60,12 +60,12 @@ def test_a_wildcard_runs_what_is_prepared_and_its_average_is_called_partial(
     count = sum(map(len, samples.values()))
     line = f"vieval: to judge: {count} by viescore, {2 * count} calls"
     assert said.index(left) < said.index(line)
-    shown = [line for line in captured.out.splitlines() if "SC_partial_fisher" in line]
+    shown = [line for line in captured.out.splitlines() if "O_partial_fisher" in line]
     assert shown
     assert all("imagenhub_viescore (3 of 7 tasks: tig, tie, cig)" in line for line in shown)
 
 
-def test_calls_are_announced_and_a_table_has_a_handful_of_numbers_a_task_and_the_results_all(
+def test_calls_are_announced_and_a_table_has_the_primary_metric_of_a_task_and_the_results_all(
     small_cells, evaluate, capsys
 ):
     with FakeServer() as server:
@@ -74,9 +74,9 @@ def test_calls_are_announced_and_a_table_has_a_handful_of_numbers_a_task_and_the
     assert "vieval: to judge: 6 by viescore, 12 calls\n" in captured.err
     assert re.search("vieval: calls: 1[23],", captured.err)  # one more asks what the server can do
     table = [line for line in captured.out.splitlines() if line.startswith("|vieval_demo")]
-    assert [line.split("|")[4].strip() for line in table] == ["O_fisher", "PQ_fisher", "SC_fisher", "status_ok_share"]
-    low, high = (run.metrics[f"SC_{end},none"] for end in ("ci_low", "ci_high"))
-    assert f"{run.metrics['SC_fisher,none']:.4f} [{low:.3f}, {high:.3f}]" in table[2]
+    assert [line.split("|")[4].strip() for line in table] == ["O_fisher"]
+    value, low, high = (run.metrics[f"O_{end},none"] for end in ("fisher", "ci_low", "ci_high"))
+    assert f"|{value:.3f} [{low:.3f}, {high:.3f}], n {run.metrics['O_count,none']:.0f}, failed 0|" in table[0]
     assert {"SC_paper,none", "SC_count,none", "remarks,none", "status_refusal_share,none"} <= set(run.metrics)
 
 

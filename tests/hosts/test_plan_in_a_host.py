@@ -22,7 +22,7 @@ def planned(monkeypatch, tmp_path, capfd):
 def test_a_run_by_a_server_is_planned_by_judge_and_nothing_is_left(planned, server, tmp_path):
     code, lines = planned(*served("vieval_openai", server, price_input=1, price_output=2))
     assert code == 0
-    assert {line.split(";")[0] for line in lines if "plan:" in line} == {
+    assert {line.rpartition(": about ")[0] for line in lines if "plan:" in line} == {
         "vieval: plan: viescore by fake, 12 samples",
         "vieval: plan: vqascore by fake, 12 samples",
     }
@@ -38,7 +38,7 @@ def test_a_run_by_a_server_is_planned_by_judge_and_nothing_is_left(planned, serv
 def test_a_model_of_the_host_and_one_of_this_process_are_planned_too(planned, server):
     code, lines = planned(*served("async_openai", server), tasks="vieval_demo_viescore_tie")
     assert code == 0
-    assert any(line.startswith("vieval: plan: viescore, 12 samples; a pilot of 8 (seed 0)") for line in lines)
+    assert any(line.startswith("vieval: plan: viescore, 12 samples: about ") for line in lines)
     assert any(line.startswith("vieval: calls: 24 (") for line in lines)
     code, lines = planned("--model", "vieval_measure", tasks="vieval_demo_sharpness_tig")
     assert code == 0

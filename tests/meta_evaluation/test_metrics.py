@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import math
 import pkgutil
 from itertools import permutations, product
 
@@ -21,7 +22,8 @@ from vieval_plugin.meta_evaluation.image_models import ByImageModel
 from vieval_plugin.meta_evaluation.label_statistics import STATISTICS
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.observations import Observation
-from vieval_plugin.meta_evaluation.statistics import Rating, combine, summary_of
+from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, Summary, combine, summary_of
+from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
 DIMENSIONS = ("appearance", "intrinsic", "relationship")
@@ -123,15 +125,30 @@ def test_more_is_better_less_is_or_neither(name: str, better: bool | None) -> No
 
 
 @pytest.mark.parametrize("row", tasks.table(), ids=lambda row: f"{row.benchmark} {row.judge} {row.setting}")
-def test_what_a_hosts_table_shows_is_a_handful_of_a_tasks_numbers(row: tasks.TaskRow) -> None:
+def test_a_hosts_table_shows_one_number_of_each_task_by_o_or_else_sc(row: tasks.TaskRow) -> None:
     spec = judge_registry.judge(row.judge)
     rating = Rating(spec.aspects, spec.dimensions, (), spec.intervals, against_all=spec.against_all)
-    report = benchmark_registry.benchmark(row.benchmark).report
-    shown, names = metrics.host_table_metric_names(report, rating), metrics.names(report, rating)
-    assert set(shown) <= set(names)
-    assert 2 <= len(shown) <= 7
-    assert shown[-1] == "status_ok_share"
-    assert all(set(metrics.interval_names(name)) <= set(names) for name in shown[:-1])
+    statistics = benchmark_registry.benchmark(row.benchmark).report.statistics(rating)
+    primary = metrics.primary_statistic(statistics)
+    assert primary.interval
+    aspects = [aspect for aspect in ("O", "SC") if any(s.primary and s.aspect == aspect for s in statistics)]
+    assert not aspects or primary.aspect == aspects[0]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "failed"), [({Status.OK: 3}, 0), ({Status.OK: 1, Status.MISSING: 2, Status.NOT_APPLICABLE: 4}, 2)]
+)
+def test_a_hosts_cell_has_the_interval_the_number_of_samples_and_failures(statuses, failed) -> None:
+    statistic = Statistic("SC", lambda rows: Estimate(0.5), primary=True, aspect="SC")
+    summary = Summary((statistic,), {"SC_value": Estimate(0.51234, 0.25, 0.75, n=3)}, statuses, StatisticsOptions())
+    assert metrics.in_host_table(summary) == f"0.512 [0.250, 0.750], n 3, failed {failed}"
+
+
+def test_a_hosts_cell_says_why_there_is_no_number() -> None:
+    statistic = Statistic("SC", lambda rows: Estimate(0.5), primary=True, aspect="SC")
+    undefined = Estimate(math.nan, reasons=("no sample",))
+    summary = Summary((statistic,), {"SC_value": undefined}, {Status.API_ERROR: 2}, StatisticsOptions())
+    assert metrics.in_host_table(summary) == "undefined (no sample), n 0, failed 2"
 
 
 def test_no_partial_name_is_one_of_a_whole_or_part_of_one() -> None:

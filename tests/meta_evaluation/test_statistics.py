@@ -66,7 +66,7 @@ def summary(judge, report=REPORT):
 def test_it_has_names_and_a_value_with_an_interval_over_clusters():
     names = metrics.names(REPORT, Rating(("SC",)))
     assert names[:4] == ("right_side_value", "right_side_ci_low", "right_side_ci_high", "scored_count")
-    assert metrics.host_table_metric_names(REPORT, Rating(("SC",))) == ("right_side_value", "status_ok_share")
+    assert metrics.primary_statistic(REPORT.statistics(Rating(("SC",)))).metric == "right_side_value"
     low, value, high = (metrics.value(summary(GOOD), f"right_side_{what}") for what in ("ci_low", "value", "ci_high"))
     assert value == pytest.approx(54 / 60)
     assert low < value < high

@@ -52,7 +52,9 @@ def test_a_run_costs_what_its_plan_says(store, samples, run, tmp_path, judge):
         asked = server.stats()["requests"]
         assert code == 0
         assert not (tmp_path / "v.jsonl").exists()
-    assert f"plan: {judge} by fake, {COUNT} samples; a pilot of 8 (seed 0): ok 8" in planned
+    answer, trial, *_ = planned.splitlines()
+    assert answer.startswith(f"plan: {judge} by fake, {COUNT} samples: about ")
+    assert trial == "a pilot of 8 (seed 0): ok 8"
     assert planned.splitlines()[-1] == f"1 of {COUNT + 1} samples would not be asked about"
     store.unlink()
     with FakeServer() as server:
@@ -98,7 +100,8 @@ def test_without_prices_or_tokens_none_is_made_up(store, samples, run, monkeypat
     with FakeServer() as server:
         _, said, _ = run(samples, server, "--limit", "3")
         assert "price: not known; give --price-input and --price-output" in said
-        assert ", 3 samples; a pilot of 3 " in said
+        assert ", 3 samples: " in said
+        assert "a pilot of 3 " in said
         monkeypatch.setattr("vieval_plugin.backends.http.openai.tokens_of", lambda answer: (None, None))
         _, said, _ = run(samples, server, "--fresh", "--price-input", "1", "--price-output", "1")
     assert "tokens in: not known, as the server does not say" in said

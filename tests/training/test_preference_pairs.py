@@ -32,7 +32,7 @@ def given(tmp_path):
 
 def test_best_and_worst_of_each_prompt_are_a_pair(given, tmp_path, vieval):
     said = vieval("export", *given, "--out", tmp_path / "pairs.jsonl").out
-    assert said.splitlines()[0] == "2 pairs of 2 prompts"  # all candidates of p1 are equal
+    assert said == f"wrote {tmp_path / 'pairs.jsonl'}: 2 pairs of 2 prompts\n"  # all candidates of p1 are equal
     first, second = map(json.loads, (tmp_path / "pairs.jsonl").read_text().splitlines())
     assert first == {
         "uid": "p0",

@@ -124,7 +124,8 @@ def test_export_counts_what_it_kept_and_trl_reads_it(tmp_path, monkeypatch, caps
     near = [one for one in judged if abs(0.5 - sum(one.ratings["SC"]) / len(one.ratings["SC"])) <= 0.3 + 1e-9]
     assert 0 < len(near) < len(judged)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split() == ["mie", "6", str(len(near)), str(6 - len(near))]
+    assert lines[0] == f"wrote {tmp_path / 't.jsonl'}: {3 * len(near)} examples of 6 verdicts"
+    assert lines[3].split() == ["mie", "6", str(len(near)), str(6 - len(near))]
     written = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
     assert Counter(row["sub_task"] for row in written) == {"plan": len(near), "rating": 2 * len(near)}
     for row in written:

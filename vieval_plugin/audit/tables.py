@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from vieval_plugin.audit.audit import ORDER, Audit, AuditPlan
 from vieval_plugin.audit.effects import LEAST, Effect
 from vieval_plugin.meta_evaluation.comparison import LEVEL
-from vieval_plugin.meta_evaluation.tables import Table, with_interval
+from vieval_plugin.meta_evaluation.tables import Table, p_text, with_interval
 from vieval_plugin.text.tables import text_table
 
 _NUMBERS = ("before", "after", "difference", "low", "high", "p", "adjusted")
@@ -24,11 +24,12 @@ def plan_lines(judge: str, plan: AuditPlan, seed: int, store: bool) -> list[str]
 
 
 def lines(result: Audit) -> list[str]:
-    """The table, and what was flagged."""
+    """Lines for a terminal: what was flagged first, then the table."""
     header = (*_MEANS, "difference [95%]", "p (Holm)", "ought to be", "finding")
     rows = [header, *(_effect_row(effect) for effect in result.effects)]
-    flagged = [f"flagged: {_flag_text(effect)}" for effect in result.effects if effect.flagged]
-    report = ["", f"{result.judge}:", *text_table(rows), "", *(flagged or ["nothing flagged"])]
+    flagged = [f"{result.judge}: flagged: {_flag_text(effect)}" for effect in result.effects if effect.flagged]
+    answer = flagged or [f"{result.judge}: nothing flagged"]
+    report = [*answer, "", *text_table(rows, "--out FOLDER has them"), ""]
     if result.inconsistent:
         share = with_interval(result.inconsistent)
         report.append(f"order: {share} of the contests have different answers in the two orders")
@@ -104,7 +105,7 @@ def _flag_text(effect: Effect) -> str:
 
 def _effect_row(effect: Effect) -> tuple[str, ...]:
     difference = with_interval(effect.difference, digits=3)
-    numbers = (_short(effect.before), _short(effect.after), difference, _short(effect.adjusted))
+    numbers = (_short(effect.before), _short(effect.after), difference, p_text(effect.adjusted))
     return (effect.change, effect.aspect, str(effect.n), str(effect.failed), *numbers, effect.expected, effect.finding)
 
 

@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace) -> int:
         for judge, judged in zip(judges, audited, strict=True):
 
             def show_plan(plan: AuditPlan, name: str = judge.spec.name) -> None:
-                say(*plan_lines(name, plan, seed, current.store.use))
+                say(*plan_lines(name, plan, seed, current.store.use), file=sys.stderr)
 
             audits.append(asyncio.run(audit(judged, judge, current, backbone, seed, progress, show_plan)))
     finally:

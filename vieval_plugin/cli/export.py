@@ -66,9 +66,7 @@ def _run(options: argparse.Namespace) -> int:
     lookup = open_results(options.results, options.partial)
     margin = MARGIN if options.margin is None else options.margin
     choices = ExportChoices(options.trainer or "ms-swift", options.rebalance, options.seed, margin)
-    for line in export(options.judge, lookup, options.out, choices):
-        say(line)
-    say(f"wrote {options.out}")
+    say(*export(options.judge, lookup, options.out, choices))
     return 0
 
 
@@ -88,6 +86,6 @@ def _pairs(options: argparse.Namespace) -> int:
         raise VievalError(f"no prompt has two images whose scores differ (by {options.margin or 0:g}): nothing to pair")
     write_pairs(options.out, pairs, options.trainer or "trl")
     prompts = len({pair.uid for pair in pairs})
-    said = f"{len(pairs)} pair{'s' * (len(pairs) > 1)} of {prompts} prompt{'s' * (prompts > 1)}"
-    say(said, f"wrote {options.out}")
+    counted = f"{len(pairs)} pair{'s' * (len(pairs) > 1)} of {prompts} prompt{'s' * (prompts > 1)}"
+    say(f"wrote {options.out}: {counted}")
     return 0

@@ -57,10 +57,10 @@ def _run(options: argparse.Namespace) -> int:
     counts = strata([sample.judged for sample in selection]).values()
     total = len(strata([sample.judged for sample in labelled]))
     say(
-        f"seed {seed}: {len(selection)} of {len(labelled)}, drawn from {len(counts)} of {total} groups (kind and generator), "
-        f"{min(counts)} to {max(counts)} from each"
+        f"wrote {options.out} ({len(page) / 2**20:.1f} MB): {len(selection)} of {len(labelled)} to label",
+        f"drawn from {len(counts)} of {total} groups (kind and generator), {min(counts)} to {max(counts)} from each, "
+        f"seed {seed}",
     )
     if len(page) > LARGE:
         say(f"the page has {len(page) >> 20} MB and opens slowly; a smaller --n makes a smaller one")
-    say(f"wrote {options.out} ({len(page) / 2**20:.1f} MB)")
     return 0

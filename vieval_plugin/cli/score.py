@@ -406,7 +406,7 @@ def _tell(options: argparse.Namespace, scored: Scored, images: bool) -> None:
         say(*scored.progress.lines(), file=sys.stderr)
     if not images:
         for judge, summary in scored.summaries.values():
-            say(*([f"{judge}:"] if len(scored.summaries) > 1 else []), *summary.lines())
+            say(summary.answer(judge), "", *summary.lines(), "")
     if options.out and scored.summaries:
         (_, first), *_ = scored.summaries.values()
         next_step = [] if is_flat(options.out) else first.next_step(options.out)

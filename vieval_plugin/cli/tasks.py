@@ -42,8 +42,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.write is not None:
         say(_write(options.filter or "*", Path(options.write)))
         return 0
-    say(f"data folder: {config.current().data_folder()}")
     say(*(_benchmarks() if options.filter is None else _tasks(options.filter)))
+    say(f"data folder: {config.current().data_folder()}")
     return 0
 
 
@@ -67,12 +67,15 @@ def _benchmarks() -> list[str]:
     by_benchmark: dict[str, list[Task]] = {}
     for task in tasks.tasks():
         by_benchmark.setdefault(task.benchmark, []).append(task)
-    rows = []
+    rows, ready = [], 0
     for name, tasks_of_benchmark in sorted(by_benchmark.items()):
-        states = {part: _state(name, part).word for part in dict.fromkeys(task.part for task in tasks_of_benchmark)}
+        states = [_state(name, part).word for part in dict.fromkeys(task.part for task in tasks_of_benchmark)]
         judges = ", ".join(dict.fromkeys(task.judge for task in tasks_of_benchmark))
-        rows.append((name, str(len(tasks_of_benchmark)), _joined_states(list(states.values())), judges))
+        rows.append((name, str(len(tasks_of_benchmark)), _joined_states(states), judges))
+        ready += set(states) <= {DATA_READY, NOTHING}
     return [
+        f"{ready} of {len(rows)} benchmarks are ready",
+        "",
         *text_table([("benchmark", "tasks", "data", "judges"), *rows]),
         "`vieval tasks NAME` lists a benchmark's tasks, with what they need and what their data lacks; '*' lists all.",
     ]
@@ -112,7 +115,7 @@ def _tasks(pattern: str) -> list[str]:
     rows += [_row(task.name, [task], state_of) for task in selected if task.name not in grouped_task_names]
     missing = {f"{task.benchmark}/{task.part}": state_of(task.benchmark, task.part).reason for task in selected}
     return [
-        *text_table([("task", "or one part of it", "needs", "calls for an image", "data"), *sorted(rows)]),
+        *text_table([("task", "parts", "needs", "calls for an image", "data"), *sorted(rows)]),
         *(f"{part}: {reason}" for part, reason in missing.items() if reason),
     ]
 
@@ -168,14 +171,12 @@ class _State:
     reason: str = ""
 
 
-def data_told() -> Callable[[Task], str]:
-    """Make a function that says in words whether the data of a task is there; it looks at each part once."""
-
+def data_states() -> Callable[[Sequence[Task]], str]:
+    """Make a function that says in a few words whether the data of tasks is there; it looks at each part once."""
     state_of = cache(_state)
 
-    def describe(task: Task) -> str:
-        state = state_of(task.benchmark, task.part)
-        return state.word + (f" ({state.reason})" if state.reason else "")
+    def describe(members: Sequence[Task]) -> str:
+        return _joined_states([state_of(task.benchmark, task.part).word for task in members])
 
     return describe
 

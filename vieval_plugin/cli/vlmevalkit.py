@@ -40,21 +40,14 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     if options.list:
         from vieval_plugin import config
-        from vieval_plugin.cli.tasks import data_told
+        from vieval_plugin.cli.tasks import data_states
         from vieval_plugin.hosts.vlmevalkit import names
         from vieval_plugin.text.tables import text_table
 
-        say(f"data folder: {config.current().data_folder()}")
-        datasets = names.datasets().items()
-        data = data_told()
-        say(
-            *text_table(
-                [
-                    (name, data(members[0]) if len(members) == 1 else f"{len(members)} parts")
-                    for name, members in datasets
-                ]
-            )
-        )
+        state_of = data_states()
+        rows = [(name, str(len(members)), state_of(members)) for name, members in names.datasets().items()]
+        say(*text_table([("dataset", "parts", "data"), *rows]))
+        say(f"data folder: {config.current().data_folder()}; `vieval tasks NAME` says what is missing")
         return 0
     from vieval_plugin.hosts.vlmevalkit import command
 

@@ -33,6 +33,8 @@ MEAN = "avg"
 OVERALL = "overall"
 """The dimension of overall ratings."""
 
+_PRIMARY = (OVERALL, MEAN, "spearman")
+
 
 @dataclass(frozen=True)
 class Annotated:
@@ -112,11 +114,11 @@ def correlations(dimensions: Sequence[str], annotators: Sequence[str]) -> tuple[
         Statistic(
             metric_stem(*which),
             partial(_correlation_with_annotator, *which),
-            in_host_table=which[:2] == (OVERALL, MEAN),
+            primary=which == _PRIMARY,
             aspect=which[0],
             ends=(-1.0, 1.0),
             constant=0.0,
-            paired=PairedTestSpec(_overall_judged_items, "spearman") if which == (OVERALL, MEAN, "spearman") else None,
+            paired=PairedTestSpec(_overall_judged_items, "spearman") if which == _PRIMARY else None,
         )
         for which in product(dimensions, annotators, COEFFICIENTS)
     )

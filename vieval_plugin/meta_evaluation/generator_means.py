@@ -117,12 +117,12 @@ class GeneratorRows:
         return [image for image in self.filled if image.scores]
 
 
-def generator_statistics(scores: Sequence[str], host_table_scores: Sequence[str], best: bool) -> tuple[Statistic, ...]:
+def generator_statistics(scores: Sequence[str], aspects: Sequence[str], best: bool) -> tuple[Statistic, ...]:
     """A generator's means on a part.
 
     Args:
         scores: those that the judge gives.
-        host_table_scores: those of them that a host's own table shows.
+        aspects: those of them that are aspects.
         best: whether a prompt has several images, of which the best counts as well.
 
     Returns:
@@ -143,7 +143,7 @@ def generator_statistics(scores: Sequence[str], host_table_scores: Sequence[str]
             Statistic(
                 f"{score}_{way}",
                 partial(_score_over_prompts, score, of_images),
-                in_host_table=way == "mean" and score in host_table_scores,
+                primary=way == "mean" and score in aspects,
                 aspect=score,
             )
             for way, of_images in ways.items()

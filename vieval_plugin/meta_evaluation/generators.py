@@ -257,7 +257,7 @@ class OfGenerators:
         ['PQ_mean_value', 'scored_count']
         """
         return generator_statistics(
-            (*rating.aspects, *rating.dimensions), host_table_scores=rating.aspects, best=rating.repeats > 1
+            (*rating.aspects, *rating.dimensions), aspects=rating.aspects, best=rating.repeats > 1
         )
 
     def rows(

@@ -130,7 +130,7 @@ def agreement_statistics(aspect: str) -> tuple[Statistic, ...]:
         Statistic(
             *(aspect, partial(_corrected, aspect), "fisher"),
             over_parts=fisher_over_parts,
-            in_host_table=True,
+            primary=True,
             aspect=aspect,
             ends=(-1.0, 1.0),
             constant=0.0,

@@ -88,7 +88,7 @@ class WithLabels:
             return column.compute(rows.by_aspect[aspect])
 
         name = column.name if len(self.aspects) == 1 else f"{aspect}_{column.name}"
-        return replace(column, name=name, compute=compute, in_host_table=True, aspect=aspect)
+        return replace(column, name=name, compute=compute, primary=column is self.columns[0], aspect=aspect)
 
     def rows(
         self,

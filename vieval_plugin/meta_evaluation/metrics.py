@@ -6,9 +6,12 @@ No metric name is part of another: hosts look for names as substrings.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from vieval_plugin.judges.protocol import Status
-from vieval_plugin.meta_evaluation.statistics import Rating, Report, Summary
+from vieval_plugin.meta_evaluation.headline import preferred
+from vieval_plugin.meta_evaluation.statistics import Rating, Report, Statistic, Summary
+from vieval_plugin.meta_evaluation.tables import with_interval
 
 REMARKS = "remarks"
 
@@ -35,32 +38,26 @@ def names(report: Report, rating: Rating) -> tuple[str, ...]:
     return (*names_of_report, *exact, *_STATUSES, REMARKS)
 
 
-def host_table_metric_names(report: Report, rating: Rating) -> tuple[str, ...]:
-    """The handful of a task's metric names that a host's own table has room for.
-
-    Args:
-        report: the benchmark's.
-        rating: what is to be known of the judge.
-
-    Returns:
-        Those that its statistics mark, and the share of samples that the judge could rate at once.
+def primary_statistic(statistics: Sequence[Statistic]) -> Statistic:
+    """The statistic of a task that a host's own table has room for: of the marked ones that of O, or else of SC.
 
     >>> from vieval_plugin.meta_evaluation.labels import WithLabels
-    >>> host_table_metric_names(WithLabels(("auroc",)), Rating(("SC",)))
-    ('auroc_value', 'status_ok_share')
+    >>> primary_statistic(WithLabels(("auroc",)).statistics(Rating(("SC",)))).metric
+    'auroc_value'
     """
-    host_table_metrics = (statistic.metric for statistic in report.statistics(rating) if statistic.in_host_table)
-    return (*host_table_metrics, f"status_{Status.OK}_share")
+    marked = {statistic.aspect: statistic for statistic in statistics if statistic.primary}
+    return marked[preferred(list(marked), dict.fromkeys(marked, 1))[0]]
 
 
-def interval_names(name: str) -> tuple[str, str]:
-    """The names of the ends of a number's interval; of one that has none these are no metrics.
+def in_host_table(summary: Summary) -> str:
+    """The primary statistic in a cell of a host's own table, with its interval, n and failures.
 
-    >>> interval_names("SC_fisher"), interval_names("pearson_value")
-    (('SC_ci_low', 'SC_ci_high'), ('pearson_ci_low', 'pearson_ci_high'))
+    Samples that the judge does not apply to have not failed.
     """
-    stem = name.rpartition("_")[0]
-    return f"{stem}_ci_low", f"{stem}_ci_high"
+    estimate = summary.estimates[primary_statistic(summary.statistics).metric]
+    unscored = (status for status in summary.statuses if not status.usable and status is not Status.NOT_APPLICABLE)
+    failed = sum(summary.statuses[status] for status in unscored)
+    return f"{with_interval(estimate, 3)}, n {estimate.n}, failed {failed}"
 
 
 def partial_name(name: str) -> str:

@@ -54,7 +54,7 @@ class Statistic:
     - `name` and `ending` make the name of its metric, `SC_fisher`; with `interval` the ends are metrics as well;
     - `compute` makes it of the rows of a part; a `Computed` gets an interval by bootstrap, an `Estimate` stays as it is;
     - `over_parts` makes that of a benchmark of those of its parts;
-    - `in_host_table` marks the handful that a host's own table has room for;
+    - `primary` marks that of its aspect by which judges are put in order, the one that a host's own table has room for;
     - `aspect` is what is rated, as far as one is; `ends` are the lowest and highest value that it can have, `constant` is
       that of a constant baseline, if it has one;
     - `paired` is the test by which two judges are compared, None where there is none.
@@ -65,7 +65,7 @@ class Statistic:
     ending: str = "value"
     interval: bool = True
     over_parts: Callable[[Sequence[Estimate]], Estimate] = mean_over_parts
-    in_host_table: bool = False
+    primary: bool = False
     aspect: str = ""
     ends: tuple[float, float] = (0.0, 1.0)
     constant: float | None = None

@@ -81,13 +81,17 @@ def vote_statistics(subject: str, scheme: str) -> tuple[Statistic, ...]:
     """
     tie_handlings = TIE_HANDLINGS[scheme]
     of_subject = order_shares(scheme) if subject == VOTES else bounds([t for t in tie_handlings if t != "decisive"])
-    host_table_shares = [f"{what}_{tie_handlings[0]}" for what in ("accuracy", "above_constant")]
 
     def compute(share: Share, rows: VoteRows) -> Estimate:
         return share(rows.answers[subject], rows.bootstrap)
 
     return tuple(
-        Statistic(f"{subject}_{what}", partial(compute, share), in_host_table=what in host_table_shares, aspect=subject)
+        Statistic(
+            f"{subject}_{what}",
+            partial(compute, share),
+            primary=what == f"accuracy_{tie_handlings[0]}",
+            aspect=subject,
+        )
         for what, share in (accuracies(scheme) | of_subject | all_pairs_right_shares(scheme)).items()
     )
 

@@ -32,6 +32,7 @@ from vieval_plugin.text import escaping
 from vieval_plugin.text.tables import text_table
 
 PAGE = "report.html"
+_ELSEWHERE = "report.md has them"
 RATED_TITLE, UNRATED_TITLE = "How well judges agree with people", "What judges say of the images"
 
 
@@ -144,7 +145,7 @@ def _first_lines(section: PageSection) -> list[str]:
     rows = [table.header, *table.rows]
     other_lines = [f"{_name(other.headline)}: {', '.join(map(_in_line, other.rows))}" for other in section.boards[1:]]
     named = f"{section.benchmark.name}: {board.headline.title}"
-    return [*sentences(board), "", named, "", *text_table(rows), *other_lines, *section.mark_notes, ""]
+    return [*sentences(board), "", named, "", *text_table(rows, _ELSEWHERE), *other_lines, *section.mark_notes, ""]
 
 
 def _in_line(row: LeaderboardRow) -> str:
@@ -159,7 +160,7 @@ def _lines_of_judges(section: PageSection) -> list[str]:
     for board, table in zip(section.boards, section.headlines, strict=True):
         first, *others = sentences(board)
         lines += [f"{section.benchmark.name}, {names[board.headline.judge]}: {first}", *others, ""]
-        lines += [*text_table([table.header, *table.rows]), ""]
+        lines += [*text_table([table.header, *table.rows], _ELSEWHERE), ""]
     return lines
 
 

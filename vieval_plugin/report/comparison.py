@@ -25,6 +25,7 @@ from vieval_plugin.text.tables import text_table
 
 _NAMES = ("benchmark", "task", "aspect", "statistic")
 _NUMBERS = ("value_better", "value_worse", "difference", "ci_low", "ci_high", "p", "p_holm")
+_ELSEWHERE = "--out FOLDER has them"
 FILES = ("comparison_judges.csv", "comparison_pairs.csv", "comparison.json")
 
 
@@ -114,7 +115,7 @@ def _lines(benchmark: str, comparison: Comparison) -> list[str]:
         (
             standing.rank_text,
             standing.system.label,
-            standing.system.undefined or f"{standing.value:.4f}",
+            standing.system.undefined or f"{standing.value:.3f}",
             str(standing.system.n),
             _mark(comparison, standing),
             standing.system.unranked,
@@ -136,9 +137,9 @@ def _lines(benchmark: str, comparison: Comparison) -> list[str]:
         f"{where}, {compared.aspect}: {_answer(comparison)}",
         f"{compared.statistic}; {comparison.family}",
         "",
-        *text_table([("rank", "judge", compared.aspect, "n", "marks", "not ranked because"), *judges]),
+        *text_table([("rank", "judge", compared.aspect, "n", "marks", "not ranked because"), *judges], _ELSEWHERE),
         "",
-        *text_table([("better - worse", "n", "difference [95%]", "p", "p (Holm)"), *pairs]),
+        *text_table([("better - worse", "n", "difference [95%]", "p", "p (Holm)"), *pairs], _ELSEWHERE),
         *(f"warning: {line}" for line in comparison.warnings()),
         *(f"note: {line}" for line in notes),
         "",
@@ -168,8 +169,8 @@ def _answer(comparison: Comparison) -> str:
 
 def _interval(difference: Estimate) -> str:
     if difference.defined and math.isnan(difference.low):
-        return f"{difference.value:.4f} [no interval]"
-    return with_interval(replace(difference, reasons=("no swap or draw has it",)))
+        return f"{difference.value:.3f} [no interval]"
+    return with_interval(replace(difference, reasons=("no swap or draw has it",)), 3)
 
 
 def _judges_table(comparisons: Sequence[BenchmarkComparison]) -> Table:

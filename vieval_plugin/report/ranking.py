@@ -204,7 +204,7 @@ def lines(report: RankReport, options: StatisticsOptions, gate: Sequence[str] = 
     """
     text = [*answers(report), *gate, ""]
     for table in tables_of(report):
-        text += [table.title, "", *text_table([table.header, *table.rows]), ""]
+        text += [table.title, "", *text_table([table.header, *table.rows], "--tables FOLDER has them"), ""]
     text += [f"note: {line}" for line in report.notes]
     resamples = f"Intervals: 95%, {options.draws} bootstrap resamples of prompts. Failed verdicts: {options.policy}."
     return [*text, *_cautions(report), resamples, _MORE]

@@ -339,7 +339,7 @@ def _contest_ranking_key(ranking: ContestRanking) -> tuple[str, ...]:
 
 def _failed(generator: RankedGenerator) -> str:
     failed = [f"{status} {n}" for status, n in generator.statuses if not status.usable]
-    return ", ".join(failed)
+    return ", ".join(failed) or "0"
 
 
 def _ranks(ranks: tuple[int, int] | None) -> str:

@@ -36,11 +36,12 @@ def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:
     known = judge_registry.judge_of_results(source.judge, source.options)
     titles = _titles(record, known) if known else {}
     lines = [f"{' '.join([source.judge, *source.settings])} by {source.backbone or 'nobody'}"]
-    lines += _voted(record) if record.votes else [_listed(verdict.scores)]
+    lines += _voted(record) if record.votes else []
     lines += [f"human {aspect}: {', '.join(f'{v:g}' for v in values)}" for aspect, values in record.ratings.items()]
     lines += [f"finding: {finding}" for finding in verdict.findings]
     file = output_file(record)
-    root = Node(f"{record.id} ({file})" if file else str(record.id), verdict.status, lines=tuple(lines))
+    name = f"{record.id} ({file})" if file else str(record.id)
+    root = Node(f"{name}: {_answer(record)}", verdict.status, lines=tuple(lines))
     places: dict[Path, Node] = {(): root}
     by_step = {(exchange.step.path, exchange.step.attempt): exchange for exchange in exchanges}
     for step in verdict.trace:
@@ -52,8 +53,17 @@ def outline(record: Record, exchanges: Sequence[Exchange] = ()) -> Node:
     return root
 
 
+def _answer(record: Record) -> str:
+    """The scores of a sample; of a contest the judge's votes, or the scores of its candidates."""
+    choice = record.verdict.choice
+    if choice is None:
+        return _listed(record.verdict.scores)
+    votes = " and ".join(dict.fromkeys(filter(None, choice.votes.values())))
+    return f"vote {votes}" if votes else " against ".join(map(_listed, choice.scores)) or "no vote"
+
+
 def _listed(scores: Mapping[str, float]) -> str:
-    return ", ".join(f"{aspect} {value:.4g}" for aspect, value in scores.items()) or "no scores"
+    return ", ".join(f"{aspect} {value:.3f}" for aspect, value in scores.items()) or "no scores"
 
 
 def _voted(record: Record) -> Iterator[str]:

@@ -167,7 +167,11 @@ def plan(trial: Pilot, backbone: Backbone | None) -> list[str]:
     n = sum(trial.statuses.values())
     statuses = ", ".join(f"{status} {count}" for status, count in trial.statuses.most_common())
     by = f" by {backbone.model}" if backbone else ""
-    lines = [f"plan: {trial.judge}{by}, {trial.asked} samples; a pilot of {n} (seed {trial.seed}): {statuses}"]
+    calls = f"about {_calls(trial).value:,.0f} calls" if any(cost.questions for cost in trial.costs) else "no calls"
+    lines = [
+        f"plan: {trial.judge}{by}, {trial.asked} samples: {calls}",
+        f"a pilot of {n} (seed {trial.seed}): {statuses}",
+    ]
     if any(not status.usable for status in trial.statuses):
         lines.append(f"the first failure: {trial.reason[:300]}")
     if any(cost.questions for cost in trial.costs):
@@ -241,7 +245,8 @@ def _tokens(estimate: Estimate) -> str:
 
 
 def _rounded_total(estimate: Estimate) -> str:
-    return f"{estimate.value:,.0f} ({estimate.low:,.0f} to {estimate.high:,.0f})"
+    interval = "" if math.isnan(estimate.low) else f" ({estimate.low:,.0f} to {estimate.high:,.0f})"
+    return f"{estimate.value:,.0f}{interval}"
 
 
 def _short(seconds: float) -> str:

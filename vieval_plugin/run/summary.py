@@ -14,6 +14,8 @@ from vieval_plugin.text.tables import text_table
 NOT_APPLICABLE = "not applicable"
 CHOICE = "choice"
 """What contests that were decided are counted under."""
+_NAMED = 5
+"""How many image models an answer names."""
 
 
 @dataclass
@@ -24,6 +26,11 @@ class _Counts:
     failures: Counter[Status] = field(default_factory=Counter)
     sums: Counter[str] = field(default_factory=Counter)
     scored: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def asked(self) -> int:
+        """The number of samples that the judge applies to."""
+        return self.samples - self.failures[Status.NOT_APPLICABLE]
 
 
 @dataclass
@@ -56,17 +63,33 @@ class ScoreSummary:
         self.failures[key] += 1
         self.first.setdefault(key, f"{identity}: {reason_text}")
 
+    def answer(self, judge: str) -> str:
+        """A line with the mean O of each image model, the highest first; of the first aspect where the judge rates no O."""
+        aspect = "O" if "O" in self.aspects else next(iter(self.aspects), "")
+        sums, scored = Counter[str](), Counter[str]()
+        for (model, _), counts in self.by_group.items():
+            sums[model] += counts.sums[aspect]
+            scored[model] += counts.scored[aspect]
+        means = sorted(((sums[model] / n, model) for model, n in scored.items() if n), reverse=True)
+        if not means:
+            decided = sum(counts.scored[CHOICE] for counts in self.by_group.values())
+            return f"{judge}: {f'{decided} contests decided' if decided else 'no scores'}"
+        further = [f"{len(means) - _NAMED} more below"] if len(means) > _NAMED else []
+        listed = [f"{model} {mean:.3f}".strip() for mean, model in means[:_NAMED]]
+        return f"{judge}, mean {aspect}: {', '.join([*listed, *further])}"
+
     def lines(self) -> list[str]:
         """A table line an image model, and where there are several kinds a line a kind of each; below them the failures.
 
         It has the number of samples, the mean of each aspect over those scored, failures by status, and how many
-        samples the judge does not apply to, where there are some.
+        samples the judge does not apply to, where there are some. What it applies to nowhere has no line.
         """
-        by_kind = len({kind for _, kind in self.by_group}) > 1
-        unasked = any(counts.failures[Status.NOT_APPLICABLE] for counts in self.by_group.values())
+        asked = {key: counts for key, counts in self.by_group.items() if counts.asked} or self.by_group
+        by_kind = len({kind for _, kind in asked}) > 1
+        unasked = any(counts.failures[Status.NOT_APPLICABLE] for counts in asked.values())
         header = ("image model", *(("kind",) if by_kind else ()), "samples", *self.aspects, "failed")
         rows = [(*header, *((NOT_APPLICABLE,) if unasked else ()))]
-        for (model, kind), counts in self.by_group.items():
+        for (model, kind), counts in asked.items():
             failed = [f"{status} {n}" for status, n in counts.failures.items() if status is not Status.NOT_APPLICABLE]
             cells = (model or "-", *((kind or "-",) if by_kind else ()), str(counts.samples))
             means = (_mean(counts, aspect) for aspect in self.aspects)
@@ -98,4 +121,5 @@ def failures(verdicts: Iterable[tuple[SampleId, Verdict]]) -> list[str]:
 
 def _mean(counts: _Counts, aspect: str) -> str:
     number = counts.scored[aspect]
-    return f"{counts.sums[aspect] / number:.4f} (n {number})" if number else "-"
+    of = f" (n {number})" if number != counts.samples else ""
+    return f"{counts.sums[aspect] / number:.3f}{of}" if number else "-"

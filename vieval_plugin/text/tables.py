@@ -1,23 +1,144 @@
-"""Tables for a terminal."""
+"""Tables for a terminal: no wider than its window, and at most 100 columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+import shutil
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from vieval_plugin.text.escaping import console
+
+MOST_COLUMNS = 100
+"""The widest that a table is, and its width where no terminal says how wide it is, as in a pipe."""
+_FEWEST_COLUMNS = 20
+_LONGEST_CELL = 300
+_NARROWEST = 12
+"""How many columns are left to a column of words whose words are broken."""
+_GAP = "  "
+_LONGEST_NUMBER = 40
+_NUMBER = r"(?:< )?[-+]?\.?[0-9][0-9.,:/e%-]*(?: \[[^\]]*\])?"
+_UNBROKEN = re.compile(rf"{_NUMBER}(?!\S)|\S+")
+_IS_NUMBER = re.compile(rf"{_NUMBER}|-|undefined|nan")
 
 
-def text_table(rows: Iterable[Sequence[str]], numbers: bool = False) -> list[str]:
-    """Rows of equal length in columns, a line each; with `numbers` all columns but the first are set to the right.
+@dataclass(frozen=True)
+class _Column:
+    """A column of a table; `least` is its width at which no word, and `broken` that at which no number, is cut."""
 
-    >>> text_table([("judge", "n"), ("metric", "48")], numbers=True)
-    ['judge    n', 'metric  48']
+    name: str
+    cells: tuple[str, ...]
+    width: int
+    least: int
+    broken: int
+    of_numbers: bool
+
+    @property
+    def same(self) -> bool:
+        """True where two rows or more say the same."""
+        return len(self.cells) > 1 and len(set(self.cells)) == 1
+
+
+def text_table(rows: Iterable[Sequence[str]], elsewhere: str = "") -> list[str]:
+    """Rows of equal length in columns that fit the window; numbers are set to the right and never cut.
+
+    A column that is the same in all rows is a line above them. Columns of words are wrapped where there is no room, and
+    where that is not enough the last columns are left out, with a line that names them.
+
+    Args:
+        rows: the header first.
+        elsewhere: where columns that are left out can be read, such as `report.md has them`.
+
+    >>> text_table([("judge", "n", "aspect"), ("metric", "48", "SC"), ("other", "9", "SC")])
+    ['in all rows: aspect = SC', 'judge    n', 'metric  48', 'other    9']
     """
-    cells = [tuple(row) for row in rows]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))] if cells else []
-    lines = []
-    for row in cells:
-        padded = [
-            cell.rjust(width) if numbers and place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(padded).rstrip())
+    header, *body = [[_short(console(cell)) for cell in row] for row in rows]
+    columns = [_column(name, [row[place] for row in body]) for place, name in enumerate(header)]
+    room = max(_FEWEST_COLUMNS, min(MOST_COLUMNS, shutil.get_terminal_size((MOST_COLUMNS, 24)).columns))
+    shared = [f"{column.name} = {column.cells[0]}" for column in columns if column.same and column.cells[0]]
+    differing = [column for column in columns if not column.same] or columns[:1]
+    fitting = differing
+    while len(fitting) > 1 and sum(_widths(fitting, 0)) + len(_GAP) * (len(fitting) - 1) > room:
+        fitting = fitting[:-1]
+    widths = _widths(fitting, room - len(_GAP) * (len(fitting) - 1))
+    lines = _wrapped(f"in all rows: {', '.join(shared)}", room) if shared else []
+    for row in zip(*((column.name, *column.cells) for column in fitting), strict=True):
+        lines += _row_lines(row, fitting, widths)
+    if left_out := [column.name for column in differing[len(fitting) :]]:
+        line = f"left out to fit {room} columns: {', '.join(left_out)}"
+        lines += _wrapped("; ".join(filter(None, [line, elsewhere])), room)
     return lines
+
+
+def _column(name: str, cells: Sequence[str]) -> _Column:
+    texts = (name, *cells)
+    units = [unit for text in texts for unit in _UNBROKEN.findall(text)]
+    longest = max(map(_width, units), default=0)
+    numbers = max(
+        (len(unit) for unit in units if len(unit) < _LONGEST_NUMBER and _IS_NUMBER.fullmatch(unit)), default=0
+    )
+    of_numbers = any(cells) and all(_IS_NUMBER.fullmatch(cell) for cell in cells if cell)
+    return _Column(
+        name, tuple(cells), max(map(_width, texts)), longest, max(numbers, min(longest, _NARROWEST)), of_numbers
+    )
+
+
+def _widths(columns: Sequence[_Column], room: int) -> list[int]:
+    """The widths at which columns fit into the room: the widest give way first, and words are broken last."""
+    widths = [column.width for column in columns]
+    for floors in ([column.least for column in columns], [column.broken for column in columns]):
+        while sum(widths) > room:
+            place = max(range(len(widths)), key=lambda place: (widths[place] > floors[place], widths[place]))
+            if widths[place] <= floors[place]:
+                break
+            widths[place] -= 1
+    return widths
+
+
+def _row_lines(row: Sequence[str], columns: Sequence[_Column], widths: Sequence[int]) -> Iterator[str]:
+    """The lines of a row, of which the first has the beginning of every cell."""
+    wrapped = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
+    for number in range(max(map(len, wrapped))):
+        texts = [lines[number] if number < len(lines) else "" for lines in wrapped]
+        cells = (
+            " " * (width - _width(text)) + text if column.of_numbers else text + " " * (width - _width(text))
+            for text, column, width in zip(texts, columns, widths, strict=True)
+        )
+        yield _GAP.join(cells).rstrip()
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of a width, broken between words where that is possible."""
+    if _width(text) <= width:
+        return [text]
+    lines = [""]
+    for unit in _UNBROKEN.findall(text):
+        joined = f"{lines[-1]} {unit}".lstrip()
+        if _width(joined) <= width:
+            lines[-1] = joined
+            continue
+        *pieces, last = _pieces(unit, width)
+        lines += [*pieces, last]
+    return [line for line in lines if line]
+
+
+def _pieces(word: str, width: int) -> list[str]:
+    """A word in pieces that fit a width."""
+    pieces = [""]
+    for letter in word:
+        if _width(pieces[-1] + letter) > width:
+            pieces.append("")
+        pieces[-1] += letter
+    return pieces
+
+
+def _width(text: str) -> int:
+    """The number of columns that a terminal takes for a text."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
+
+
+def _short(cell: str) -> str:
+    return cell if len(cell) <= _LONGEST_CELL else f"{cell[: _LONGEST_CELL - 3]}..."

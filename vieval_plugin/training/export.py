@@ -47,7 +47,7 @@ def exporting_judges() -> list[str]:
 
 
 def export(judge: str, lookup: Lookup, file: Path, choices: ExportChoices) -> Iterator[str]:
-    """Write a judge's conversations as examples; lines of tables of what was found and written.
+    """Write a judge's conversations as examples; lines on how many, and of tables of what was found and written.
 
     VievalError where there are no verdicts of that judge, or where a benchmark's data may not train a model.
     """
@@ -72,7 +72,9 @@ def export(judge: str, lookup: Lookup, file: Path, choices: ExportChoices) -> It
     )
     units = list(_units(lookup, exported, how))
     written = rebalanced(units, choices.seed, how.repetitions) if choices.rebalance else units
-    write(file, [example for unit in written for example in unit.examples], choices.trainer)
+    examples = [example for unit in written for example in unit.examples]
+    write(file, examples, choices.trainer)
+    yield from (f"wrote {file}: {len(examples)} examples of {len(judged)} verdicts", "")
     yield from (_by_part(judged, exported, choices.margin) if how.human_aspect else _by_sub_task(units, written))
     if how.repetitions:
         yield f"seed {choices.seed}" if choices.rebalance else "not rebalanced (--rebalance)"
@@ -128,21 +130,20 @@ def _without_number(exchange: Exchange) -> Exchange:
 
 
 def _by_sub_task(found_units: Sequence[TrainingUnit], written_units: Sequence[TrainingUnit]) -> Iterator[str]:
-    yield from text_table(
-        [("sub-task", "examples", "written"), *_columns(counts(found_units), counts(written_units))], numbers=True
-    )
+    yield from text_table([("sub-task", "examples", "written"), *_columns(counts(found_units), counts(written_units))])
     numbers = [str(score) for score in range(11)]
     for name, units in (("scores", found_units), ("scores written", written_units)):
-        rows = [(category, *map(str, histogram)) for category, histogram in sorted(score_counts(units).items())]
-        yield from ("", *text_table([(name, *numbers), *rows], numbers=True))
+        histograms = sorted(score_counts(units).items())
+        columns = [(name, *numbers), *((category, *map(str, histogram)) for category, histogram in histograms)]
+        yield from ("", *text_table(zip(*columns, strict=True)))
     yield ""
 
 
 def _by_part(judged: Sequence[Record], exported: Sequence[Record], margin: float) -> Iterator[str]:
     verdicts, exported_counts = (Counter(record.id.part for record in records) for records in (judged, exported))
     rows = [(part, str(n), str(exported_counts[part]), str(n - exported_counts[part])) for part, n in verdicts.items()]
-    total = ("all", str(len(judged)), str(len(exported)), str(len(judged) - len(exported)))
-    yield from text_table([("part", "verdicts", "kept", "dropped"), *rows, total], numbers=True)
+    total = [("all", str(len(judged)), str(len(exported)), str(len(judged) - len(exported)))] if rows[1:] else []
+    yield from text_table([("part", "verdicts", "kept", "dropped"), *rows, *total])
     yield ""
     yield f"margin {margin:g}"
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -132,6 +133,33 @@ def test_the_summary_calls_a_run_by_its_best_numbers():
         "split=Overall|status_ok": 12,
     }
     assert tables.headline(metrics) == {"split=Overall|SC_fisher": 0.5, "split=Overall|auroc_value": 0.9}
+
+
+def test_what_the_host_prints_is_rounded_and_has_no_status_of_nobody():
+    rows = [
+        {
+            "split": part,
+            "SC_fisher": 1 / 3,
+            "zeros_value": 0.0,
+            "status_ok": n,
+            "status_refusal": 0,
+            "remarks": "seed 0",
+        }
+        for part, n in (("tie", 4), ("Overall", 4))
+    ]
+    short = tables.short(pandas.DataFrame(rows))
+    assert list(short.columns) == ["split", "SC_fisher", "zeros_value", "status_ok"]
+    assert short["SC_fisher"].tolist() == [0.3333, 0.3333]
+
+
+def test_a_line_a_dataset_and_the_reasons_once(vieval, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = vieval("vlmevalkit", "--list").out.splitlines()
+    listed = {line.split()[0]: line for line in lines[1:-1]}
+    assert listed.keys() == names.datasets().keys()
+    assert max(map(len, listed.values())) <= 80
+    assert listed["imagenhub_viescore"].split()[1:] == ["7", "not", "there"]
+    assert lines[-1].endswith("`vieval tasks NAME` says what is missing")
 
 
 def bring(folder, name, version):

@@ -32,8 +32,10 @@ def _run(options: argparse.Namespace) -> int:
         backbone = Backbone(model=model, base_url=(options.base_url,))
     elif options.model:
         raise VievalError("--model goes with --base-url; models of the options are asked without either")
-    problems = 0
-    for check in examine(backbone):
-        say(redacted(str(check)))
-        problems += not check.fine
+    checks = list(examine(backbone))
+    problems = sum(not check.fine for check in checks)
+    say(
+        f"{problems} of {len(checks)} checks found a problem" if problems else f"no problem in {len(checks)} checks", ""
+    )
+    say(*(redacted(str(check)) for check in sorted(checks, key=lambda check: check.fine)))
     return 1 if problems else 0

@@ -1,4 +1,4 @@
-"""The host's own tables of our tasks: a handful of numbers each, averages over a part of a group under names of their own,
+"""The host's own tables of our tasks: the primary metric of each, averages over a part of a group under their own names,
 and samples with their scores for Weights and Biases.
 
 The results file has all numbers; the host has no setting for any of it, so three functions of it are wrapped.
@@ -10,22 +10,26 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.hosts.lmms_eval.answerable import PartOfGroup
-from vieval_plugin.hosts.task_data import rating_of
+from vieval_plugin.hosts.lmms_eval.metrics import Remark, remark
 from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.meta_evaluation.metrics import (
     REMARKS,
     higher_is_better,
-    host_table_metric_names,
-    interval_names,
+    in_host_table,
     partial_name,
+    primary_statistic,
 )
 from vieval_plugin.meta_evaluation.observations import Observation
 
 _OF = "vieval_part_of"
 _FILTER = ",none"
+_REMARKS = f"{REMARKS}{_FILTER}"
+_REST = """
+
+VIEval: n is what the number rests on; failed samples have no score. All other metrics are in the
+results file; with --output_path DIR --log_samples, `vieval report DIR --out REPORT` makes a page."""
 
 
 def install() -> None:
@@ -39,8 +43,9 @@ def install() -> None:
     generate_dataset = WandbLogger._generate_dataset
 
     def make_table(document: Any, column: str = "results", *arguments: Any, **named: Any) -> Any:
-        short, left = handful(document, column)
-        return make(short, column, *arguments, **named) + (left if column == "results" else "")
+        ours = any(isinstance(row.get(_REMARKS), Remark) for row in document[column].values())
+        rest = _REST if ours and column == "results" else ""
+        return make(primary_metrics(document, column), column, *arguments, **named) + rest
 
     def consolidate_group_results(results: Any, versions: Any, task_dict: Any, *arguments: Any, **named: Any) -> Any:
         host_results = consolidate(results, versions, task_dict, *arguments, **named)
@@ -82,8 +87,7 @@ def rename_partial(results: dict[str, dict[str, Any]], groups: Mapping[Any, Any]
             continue
         row = results[group.group_name]
         renamed = {_renamed(key): value for key, value in row.items()}
-        remarks = f"{REMARKS}{_FILTER}"
-        renamed[remarks] = "; ".join(filter(None, [f"over {coverage}", renamed.get(remarks)]))
+        renamed[_REMARKS] = remark(f"over {coverage}; {renamed[_REMARKS]}", renamed[_REMARKS])
         results[group.group_name] = renamed
 
 
@@ -96,35 +100,18 @@ def _renamed(key: str) -> str:
     return partial_name(name.removesuffix(end)) + end + comma + filtered
 
 
-def handful(document: Mapping[str, Any], column: str) -> tuple[dict[str, Any], str]:
-    """The results document with few numbers of our tasks, each with its interval; and what is said below the table."""
-    rows: dict[str, Any] = {}
-    better, fewer = dict(document.get("higher_is_better", {})), False
-    for name, row in document[column].items():
-        metrics = [metric for metric in _metrics_in_table(name, document) if f"{metric}{_FILTER}" in row]
-        rows[name] = dict(row)
-        if metrics:
-            alias = {"alias": row["alias"]} if "alias" in row else {}
-            rows[name] = alias | {f"{metric}{_FILTER}": _with_interval(row, metric) for metric in metrics}
-            better[name] = {metric: higher_is_better(metric) for metric in metrics}
-            fewer = True
-    left = (
-        "\n\nVIEval: all numbers, and remarks on what is undefined, are in the results file; with --output_path DIR and "
-        "--log_samples, `vieval report DIR --out REPORT` makes a page of them."
-    )
-    return {**document, column: rows, "higher_is_better": better}, left if fewer else ""
-
-
-def _metrics_in_table(name: str, document: Mapping[str, Any]) -> list[str]:
-    """The metrics of a task or group of ours that are shown; none of anybody else's."""
-    members = document.get("group_subtasks", {}).get(name) or [name]
-    task_config = document.get("configs", {}).get(members[0], {})
-    if not _is_ours(task_config):
-        return []
-    metadata = task_config["metadata"]
-    rating = rating_of(judge_registry.judge(metadata["judge"]), config.current())
-    names = host_table_metric_names(benchmark_registry.benchmark(metadata["benchmark"]).report, rating)
-    return [*names, *map(partial_name, names)]
+def primary_metrics(document: Mapping[str, Any], column: str) -> dict[str, Any]:
+    """The results document with one metric of each task and group of ours, its interval, n and failures in one cell."""
+    rows, better = dict(document[column]), dict(document.get("higher_is_better", {}))
+    for name, row in rows.items():
+        if isinstance(remarks := row.get(_REMARKS), Remark):
+            metric = primary_statistic(remarks.summary.statistics).metric
+            partial = f"{partial_name(metric)}{_FILTER}" in row
+            shown = partial_name(metric) if partial else metric
+            alias = {key: row[key] for key in ("alias",) if key in row}
+            rows[name] = {**alias, f"{shown}{_FILTER}": in_host_table(remarks.summary)}
+            better[name] = {shown: higher_is_better(shown)}
+    return {**document, column: rows, "higher_is_better": better}
 
 
 def _is_ours(task_config: Mapping[str, Any]) -> bool:
@@ -153,12 +140,3 @@ def sample_rows(sample: Mapping[str, Any]) -> list[dict[str, Any]]:
         }
         for image in images
     ] or [shared]
-
-
-def _with_interval(row: Mapping[str, Any], name: str) -> Any:
-    """A number as the table shows it; of a partial one the ends of the interval are partial too."""
-    value = row[f"{name}{_FILTER}"]
-    ends = [row.get(f"{end}{_FILTER}") for end in interval_names(name)]
-    if not isinstance(value, float) or not all(isinstance(end, float) for end in ends):
-        return value
-    return f"{value:.4f} [{ends[0]:.3f}, {ends[1]:.3f}]"

@@ -85,7 +85,7 @@ class JudgedImages(ImageBaseDataset):  # type: ignore[misc]
         )
         text = csv_text([list(table.columns), *cells])
         write_whole(sheet.with_name(f"{sheet.stem}_acc.csv"), [text], "--work-dir")
-        return table.drop(columns="remarks")
+        return tables.short(table)
 
     @classmethod
     def report_primary_metric(cls, metrics: Mapping[str, Any] | None) -> dict[str, Any]:

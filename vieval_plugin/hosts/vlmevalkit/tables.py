@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pandas import DataFrame
+
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.config import Config
 from vieval_plugin.hosts.task_data import rating_of
@@ -17,6 +19,7 @@ from vieval_plugin.records import Record
 from vieval_plugin.tasks import Task
 
 OVERALL = "Overall"
+_DECIMALS = 4
 _NO_HEADLINE = ("_share", "_paper", "_consistency", "_share_value")
 
 
@@ -50,6 +53,12 @@ def _row(part: str, summary: Summary, metric_names: Sequence[str]) -> dict[str, 
         if name != "remarks"
     }
     return {"split": part, **plain, **statuses, "remarks": numbers.get("remarks")}
+
+
+def short(table: DataFrame) -> DataFrame:
+    """The rows of `rows_of` as the host prints them: rounded, without remarks and without statuses that no verdict has."""
+    never = [name for name in table.columns if name.startswith("status_") and not table[name].any()]
+    return table.drop(columns=["remarks", *never]).round(_DECIMALS)
 
 
 def headline(metrics: Mapping[str, Any]) -> dict[str, Any]:
