@@ -211,7 +211,7 @@ def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
             else []
         ),
         "",
-        *text_table(table, numbers=True),
+        *text_table(table),
         "",
         f"A difference below the last column would be missed more than once in five times with these {report.n} samples.",
         *(["", *text_table(of_kinds)] if report.means else []),

@@ -58,8 +58,8 @@ class NetworkMetric:
 
     `load` makes the network, of the weights `model` where a user names none. `show` turns an ask's decoded images and
     its texts into tensors, in any thread. `values` takes the network and the tensors of a batch, for each role a list,
-    and gives a tensor or an array (asks,) in the metric's own unit. Metrics with the same `load` and the same weights share a
-    network.
+    and gives a tensor or an array (asks,) in the metric's own unit. Metrics with the same `load` and the same weights
+    share a network.
     """
 
     name: str

@@ -103,8 +103,9 @@ def _averaged(x: Floats, size: int) -> Floats:
         return (inside / inside.sum(1, keepdims=True)).astype(np.float32)
 
     n, height, width, channels = x.shape
-    rows = (regions(height) @ x.reshape(n, height, -1)).reshape(n, size, width, channels)
-    return regions(width) @ rows
+    rows: Floats = (regions(height) @ x.reshape(n, height, -1)).reshape(n, size, width, channels)
+    means: Floats = regions(width) @ rows
+    return means
 
 
 def _by_region(features: Floats) -> Floats:
@@ -124,7 +125,8 @@ def _read(layer: Layer, words: Any) -> Floats:
     for name in ("one", "two"):
         kernel, bias = layer[f"{name}.weight"][:, :, None], layer[f"{name}.bias"]
         x = x + _relu(_convolution(x[:, None], kernel, bias)[:, 0]) * mask
-    return x * mask
+    masked: Floats = x * mask
+    return masked
 
 
 def _attend(layer: Layer, queries: Floats, features: Floats) -> tuple[Floats, Floats]:
