@@ -52,7 +52,7 @@ $(ENV)/ready: setup.cfg pyproject.toml | $(BIN)/python
 # the steps of the demo; those of demo-light are its first two
 demo: STEPS := 4
 demo-light:
-	@echo "== 1 of $(STEPS): install the light part in $(ENV) (about 30 s and 400 MB the first time, no PyTorch)"
+	@echo "== 1 of $(STEPS): install the light part in $(ENV) (about 30 s and 350 MB the first time, no PyTorch)"
 	@$(MAKE) --no-print-directory $(ENV)/light
 	@echo "== 2 of $(STEPS): judge 336 drawn images with known defects by $(words $(DEMO_JUDGES)) judges, and make a page (about 40 s)"
 	@rm -rf $(OUT)/demo-light && mkdir -p $(OUT)/demo-light

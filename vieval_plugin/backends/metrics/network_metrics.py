@@ -46,7 +46,7 @@ class Network(Protocol):
 
 @dataclass(frozen=True)
 class NetworkInputs:
-    """Inputs of a network for an ask: tensors or arrays by role, and findings. Those of the same shapes go together."""
+    """Inputs of a network for an ask: tensors or arrays by role, and findings. Equal shapes go together."""
 
     tensors: Mapping[str, Any]
     notes: tuple[str, ...] = ()
@@ -57,9 +57,9 @@ class NetworkMetric:
     """A metric of a network.
 
     `load` makes the network, of the weights `model` where a user names none. `show` turns an ask's decoded images and
-    its texts into tensors, in any thread. `values` takes the network and the tensors of a batch, for each role a list,
-    and gives a tensor or an array (asks,) in the metric's own unit. Metrics with the same `load` and the same weights
-    share a network.
+    its texts into tensors or arrays, in any thread. `values` takes the network and those of a batch, for each role a
+    list, and gives a tensor or an array (asks,) in the metric's own unit. Metrics with the same `load` and the same
+    weights share a network.
     """
 
     name: str

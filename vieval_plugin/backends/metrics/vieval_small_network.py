@@ -100,12 +100,12 @@ def _averaged(x: Floats, size: int) -> Floats:
     def regions(side: int) -> Floats:
         first, last = np.arange(size) * side // size, -(-np.arange(1, size + 1) * side // size)
         inside = (np.arange(side) >= first[:, None]) & (np.arange(side) < last[:, None])
-        return (inside / inside.sum(1, keepdims=True)).astype(np.float32)
+        means: Floats = (inside / inside.sum(1, keepdims=True)).astype(np.float32)
+        return means
 
     n, height, width, channels = x.shape
-    rows: Floats = (regions(height) @ x.reshape(n, height, -1)).reshape(n, size, width, channels)
-    means: Floats = regions(width) @ rows
-    return means
+    rows = (regions(height) @ x.reshape(n, height, -1)).reshape(n, size, width, channels)
+    return regions(width) @ rows
 
 
 def _by_region(features: Floats) -> Floats:
@@ -120,13 +120,13 @@ def _compared(expected: Floats, observed: Floats) -> Floats:
 
 def _read(layer: Layer, words: Any) -> Floats:
     """Words as vectors of themselves and their neighbours: (n, words, 64)."""
-    mask = (words > 0)[..., None]
+    mask: Floats = (words > 0)[..., None].astype(np.float32)
     x = layer["embedding.weight"][words]
     for name in ("one", "two"):
         kernel, bias = layer[f"{name}.weight"][:, :, None], layer[f"{name}.bias"]
         x = x + _relu(_convolution(x[:, None], kernel, bias)[:, 0]) * mask
-    masked: Floats = x * mask
-    return masked
+    read: Floats = x * mask
+    return read
 
 
 def _attend(layer: Layer, queries: Floats, features: Floats) -> tuple[Floats, Floats]:

@@ -28,7 +28,7 @@ WEIGHTS = Path(__file__).with_name("vieval_small.safetensors")
 
 
 @dataclass(frozen=True)
-class NetworkPart:
+class TrainedPart:
     """A network's weights, its words as numbers, and the sizes of the groups of facts that it learnt beside scores."""
 
     layer: Layer
@@ -42,7 +42,7 @@ class SmallJudge:
 
     by: str
     identity: str
-    parts: Mapping[str, NetworkPart]
+    parts: Mapping[str, TrainedPart]
 
 
 def load(origin: Origin) -> SmallJudge:
@@ -63,7 +63,7 @@ def load(origin: Origin) -> SmallJudge:
                 part, _, below = name.partition(".")
                 layers[part][below] = opened.get_tensor(name).astype(np.float32)
         parts = {
-            part: NetworkPart(
+            part: TrainedPart(
                 layer, {word: n for n, word in enumerate(description[part]["words"], 2)}, description[part]["facts"]
             )
             for part, layer in layers.items()
