@@ -1,4 +1,5 @@
-# Everything a newcomer needs: `make demo` and `make test`. The environment is made once and reused. `make test-vllm` needs no GPU.
+# Everything a newcomer needs: `make demo` and `make test`. They share an environment, and each installs what it lacks.
+# `make test-vllm` needs no GPU.
 PYTHON ?= python3
 ENV := .venv
 OUT ?= out
@@ -9,28 +10,64 @@ VLLM_PORT ?= 8765
 VLLM_URL := http://127.0.0.1:$(VLLM_PORT)
 # what the demo judges: tasks, or groups of them in task_configs/tasks.yaml
 DEMO_TASKS ?= vieval_demo
+DEMO_JUDGES := vieval_small ssim psnr edge_f1 histogram sharpness
+STEPS := 2
 
 # a test file stays in one process, and those that take longest begin first (see tests/conftest.py)
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo demo-page test test-fast test-page test-vllm test-vlmevalkit test-attack train-adiee-demo train-small lint docs tasks clean
+.PHONY: demo demo-light demo-page test test-fast test-page test-vllm test-vlmevalkit test-attack train-adiee-demo train-small lint docs tasks clean
 
-# tokens of what an environment was made from: a second call is quick unless setup.cfg changed
-$(ENV)/ready: setup.cfg pyproject.toml
-	@echo "== making an environment in $(ENV) (lmms-eval brings PyTorch, some 7 GB: a few minutes the first time)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(ENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[lmms-eval,http,tables,hub,metrics,scorers,train,generators,video,tools,test]"
+# $(call run,LOG,COMMAND): a line every five seconds with the last thing that a long command said, and how long it took
+define run
+mkdir -p $(dir $(1)); begun=$$(date +%s); ( $(2) ) > $(1) 2>&1 & job=$$!; trap 'kill $$job 2> /dev/null; exit 130' INT TERM; \
+while sleep 1; kill -0 $$job 2> /dev/null; do spent=$$(($$(date +%s) - begun)); [ $$((spent % 5)) -ne 0 ] || \
+  printf '   %4s s  %s\n' $$spent "$$(tail -c 2000 $(1) | tr '\r' '\n' | grep . | tail -n 1 | cut -c 1-86)"; done; \
+wait $$job || { tail -n 20 $(1); echo "== that failed; all that it said is in $(1)"; exit 1; }; \
+echo "   done in $$(($$(date +%s) - begun)) s"
+endef
+PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --editable
+LIGHT := ".[http,metrics]"
+LMMS_EVAL := ".[lmms-eval,http,metrics]"
+ALL := ".[lmms-eval,http,tables,hub,metrics,scorers,train,generators,video,tools,test]"
+
+# stamps of what an environment was made from: a second call is quick unless setup.cfg changed
+$(BIN)/python:
+	@$(PYTHON) -m venv $(ENV)
+
+$(ENV)/light: setup.cfg pyproject.toml | $(BIN)/python
+	@$(call run,$(OUT)/install-light.log,$(PIP_INSTALL) $(LIGHT))
 	@touch $@
 
-demo: $(ENV)/ready
-	@echo "== judging drawn images with known defects (tasks $(DEMO_TASKS), synthetic ratings)"
-	rm -rf $(OUT)/demo
-	$(BIN)/lmms-eval --model vieval_scorer --tasks $(DEMO_TASKS) --output_path $(OUT)/demo --log_samples > $(OUT)-demo.log 2>&1 \
-	  || { tail -n 20 $(OUT)-demo.log; exit 1; }
-	@mkdir -p $(OUT) && mv $(OUT)-demo.log $(OUT)/demo.log
-	@echo "== which judge finds the defects? 1 is the same order as the known defects give, 0 is chance"
-	$(BIN)/vieval report $(OUT)/demo --out $(OUT)/demo-report
+$(ENV)/lmms-eval: setup.cfg pyproject.toml | $(BIN)/python
+	@$(call run,$(OUT)/install-lmms-eval.log,$(PIP_INSTALL) $(LMMS_EVAL))
+	@touch $@
+
+$(ENV)/ready: setup.cfg pyproject.toml | $(BIN)/python
+	@echo "== install all extras in $(ENV) (a few minutes and 8 GB the first time; less after make demo)"
+	@$(call run,$(OUT)/install.log,$(PIP_INSTALL) $(ALL))
+	@touch $(ENV)/light $(ENV)/lmms-eval $@
+
+# the steps of the demo; those of demo-light are its first two
+demo: STEPS := 4
+demo-light:
+	@echo "== 1 of $(STEPS): install the light part in $(ENV) (about 30 s and 400 MB the first time, no PyTorch)"
+	@$(MAKE) --no-print-directory $(ENV)/light
+	@echo "== 2 of $(STEPS): judge 336 drawn images with known defects by $(words $(DEMO_JUDGES)) judges, and make a page (about 40 s)"
+	@rm -rf $(OUT)/demo-light && mkdir -p $(OUT)/demo-light
+	@$(BIN)/vieval score --benchmark vieval_demo $(addprefix --judge ,$(DEMO_JUDGES)) --out $(OUT)/demo-light/verdicts.jsonl > $(OUT)/demo-light/score.log
+	@echo "   which judge finds the defects? 1 is the order that the known defects give, 0 is chance"
+	@$(BIN)/vieval report $(OUT)/demo-light/verdicts.jsonl --out $(OUT)/demo-light
+	@echo "== open this page in a browser: $(abspath $(OUT))/demo-light/report.html"
+
+demo: demo-light
+	@echo "== 3 of 4: install lmms-eval in $(ENV), which brings PyTorch (five to ten minutes and 7 GB the first time)"
+	@$(MAKE) --no-print-directory $(ENV)/lmms-eval
+	@echo "== 4 of 4: judge the drawn images, one by one and in pairs, as tasks of lmms-eval ($(DEMO_TASKS)), and make a page (about a minute)"
+	@rm -rf $(OUT)/demo $(OUT)/demo-report
+	@$(call run,$(OUT)/demo.log,$(BIN)/lmms-eval --model vieval_scorer --tasks $(DEMO_TASKS) --output_path $(OUT)/demo --log_samples)
+	@$(BIN)/vieval report $(OUT)/demo --out $(OUT)/demo-report
 	@echo "== open this page in a browser: $(abspath $(OUT))/demo-report/report.html   (log of the run: $(OUT)/demo.log)"
 
 # the page of the demo and its picture for the README, which are part of the documentation; the picture needs chromium

@@ -86,24 +86,20 @@ def spec(metric: AutoMetric, scored: bool = False) -> JudgeSpec:
     )
 
 
-def verdict_of(metric: AutoMetric, reply: Reply) -> Verdict:
-    """The verdict of a measurement, or of its failure."""
+def measured_step(name: str, reply: Reply) -> Step:
+    """The step of a measurement, with its value as it is, or of its failure."""
     if isinstance(reply, Failure):
-        return unrated(metric, reply.status, reply.reason)
+        return Step((name,), reply.status, reason=reply.reason)
     if not isinstance(reply, Measurement) or not math.isfinite(reply.value):
-        return unrated(metric, Status.TOOL_ERROR, f"a finite measurement was expected, not {reply}")
-    return rated(metric, reply.value, reply.by)
+        return Step((name,), Status.TOOL_ERROR, reason=f"a finite measurement was expected, not {reply}")
+    return Step((name,), Status.OK, (reply.value,), f"{reply.value:.6g}", reply.by)
 
 
-def rated(metric: AutoMetric, value: float, by: str = "") -> Verdict:
-    """The verdict of a value in the metric's own unit; `by` names the network that gave it, and its version."""
-    step = Step((metric.name,), Status.OK, scores=(value,), answer=f"{value:.6g}", reason=by)
-    return Verdict({metric.aspect: metric.to_score(value)}, Status.OK, trace=(step,))
-
-
-def unrated(metric: AutoMetric, status: Status, reason: str) -> Verdict:
-    """The verdict where there is no value."""
-    return Verdict({}, status, trace=(Step((metric.name,), status, reason=reason),))
+def verdict_of(metric: AutoMetric, reply: Reply) -> Verdict:
+    """The verdict of a measurement in the metric's own unit, or of its failure."""
+    step = measured_step(metric.name, reply)
+    scores = {metric.aspect: metric.to_score(step.scores[0])} if step.scores else {}
+    return Verdict(scores, step.status, trace=(step,))
 
 
 def _clipped(value: float) -> float:

@@ -10,19 +10,8 @@ from __future__ import annotations
 
 import math
 
-from vieval_plugin.judges.protocol import (
-    Failure,
-    Judge,
-    Measure,
-    Measurement,
-    Program,
-    Reply,
-    Sample,
-    Status,
-    Step,
-    Verdict,
-    worst,
-)
+from vieval_plugin.judges.auto_metrics import measured_step
+from vieval_plugin.judges.protocol import Judge, Measure, Program, Sample, Verdict, worst
 from vieval_plugin.judges.spec import JudgeSpec, Needs, NoOptions
 
 NAME = "vieval_small"
@@ -49,23 +38,14 @@ def judge() -> Judge:
             "PQ": Measure(f"{NAME}_pq", {"output": sample.images["output"]}, ("PQ",), {}, NAME),
         }
         replies = yield list(asks.values())
-        steps = {aspect: _step(aspect, reply) for aspect, reply in zip(asks, replies, strict=True)}
-        scores = {aspect: step.scores[0] for aspect, step in steps.items() if step.scores}
+        steps = {aspect: measured_step(aspect, reply) for aspect, reply in zip(asks, replies, strict=True)}
+        scores = {aspect: min(max(step.scores[0], 0.0), 1.0) for aspect, step in steps.items() if step.scores}
         if len(scores) == len(steps):
             scores["O"] = math.sqrt(scores["SC"] * scores["PQ"])
         status = worst([step.status for step in steps.values()])
         return Verdict(scores, status, TRAINED_ON, tuple(steps.values()))
 
     return program
-
-
-def _step(aspect: str, reply: Reply) -> Step:
-    if isinstance(reply, Failure):
-        return Step((aspect,), reply.status, reason=reply.reason)
-    if not isinstance(reply, Measurement) or not math.isfinite(reply.value):
-        return Step((aspect,), Status.TOOL_ERROR, reason=f"a finite measurement was expected, not {reply}")
-    score = min(max(reply.value, 0.0), 1.0)
-    return Step((aspect,), Status.OK, (score,), f"{reply.value:.6g}", reply.by)
 
 
 SPEC = JudgeSpec(

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from bench.vieval_small.learn import defects_of
 from bench.vieval_small.losses import FACTS
-from vieval_plugin.backends.metrics.vieval_small_network import PARTS
+from bench.vieval_small.network import PARTS
 
 
 def export(states: Path, file: Path) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from torch.nn import functional as F
 from tqdm import tqdm
 
 from bench.vieval_small.losses import FACTS, loss_of, placed
+from bench.vieval_small.network import PARTS
 from bench.vieval_small.pieces import CONTENT, CROP, LOOKS, QUALITY, Piece, path
-from vieval_plugin.backends.metrics.vieval_small_network import PARTS
 from vieval_plugin.backends.metrics.vieval_small_views import LENGTH, mirrored, numbered
 from vieval_plugin.benchmarks.synthetic.drawing import HUES
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.vieval_small import pieces
 from bench.vieval_small.export import export
 from bench.vieval_small.learn import Plan, loaded, train
-from vieval_plugin.backends.metrics.vieval_small_network import PARTS
+from bench.vieval_small.network import PARTS
 from vieval_plugin.backends.metrics.vieval_small_views import KINDS
 
 PIECES = {"generation": 24, "subjects": 16}

@@ -2,7 +2,10 @@
 
 import asyncio
 import io
+import json
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -24,7 +27,7 @@ from vieval_plugin.run.evaluate import judge_samples
 from vieval_plugin.run.prepare import prepare
 from vieval_plugin.run.progress import Progress
 
-pytestmark = [needs("torch"), needs("skimage")]
+pytestmark = needs("skimage")
 
 
 def verdicts(samples):
@@ -111,6 +114,95 @@ def test_drawings_of_the_demo_bring_no_warning(capsys):
     assert "drawings only" not in capsys.readouterr().err
 
 
+def trained_scores(networks):
+    """Scores of a part for a view, by networks as they are trained, in PyTorch."""
+    import torch
+
+    def score(part, kind, view):
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in view.items()}
+        tensors = {name: array if name == "words" else array.permute(0, 3, 1, 2) for name, array in tensors.items()}
+        with torch.inference_mode():
+            return networks[part]({kind: tensors})[kind]["score"].sigmoid().numpy()
+
+    return score
+
+
+def difference(network, kind, score, limit=None):
+    """The largest difference between scores in NumPy and by `score`, over the demo's samples of a kind, SC and PQ."""
+    from vieval_plugin.backends.metrics import vieval_small_network as in_numpy
+    from vieval_plugin.backends.metrics.networks import vieval_small
+    from vieval_plugin.images import decode
+
+    views = []
+
+    def recorded(compute, part):
+        def of_view(layer, facts, kind, view):
+            views.append((part, kind, view, compute(layer, facts, kind, view)))
+            return views[-1][-1]
+
+        return of_view
+
+    parts = {part: (recorded(compute, part), kinds) for part, (compute, kinds) in in_numpy.PARTS.items()}
+    samples = benchmark_registry.benchmark("vieval_demo").load(Path(), kind)[:limit]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vieval_small, "PARTS", parts)
+        for show, values, texts in (
+            (vieval_small.show_consistency, vieval_small.vieval_small_sc, {"kind": kind}),
+            (vieval_small.show_quality, vieval_small.vieval_small_pq, {}),
+        ):
+            for first in range(0, len(samples), 16):
+                rows = [
+                    show(
+                        network,
+                        {role: decode(image) for role, image in sample.images.items()},
+                        {**sample.texts, **texts},
+                    )
+                    for sample in samples[first : first + 16]
+                ]
+                values(network, {role: [row.tensors[role] for row in rows] for role in rows[0].tensors})
+    assert sum(len(scores) for *_, scores in views) == 4 * len(samples)  # SC and PQ, each plain and mirrored
+    return max(float(np.abs(scores - score(part, kind, view)).max()) for part, kind, view, scores in views)
+
+
+@needs("torch")
+@pytest.mark.parametrize("kind", ["tig", "mie", "tie", "sdig", "sdie", "mcic", "cig"])
+def test_scores_in_numpy_are_those_of_the_network_that_was_trained(kind):
+    from safetensors import safe_open
+
+    from bench.vieval_small.network import PARTS
+    from vieval_plugin.backends.metrics.networks.vieval_small import WEIGHTS, load
+
+    with safe_open(WEIGHTS, "pt") as opened:
+        tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        description = json.loads(opened.metadata()["parts"])
+    networks = {}
+    for part, (network, _) in PARTS.items():
+        told = description[part]
+        networks[part] = network(len(told["words"]) + 2, told["defects"], told["facts"]).eval()
+        networks[part].load_state_dict(
+            {name.removeprefix(f"{part}."): array for name, array in tensors.items() if name.startswith(f"{part}.")}
+        )
+    assert difference(load(Origin("")), kind, trained_scores(networks)) < 1e-4
+
+
+def test_it_judges_where_neither_pytorch_nor_transformers_can_be_imported(tmp_path):
+    program = f"""
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "torchvision", "transformers"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Blocked())
+from vieval_plugin.cli import main
+options = "--benchmark vieval_demo --judge vieval_small --limit 2 --out".split()
+sys.exit(main(["score", *options, {str(tmp_path / "v.jsonl")!r}]))
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    assert run.returncode == 0, run.stderr
+    rows = [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()]
+    assert len(rows) == 2
+
+
 @pytest.mark.parametrize("kept", [0, 900, 100_000])
 def test_a_damaged_file_of_weights_is_refused_in_one_line(kept, tmp_path):
     from vieval_plugin.backends.metrics.networks.vieval_small import WEIGHTS, load
@@ -122,11 +214,27 @@ def test_a_damaged_file_of_weights_is_refused_in_one_line(kept, tmp_path):
 
 
 def test_weights_of_something_else_are_refused(tmp_path):
-    import torch
-    from safetensors.torch import save_file
+    from safetensors.numpy import save_file
 
     from vieval_plugin.backends.metrics.networks.vieval_small import load
 
-    save_file({"x": torch.zeros(2)}, tmp_path / "other.safetensors")
+    save_file({"x": np.zeros(2)}, tmp_path / "other.safetensors")
     with pytest.raises(VievalError, match="is no file of vieval_small's weights"):
         load(Origin(str(tmp_path / "other.safetensors")))
+
+
+@pytest.mark.parametrize("name", ["edits.head.0.weight", "subjects.parts", "quality.known.running_var"])
+@pytest.mark.parametrize("change", [lambda array: None, lambda array: array[1:]])
+def test_weights_of_another_shape_or_none_are_refused(name, change, tmp_path):
+    from safetensors import safe_open
+    from safetensors.numpy import save_file
+
+    from vieval_plugin.backends.metrics.networks.vieval_small import WEIGHTS, load
+
+    with safe_open(WEIGHTS, "np") as opened:
+        arrays = {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118
+        description = opened.metadata()
+    changed = change(arrays.pop(name))
+    save_file(arrays if changed is None else {**arrays, name: changed.copy()}, tmp_path / "o.safetensors", description)
+    with pytest.raises(VievalError, match="holds no weights of vieval_small as this version has it"):
+        load(Origin(str(tmp_path / "o.safetensors")))

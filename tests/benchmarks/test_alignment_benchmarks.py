@@ -11,26 +11,15 @@ from PIL import Image
 
 from tests.refusals import refusal
 from vieval_plugin import images
-from vieval_plugin.benchmarks import (
-    eqben_mini,
-    flickr8k,
-    genai_bench_t2i,
-    pickapic,
-    seetrue,
-    stanfordt23d,
-    t2i_eval_bench,
-    t2vscore,
-    tifa160,
-    winoground,
-)
+from vieval_plugin.benchmarks import registry
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.errors import VievalError
 
-MODULES = (
-    *(winoground, eqben_mini, genai_bench_t2i, tifa160, seetrue, pickapic, flickr8k, t2vscore, stanfordt23d),
-    t2i_eval_bench,
+NAMES = (
+    *("winoground", "eqben_mini", "genai_bench_t2i", "tifa160", "seetrue", "pickapic", "flickr8k", "t2vscore"),
+    *("stanfordt23d", "t2i_eval_bench"),
 )
-BENCHMARKS = {module.NAME: module.BENCHMARK for module in MODULES}
+BENCHMARKS = {name: registry.benchmark(name) for name in NAMES}
 
 WINOGROUND = [
     {
@@ -339,13 +328,18 @@ def edited(value, **changes):
         ("seetrue/SeeTRUE.csv", SEETRUE.replace(",1,", ",yes,"), "line 2: label 'yes' is not 0 or 1"),
         ("seetrue/SeeTRUE.csv", SEETRUE.replace("y.png", "x.png"), "line 3 repeats an image with its text, x.png"),
         ("seetrue/SeeTRUE.csv", SEETRUE.replace("drawbench", "editbench"), "no row with dataset_source drawbench"),
-        ("pickapic/pickapic.jsonl", edited(PICK, preferred=0.3), "line 1: preferred is 0.3, not 0, 1 or 0.5"),
+        ("pickapic/pickapic.jsonl", edited(PICK, preferred=0.3), "line 1: '0.3' is no three_way vote"),
         (
             "pickapic/pickapic.jsonl",
             edited(PICK, preferred=True),
-            "line 1: preferred is true, not a rating from 0 to 1",
+            "line 1: 'True' is no three_way vote",
         ),
         ("pickapic/pickapic.jsonl", lines([PICK, PICK]), "line 2 repeats id 3"),
+        (
+            "pickapic/pickapic.jsonl",
+            lines([PICK, {**PICK, "id": 4, "preferred": None}]),
+            "line 2: no vote in preferred",
+        ),
         ("flickr8k/flickr8k.json", '{"1.jpg": 5}', "1.jpg: no image_path"),
         ("flickr8k/flickr8k.json", edited({}, **{"1": {"image_path": "1.jpg"}}), "1: no list of human_judgement"),
         (

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import PIL.Image
 import pytest
@@ -12,7 +13,7 @@ from tests.judges.test_in_file import LEGIBILITY
 from tests.prompts.test_hostile_packs import MANIFESTS
 from tests.refusals import refusal
 from vieval_plugin import tasks
-from vieval_plugin.benchmarks import in_folder, registry
+from vieval_plugin.benchmarks import described, in_folder, registry
 from vieval_plugin.benchmarks.benchmark import Preparing
 from vieval_plugin.cli import main
 from vieval_plugin.judges import registry as judge_registry
@@ -153,6 +154,112 @@ def test_a_table_of_votes_becomes_contests(write, tmp_path):
     assert contests[1].group == "a sign that says 1"
 
 
+def test_names_of_files_are_columns_and_templates_are_filled(write, tmp_path):
+    rows = [
+        {"file": f"a_b/run_{n}.png", "caption": "a sign", "round": n // 2, "style": "bold", "rater": 1 + n}
+        for n in range(4)
+    ]
+    changes = {
+        "split": {"file": "{image_model}/run_{number}.png"},
+        "columns": {"output": "images/{number}.png", "prompt": "caption", "uid": "{round}-{number}"},
+        "ratings": {"SC": "rater"},
+        "group": "{caption}, round {round}",
+        "tags": ["style {style}", "style {absent}"],
+    }
+    for row in rows[2:]:
+        row["absent"] = "x"
+    benchmark = in_folder.read_benchmark(write(SIGNS, rows, **changes))
+    samples = benchmark.load(tmp_path, "all")
+    assert [str(sample.id) for sample in samples[:2]] == ["signs/all/a_b/0-0", "signs/all/a_b/0-1"]
+    assert [sample.images["output"].source.name for sample in samples] == [f"{n}.png" for n in range(4)]
+    assert benchmark.missing(tmp_path, "all") == []
+    assert [sample.group for sample in samples] == [f"a sign, round {n // 2}" for n in range(4)]
+    assert [sample.tags for sample in samples[1:3]] == [("style bold",), ("style bold", "style x")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"split": {"imag": "{a}.png"}}, "no column 'imag'; did you mean image?"),
+        ({"split": {"image": "{caption}.png"}}, "split: there is a column 'caption' already"),
+        ({"split": {"image": "{a}_{a}.png"}}, "split: there is a column 'a' already"),
+        ({"split": {"image": "{a}{b}.png"}}, "'{a}{b}.png' is not names in braces with text between each two"),
+        ({"split": {"image": "x.png"}}, "'x.png' is not names in braces"),
+        ({"split": {"image": "{a.png"}}, "'{a.png' is not names in braces"),
+        ({"split": {"image": "{}.png"}}, "'{}.png' is not names in braces"),
+        ({"group": "{captoin} {model}"}, "no column 'captoin'; did you mean caption?"),
+        ({"columns": {"output": "images/{imag}"}}, "no column 'imag'; did you mean image?"),
+    ],
+)
+def test_a_template_that_is_wrong_is_one_line(write, changes, said):
+    assert said in refusal(in_folder.read_benchmark, write(SIGNS, rating_rows(), **changes))
+
+
+def test_a_name_that_has_not_the_form_is_told_with_file_and_line(write, tmp_path):
+    folder = write(SIGNS, rating_rows(), split={"image": "images/1{number}.png"})
+    said = refusal(in_folder.read_benchmark(folder).load, tmp_path, "all")
+    assert "ratings.csv: line 2: image is 'images/0.png', which has not the form images/1{number}.png" in said
+
+
+def test_candidates_are_samples_that_are_rated_with_their_share_of_the_vote(write, tmp_path):
+    changes = {"statistics": ["preference_accuracy"], "columns": {"prompt": "caption"}}
+    benchmark = in_folder.read_benchmark(write(PAIRS, vote_rows(6), **changes))
+    samples = benchmark.load(tmp_path, "all")
+    assert benchmark.report == WithLabels(("preference_accuracy",))
+    assert [(sample.id.uid, sample.ratings["SC"], sample.place) for sample in samples[:4]] == [
+        *(("2#0", (1.0,), (0,)), ("2#1", (0.0,), (1,))),
+        *(("3#0", (0.0,), (0,)), ("3#1", (1.0,), (1,))),
+    ]
+    rows = vote_rows(2)
+    rows[1]["choice"] = ""
+    said = refusal(in_folder.read_benchmark(write(PAIRS, rows, **changes)).load, tmp_path, "all")
+    assert "votes.csv: line 3: no vote in choice" in said
+    said = refusal(in_folder.read_benchmark, write(PAIRS, rows, statistics=["auroc"]))
+    assert "statistics: of votes there is preference_accuracy" in said
+
+
+def test_examples_of_two_images_and_two_captions_need_no_columns(tmp_path):
+    rows = [{"id": n, **{f"{what}_{k}": f"{n}{k}" for what in ("image", "caption") for k in (0, 1)}} for n in range(3)]
+    (tmp_path / "pairs.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (tmp_path / in_folder.FILE).write_text("name: mine\nkind: tig\ntwo_by_two: pairs.jsonl\n")
+    samples = in_folder.read_benchmark(tmp_path).load(tmp_path, "all")
+    assert [(str(sample.id), sample.ratings["SC"]) for sample in samples[:2]] == [
+        ("mine/all/unnamed/0#i0t0", (1.0,)),
+        ("mine/all/unnamed/0#i0t1", (0.0,)),
+    ]
+    (tmp_path / in_folder.FILE).write_text("name: mine\nkind: tig\ntwo_by_two: ../pairs.jsonl\n")
+    said = refusal(in_folder.read_benchmark(tmp_path).load, tmp_path, "all")
+    assert "benchmark.yaml: two_by_two: no file '../pairs.jsonl' in this folder" in said
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("", ""),
+        ("table: x.csv", "table: means nothing beside lmms_eval"),
+        ("two_by_two: x.jsonl", "one of ratings, vote, two_by_two, lmms_eval is needed"),
+        ("lmms_eval: {task: ../gedit, text: instruction, image: source, uid: key}", "lmms_eval.task: "),
+        ("lmms_eval: {tasks: x}", "lmms_eval"),
+    ],
+)
+def test_a_task_of_lmms_eval_is_conditions_for_a_generator(tmp_path, keys, said):
+    host = "lmms_eval: {task: imgedit, text: instruction, image: source, uid: key}"
+    lines = ["name: my_edits", "kind: tie", keys if keys.startswith("lmms_eval") else f"{host}\n{keys}"]
+    (tmp_path / in_folder.FILE).write_text("\n".join(lines))
+    if said:
+        assert said in refusal(in_folder.read_benchmark, tmp_path)
+    else:
+        benchmark = in_folder.read_benchmark(tmp_path)
+        assert (benchmark.name, dict(benchmark.parts), benchmark.generates) == ("my_edits", {"tie": None}, True)
+
+
+def test_benchmarks_that_come_with_us_are_found_by_looking():
+    files = Path(described.__file__).parent.glob("*.yaml")
+    assert {file.stem for file in files} == {benchmark.name for benchmark in described.BENCHMARKS}
+    assert {benchmark.name for benchmark in described.BENCHMARKS} <= set(registry.benchmarks())
+    assert {benchmark.file for benchmark in described.BENCHMARKS} == {None}
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -167,7 +274,7 @@ def test_a_table_of_votes_becomes_contests(write, tmp_path):
         ),
         ({"group": "captoin"}, "ratings.csv: no column 'captoin'; did you mean caption?"),
         ({"ratings": {"XX": ["rater1"]}}, "ratings: no aspect 'XX'; there are SC, PQ, O"),
-        ({"ratings": None}, "one of ratings and vote is needed"),
+        ({"ratings": None}, "one of ratings, vote, two_by_two, lmms_eval is needed"),
         ({"kind": "tgi"}, "kind: Input should be 'tig'"),
         ({"name": "Street Signs"}, "name: 'Street Signs' is no name of small letters"),
         ({"statistics": ["pearsn"]}, "statistics: no statistic 'pearsn'; did you mean pearson?"),
@@ -206,7 +313,7 @@ def test_a_row_that_is_wrong_is_told_with_file_and_line(write, tmp_path, cells, 
         ({"candidates": [{"output": "left", "model": "x"}] * 2}, "candidates: unknown key 'model'"),
         ({"vote": {"column": "choice", "scheme": "two_way", "words": {"A": "left"}}}, "'left' is no two_way vote"),
         ({"vote": {"column": "chioce", "scheme": "two_way"}}, "no column 'chioce'; did you mean choice?"),
-        ({"scale": [1, 5]}, "scale: means nothing where there is a vote"),
+        ({"scale": [1, 5]}, "scale: means nothing beside vote"),
     ],
 )
 def test_a_description_of_votes_that_is_wrong_is_one_line(write, changes, said):
@@ -294,6 +401,9 @@ def test_a_parquet_file_may_hold_the_images_and_lists_of_ratings(write, tmp_path
     assert [sample.images["output"].source for sample in samples] == pictures
     assert [sample.ratings["SC"] for sample in samples] == [(1.5,), (3.0,), (5.0,), (4.0,)]
     assert [sample.id.uid for sample in samples] == ["1", "2", "3", "4"]
+    changes = {"split": {"image": "{uid}.png"}, "ratings": {"SC": "ratings"}, "columns": None}
+    folder = write(SIGNS, [], **changes, table="ratings.parquet")
+    assert [sample.id.uid for sample in in_folder.read_benchmark(folder).load(tmp_path, "all")] == ["0", "1", "2", "3"]
 
 
 def test_candidates_in_cells_are_refused_and_need_no_other_columns(write, tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.playing import play, prepared
-from vieval_plugin.judges.auto_metrics import rated
+from vieval_plugin.judges.auto_metrics import verdict_of
 from vieval_plugin.judges.network_metrics import METRICS, SPECS
 from vieval_plugin.judges.protocol import Image, Measure, Measurement, Sample, SampleId, Status
 from vieval_plugin.judges.spec import missing_inputs_reason
@@ -57,7 +57,7 @@ def test_a_sample_without_a_prompt_is_not_applicable():
 
 def test_a_distance_is_turned_round_and_two_that_differ_stay_apart():
     distances = [0.0, 0.021079, 0.02108, 0.999999, 1.0, 1.176306]
-    scores = [rated(METRIC["lpips"], distance).scores["SC"] for distance in distances]
+    scores = [verdict_of(METRIC["lpips"], Measurement(distance)).scores["SC"] for distance in distances]
     assert scores == sorted(scores, reverse=True)
     assert len(set(scores)) == len(scores)
     assert scores[-1] < 0 < scores[2]
@@ -66,4 +66,9 @@ def test_a_distance_is_turned_round_and_two_that_differ_stay_apart():
 
 @pytest.mark.parametrize("name", ["clip_score", "clip_i", "dino"])
 def test_a_similarity_keeps_its_value(name):
-    assert [rated(METRIC[name], value).scores["SC"] for value in (-0.1, 0.25, 1.0, 1.0001)] == [-0.1, 0.25, 1.0, 1.0]
+    assert [verdict_of(METRIC[name], Measurement(value)).scores["SC"] for value in (-0.1, 0.25, 1.0, 1.0001)] == [
+        -0.1,
+        0.25,
+        1.0,
+        1.0,
+    ]

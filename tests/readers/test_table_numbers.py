@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from vieval_plugin.benchmarks import agiqa3k, imagenhub
+from vieval_plugin.benchmarks import imagenhub, registry
 from vieval_plugin.benchmarks.imagenhub.ratings import read_ratings as read_imagenhub
 from vieval_plugin.benchmarks.imagenhub.tasks import ratings_folder
 from vieval_plugin.benchmarks.loading.ratings import COLUMNS, read_ratings
@@ -88,11 +88,14 @@ def test_columns_that_nobody_needs_may_share_a_name(tmp_path):
 
 @pytest.mark.parametrize("text", ["4_0", "٣", "nan", "5.01", "-0.1"])
 def test_a_score_of_agiqa_3k_is_a_plain_number(tmp_path, text):
-    (tmp_path / "data.csv").write_text(f"name,prompt,adj1,adj2,style,mos_align,mos_quality\na_1.jpg,x,,,,{text},1\n")
+    (tmp_path / "agiqa3k").mkdir()
+    (tmp_path / "agiqa3k" / "data.csv").write_text(
+        f"name,prompt,adj1,adj2,style,mos_align,mos_quality\na_1.jpg,x,,,,{text},1\n"
+    )
     with pytest.raises(
         VievalError, match=rf'mos_align is "?{re.escape(json.dumps(text)[1:-1])}"?, not a rating from 0 to 5'
     ):
-        agiqa3k.read(tmp_path, "all")
+        registry.benchmark("agiqa3k").load(tmp_path, "all")
 
 
 def test_ratings_of_imagenhub(tmp_path):

@@ -7,15 +7,25 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts.pack import Combination, Replies, Scale
 from vieval_plugin.text.suggestions import did_you_mean
 
 P = TypeVar("P", bound=BaseModel)
+
+
+def _by_word(mapping: Any) -> Any:
+    if isinstance(mapping, dict) and any(isinstance(word, bool) for word in mapping):
+        raise ValueError("write words such as Yes and No in quotation marks: YAML takes them for truth values")
+    return {str(word): value for word, value in mapping.items()} if isinstance(mapping, dict) else mapping
+
+
+ByWord = BeforeValidator(_by_word)
+"""A mapping whose keys are words that people or models answer with; numbers may be written as they are."""
 
 
 class Part(BaseModel):
@@ -54,16 +64,9 @@ class Manifest(Part):
     scale: tuple[float, float] | None = None
     sigmoid: tuple[float, float] | None = None
     better: Literal["higher", "lower"] = "higher"
-    answers: dict[str, float] = {}
+    answers: Annotated[dict[str, float], ByWord] = {}
     combine: dict[str, Combination] = {}
     network: dict[str, Any] = {}
-
-    @field_validator("answers", mode="before")
-    @classmethod
-    def _check_answers(cls, answers: Any) -> Any:
-        if isinstance(answers, dict) and any(isinstance(answer, bool) for answer in answers):
-            raise ValueError("write words such as Yes and No in quotation marks: YAML takes them for truth values")
-        return {str(answer): value for answer, value in answers.items()} if isinstance(answers, dict) else answers
 
     @model_validator(mode="after")
     def _check_scale(self) -> Manifest:

@@ -202,11 +202,16 @@ def image_file(folder: Path, name: str) -> Image:
     return Image(folder / (name if PurePosixPath(name).suffix.lower() in _SUFFIXES else f"{name}.png"))
 
 
+def absent_file(path: Path, advice: str) -> VievalError:
+    """The error for a file of a benchmark that is not in the data folder."""
+    return VievalError(f"{path}: no such file; {advice}, or set VIEVAL_DATA to the folder that has it")
+
+
 def _read(path: Path, advice: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
-        raise VievalError(f"{path}: no such file; {advice}, or set VIEVAL_DATA to the folder that has it") from None
+        raise absent_file(path, advice) from None
     except (OSError, UnicodeDecodeError) as error:
         raise VievalError(f"{path}: cannot be read ({error}); {advice}") from None
 

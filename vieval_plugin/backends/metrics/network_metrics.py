@@ -9,7 +9,9 @@ judge.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, TypeAlias
@@ -20,7 +22,7 @@ from vieval_plugin.backends.cache.store import key_of
 from vieval_plugin.backends.http.server import Usage
 from vieval_plugin.backends.metrics import networks
 from vieval_plugin.backends.metrics.batcher import Instrument, PreparedMeasure
-from vieval_plugin.backends.weights import Origin, is_out_of_memory, library, line_of
+from vieval_plugin.backends.weights import Origin, is_out_of_memory, line_of
 from vieval_plugin.config import Scorer
 from vieval_plugin.errors import VievalError
 from vieval_plugin.images import decode
@@ -44,7 +46,7 @@ class Network(Protocol):
 
 @dataclass(frozen=True)
 class NetworkInputs:
-    """Inputs of a network for an ask: tensors by role, and findings. Asks with tensors of the same shapes go together."""
+    """Inputs of a network for an ask: tensors or arrays by role, and findings. Those of the same shapes go together."""
 
     tensors: Mapping[str, Any]
     notes: tuple[str, ...] = ()
@@ -56,7 +58,7 @@ class NetworkMetric:
 
     `load` makes the network, of the weights `model` where a user names none. `show` turns an ask's decoded images and
     its texts into tensors, in any thread. `values` takes the network and the tensors of a batch, for each role a list,
-    and gives a tensor (asks,) in the metric's own unit. Metrics with the same `load` and the same weights share a
+    and gives a tensor or an array (asks,) in the metric's own unit. Metrics with the same `load` and the same weights share a
     network.
     """
 
@@ -132,17 +134,27 @@ class NetworkInstrument:
                 return [Failure(Status.TOOL_ERROR, f"{self._name} cannot be computed: {line_of(error)}{remedy}")]
         half = len(rows) // 2
         if full:
-            library("torch").cuda.empty_cache()
+            if torch := sys.modules.get("torch"):
+                torch.cuda.empty_cache()
             self.batch = min(self.batch, half)
             return self.compute(rows)
         return self._measure_or_halve(rows[:half]) + self._measure_or_halve(rows[half:])
 
     def _values(self, rows: Sequence[Mapping[str, Any]]) -> list[float]:
-        torch = library("torch")
         batch = {role: [row[role] for row in rows] for role in rows[0]}
-        # the same digits on a GPU as on a CPU, as far as single precision goes
-        with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-            return [_rounded(float(value)) for value in self._metric.values(self._network, batch).double().cpu()]
+        with _inference():
+            return [_rounded(value) for value in self._metric.values(self._network, batch).tolist()]
+
+
+@contextmanager
+def _inference() -> Iterator[None]:
+    """Without gradients, and with the same digits on a GPU as on a CPU, as far as single precision goes."""
+    torch = sys.modules.get("torch")  # which the network has imported if it is one of PyTorch
+    if torch is None:
+        yield
+        return
+    with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        yield
 
 
 class Scorers:

@@ -1,360 +1,276 @@
-"""The networks of `vieval_small`, in plain PyTorch: one a group of kinds for consistency, and one for quality.
+"""The networks of `vieval_small` in NumPy, for the score alone; `bench/vieval_small/network.py` is what is trained.
 
-They share no weights, so that each is trained by itself. All give (samples, 1 + further numbers), the first being the
-score before the sigmoid, and what else they learn beside it (which defect, which colours, what a toy looks like).
+Pictures and features are (n, height, width, channels). A `Layer` has the arrays of trained weights by their names below
+it, in PyTorch's order of axes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy.special import expit, softmax
 
-WIDE, WORDS, STATE = 128, 64, 96
-"""Numbers that are known of a place of a picture, of a word, and of what a word found."""
+Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.floating[Any]]]"
+Layer: TypeAlias = Mapping[str, Floats]
+View: TypeAlias = Mapping[str, Any]
+"""`output` and `condition` (n, 96, 96, channels) in [0, 1] and `words` (n, words), or `full` (n, 256, 256, 3)."""
 
-
-def block(inside: int, outside: int, stride: int = 1, size: int = 3) -> nn.Sequential:
-    """A convolution, normalised, without what is below 0."""
-    convolution = nn.Conv2d(inside, outside, size, stride, size // 2, bias=False)
-    return nn.Sequential(convolution, nn.BatchNorm2d(outside), nn.ReLU(inplace=True))
-
-
-class Residual(nn.Module):
-    """Two blocks whose result is added to what they are given."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.one, self.two = block(channels, channels), block(channels, channels)
-
-    def forward(self, x: Tensor) -> Tensor:
-        more: Tensor = self.two(self.one(x))
-        return x + more
-
-
-def trunk(channels: int, fine: int = 64) -> nn.Sequential:
-    """Pictures (n, channels, 96, 96) to features (n, 128, 12, 12); `fine` is how many there are at 24 x 24 places."""
-    begin = block(channels, 32, 2, 5), block(32, fine, 2), Residual(fine)
-    return nn.Sequential(*begin, block(fine, WIDE, 2), Residual(WIDE))
-
-
-def pooled(features: Tensor) -> Tensor:
-    """Mean and maximum over all places: (n, 2 * channels)."""
-    return torch.cat([features.mean((2, 3)), features.amax((2, 3))], 1)
-
-
-def spread(features: Tensor) -> Tensor:
-    """Standard deviations; `var` takes five times as long for channels that lie last."""
-    x = features.float()
-    return (x.square().mean((2, 3)) - x.mean((2, 3)).square()).clamp(min=0).add(1e-4).sqrt()
-
-
-def head(inside: int, outside: int, hidden: int = 128) -> nn.Sequential:
-    """Two layers."""
-    return nn.Sequential(nn.Linear(inside, hidden), nn.ReLU(inplace=True), nn.Linear(hidden, outside))
-
-
-def judgement(inside: int, defects: int) -> nn.Sequential:
-    """A head from all features to the score and the defects."""
-    return nn.Sequential(nn.Linear(inside, 192), nn.ReLU(inplace=True), head(192, 1 + defects, 96))
-
-
-def compared(expected: Tensor, observed: Tensor) -> Tensor:
-    """Both, and how they differ, with and without sign: (n, 4 * facts)."""
-    return torch.cat([expected, observed, expected - observed, (expected - observed).abs()], 1)
-
-
-def by_region(features: Tensor) -> Tensor:
-    """The means of nine regions."""
-    return F.adaptive_avg_pool2d(features, 3).flatten(1)
-
-
-class Reader(nn.Module):
-    """Words as vectors of themselves and their neighbours."""
-
-    def __init__(self, vocabulary: int) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(vocabulary, WORDS, padding_idx=0)
-        self.one = nn.Conv1d(WORDS, WORDS, 3, padding=1)
-        self.two = nn.Conv1d(WORDS, WORDS, 3, padding=1)
-
-    def forward(self, words: Tensor) -> Tensor:
-        is_not_padding = (words > 0).unsqueeze(1)
-        x = self.embedding(words).transpose(1, 2)
-        x = x + F.relu(self.one(x)) * is_not_padding
-        read: Tensor = (x + F.relu(self.two(x))) * is_not_padding
-        return read.transpose(1, 2)
-
-
-class CrossAttention(nn.Module):
-    """Each query looks for its like among the places of a picture, and says what it found and how that differs."""
-
-    def __init__(self, queries: int, size: int) -> None:
-        super().__init__()
-        self.query, self.key, self.value = (nn.Linear(n, size) for n in (queries, WIDE, WIDE))
-        self.own = nn.Linear(queries, size)
-        layers = nn.Linear(4 * size, STATE), nn.ReLU(inplace=True), nn.Linear(STATE, STATE), nn.ReLU(inplace=True)
-        self.told = nn.Sequential(*layers)
-
-    def forward(self, queries: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        places = features.flatten(2).transpose(1, 2)
-        sought = self.query(queries).unsqueeze(1), self.key(places).unsqueeze(1), self.value(places).unsqueeze(1)
-        attended = F.scaled_dot_product_attention(*sought).squeeze(1)
-        transformed = self.own(queries)
-        return self.told(
-            torch.cat([transformed, attended, transformed * attended, (transformed - attended).abs()], -1)
-        ), attended
-
-
-class Words(nn.Module):
-    """Features of the words and of what they find: (n, 2 * 64) of the words alone and (n, 2 * 96) beside the picture."""
-
-    def __init__(self, vocabulary: int) -> None:
-        super().__init__()
-        self.reader, self.looker = Reader(vocabulary), CrossAttention(WORDS, 64)
-
-    def forward(self, words: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-        read, is_not_padding = self.reader(words), words > 0
-        return over_words(read, is_not_padding), over_words(self.looker(read, features)[0], is_not_padding)
-
-
-def over_words(states: Tensor, is_not_padding: Tensor) -> Tensor:
-    """Mean and maximum over the words that are there; zeros where there are none."""
-    mask = is_not_padding.unsqueeze(-1)
-    mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
-    return torch.cat([mean, (states * mask).amax(1)], 1)
-
-
+_EPSILON = 1e-5  # of normalisation, as in training
 # red, orange, yellow, blue, green, purple, pink as the drawings have them
 _HUES = ((214, 40, 40), (245, 130, 35), (250, 205, 40), (40, 90, 210), (50, 160, 70), (140, 70, 175), (240, 130, 175))
 _OCTAVES, _STEPS = 4, tuple(-9.5 + 0.75 * n for n in range(11))
-InputsBySampleKind: TypeAlias = Mapping[str, Mapping[str, Tensor]]
-"""By kind: `output` and `condition` (n, channels, 96, 96) in [0, 1] and `words` (n, words), or `full` (n, 3, height, width)."""
-Outputs: TypeAlias = dict[str, Tensor]
-"""`score` (n,), `wrong` (n, defects), and where there are such facts `asked` and `shown` (n, facts), and `places`
-(n, facts, 12, 12): what is where."""
 
 
-def _scored(numbers: Tensor) -> Outputs:
-    return {"score": numbers[:, 0], "wrong": numbers[:, 1:]}
+def _below(layer: Layer, name: str) -> Layer:
+    """The arrays whose names begin with `name` and a dot, by what follows."""
+    return {key.removeprefix(f"{name}."): array for key, array in layer.items() if key.startswith(f"{name}.")}
 
 
-class Prompted(nn.Module):
-    """SC of `tig`: how many things of each hue the words ask for, and how many there are, summed over the places."""
+def _convolution(x: Floats, kernel: Floats, bias: Floats, stride: int = 1) -> Floats:
+    """Features (n, height, width, out) by a kernel (out, in, height, width) of odd sides, with zeros around `x`."""
+    height, width = kernel.shape[2:]
+    matrix = kernel.transpose(2, 3, 1, 0).reshape(-1, len(kernel))
+    padded = np.pad(x, ((0, 0), (height // 2, height // 2), (width // 2, width // 2), (0, 0)))
+    windows = sliding_window_view(padded, (height, width), (1, 2))[:, ::stride, ::stride].transpose(0, 1, 2, 4, 5, 3)
+    features = np.empty((*windows.shape[:3], len(kernel)), np.float32)
+    for picture, row in zip(features, windows, strict=True):  # one by one, as a batch of windows would fill the memory
+        np.matmul(row.reshape(-1, len(matrix)), matrix, out=picture.reshape(-1, len(kernel)))
+    features += bias
+    return features
 
-    def __init__(self, vocabulary: int, defects: int, facts: Sequence[int]) -> None:
-        super().__init__()
-        self.hues = facts[0]
-        self.trunk, self.words = trunk(3 + len(_HUES), 96), Words(vocabulary)
-        self.asked = head(WORDS, self.hues)
-        self.places = nn.Sequential(block(WIDE, 64, 1, 1), nn.Conv2d(64, sum(facts), 1))
-        self.head = judgement(3 * WIDE + 2 * STATE + 2 * WORDS + 4 * self.hues + 1, defects)
 
-    def forward(self, inputs: InputsBySampleKind) -> dict[str, Outputs]:
-        [(kind, tensors)] = inputs.items()
-        features = self.trunk(torch.cat([tensors["output"], _near_hues(tensors["output"])], 1))
-        features_of_picture = torch.cat([pooled(features), spread(features)], 1)
-        read, findings = self.words(tensors["words"], features)
-        # each word with its neighbours asks for so many things of a hue
-        hue_counts_by_word = F.softplus(self.asked(self.words.reader(tensors["words"])).float() - 3)
-        asked_hue_amounts = (hue_counts_by_word * (tensors["words"] > 0).unsqueeze(-1)).sum(1) / 4
-        places = self.places(features)
-        visible_hue_amounts = F.softplus(places[:, : self.hues].float() - 3).sum((2, 3)) / 4
-        missing = (asked_hue_amounts - visible_hue_amounts).sum(1, keepdim=True)
-        numbers = self.head(
-            torch.cat(
-                [features_of_picture, read, findings, compared(asked_hue_amounts, visible_hue_amounts), missing.abs()],
-                1,
-            )
+def _normalised(layer: Layer) -> tuple[Floats, Floats]:
+    """The scale and the shift that normalisation comes to once it is trained."""
+    scale = layer["weight"] / np.sqrt(layer["running_var"] + _EPSILON)
+    return scale, layer["bias"] - layer["running_mean"] * scale
+
+
+def _relu(x: Floats) -> Floats:
+    return np.maximum(x, 0, out=x)
+
+
+def _block(layer: Layer, x: Floats, stride: int = 1) -> Floats:
+    """A convolution, normalised, without what is below 0."""
+    scale, shift = _normalised(_below(layer, "1"))
+    return _relu(_convolution(x, layer["0.weight"] * scale[:, None, None, None], shift, stride))
+
+
+def _residual(layer: Layer, x: Floats) -> Floats:
+    return x + _block(_below(layer, "two"), _block(_below(layer, "one"), x))
+
+
+def _trunk(layer: Layer, x: Floats) -> Floats:
+    """Pictures (n, 96, 96, channels) to features (n, 12, 12, 128)."""
+    x = _block(_below(layer, "1"), _block(_below(layer, "0"), x, 2), 2)
+    x = _block(_below(layer, "3"), _residual(_below(layer, "2"), x), 2)
+    return _residual(_below(layer, "4"), x)
+
+
+def _linear(layer: Layer, x: Floats) -> Floats:
+    return x @ layer["weight"].T + layer["bias"]
+
+
+def _head(layer: Layer, x: Floats) -> Floats:
+    return _linear(_below(layer, "2"), _relu(_linear(_below(layer, "0"), x)))
+
+
+def _judgement(layer: Layer, summaries: Sequence[Floats]) -> Floats:
+    """The score of each sample, in [0, 1], by all that is known of it."""
+    numbers = _head(_below(layer, "2"), _relu(_linear(_below(layer, "0"), np.concatenate(summaries, 1))))
+    return expit(numbers[:, 0])
+
+
+def _amounts(x: Floats) -> Floats:
+    return np.logaddexp(np.float32(0), x - 3)
+
+
+def _statistics(features: Floats) -> Floats:
+    """Mean, maximum and standard deviation over all places: (n, 3 * channels)."""
+    mean = features.mean((1, 2))
+    variance = np.square(features).mean((1, 2)) - np.square(mean)
+    return np.concatenate([mean, features.max((1, 2)), np.sqrt(np.maximum(variance, 0) + np.float32(1e-4))], 1)
+
+
+def _averaged(x: Floats, size: int) -> Floats:
+    """Means of `size` times `size` regions that cover all of `x`, overlapping where its sides are no multiples."""
+
+    def regions(side: int) -> Floats:
+        first, last = np.arange(size) * side // size, -(-np.arange(1, size + 1) * side // size)
+        inside = (np.arange(side) >= first[:, None]) & (np.arange(side) < last[:, None])
+        return (inside / inside.sum(1, keepdims=True)).astype(np.float32)
+
+    n, height, width, channels = x.shape
+    rows = (regions(height) @ x.reshape(n, height, -1)).reshape(n, size, width, channels)
+    return regions(width) @ rows
+
+
+def _by_region(features: Floats) -> Floats:
+    """The means of nine regions, channel after channel."""
+    return np.moveaxis(_averaged(features, 3), -1, 1).reshape(len(features), -1)
+
+
+def _compared(expected: Floats, observed: Floats) -> Floats:
+    """Both, and how they differ, with and without sign: (n, 4 * facts)."""
+    return np.concatenate([expected, observed, expected - observed, np.abs(expected - observed)], 1)
+
+
+def _read(layer: Layer, words: Any) -> Floats:
+    """Words as vectors of themselves and their neighbours: (n, words, 64)."""
+    mask = (words > 0)[..., None]
+    x = layer["embedding.weight"][words]
+    for name in ("one", "two"):
+        kernel, bias = layer[f"{name}.weight"][:, :, None], layer[f"{name}.bias"]
+        x = x + _relu(_convolution(x[:, None], kernel, bias)[:, 0]) * mask
+    return x * mask
+
+
+def _attend(layer: Layer, queries: Floats, features: Floats) -> tuple[Floats, Floats]:
+    """What each query says of its like among the places of a picture, and what it found there."""
+    places = features.reshape(len(features), -1, features.shape[-1])
+    query, key, value = (
+        _linear(_below(layer, name), x) for name, x in (("query", queries), ("key", places), ("value", places))
+    )
+    attended = softmax(query @ key.transpose(0, 2, 1) / np.float32(np.sqrt(query.shape[-1])), -1) @ value
+    own = _linear(_below(layer, "own"), queries)
+    known = np.concatenate([own, attended, own * attended, np.abs(own - attended)], -1)
+    return _relu(_head(_below(layer, "told"), known)), attended
+
+
+def _words(layer: Layer, words: Any, features: Floats) -> list[Floats]:
+    """Mean and maximum over the words: of the words alone, and of what they find in a picture."""
+    read, mask = _read(_below(layer, "reader"), words), (words > 0)[..., None]
+    number = np.maximum(mask.sum(1), 1).astype(np.float32)
+    summaries: list[Floats] = []
+    for states in (read, _attend(_below(layer, "looker"), read, features)[0]):
+        summaries += [(states * mask).sum(1) / number, (states * mask).max(1)]
+    return summaries
+
+
+def _places(layer: Layer, features: Floats) -> Floats:
+    """How much of each hue there is, summed over the places: (n, hues)."""
+    x = _block(_below(layer, "0"), features)
+    of_hues = layer["1.weight"][: len(_HUES)], layer["1.bias"][: len(_HUES)]
+    amounts: Floats = _amounts(_convolution(x, *of_hues)).sum((1, 2))
+    return amounts
+
+
+def _stacked(output: Floats, condition: Floats) -> Floats:
+    """Output, source, how they differ, and the mask, or zeros where there is none: (n, 96, 96, 10)."""
+    source, mask = condition[..., :3], condition[..., 3:4]
+    masks = mask if mask.shape[-1] else np.zeros_like(output[..., :1])
+    return np.concatenate([output, source, np.abs(output - source), masks], -1)
+
+
+def _generation(layer: Layer, facts: Sequence[int], kind: str, view: View) -> Floats:
+    """SC of `tig`."""
+    output, words = view["output"], view["words"]
+    away = np.square(output[..., None, :] - np.array(_HUES, np.float32) / 255).sum(-1)
+    features = _trunk(_below(layer, "trunk"), np.concatenate([output, np.exp(-away / np.float32(2 * 0.15**2))], -1))
+    by_word = _amounts(_head(_below(layer, "asked"), _read(_below(layer, "words.reader"), words)))
+    asked = (by_word * (words > 0)[..., None]).sum(1) / 4
+    visible = _places(_below(layer, "places"), features) / 4
+    missing = np.abs((asked - visible).sum(1, keepdims=True))
+    read = _words(_below(layer, "words"), words, features)
+    return _judgement(_below(layer, "head"), [_statistics(features), *read, _compared(asked, visible), missing])
+
+
+def _edits(layer: Layer, facts: Sequence[int], kind: str, view: View) -> Floats:
+    """SC of `mie` and `tie`."""
+    features = _trunk(_below(layer, "trunk"), _stacked(view["output"], view["condition"]))
+    of_picture, read = _statistics(features), _words(_below(layer, "words"), view["words"], features)
+    asked = _head(_below(layer, "asked"), np.concatenate(read[:2], 1))
+    visible = _head(_below(layer, "shown"), of_picture)
+    amounts = _places(_below(layer, "places"), features)
+    known = [of_picture, _by_region(features), *read, _compared(asked, visible), amounts]
+    return _judgement(_below(layer, "head"), known)
+
+
+def _subjects(layer: Layer, facts: Sequence[int], kind: str, view: View) -> Floats:
+    """SC of `sdig`, `sdie` and `mcic`."""
+    output, condition = view["output"], view["condition"]
+    portraits = condition[..., 3:] if kind == "sdie" else condition
+    features = _trunk(_below(layer, "trunk"), output)
+    summaries = _words(_below(layer, "words"), view["words"], features)
+    for first in range(0, portraits.shape[-1], 3):
+        x = _averaged(portraits[..., first : first + 3], 64)
+        for name in ("0", "1", "2"):
+            x = _block(_below(layer, f"portraits.{name}"), x, 2)
+        x = _residual(_below(layer, "portraits.3"), x)
+        parts = _averaged(x[:, :, 1:7], 4).reshape(len(x), 16, -1)
+        state, attended = _attend(_below(layer, "looker"), parts + layer["parts"], features)
+        asked, visible = (
+            _head(_below(layer, name), of_parts.reshape(len(x), -1))
+            for name, of_parts in (("asked", parts), ("shown", attended))
         )
-        return {kind: {**_scored(numbers), "asked": asked_hue_amounts, "shown": visible_hue_amounts, "places": places}}
+        summaries += [state.mean(1), state.max(1), _toys(asked, visible, facts)]
+    if kind == "sdie":
+        difference = _trunk(_below(layer, "beside"), _stacked(output, condition[..., :3]))
+        summaries += [_statistics(difference), _by_region(difference)]
+    return _judgement(_below(layer, f"heads.{kind}"), summaries)
 
 
-def _near_hues(pictures: Tensor) -> Tensor:
-    """Nearness of each pixel to each of the hues that things are drawn in: (n, 7, 96, 96), 1 at the hue itself."""
-    hues = torch.tensor(_HUES, device=pictures.device) / 255
-    away = (pictures[:, None] - hues[None, :, :, None, None]).square().sum(2)
-    return torch.exp(-away / (2 * 0.15**2))
+def _toys(asked: Floats, visible: Floats, groups: Sequence[int]) -> Floats:
+    """Two toys beside each other: how likely they are to share each feature, and their features and colours."""
+    first, second = (np.split(toy, np.cumsum(groups)[:-1], 1) for toy in (asked, visible))
+    pairs = [(softmax(a, 1), softmax(b, 1)) for a, b in zip(first[:-1], second[:-1], strict=True)]
+    agreement = [(a * b).sum(1, keepdims=True) for a, b in pairs]
+    return np.concatenate([*agreement, *(_compared(a, b) for a, b in [*pairs, (first[-1], second[-1])])], 1)
 
 
-class Edits(nn.Module):
-    """SC of `mie` and `tie`: output, source, what differs and the mask, looked at together, beside the words."""
-
-    def __init__(self, vocabulary: int, defects: int, facts: Sequence[int]) -> None:
-        super().__init__()
-        self.hues = facts[0]
-        self.trunk, self.words = trunk(10, 96), Words(vocabulary)
-        self.asked = head(2 * WORDS, self.hues)
-        self.shown = head(3 * WIDE, self.hues)
-        self.places = nn.Sequential(block(WIDE, 64, 1, 1), nn.Conv2d(64, sum(facts), 1))
-        self.head = judgement(12 * WIDE + 2 * STATE + 2 * WORDS + 5 * self.hues, defects)
-
-    def forward(self, inputs: InputsBySampleKind) -> dict[str, Outputs]:
-        stacked = torch.cat([_stacked(tensors["output"], tensors["condition"]) for tensors in inputs.values()])
-        features = self.trunk(stacked)
-        features_of_picture = torch.cat([pooled(features), spread(features)], 1)
-        read, findings = self.words(torch.cat([tensors["words"] for tensors in inputs.values()]), features)
-        asked_hue_amounts, visible_hue_amounts, places = (
-            self.asked(read),
-            self.shown(features_of_picture),
-            self.places(features),
-        )
-        amounts = F.softplus(places[:, : self.hues].float() - 3).sum((2, 3))
-        known = (
-            features_of_picture,
-            by_region(features),
-            read,
-            findings,
-            compared(asked_hue_amounts, visible_hue_amounts),
-            amounts,
-        )
-        outputs = {"asked": asked_hue_amounts, "shown": visible_hue_amounts, "places": places}
-        return _split_by_kind(inputs, {**_scored(self.head(torch.cat(known, 1))), **outputs})
-
-
-def _split_by_kind(inputs: InputsBySampleKind, outputs: Outputs) -> dict[str, Outputs]:
-    """Outputs that were computed of all kinds together, by kind."""
-    sizes = [len(tensors["output"]) for tensors in inputs.values()]
-    parts = {name: torch.split(tensor, sizes) for name, tensor in outputs.items()}
-    return {kind: {name: pieces[n] for name, pieces in parts.items()} for n, kind in enumerate(inputs)}
-
-
-def _stacked(output: Tensor, condition: Tensor) -> Tensor:
-    """Output, source, how they differ, and the mask, or zeros where there is none: (n, 10, 96, 96)."""
-    source = condition[:, :3]
-    mask = condition[:, 3:4] if condition.shape[1] == 4 else torch.zeros_like(output[:, :1])
-    return torch.cat([output, source, (output - source).abs(), mask], 1)
-
-
-class Subjects(nn.Module):
-    """SC of `sdig`, `sdie` and `mcic`: parts of each portrait look for their like in the output.
-
-    Of each toy it learns which animal, belly and garment it has, and its colours.
-    """
-
-    def __init__(self, vocabulary: int, defects: int, facts: Sequence[int]) -> None:
-        super().__init__()
-        self.groups = tuple(facts)
-        self.trunk, self.beside, self.words = trunk(3), trunk(10), Words(vocabulary)
-        # portraits are large and plain, so that less is needed for them
-        self.portraits = nn.Sequential(block(3, 32, 2, 5), block(32, 64, 2), block(64, WIDE, 2), Residual(WIDE))
-        self.looker = CrossAttention(WIDE, 96)
-        # so that a part can look where it belongs, and not only for its like
-        self.parts = nn.Parameter(torch.randn(16, WIDE) / 4)
-        self.asked, self.shown = head(16 * WIDE, sum(facts)), head(16 * 96, sum(facts))
-        toy, text = 2 * STATE + 4 * sum(facts) + len(facts) - 1, 2 * WORDS + 2 * STATE
-        sizes = {"sdig": text + toy, "sdie": text + toy + 12 * WIDE, "mcic": text + 2 * toy}
-        self.heads = nn.ModuleDict({kind: judgement(size, defects) for kind, size in sizes.items()})
-
-    def forward(self, inputs: InputsBySampleKind) -> dict[str, Outputs]:
-        # in one batch, so that normalisation sees the same when it learns as when it judges
-        sizes = [len(tensors["output"]) for tensors in inputs.values()]
-        outputs = iter(torch.split(self.trunk(torch.cat([tensors["output"] for tensors in inputs.values()])), sizes))
-        portraits = {kind: _portraits(kind, tensors["condition"]) for kind, tensors in inputs.items()}
-        toys = [portrait for of_kind in portraits.values() for portrait in of_kind]
-        shrunk = F.adaptive_avg_pool2d(torch.cat(toys), 64)
-        features = iter(torch.split(self.portraits(shrunk), [len(portrait) for portrait in toys]))
-        outputs_by_kind: dict[str, Outputs] = {}
-        for kind, tensors in inputs.items():
-            output = next(outputs)
-            summaries, asked_hue_amounts, visible_hue_amounts = [*self.words(tensors["words"], output)], [], []
-            for _ in portraits[kind]:
-                parts = F.adaptive_avg_pool2d(next(features)[..., 1:7].contiguous(), 4).flatten(2).transpose(1, 2)
-                state, attended = self.looker(parts + self.parts, output)
-                asked_hue_amounts.append(self.asked(parts.flatten(1)).float())
-                visible_hue_amounts.append(self.shown(attended.flatten(1)).float())
-                summaries += [state.mean(1), state.amax(1), self._toys(asked_hue_amounts[-1], visible_hue_amounts[-1])]
-            if kind == "sdie":
-                difference = self.beside(_stacked(tensors["output"], tensors["condition"][:, :3]))
-                summaries += [pooled(difference), spread(difference), by_region(difference)]
-            numbers = self.heads[kind](torch.cat(summaries, 1))
-            outputs_by_kind[kind] = {
-                **_scored(numbers),
-                "asked": torch.cat(asked_hue_amounts, 1),
-                "shown": torch.cat(visible_hue_amounts, 1),
-            }
-        return outputs_by_kind
-
-    def _toys(self, asked_hue_amounts: Tensor, visible_hue_amounts: Tensor) -> Tensor:
-        """Two toys beside each other: how likely they are to share each feature, and their features and colours."""
-        first, second = ([*torch.split(toy, [*self.groups], 1)] for toy in (asked_hue_amounts, visible_hue_amounts))
-        features = [(a.softmax(1), b.softmax(1)) for a, b in zip(first[:-1], second[:-1], strict=True)]
-        agreement = [(a * b).sum(1, keepdim=True) for a, b in features]
-        pairs = [*features, (first[-1], second[-1])]
-        return torch.cat([*agreement, *(compared(a, b) for a, b in pairs)], 1)
-
-
-def _portraits(kind: str, condition: Tensor) -> tuple[Tensor, ...]:
-    return torch.split(condition[:, 3:] if kind == "sdie" else condition, 3, 1)
-
-
-class Control(nn.Module):
+def _control(layer: Layer, facts: Sequence[int], kind: str, view: View) -> Floats:
     """SC of `cig`: how far the outlines of an output are from those of its control, over shifts of 2 places each way."""
 
-    def __init__(self, vocabulary: int, defects: int, facts: Sequence[int]) -> None:
-        super().__init__()
-        self.output = nn.Sequential(block(3, 16, 2, 5), nn.Conv2d(16, 16, 3, 1, 1))
-        self.control = nn.Sequential(block(1, 16, 2, 5), nn.Conv2d(16, 16, 3, 1, 1))
-        self.cells = nn.Sequential(block(25 + 16, 40, 1, 1), block(40, 40, 2), block(40, 48, 2), block(48, 48))
-        self.head = head(3 * 48, 1 + defects)
+    def outlines(name: str, pictures: Floats) -> Floats:
+        x = _block(_below(layer, f"{name}.0"), pictures, 2)
+        x = _convolution(x, layer[f"{name}.1.weight"], layer[f"{name}.1.bias"])
+        lengths: Floats = np.sqrt(np.square(x).sum(-1, keepdims=True))
+        return x / np.maximum(lengths, np.float32(1e-12))
 
-    def forward(self, inputs: InputsBySampleKind) -> dict[str, Outputs]:
-        [(kind, tensors)] = inputs.items()
-        outlines = F.normalize(self.output(tensors["output"]), dim=1)
-        control_outlines = F.normalize(self.control(tensors["condition"]), dim=1)
-        side, around = control_outlines.shape[-1], F.pad(control_outlines, (2, 2, 2, 2))
-        shifted = [(outlines * around[..., y : y + side, x : x + side]).sum(1) for y in range(5) for x in range(5)]
-        cells = self.cells(torch.cat([torch.stack(shifted, 1), control_outlines], 1))
-        return {kind: _scored(self.head(torch.cat([pooled(cells), spread(cells)], 1)))}
+    output, control = outlines("output", view["output"]), outlines("control", view["condition"])
+    side, around = control.shape[1], np.pad(control, ((0, 0), (2, 2), (2, 2), (0, 0)))
+    shifted = [(output * around[:, y : y + side, x : x + side]).sum(-1) for y in range(5) for x in range(5)]
+    cells = np.concatenate([np.stack(shifted, -1), control], -1)
+    for name, stride in (("0", 1), ("1", 2), ("2", 2), ("3", 1)):
+        cells = _block(_below(layer, f"cells.{name}"), cells, stride)
+    return expit(_head(_below(layer, "head"), _statistics(cells))[:, 0])
 
 
-class Quality(nn.Module):
-    """PQ: how good a picture is as a picture; how much detail of each size there is, and features of four scales, each by
-    its mean, maximum and deviation."""
-
-    def __init__(self, vocabulary: int, defects: int, facts: Sequence[int]) -> None:
-        super().__init__()
-        wide = (24, 32, 48, 64, 96)
-        self.begin = block(3, wide[0], 2, 5)
-        self.scales = nn.ModuleList(block(a, b, 2) for a, b in pairwise(wide))
-        self.known = nn.BatchNorm1d(_OCTAVES * 9 * len(_STEPS))
-        self.head = judgement(self.known.num_features + 3 * sum(wide[1:]), defects)
-
-    def forward(self, inputs: InputsBySampleKind) -> dict[str, Outputs]:
-        [(kind, tensors)] = inputs.items()
-        x, summaries = self.begin(tensors["full"]), [self.known(_detail(tensors["full"]))]
-        for scale in self.scales:
-            x = scale(x)
-            summaries += [pooled(x), spread(x)]
-        return {kind: _scored(self.head(torch.cat(summaries, 1)))}
+def _quality(layer: Layer, facts: Sequence[int], kind: str, view: View) -> Floats:
+    """PQ: how much detail of each size there is, and features of four scales."""
+    scale, shift = _normalised(_below(layer, "known"))
+    x = _block(_below(layer, "begin"), view["full"], 2)
+    summaries: list[Floats] = [_detail(view["full"]) * scale + shift]
+    for name in ("0", "1", "2", "3"):
+        x = _block(_below(layer, f"scales.{name}"), x, 2)
+        summaries.append(_statistics(x))
+    return _judgement(_below(layer, "head"), summaries)
 
 
-def _detail(pictures: Tensor) -> Tensor:
+def _detail(pictures: Floats) -> Floats:
     """Shares of a picture with more than so much detail: of brightness and colour, of several octaves, across,
-    upright and diagonal (n, octaves * 9 * steps). Noise shows where a picture is plainest, and blur where it is
-    sharpest."""
-    red, green, blue = pictures.unbind(1)
-    x = torch.stack([(red + green + blue) / 3, red - green, green - blue], 1)
+    upright and diagonal (n, octaves * 9 * steps)."""
+    red, green, blue = np.moveaxis(pictures, -1, 0)
+    x = np.stack([(red + green + blue) / 3, red - green, green - blue], 1)
     shares = []
     for _ in range(_OCTAVES):
-        x = x[..., : x.shape[2] // 2 * 2, : x.shape[3] // 2 * 2]
-        a, b, c, d = (x[..., i::2, j::2] for i in (0, 1) for j in (0, 1))
-        waves = torch.cat([a - b + c - d, a + b - c - d, a - b - c + d], 1) / 4
-        amount = torch.log2(F.avg_pool2d(waves.abs(), 4) + 1e-3)
-        shares += [torch.sigmoid(2 * (amount - step)).mean((2, 3)) for step in _STEPS]
+        n, _, height, width = x.shape
+        a, b, c, d = (np.ascontiguousarray(x[..., i::2, j::2]) for i in (0, 1) for j in (0, 1))
+        waves = np.abs(np.concatenate([a - b + c - d, a + b - c - d, a - b - c + d], 1))
+        of_squares = waves.reshape(n, 9, height // 8, 4, width // 8, 4).mean((3, 5)) / 4
+        amount = np.log2(of_squares + np.float32(1e-3))
+        shares += [expit(2 * (amount - np.float32(step))).mean((2, 3)) for step in _STEPS]
         x = (a + b + c + d) / 4
-    return torch.cat(shares, 1)
+    return np.concatenate(shares, 1)
 
 
-PARTS: dict[str, tuple[type[nn.Module], tuple[str, ...]]] = {
-    "generation": (Prompted, ("tig",)),
-    "edits": (Edits, ("mie", "tie")),
-    "subjects": (Subjects, ("sdig", "sdie", "mcic")),
-    "control": (Control, ("cig",)),
-    "quality": (Quality, ("tig", "mie", "tie", "sdig", "sdie", "mcic", "cig")),
+PARTS: dict[str, tuple[Callable[[Layer, Sequence[int], str, View], Floats], tuple[str, ...]]] = {
+    "generation": (_generation, ("tig",)),
+    "edits": (_edits, ("mie", "tie")),
+    "subjects": (_subjects, ("sdig", "sdie", "mcic")),
+    "control": (_control, ("cig",)),
+    "quality": (_quality, ("",)),
 }
-"""The networks by name, and the kinds that each scores."""
+"""The networks by name, and the kinds of which each gives the scores (n,) in [0, 1]; quality asks for no kind."""

@@ -1,7 +1,7 @@
 """Benchmarks of generators that lmms-eval has: prompts and images as it loads them, read from its YAML and by its
 functions.
 
-Nothing of theirs is copied. A further one is a row: a module with `BENCHMARK = of_lmms_eval(HostTask(...))`.
+Nothing of theirs is copied. A further one is a file: a `benchmark.yaml` with `lmms_eval`.
 """
 
 from __future__ import annotations
@@ -11,68 +11,62 @@ import importlib
 import importlib.util
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import PIL.Image
 import yaml
+from pydantic import Field
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.generators import OfGenerators
+from vieval_plugin.prompts.schema import Part as Section
 
 
-@dataclass(frozen=True)
-class HostTask:
+class HostTask(Section):
     """A task of lmms-eval as conditions.
 
-    `folder` is that below the host's `tasks`, with the YAML of the same name; `kind` says what a generator does,
-    `text` what its instruction is called, `image` the role of the image it is given. `uid`, `category` and `tags` are
-    columns.
+    `task` is the folder below the host's `tasks`, with the YAML of the same name; `text` is what a generator's
+    instruction is called, `image` the role of the image it is given. `uid`, `category` and `tags` are columns.
     """
 
-    folder: str
-    kind: str
+    task: str = Field(pattern="^[A-Za-z0-9_]+$")
     text: str
     image: str
     uid: str
-    category: str
-    tags: tuple[str, ...]
-    source: str
-    licence: str
+    category: str = ""
+    tags: tuple[str, ...] = ()
 
 
-def of_lmms_eval(task: HostTask) -> Benchmark:
+def of_lmms_eval(task: HostTask, name: str, kind: str, **described: Any) -> Benchmark:
     """The benchmark of a task of lmms-eval; its data is the host's, or Parquet files below the data folder."""
-    name = f"generate_{task.folder}"
 
     def load(root: Path, part: str) -> list[Sample]:
-        return list(_samples(task, name, root))
+        return list(_samples(task, SampleId(name, part, "", ""), root))
 
     def missing(root: Path, part: str) -> list[str]:
-        return [] if _parquet(root / task.folder) else [f"lmms-eval downloads it, or: {_advice(task, root)}"]
+        return [] if _parquet(root / task.task) else [f"lmms-eval downloads it, or: {_advice(task, root)}"]
 
+    note = f"A generator makes the images of lmms-eval's {task.task}."
     return Benchmark(
         name,
-        {task.kind: None},
+        {kind: None},
         load,
         missing,
         OfGenerators(),
-        source=task.source,
-        licence=task.licence,
-        trainable=False,
         generates=True,
-        note=f"A generator makes the images of lmms-eval's {task.folder}.",
+        **{**described, "note": described["note"] or note},
     )
 
 
-def _samples(task: HostTask, name: str, root: Path) -> Iterator[Sample]:
+def _samples(task: HostTask, common: SampleId, root: Path) -> Iterator[Sample]:
     task_config = _yaml(task)
     text, visual = (_function(task, task_config[key]) for key in ("doc_to_text", "doc_to_visual"))
-    conditions_folder, uid_counts = root / task.folder / "conditions", dict[str, int]()
+    conditions_folder, uid_counts = root / task.task / "conditions", dict[str, int]()
     for number, row in enumerate(_rows(task, task_config, root)):
         try:
             [picture, *_] = visual(row)
@@ -80,14 +74,15 @@ def _samples(task: HostTask, name: str, root: Path) -> Iterator[Sample]:
             uid = str(row.get(task.uid, number))
         except Exception as error:
             message = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            raise VievalError(f"{task.folder}: row {number} is none of lmms-eval's task ({message})") from None
+            raise VievalError(f"{task.task}: row {number} is none of lmms-eval's task ({message})") from None
         uid_counts[uid] = uid_counts.get(uid, 0) + 1
         uid = uid if uid_counts[uid] == 1 else f"{uid}-{uid_counts[uid]}"
         tags = tuple(f"{column} {row[column]}" for column in task.tags if row.get(column) is not None)
         image = Image(_file(conditions_folder, picture))
-        identity = SampleId(name, task.kind, "", uid)
         category = str(row.get(task.category) or "")
-        yield Sample(identity, {task.image: image}, {task.text: instruction}, {}, tags, category=category)
+        yield Sample(
+            replace(common, uid=uid), {task.image: image}, {task.text: instruction}, {}, tags, category=category
+        )
 
 
 def _file(folder: Path, picture: PIL.Image.Image) -> Path:
@@ -107,7 +102,7 @@ def _rows(task: HostTask, task_config: Mapping[str, Any], root: Path) -> Sequenc
     split = task_config.get("test_split", "test")
     dataset: Any
     try:
-        if files := _parquet(root / task.folder):
+        if files := _parquet(root / task.task):
             dataset = datasets.load_dataset("parquet", data_files={split: files}, split=split)
         else:
             dataset_kwargs = dict(task_config.get("dataset_kwargs") or {})
@@ -117,7 +112,7 @@ def _rows(task: HostTask, task_config: Mapping[str, Any], root: Path) -> Sequenc
     except Exception as error:
         message = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
         raise VievalError(
-            f"{task.folder}: lmms-eval's data set {task_config['dataset_path']} cannot be had ({message}); {_advice(task, root)}"
+            f"{task.task}: lmms-eval's data set {task_config['dataset_path']} cannot be had ({message}); {_advice(task, root)}"
         ) from None
     rows: Sequence[Mapping[str, Any]] = dataset
     return rows
@@ -128,16 +123,16 @@ def _parquet(folder: Path) -> list[str]:
 
 
 def _advice(task: HostTask, root: Path) -> str:
-    return f"log in with a token that may read it, or put its Parquet files into {root / task.folder}"
+    return f"log in with a token that may read it, or put its Parquet files into {root / task.task}"
 
 
 def _yaml(task: HostTask) -> Mapping[str, Any]:
     package = importlib.util.find_spec("lmms_eval")
     if package is None or package.origin is None:
         raise VievalError(
-            f'{task.folder} is a task of lmms-eval, which is not installed: pip install "vieval[lmms-eval]"'
+            f'{task.task} is a task of lmms-eval, which is not installed: pip install "vieval[lmms-eval]"'
         )
-    path = Path(package.origin).parent / "tasks" / task.folder / f"{task.folder}.yaml"
+    path = Path(package.origin).parent / "tasks" / task.task / f"{task.task}.yaml"
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=_WithFunctions)
     except (OSError, yaml.YAMLError) as error:
@@ -156,9 +151,9 @@ def _function(task: HostTask, named: str) -> Callable[[Mapping[str, Any]], Any]:
     module, _, name = named.rpartition(".")
     try:
         function: Callable[[Mapping[str, Any]], Any] = getattr(
-            importlib.import_module(f"lmms_eval.tasks.{task.folder}.{module}"), name
+            importlib.import_module(f"lmms_eval.tasks.{task.task}.{module}"), name
         )
     except Exception as error:
         message = " ".join(str(error).split())[:200]
-        raise VievalError(f"{task.folder}: lmms-eval's {named} cannot be loaded ({message})") from None
+        raise VievalError(f"{task.task}: lmms-eval's {named} cannot be loaded ({message})") from None
     return function

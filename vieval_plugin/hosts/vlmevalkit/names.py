@@ -53,10 +53,10 @@ def is_like_ours(dataset: str) -> bool:
 
 def _spelled(name: str, task: Task) -> str:
     """A name with benchmark and judge as their papers write them."""
-    title = benchmark_registry.benchmark(task.benchmark).title
-    if not title:
+    benchmark = benchmark_registry.benchmark(task.benchmark)
+    # a title that users write may be no name of a file
+    if not benchmark.title or benchmark.file:
         return name
     plain, spec = f"{task.benchmark}_{task.judge}", judge_registry.judge(task.judge)
-    # a title that users write may be no name of a file
     judge = spec.name if spec.file else spec.title.replace(" ", "")
-    return name.replace(plain, f"{title}_{judge}", 1)
+    return name.replace(plain, f"{benchmark.title}_{judge}", 1)

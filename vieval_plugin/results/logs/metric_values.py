@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.judges.auto_metrics import AutoMetric, rated, unrated
+from vieval_plugin.judges.auto_metrics import AutoMetric, verdict_of
 from vieval_plugin.judges.network_metrics import METRICS
-from vieval_plugin.judges.protocol import SampleId, Status, Verdict
+from vieval_plugin.judges.protocol import Failure, Measurement, SampleId, Status, Verdict
 from vieval_plugin.results.logs import Reader
 from vieval_plugin.results.logs.rows import number, read_log
 
@@ -37,6 +37,5 @@ def _read(
 
 def _verdict(metric: AutoMetric, name: str, row: Any) -> Verdict:
     value = number(row.get(name)) if isinstance(row, dict) else None
-    if value is None:
-        return unrated(metric, Status.PARSE_FAILURE, f"the log has no number under {name} in this row")
-    return rated(metric, value)
+    absent = Failure(Status.PARSE_FAILURE, f"the log has no number under {name} in this row")
+    return verdict_of(metric, absent if value is None else Measurement(value))

@@ -1,0 +1,160 @@
+"""Form of a `benchmark.yaml`; docs/extending/benchmark.md has the keys."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from vieval_plugin.benchmarks.loading.lmms_eval_task import HostTask
+from vieval_plugin.benchmarks.loading.two_by_two import STATISTICS as TWO_BY_TWO
+from vieval_plugin.judges.contests import SCHEMES
+from vieval_plugin.meta_evaluation.image_models import ByImageModel
+from vieval_plugin.meta_evaluation.label_statistics import STATISTICS
+from vieval_plugin.meta_evaluation.labels import WithLabels
+from vieval_plugin.meta_evaluation.statistics import Report
+from vieval_plugin.meta_evaluation.votes import ByVotes
+from vieval_plugin.prompts.schema import ByWord
+from vieval_plugin.prompts.schema import Part as Section
+from vieval_plugin.readers.rows import GRADED
+from vieval_plugin.text.suggestions import did_you_mean
+
+_ASPECTS = ("SC", "PQ", "O")
+_CANDIDATE = ("output", "image_model", "uid")
+_COMMON = {"name", "title", "kind", "source", "licence", "trainable", "note", "advice"}
+_TABLE = {*_COMMON, "parts", "table", "columns", "split", "group", "tags", "statistics"}
+_KEYS: Mapping[str, set[str]] = {
+    "ratings": {*_TABLE, "ratings", "scale", "by_image_model"},
+    "vote": {*_TABLE, "vote", "candidates"},
+    "two_by_two": {*_COMMON, "parts", "two_by_two"},
+    "lmms_eval": {*_COMMON, "lmms_eval"},
+}
+"""The keys of a description by the one of them that says what its samples are judged against."""
+_OF_PAIRS = "preference_accuracy"
+
+
+class PartsSection(Section):
+    """The column that names a row's part, and how many samples each part was published with.
+
+    Without `samples` the parts are those in the table, without `column` all rows are of the one part.
+    """
+
+    column: str = ""
+    samples: dict[str, int | None] = Field(default={})
+
+    @model_validator(mode="after")
+    def _check_column(self) -> PartsSection:
+        if not self.column and len(self.samples) != 1:
+            raise ValueError("without the column of a row's part there is one part, with the number of its samples")
+        return self
+
+
+class VoteSection(Section):
+    """The column of people's answer, those of each annotator, and the table's words for the answers of the scheme."""
+
+    column: str
+    scheme: Literal["four_way", "three_way", "two_way"]
+    annotators: tuple[str, ...] = ()
+    words: Annotated[dict[str, str], ByWord] = Field(default={})
+
+    @model_validator(mode="after")
+    def _check_answers(self) -> VoteSection:
+        for answer in self.words.values():
+            if answer not in SCHEMES[self.scheme]:
+                raise ValueError(f"{answer!r} is no {self.scheme} vote; those are {', '.join(SCHEMES[self.scheme])}")
+        return self
+
+
+class Description(Section):
+    """A `benchmark.yaml` as it is written.
+
+    What its samples are judged against is one of: `ratings` on a scale, a `vote` on two `candidates`, the `two_by_two`
+    examples of a file, and nothing, where they are the conditions of a task of `lmms_eval`.
+    """
+
+    name: str
+    title: str = ""
+    kind: Literal["tig", "mie", "tie", "sdig", "sdie", "mcic", "cig"]
+    table: str = ""
+    columns: dict[str, str] = Field(default={})
+    split: dict[str, str] = Field(default={})
+    ratings: dict[str, str | tuple[str, ...]] = Field(default={})
+    scale: tuple[float, float] | None = None
+    candidates: tuple[dict[str, str], ...] = ()
+    vote: VoteSection | None = None
+    two_by_two: str = ""
+    lmms_eval: HostTask | None = None
+    group: str = ""
+    tags: tuple[str, ...] = ()
+    parts: PartsSection | None = None
+    statistics: tuple[str, ...] = ()
+    by_image_model: bool | None = None
+    source: str = "the user"
+    licence: str = "unknown: ask its authors"
+    trainable: bool = False
+    note: str = ""
+    advice: str = ""
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        if not re.fullmatch("[a-z][a-z0-9_]{0,60}", name):
+            raise ValueError(f"{name[:80]!r} is no name of small letters, digits and _")
+        return name
+
+    @field_validator("statistics")
+    @classmethod
+    def _check_statistics(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if name not in STATISTICS:
+                raise ValueError(
+                    f"no statistic {name!r}{did_you_mean(name, STATISTICS)} known: {', '.join(STATISTICS)}"
+                )
+        return names
+
+    @model_validator(mode="after")
+    def _check_keys(self) -> Description:
+        chosen = [key for key in _KEYS if getattr(self, key)]
+        if len(chosen) != 1:
+            raise ValueError(f"one of {', '.join(_KEYS)} is needed, for what its samples are judged against")
+        if useless := [key for key in self.model_fields_set - _KEYS[chosen[0]] if getattr(self, key)]:
+            raise ValueError(f"{min(useless)}: means nothing beside {chosen[0]}")
+        if "table" in _KEYS[chosen[0]] and not self.table:
+            raise ValueError("table: the file of its rows is needed")
+        return self
+
+    @model_validator(mode="after")
+    def _check_ratings(self) -> Description:
+        if unknown := [aspect for aspect in self.ratings if aspect not in _ASPECTS]:
+            raise ValueError(f"ratings: no aspect {unknown[0]!r}; there are {', '.join(_ASPECTS)}")
+        if self.statistics and self.by_image_model:
+            raise ValueError("statistics: those by image model are fixed; name some, or set by_image_model")
+        if self.ratings and not (self.scale and self.scale[0] < self.scale[1] and all(map(math.isfinite, self.scale))):
+            raise ValueError("scale: the lowest and the highest rating that people could give, such as [1, 5]")
+        return self
+
+    @model_validator(mode="after")
+    def _check_candidates(self) -> Description:
+        if self.vote and not (len(self.candidates) == 2 and all("output" in columns for columns in self.candidates)):
+            raise ValueError("candidates: a vote is on two of them, each with the column of its output")
+        for key in (key for candidate in self.candidates for key in candidate):
+            if key not in _CANDIDATE:
+                hint = did_you_mean(key, _CANDIDATE, 0.5) or ";"
+                raise ValueError(f"candidates: unknown key {key!r}{hint} keys are {', '.join(_CANDIDATE)}")
+        if self.vote and self.statistics not in ((), (_OF_PAIRS,)):
+            raise ValueError(f"statistics: of votes there is {_OF_PAIRS}, for which each candidate is a sample")
+        return self
+
+    def report(self) -> Report:
+        """The report: by image model where several annotators rated, as that has their agreement with each other too."""
+        if self.two_by_two:
+            return WithLabels(TWO_BY_TWO)
+        if self.vote:
+            return WithLabels(self.statistics) if self.statistics else ByVotes(self.vote.scheme)
+        several = any(not isinstance(columns, str) and len(columns) > 1 for columns in self.ratings.values())
+        if self.by_image_model or (self.by_image_model is None and several and not self.statistics):
+            return ByImageModel(rated=tuple(self.ratings))
+        return WithLabels(self.statistics or GRADED, tuple(self.ratings))
