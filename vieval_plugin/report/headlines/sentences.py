@@ -45,18 +45,17 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     labels = [row.label for row in ranked[1:]]
     worse = [label for label in labels if board.comparison.beats(first.label, label)]
     equal = [label for label in labels if label not in worse]
-    family = board.comparison.family
     scope = f" of the {len(ranked)} ranked" if len(ranked) < len(rows) else ""
     number = format_estimate(first.estimate)
     if not equal:
         pair = board.comparison.pair_of(first.label, labels[0])
         nearest = f" ({labels[0]} by {_difference_text(pair)})" if pair else ""
-        return f"{first.label} is best{scope}: {number}, significantly better than {_named_or_counted(worse)}{nearest}; {family}."
+        return f"{first.label} is best{scope}: {number}, significantly better than {_named_or_counted(worse)}{nearest}."
     if not any(pair.significant for pair in board.comparison.pairs):
         last = ranked[-1]
         return (
             f"No {board.headline.entrant} of these {len(ranked)} is significantly better than another: numbers from "
-            f"{last.estimate.value:.3f} ({last.label}) to {number} ({first.label}); {family}."
+            f"{last.estimate.value:.3f} ({last.label}) to {number} ({first.label})."
         )
     better = f"; it is better than {_named_or_counted(worse)}" if worse else ""
     tied = [row.label for row in ranked if row.estimate.value == first.estimate.value]
@@ -65,7 +64,7 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
         if len(tied) > 1
         else f"{first.label} has the highest number{scope}, {number}, but"
     )
-    answer = f"{highest} is not significantly better than {_named_or_counted(equal)}{better}; {family}."
+    answer = f"{highest} is not significantly better than {_named_or_counted(equal)}{better}."
     return " ".join([answer, *_better_on_common(board, equal, first.label)])
 
 
@@ -129,14 +128,15 @@ def _beside_references(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> li
     """The best row beside the human ceiling, and the rows that are not above a constant baseline."""
     text = []
     for label, reference in board.headline.references.items():
-        name, value = label.split(":")[0], f"{reference.value:.3f}"
+        name = label.split(":")[0]
         if not reference.defined:
             continue
         if "ceiling" in name:
             text.append(_beside_ceiling(board, rows[0], name, reference))
         else:
             low = [row.label for row in rows if row.not_above_constant]
-            text += [f"Not shown to be above the {name} ({value}): {_named_or_counted(low)}."] if low else []
+            value = f" ({reference.value:.3f})" if reference.value else ""
+            text += [f"Not shown to be above the {name}{value}: {_named_or_counted(low)}."] if low else []
     return text
 
 
@@ -169,7 +169,7 @@ def _breakdown_sentences(board: Leaderboard, first: LeaderboardRow) -> list[str]
             for value, estimates in by_value.items()
             if first.label in estimates and estimates[first.label].defined
         ]
-        if len(known) > 1 and f"{min(known)[0]:.3f}" != f"{max(known)[0]:.3f}":
+        if len(known) > 1 and f"{min(known)[0]:.2f}" != f"{max(known)[0]:.2f}":
             (low, lowest, n), (high, highest, m) = min(known), max(known)
             text.append(
                 f"By {heading}, {first.label} is lowest on {lowest} ({low:.3f}, n {n}) and highest on {highest} "

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.meta_evaluation.headline import Breakdown
 from vieval_plugin.meta_evaluation.tables import Table, Tables, p_text
-from vieval_plugin.records import Run
+from vieval_plugin.records import OWN, Run
 from vieval_plugin.report.headlines.leaderboards import Leaderboard
 from vieval_plugin.report.headlines.sentences import sentences
 from vieval_plugin.report.headlines.tables import headline_table
@@ -28,11 +28,14 @@ from vieval_plugin.report.own_samples import is_rated
 from vieval_plugin.report.page.charts import ScatterRow, forest, scatter_rows
 from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
 from vieval_plugin.report.page.gallery import SAMPLED, order, select_items
-from vieval_plugin.report.page.glossary import GLOSSARY
+from vieval_plugin.report.page.glossary import ASPECTS, GLOSSARY, task_type
+from vieval_plugin.report.page.headline_columns import headline_columns
+from vieval_plugin.report.page.repetition import said_once
+from vieval_plugin.report.page.strip import Highlight, StripPicture, best_and_worst, largest_disagreements, strip
 from vieval_plugin.report.page.thumbnails import Thumbnails
 from vieval_plugin.report.page.tiles import GalleryTile, GalleryVerdict, Samples, tile_of
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.text.html_page import policy, template
+from vieval_plugin.text.html_page import policy, style_sheet, template
 
 MOST_ROWS = 10_000
 """Number of samples without a tile that a page lists at most."""
@@ -75,8 +78,21 @@ class _Row:
     disagreement: str
 
 
+def subject(sections: Sequence[PageSection]) -> str:
+    """What a page is about, in a line: whose agreement with whom, or whose images were judged by which judges."""
+    runs = [run for section in sections for run in section.runs]
+    benchmarks = [section.benchmark for section in sections if is_rated(section.runs) or not is_rated(runs)]
+    named = ["your images" if benchmark.name == OWN else benchmark.title or benchmark.name for benchmark in benchmarks]
+    if not is_rated(runs):
+        judges = list(dict.fromkeys(run.judge for run in runs))
+        text = f"{', '.join(named)}, judged by {', '.join(judges) if len(judges) < 4 else f'{len(judges)} judges'}"
+        return text[:1].upper() + text[1:]
+    if all(benchmark.synthetic for benchmark in benchmarks):
+        return f"Agreement of judges with the known, drawn defects of {', '.join(named)}"
+    return f"Agreement of judges with people on {', '.join(named)}"
+
+
 def page(
-    title: str,
     answers: Sequence[str],
     sections: Sequence[PageSection],
     options: StatisticsOptions,
@@ -87,24 +103,31 @@ def page(
     """The page as HTML.
 
     Args:
-        title: what the page is about.
-        answers: its first sentences.
+        answers: its first sentences, of which the first is the title.
         sections: one a benchmark.
         options: how many draws, the seed, which also decides the cards that are drawn at random.
         protocol: how the numbers came about, in words.
         over_benchmarks: the judges over all benchmarks, where there are several.
         notes: lines that stand above all numbers.
     """
+    runs = [run for section in sections for run in section.runs]
     items = [item for section in sections for item in items_of(section.runs)]
-    tiles, thumbnails = _gallery_tiles(select_items(items, options.seed), Samples())
+    highlights = _highlights(items, sections)
+    selected = select_items(items, options.seed)
+    selected_ids = {item.id for item in selected}
+    selected += [highlight.item for highlight in highlights if highlight.item.id not in selected_ids]
+    tiles, thumbnails = _gallery_tiles(selected, Samples())
+    tiles, repeated = said_once(tiles)
     pictured_ids = {tile.id for tile in tiles}
     unpictured = sorted((item for item in items if item.id not in pictured_ids), key=order)
     filters = _Filters(tiles)
-    style, script = (_FOLDER.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    order_text = _order_text([run for section in sections for run in section.runs])
+    style, script = style_sheet(_FOLDER / "page.css"), (_FOLDER / "page.js").read_text(encoding="utf-8")
+    order_text = _order_text(runs)
     return template(_FOLDER / "page.html.jinja").render(
-        title=title,
-        answers=answers,
+        subject=subject(sections),
+        title=answers[0] if answers else "No judge has a number here.",
+        answers=answers[1:],
+        strip=strip(_strip_title(sections), _strip_pictures(highlights, tiles)),
         order_text=order_text,
         policy=policy(style, script),
         style=Markup(style),
@@ -113,7 +136,12 @@ def page(
         protocol=protocol,
         over_benchmarks=over_benchmarks,
         notes=notes,
+        repeated=repeated,
         sentences=sentences,
+        columns=headline_columns,
+        aspect_words=ASPECTS,
+        task_type=task_type,
+        annotators=_annotators,
         chart=_chart,
         labels=_labels,
         p_text=p_text,
@@ -137,6 +165,34 @@ def _gallery_tiles(items: Sequence[GalleryItem], samples: Samples) -> tuple[list
     thumbnails = Thumbnails()
     progress = tqdm(items, desc="cards of the page", unit="card", disable=None)
     return [tile_of(item, samples, thumbnails) for item in progress], thumbnails
+
+
+def _annotators(sections: Sequence[PageSection]) -> str:
+    """What gave the ratings, in a word: people, or defects that are known because they were drawn."""
+    return "known" if all(section.benchmark.synthetic for section in sections) else "people"
+
+
+def _highlights(items: Sequence[GalleryItem], sections: Sequence[PageSection]) -> list[Highlight]:
+    """Samples of the first screen: where ratings are, those that judges are furthest from, else the best and worst."""
+    if is_rated([run for section in sections for run in section.runs]):
+        return largest_disagreements(sorted(items, key=order), _annotators(sections))
+    generators = [row.label for section in sections for board in section.boards[:1] for row in board.rows]
+    return best_and_worst(items, generators)
+
+
+def _strip_title(sections: Sequence[PageSection]) -> str:
+    runs = [run for section in sections for run in section.runs]
+    if is_rated(runs):
+        others = "the known defects" if _annotators(sections) == "known" else "people"
+        return f"Where judges and {others} are furthest apart"
+    if all(record.candidates for run in runs for rows in run.records.values() for (record, *_) in rows):
+        return f"What {runs[0].name} prefers"
+    return f"The best and the worst of each generator, by {runs[0].name}"
+
+
+def _strip_pictures(highlights: Sequence[Highlight], tiles: Sequence[GalleryTile]) -> list[StripPicture]:
+    cards = {tile.id: (f"card{number}", tile.outputs[:2]) for number, tile in enumerate(tiles, start=1)}
+    return [StripPicture(*cards[h.item.id], h.name, h.values) for h in highlights]
 
 
 def _chart(board: Leaderboard) -> Markup:
@@ -206,7 +262,7 @@ class _Filters:
 
     def choices(self) -> list[tuple[str, str, list[str]]]:
         """The name, the heading and the words of each filter that has several values, and of the judge always."""
-        headings = {"model": "image model"}
+        headings = {"model": "image model", "kind": "task type"}
         return [
             (name, headings.get(name, name), list(words))
             for name, words in self._places.items()

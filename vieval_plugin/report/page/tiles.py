@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from vieval_plugin import config, images
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged, candidates_of
-from vieval_plugin.judges.protocol import Choice, Image, SampleId
+from vieval_plugin.judges.protocol import Choice, Image, SampleId, Status
 from vieval_plugin.readers.table_cells import with_cells
 from vieval_plugin.records import Record, fingerprint, output_file
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
@@ -30,6 +29,7 @@ class Picture:
 
     role: str
     thumbnail: Thumbnail | str
+    is_output: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class GalleryVerdict:
 
     judge: str
     status: str
-    scores: tuple[tuple[str, str], ...]
+    scores: tuple[tuple[str, float], ...]
     answer: str
     disagreement: str
     order: float
@@ -79,6 +79,11 @@ class GalleryTile:
     def statuses(self) -> tuple[str, ...]:
         """Statuses of all its verdicts."""
         return tuple(dict.fromkeys(verdict.status for verdict in self.verdicts))
+
+    @property
+    def outputs(self) -> tuple[Thumbnail, ...]:
+        """Pictures of what image models made, without those that are gone."""
+        return tuple(p.thumbnail for p in self.pictures if p.is_output and isinstance(p.thumbnail, Thumbnail))
 
 
 class Samples:
@@ -155,7 +160,10 @@ def _pictures(judged: Judged, thumbnail_of: Callable[[Image], Thumbnail | str]) 
         for role, image in sample.images.items()
         if _is_output(role)
     ]
-    return [Picture(role, thumbnail_of(image)) for role, image in chain(((r, conditions[r]) for r in ordered), outputs)]
+    return [
+        *(Picture(role, thumbnail_of(conditions[role])) for role in ordered),
+        *(Picture(role, thumbnail_of(image), is_output=True) for role, image in outputs),
+    ]
 
 
 def _is_output(role: str) -> bool:
@@ -194,8 +202,11 @@ def _worded(vote: str, record: Record) -> str:
 def _verdict(judgement: Judgement, record: Record) -> GalleryVerdict:
     verdict = judgement.record.verdict
     steps, room, left_out = [], _MOST_STEPS, 0
+    said = ("", verdict.rationale.strip(), verdict.reason.strip())
     for step in verdict.trace:
-        text = "\n".join(dict.fromkeys(filter(None, (step.answer.strip(), step.reason.strip()))))
+        text = "\n".join(dict.fromkeys(text for text in (step.answer.strip(), step.reason.strip()) if text not in said))
+        if not text and step.status is Status.OK:
+            continue
         if room <= 0:
             left_out += 1
             continue
@@ -206,7 +217,7 @@ def _verdict(judgement: Judgement, record: Record) -> GalleryVerdict:
     return GalleryVerdict(
         judgement.label,
         str(verdict.status),
-        tuple((aspect, f"{value:.3g}") for aspect, value in verdict.scores.items()),
+        tuple(verdict.scores.items()),
         _contest_answer(judgement.record),
         _disagreement_text(judgement),
         -1.0 if math.isnan(judgement.disagreement) else judgement.disagreement,
@@ -222,9 +233,9 @@ def _contest_answer(record: Record) -> str:
         return ""
     choice = record.verdict.choice or Choice()
     parts = [f"{order} {_worded(vote, record)}" for order, vote in choice.votes.items() if vote]
-    parts += [f"{order} prefers 1 by {value:.3g}" for order, value in choice.preferences.items()]
+    parts += [f"{order} prefers 1 by {value:.2f}" for order, value in choice.preferences.items()]
     parts += [
-        f"{n}: {', '.join(f'{aspect} {value:.3g}' for aspect, value in scores.items()) or 'no score'}"
+        f"{n}: {', '.join(f'{aspect} {value:.2f}' for aspect, value in scores.items()) or 'no score'}"
         for n, scores in enumerate(choice.scores, start=1)
     ]
     return f"{_worded(answer(record), record) or 'no answer'}" + (f" ({'; '.join(parts)})" if parts else "")
