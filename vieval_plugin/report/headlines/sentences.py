@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
+from vieval_plugin.report.headlines.words import heading_words, task_type
 from vieval_plugin.stats.estimate import Estimate
 
 _NAMED = 3
 """Number of rows that a sentence names; of more it says how many there are."""
+_NOTABLE = 0.05
+"""Difference from which the lowest and the highest of a breakdown are named."""
 
 
 def sentences(board: Leaderboard) -> list[str]:
@@ -22,15 +26,26 @@ def sentences(board: Leaderboard) -> list[str]:
     """
     rows = [row for row in board.rows if row.estimate.defined]
     if not rows:
-        return [f"No {board.headline.entrant} has a number here."]
+        return [_without_numbers(board)]
     text = [f"{row.label}: {row.one_answer}." for row in rows[:1] if row.one_answer]
     text.append(_answer(board, rows))
+    partial = [row for row in board.ranked[:1] if str(row.estimate.coverage) and len(rows) > 1]
+    text += [f"The number of {row.label} is on {row.estimate.coverage}." for row in partial]
     text += _unranked_sentences(board, rows)
     text += _beside_references(board, rows)
     text += _breakdown_sentences(board, rows[0])
     warned = [(row.label, row.cost.warning if row is rows[0] else row.warning) for row in rows]
     text += [f"{label}: {warning}." for label, warning in warned if warning]
     return text
+
+
+def _without_numbers(board: Leaderboard) -> str:
+    """Sentence where no row has a number: why, if verdicts failed."""
+    failed, verdicts = sum(row.cost.failed for row in board.rows), sum(row.cost.verdicts for row in board.rows)
+    statuses = sum((Counter(dict(row.cost.statuses)) for row in board.rows), Counter[str]())
+    kinds = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
+    why = f": {failed} of {verdicts} verdicts have no score ({kinds})" if failed else ""
+    return f"No {board.headline.entrant} has a number here{why}."
 
 
 def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
@@ -46,16 +61,18 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     worse = [label for label in labels if board.comparison.beats(first.label, label)]
     equal = [label for label in labels if label not in worse]
     scope = f" of the {len(ranked)} ranked" if len(ranked) < len(rows) else ""
-    number = format_estimate(first.estimate)
+    number = _number(first.estimate)
     if not equal:
         pair = board.comparison.pair_of(first.label, labels[0])
         nearest = f" ({labels[0]} by {_difference_text(pair)})" if pair else ""
         return f"{first.label} is best{scope}: {number}, significantly better than {_named_or_counted(worse)}{nearest}."
     if not any(pair.significant for pair in board.comparison.pairs):
-        last = ranked[-1]
+        last, entrants = ranked[-1], board.comparison.compared.entrants
+        if len(ranked) == 2:
+            return f"{first.label} and {last.label} cannot be told apart: {number} against {_number(last.estimate)}."
         return (
-            f"No {board.headline.entrant} of these {len(ranked)} is significantly better than another: numbers from "
-            f"{last.estimate.value:.3f} ({last.label}) to {number} ({first.label})."
+            f"The {len(ranked)} {entrants} cannot be told apart: from {last.estimate.value:.3f} ({last.label}) to {number} "
+            f"({first.label})."
         )
     better = f"; it is better than {_named_or_counted(worse)}" if worse else ""
     tied = [row.label for row in ranked if row.estimate.value == first.estimate.value]
@@ -169,11 +186,11 @@ def _breakdown_sentences(board: Leaderboard, first: LeaderboardRow) -> list[str]
             for value, estimates in by_value.items()
             if first.label in estimates and estimates[first.label].defined
         ]
-        if len(known) > 1 and f"{min(known)[0]:.2f}" != f"{max(known)[0]:.2f}":
+        if len(known) > 1 and max(known)[0] - min(known)[0] >= _NOTABLE:
             (low, lowest, n), (high, highest, m) = min(known), max(known)
             text.append(
-                f"By {heading}, {first.label} is lowest on {lowest} ({low:.3f}, n {n}) and highest on {highest} "
-                f"({high:.3f}, n {m})."
+                f"By {heading_words(heading)}, {first.label} is lowest on {task_type(lowest)} ({low:.2f}, n {n}) and highest "
+                f"on {task_type(highest)} ({high:.2f}, n {m})."
             )
     return text
 
@@ -182,9 +199,13 @@ def format_estimate(estimate: Estimate) -> str:
     """Return an estimate with its interval in text."""
     if not estimate.defined:
         return f"undefined ({estimate.reason})" if estimate.reason else "undefined"
-    interval = "" if math.isnan(estimate.low) else f" [{estimate.low:.3f}, {estimate.high:.3f}]"
     rests_on = str(estimate.coverage)
-    return f"{estimate.value:.3f}{interval}{f' on {rests_on}' if rests_on else ''}"
+    return f"{_number(estimate)}{f' on {rests_on}' if rests_on else ''}"
+
+
+def _number(estimate: Estimate) -> str:
+    interval = "" if math.isnan(estimate.low) else f" [{estimate.low:.3f}, {estimate.high:.3f}]"
+    return f"{estimate.value:.3f}{interval}"
 
 
 def _named_or_counted(labels: Sequence[str]) -> str:

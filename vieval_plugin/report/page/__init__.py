@@ -24,11 +24,12 @@ from vieval_plugin.records import OWN, Run
 from vieval_plugin.report.headlines.leaderboards import Leaderboard
 from vieval_plugin.report.headlines.sentences import sentences
 from vieval_plugin.report.headlines.tables import headline_table
+from vieval_plugin.report.headlines.words import ASPECTS, heading_words, task_type
 from vieval_plugin.report.own_samples import is_rated
 from vieval_plugin.report.page.charts import ScatterRow, forest, scatter_rows
 from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
 from vieval_plugin.report.page.gallery import SAMPLED, order, select_items
-from vieval_plugin.report.page.glossary import ASPECTS, GLOSSARY, task_type
+from vieval_plugin.report.page.glossary import GLOSSARY
 from vieval_plugin.report.page.headline_columns import headline_columns
 from vieval_plugin.report.page.repetition import said_once
 from vieval_plugin.report.page.strip import Highlight, StripPicture, best_and_worst, largest_disagreements, strip
@@ -51,6 +52,11 @@ class PageSection:
     runs: Sequence[Run]
     tables: Tables
     boards: Sequence[Leaderboard]
+
+    @property
+    def title(self) -> str:
+        """Name of the benchmark as a heading has it."""
+        return "Your images" if self.benchmark.name == OWN else self.benchmark.title or self.benchmark.name
 
     @property
     def headlines(self) -> list[Table]:
@@ -81,15 +87,14 @@ class _Row:
 def subject(sections: Sequence[PageSection]) -> str:
     """What a page is about, in a line: whose agreement with whom, or whose images were judged by which judges."""
     runs = [run for section in sections for run in section.runs]
-    benchmarks = [section.benchmark for section in sections if is_rated(section.runs) or not is_rated(runs)]
-    named = ["your images" if benchmark.name == OWN else benchmark.title or benchmark.name for benchmark in benchmarks]
+    shown = [section for section in sections if is_rated(section.runs) or not is_rated(runs)]
+    named = ", ".join(section.title for section in shown)
     if not is_rated(runs):
-        judges = list(dict.fromkeys(run.judge for run in runs))
-        text = f"{', '.join(named)}, judged by {', '.join(judges) if len(judges) < 4 else f'{len(judges)} judges'}"
-        return text[:1].upper() + text[1:]
-    if all(benchmark.synthetic for benchmark in benchmarks):
-        return f"Agreement of judges with the known, drawn defects of {', '.join(named)}"
-    return f"Agreement of judges with people on {', '.join(named)}"
+        judges = list(dict.fromkeys(str(run.name) for run in runs))
+        return f"{named}, judged by {', '.join(judges) if len(judges) < 4 else f'{len(judges)} judges'}"
+    if all(section.benchmark.synthetic for section in shown):
+        return f"Agreement of judges with the known, drawn defects of {named}"
+    return f"Agreement of judges with people on {named}"
 
 
 def page(
@@ -141,6 +146,7 @@ def page(
         columns=headline_columns,
         aspect_words=ASPECTS,
         task_type=task_type,
+        heading_words=heading_words,
         annotators=_annotators,
         chart=_chart,
         labels=_labels,
@@ -213,7 +219,9 @@ def _heat(value: float, ends: tuple[float, float]) -> int:
 def _order_text(runs: Sequence[Run]) -> str:
     """The order of the gallery: by disagreement with annotators, else of judges, else by the score of the one judge."""
     if is_rated(runs):
-        return "largest disagreement of judges and people first"
+        return "largest disagreement of judges and ratings first"
+    if all(record.candidates for run in runs for rows in run.records.values() for (record, *_) in rows):
+        return "in no particular order"
     return "largest disagreement of judges first" if len({run.label for run in runs}) > 1 else "lowest scores first"
 
 
@@ -262,9 +270,9 @@ class _Filters:
 
     def choices(self) -> list[tuple[str, str, list[str]]]:
         """The name, the heading and the words of each filter that has several values, and of the judge always."""
-        headings = {"model": "image model", "kind": "task type"}
+        headings = {"model": "image model"}
         return [
-            (name, headings.get(name, name), list(words))
+            (name, headings.get(name, heading_words(name)), list(words))
             for name, words in self._places.items()
             if len(words) > 1 or name == "judge"
         ]

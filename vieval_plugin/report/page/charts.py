@@ -81,13 +81,13 @@ def _row(label: str, estimate: Estimate, x: Callable[[float], str], behind: str,
 def _range(estimates: Sequence[Estimate], ends: tuple[float, float]) -> tuple[float, float]:
     """A range that holds all intervals, in tenths, within what is possible."""
     values = [value for e in estimates for value in (e.value, e.low, e.high) if not math.isnan(value)]
-    low, high = math.floor(min(*values, 0) * 10) / 10, math.ceil(max(values) * 10) / 10
-    low, high = max(low, ends[0]), min(max(high, low + 0.1), ends[1])
+    low, high = math.floor(min(values) * 10) / 10, math.ceil(max(values) * 10) / 10
+    low, high = max(low, ends[0]), min(max(high, low + 0.2), ends[1])
     return (low, high) if high > low else ends
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    step = 0.1 if high - low <= 0.6 else 0.2 if high - low <= 1.2 else 0.5
+    step = 0.05 if high - low <= 0.2 else 0.1 if high - low <= 0.6 else 0.2 if high - low <= 1.2 else 0.5
     first = math.ceil(low / step - 1e-9)
     return [round(number * step, 2) + 0.0 for number in range(first, math.floor(high / step + 1e-9) + 1)]
 

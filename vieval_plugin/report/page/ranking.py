@@ -19,6 +19,7 @@ from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE
 from vieval_plugin.records import OWN, Record, Run
+from vieval_plugin.report.headlines.words import ASPECTS
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.page.disagreement import answer
 from vieval_plugin.report.page.strip import MOST, StripPicture, ends, strip
@@ -172,7 +173,9 @@ def _section(
         for title, keys in _grouped(leads, order[0]).items()
         if keys
     )
-    title = f"{ranking.benchmark}, {ranking.judge}{where}: {measured}"
+    named = f"{measured} ({ASPECTS[measured]})" if measured in ASPECTS else measured
+    benchmark = "" if ranking.benchmark == OWN else f"{ranking.benchmark}: "
+    title = f"{benchmark}{named}, by {ranking.judge}{where}"
     return RankingSection(title, forest(estimates, {}, (0.0, 1.0), f"Intervals: {title}"), groups)
 
 

@@ -48,7 +48,9 @@ def strip(title: str, pictures: Sequence[StripPicture]) -> Markup:
 
 
 def _place(picture: StripPicture) -> Markup:
-    drawing = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}"><use href="#p{}"/></svg>')
+    drawing = Markup(
+        '<svg viewBox="0 0 {} {}" preserveAspectRatio="xMinYMid" role="img" aria-label="{}"><use href="#p{}"/></svg>'
+    )
     seen = Markup("").join(drawing.format(t.width, t.height, html(picture.name), t.number) for t in picture.thumbnails)
     values = Markup("").join(Markup('<span class="value">{}</span>').format(html(value)) for value in picture.values)
     place = Markup('<li><a href="#{}"><span class="seen">{}</span><span class="name">{}</span>{}</a></li>')
