@@ -123,10 +123,10 @@ def test_a_judge_without_a_rank_that_is_better_than_the_first_is_not_passed_over
 
 
 def test_where_only_one_covers_the_benchmark_there_is_no_order():
-    first = said({"few": 0.2, "all": 0.9}, partial=("few",))[0]
-    assert first == (
-        "On the pairs that both scored, all is significantly better than few. Only all covers the benchmark, so there is no "
-        "one order."
+    first, second, *_ = said({"few": 0.2, "all": 0.9}, partial=("few",))
+    assert first == "all is significantly better than few, on the pairs that both scored."
+    assert second == (
+        "Not ranked: few (a score for 66 of 200 pairs). Only all covers the benchmark, so there is no one order."
     )
 
 

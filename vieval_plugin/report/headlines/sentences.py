@@ -105,11 +105,9 @@ def _pairwise_sentence(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> 
         if pair.significant:
             ordered = pair.better_first()
             worse_than.setdefault(ordered.first, []).append(ordered.second)
-    items, systems = board.comparison.compared.unit, board.comparison.compared.entrants
     results = [f"{better} is significantly better than {_enumeration(worse)}" for better, worse in worse_than.items()]
-    text = "; ".join(results) or f"no {board.headline.entrant} is significantly better than another"
-    alone = f"Only {ranked[0].label}" if ranked else f"None of these {systems}"
-    return f"On the {items} that both scored, {text}. {alone} covers the benchmark, so there is no one order."
+    text = "; ".join(results) or f"No {board.headline.entrant} is significantly better than another"
+    return f"{text}, on the {board.comparison.compared.unit} that both scored."
 
 
 def _unranked_sentences(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
@@ -121,6 +119,9 @@ def _unranked_sentences(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> l
     text = f"{'Not ranked' if tested else 'Not among these'}: "
     text += ", ".join(f"{row.label} ({row.unranked})" for row in unranked)
     better = [row.label for row in unranked] if tested and len(board.ranked) > 1 else []
+    if tested and len(board.ranked) < 2:
+        alone = f"Only {board.ranked[0].label}" if board.ranked else f"No {board.headline.entrant} of these"
+        text += f". {alone} covers the benchmark, so there is no one order"
     return [f"{text}.", *_better_on_common(board, better, rows[0].label)]
 
 

@@ -28,7 +28,7 @@ from vieval_plugin.report.headlines.words import ASPECTS, heading_words, task_ty
 from vieval_plugin.report.own_samples import is_rated
 from vieval_plugin.report.page.charts import ScatterRow, forest, scatter_rows
 from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
-from vieval_plugin.report.page.gallery import SAMPLED, order, select_items
+from vieval_plugin.report.page.gallery import SAMPLED, by_benchmark_in_turn, order, select_items
 from vieval_plugin.report.page.glossary import GLOSSARY
 from vieval_plugin.report.page.headline_columns import headline_columns
 from vieval_plugin.report.page.repetition import said_once
@@ -181,7 +181,7 @@ def _annotators(sections: Sequence[PageSection]) -> str:
 def _highlights(items: Sequence[GalleryItem], sections: Sequence[PageSection]) -> list[Highlight]:
     """Samples of the first screen: where ratings are, those that judges are furthest from, else the best and worst."""
     if is_rated([run for section in sections for run in section.runs]):
-        return largest_disagreements(sorted(items, key=order), _annotators(sections))
+        return largest_disagreements(by_benchmark_in_turn(items), _annotators(sections))
     generators = [row.label for section in sections for board in section.boards[:1] for row in board.rows]
     return best_and_worst(items, generators)
 

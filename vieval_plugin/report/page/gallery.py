@@ -39,7 +39,7 @@ def select_items(
     []
     """
     if len(items) <= most:
-        return _ordered(items)
+        return by_benchmark_in_turn(items)
     groups: dict[tuple[str, str, str], list[GalleryItem]] = defaultdict(list)
     for item in items:
         groups[_prompt(item)].append(item)
@@ -57,10 +57,11 @@ def select_items(
             added_sibling_count += len(siblings)
     unselected = [item for item in items if item.id not in selected]
     selected |= {item.id: item for item in random.Random(seed).sample(unselected, most - len(selected))}
-    return _ordered(selected.values())
+    return by_benchmark_in_turn(selected.values())
 
 
-def _ordered(items: Iterable[GalleryItem]) -> list[GalleryItem]:
+def by_benchmark_in_turn(items: Iterable[GalleryItem]) -> list[GalleryItem]:
+    """Items by how far apart they are, those of each benchmark in turn."""
     by_benchmark: dict[str, list[GalleryItem]] = defaultdict(list)
     for item in sorted(items, key=order):
         by_benchmark[item.id.benchmark].append(item)

@@ -77,8 +77,7 @@ def largest_disagreements(items: Iterable[GalleryItem], annotators: str) -> list
 def _apart(item: GalleryItem, furthest: Judgement, annotators: str) -> tuple[str, ...]:
     record = furthest.record
     if record.votes is not None:
-        said = answer(record).replace("_", " ") or "no answer"
-        return (f"{annotators}: {record.votes.vote.replace('_', ' ')}", f"{furthest.label}: {said}")
+        return f"{annotators}: {_worded(record.votes.vote, item)}", f"{furthest.label}: {_worded(answer(record), item)}"
     ratings = [value for value in item.record.ratings.get(furthest.aspect, ()) if not math.isnan(value)]
     mean = math.fsum(ratings) / len(ratings) if ratings else math.nan
     score = record.verdict.scores[furthest.aspect]
@@ -121,14 +120,18 @@ def ends(ordered: Sequence[_T], each: int) -> list[tuple[str, _T]]:
 
 
 def _each_answer(contests: Iterable[GalleryItem]) -> list[Highlight]:
+    """A contest for each image model that is preferred, and one for each other answer."""
     by_answer: dict[str, Highlight] = {}
     for item in contests:
-        place = {FIRST: 0, SECOND: 1}.get(said := answer(item.record))
-        winner = "" if place is None else item.record.candidates[place].image_model
-        value = f"{winner} is preferred" if winner else said.replace("_", " ")
-        if value:
-            by_answer.setdefault(value, Highlight(item, _name(item), (value,)))
+        value = _worded(answer(item.record), item)
+        by_answer.setdefault(value, Highlight(item, _name(item), (value,)))
     return list(by_answer.values())[:MOST]
+
+
+def _worded(vote: str, item: GalleryItem) -> str:
+    """The image model that a vote prefers, or the vote in words."""
+    place = {FIRST: 0, SECOND: 1}.get(vote)
+    return vote.replace("_", " ") or "no answer" if place is None else item.record.candidates[place].image_model
 
 
 def _name(item: GalleryItem) -> str:
