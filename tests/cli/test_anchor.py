@@ -1,0 +1,138 @@
+"""`vieval anchor`: the same judge passes, another is found, and what changed in between is one line."""
+
+import json
+import random
+from collections import Counter
+
+import pytest
+
+from tests.cli.test_rank_folders import by_brightness, images, levels_of, prompts, score_count, words_of
+from tests.fake_server import FakeServer, Fault, named
+
+N = 40
+
+
+def noisy(seed, share=0.05, shift=0, refusals=0.0):
+    """A judge that goes by brightness, less `shift`; a `share` of its answers is a point off, some are refusals."""
+    times_asked = Counter()
+
+    def reply(body):
+        question = f"{words_of(body)} {levels_of(body)}"
+        times_asked[question] += 1
+        draw = random.Random(f"{seed} {times_asked[question]} {question}")  # in whatever order questions come
+        if draw.random() < refusals:
+            return "I'm sorry, but I can't assist with that request."
+        levels = levels_of(body)
+        level = round(8 * levels[-1]) + 1 if levels else 5
+        level += draw.choice([-1, 1]) if draw.random() < share else 0
+        return json.dumps({"score": [level - shift] * score_count(words_of(body)), "reasoning": ""})
+
+    return reply
+
+
+@pytest.fixture
+def scored(tmp_path, vieval):
+    """Verdicts on 60 images of two generators."""
+    mine = images(tmp_path, "mine", lambda prompt, draw: 0.2 + prompt / 50, 30)
+    folders = [mine, images(tmp_path, "theirs", lambda prompt, draw: 0.21 + prompt / 50, 30)]
+    with FakeServer(reply=noisy(0)) as server:
+        vieval("score", *folders, "--prompts", prompts(tmp_path, 30), "--out", tmp_path / "v.jsonl", *named(server))
+    return tmp_path / "v.jsonl"
+
+
+@pytest.fixture
+def anchor(scored, tmp_path, vieval):
+    with FakeServer(reply=noisy(1)) as server:
+        command = ["anchor", "make", scored, "--n", N, "--out", tmp_path / "anchor.jsonl", "--copy-images"]
+        said = vieval(*command, *named(server)).out
+    assert f"anchor.jsonl: {N} samples, each judged 3 times (seed 0)" in said
+    return tmp_path / "anchor.jsonl"
+
+
+def check(vieval, anchor, reply, code):
+    with FakeServer(reply=reply) as server:
+        return vieval("anchor", "check", anchor, *named(server), code=code).out.splitlines()
+
+
+def test_an_anchor_is_even_over_generators_and_is_read_as_results(anchor, tmp_path, vieval):
+    rows = [json.loads(line) for line in anchor.read_text().splitlines()]
+    assert len(rows) == 3 * N
+    assert sum(row["image_model"] == "mine" for row in rows) == 3 * N / 2
+    vieval("report", anchor, "--out", tmp_path / "report")
+
+
+def test_the_same_judge_passes_and_others_are_found(anchor, vieval):
+    shown = check(vieval, anchor, noisy(2), 0)
+    assert shown[0].startswith("No drift found: viescore 0shot by ")
+    assert shown[-1] == "seed 0"
+    assert any(line.startswith("tig   SC") for line in shown)
+    shown = check(vieval, anchor, noisy(3, shift=1), 3)
+    assert shown[0].startswith("Drift: viescore 0shot by ")
+    assert "mean score" in shown[0]
+    shown = check(vieval, anchor, noisy(4, refusals=0.3), 3)
+    assert "usable answers" in shown[0]
+
+
+def test_nothing_is_taken_from_the_store(anchor, vieval):
+    asked = []
+
+    def counted(body):
+        asked.append(body)
+        return noisy(2)(body)
+
+    check(vieval, anchor, counted, 0)
+    once = len(asked)
+    check(vieval, anchor, counted, 0)
+    assert len(asked) == 2 * once
+    assert once >= 2 * N
+
+
+def test_a_server_that_fails_decides_nothing(anchor, vieval):
+    with FakeServer(faults=lambda number, body: Fault("overlong") if number > 20 else None) as server:
+        shown = vieval("anchor", "check", anchor, *named(server), code=4).out.splitlines()
+    assert shown[0].startswith("It cannot be told whether viescore 0shot by ")
+
+
+def test_an_image_that_is_gone_or_changed_is_one_line(anchor, tmp_path, vieval):
+    copies = sorted((tmp_path / "anchor.images").iterdir())
+    kept = copies[0].read_bytes()
+    copies[0].write_bytes(copies[1].read_bytes())
+    [line] = vieval("anchor", "check", anchor, code=1).err.splitlines()
+    assert "is not the image that was judged" in line
+    copies[0].unlink()
+    [line] = vieval("anchor", "check", anchor, code=1).err.splitlines()
+    assert "images are gone, the first" in line
+    copies[0].write_bytes(kept)
+
+
+def test_results_are_no_anchor_and_few_samples_none(scored, tmp_path, vieval):
+    [line] = vieval("anchor", "check", scored, code=1).err.splitlines()
+    assert "no anchor; make one with: vieval anchor make" in line
+    command = [
+        "anchor",
+        "make",
+        scored,
+        "--out",
+        tmp_path / "a.jsonl",
+        "--model",
+        "m",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+    ]
+    [line] = vieval(*command, "--n", 5, code=1).err.splitlines()
+    assert "5 samples with an answer; an anchor of fewer than 20 would tell nothing" in line
+
+
+def test_a_judge_of_contests_has_an_anchor(tmp_path, vieval):
+    folders = [
+        images(tmp_path, name, lambda prompt, draw, of=of: of + prompt / 100, 24)
+        for name, of in (("a", 0.2), ("b", 0.5))
+    ]
+    out = tmp_path / "v.jsonl"
+    with FakeServer(reply=by_brightness()) as server:
+        given = ["--prompts", prompts(tmp_path, 24), "--judge", "pairwise", "--out", out]
+        vieval("rank", *folders, *given, *named(server))
+        vieval("anchor", "make", out, "--out", tmp_path / "a.jsonl", *named(server))
+    check(vieval, tmp_path / "a.jsonl", by_brightness(), 0)
+    shown = check(vieval, tmp_path / "a.jsonl", by_brightness(bias=2), 3)
+    assert "changed" in shown[0]

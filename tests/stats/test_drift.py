@@ -1,0 +1,77 @@
+"""Drift is found in what changed and not in a judge's own noise."""
+
+import numpy as np
+import pytest
+
+from vieval_plugin.stats.drift import drift_tests
+
+ITEMS, REPEATS = 200, 3
+
+
+def answers(rng, noise):
+    """Integer scores 0 to 10 of a judge that changes each answer by one point with the chance `noise` of two."""
+    level = rng.integers(2, 9, size=(ITEMS, 1))
+    return level + rng.choice([-1, 0, 1], p=[noise / 2, 1 - noise, noise / 2], size=(ITEMS, REPEATS + 1))
+
+
+def is_found(points, usable, seed):
+    scores = np.where(usable, points / 10, np.nan)
+    return min(test.adjusted for test in drift_tests(np.where(usable, points, -1), scores, usable, seed)) <= 0.05
+
+
+def found(noise, change, runs=100):
+    rng, count = np.random.default_rng(1), 0
+    for seed in range(runs):
+        points = answers(rng, noise)
+        usable = np.ones(points.shape, dtype=bool)
+        change(points, usable, rng)
+        count += is_found(points, usable, seed)
+    return count
+
+
+def same(points, usable, rng):
+    """No change."""
+
+
+def a_quarter_lower(points, usable, rng):
+    points[rng.permutation(ITEMS)[: ITEMS // 4], -1] -= 1
+
+
+def refusals(points, usable, rng):
+    usable[rng.permutation(ITEMS)[: ITEMS // 10], -1] = False
+
+
+@pytest.mark.parametrize("noise", [0, 0.02, 0.05])  # two answers of a noise of .05 differ in about a tenth
+def test_the_same_judge_passes_and_changes_are_found(noise):
+    assert found(noise, same) <= 9
+    assert found(noise, a_quarter_lower) >= 80
+    assert found(noise, refusals) >= 80
+
+
+def test_the_smallest_difference_is_found_four_times_of_five():
+    rng = np.random.default_rng(2)
+    noisy = answers(rng, 0.05)
+    everything = np.ones(noisy.shape, dtype=bool)
+    smallest = drift_tests(noisy, noisy / 10, everything)[1].smallest
+    count = round(smallest * 10 * ITEMS)
+
+    def so_many_lower(points, usable, rng):
+        points[rng.permutation(ITEMS)[:count], -1] -= 1
+
+    def a_quarter_of_that(points, usable, rng):
+        points[rng.permutation(ITEMS)[: count // 4], -1] -= 1
+
+    assert 65 <= found(0.05, so_many_lower) <= 100
+    assert found(0.05, a_quarter_of_that) <= 50
+
+
+def test_without_a_score_there_is_no_mean_and_the_others_are_tested():
+    codes = np.zeros((30, 4))
+    changed, score, usable = drift_tests(codes, np.full((30, 4), np.nan), np.zeros((30, 4)))
+    assert (changed.adjusted, usable.adjusted, score.n) == (1, 1, 0)
+    assert np.isnan([score.new, score.p, score.adjusted, score.smallest]).all()
+
+
+def test_one_column_is_refused():
+    with pytest.raises(ValueError, match="at least one repeat"):
+        drift_tests([[1]], [[1]], [[1]])

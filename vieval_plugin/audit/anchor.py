@@ -1,0 +1,266 @@
+"""Anchors: samples with repeated verdicts of a judge, by which to see later whether it is still the same judge.
+
+An anchor is a file of verdicts as `vieval score` writes it, of several runs on the same samples; all commands that read
+results read it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from vieval_plugin.audit.audit import PREFERENCE, of_aspect
+from vieval_plugin.errors import VievalError
+from vieval_plugin.images import digest, format_of, is_changed, is_there, name_of, read_bytes
+from vieval_plugin.judges.contests import Contest, Judged, candidates_of
+from vieval_plugin.judges.protocol import Image, Sample, Status, Verdict
+from vieval_plugin.media.files import write_whole
+from vieval_plugin.meta_evaluation.tables import p_text
+from vieval_plugin.records import Provenance, Record
+from vieval_plugin.results.lookup import Lookup
+from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.stats.drift import LEVEL, DriftTest, drift_tests
+from vieval_plugin.text.tables import text_table
+
+REPEATS = 3
+LEAST_ITEMS = 20
+"""Samples of fewer than these tell nothing."""
+
+_REPEAT = "repeat "
+_NO_ANSWER = (Status.API_ERROR, Status.TOOL_ERROR, Status.MISSING, Status.NO_IMAGE)
+"""Statuses that say nothing of the judge."""
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """The samples of an anchor, each one's verdicts of the repeats, and who gave them."""
+
+    judged: tuple[Judged, ...]
+    repeats: tuple[tuple[Verdict, ...], ...]
+    provenance: Provenance
+
+
+@dataclass(frozen=True)
+class DriftReport:
+    """Outcome of a check: `tests` on `n` of `total` samples, and one row of means a kind and aspect.
+
+    A row of `means` has the kind, the aspect, the number of samples, and the mean of the new answers and of the repeats.
+    """
+
+    tests: tuple[DriftTest, ...]
+    n: int
+    total: int
+    means: tuple[tuple[str, str, int, float, float], ...]
+
+    @property
+    def decision(self) -> str:
+        """`drift`, `no_drift`, or `undecided` where too few samples have answers."""
+        if self.n < LEAST_ITEMS or self.n * 2 < self.total:
+            return "undecided"
+        return "drift" if any(test.adjusted <= LEVEL for test in self.tests) else "no_drift"
+
+
+def source_of(lookup: Lookup) -> Provenance:
+    """The judge of results, less the label of its run; VievalError where they are of several."""
+    sources = {replace(record.provenance, label="", config_hash="") for record in lookup.records}
+    if len(sources) > 1:
+        names = ", ".join(sorted({" ".join((of.judge, *of.settings, of.backbone)).strip() for of in sources}))
+        raise VievalError(f"verdicts of {len(sources)} judges or options ({names}); an anchor is of one")
+    return next(record.provenance for record in lookup.records)
+
+
+def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
+    """At most n samples of results, at random and as evenly as can be over parts, kinds and image models.
+
+    Raises:
+        VievalError: fewer than `LEAST_ITEMS` can be judged again.
+    """
+    strata: dict[tuple[str, ...], list[Record]] = defaultdict(list)
+    for record in lookup.records:
+        if record.verdict.status not in (*_NO_ANSWER, Status.NOT_APPLICABLE):
+            strata[record.id.benchmark, record.id.part, record.kind, record.id.image_model].append(record)
+    rng = np.random.default_rng(seed)
+    queues = [[records[i] for i in rng.permutation(len(records))] for _, records in sorted(strata.items())]
+    longest = max(map(len, queues), default=0)
+    in_turn = [queue[place] for place in range(longest) for queue in queues if place < len(queue)]
+    judged = [lookup.sample(record) for record in in_turn[:n]]
+    if len(judged) < LEAST_ITEMS:
+        raise VievalError(
+            f"{len(judged)} samples with an answer; an anchor of fewer than {LEAST_ITEMS} would tell nothing"
+        )
+    _require_unchanged(judged)
+    return judged
+
+
+def with_copies(judged: Sequence[Judged], folder: Path) -> list[Judged]:
+    """Samples whose images are copies in a folder, each called by its SHA-256."""
+
+    def copy_of(image: Image) -> Image:
+        data = read_bytes(image)
+        path = folder / f"{digest(image)}.{(format_of(data) or 'image').lower()}"
+        if not path.exists():
+            write_whole(path, [data])
+        return replace(image, source=path, origin="")
+
+    def sample_copy(sample: Sample) -> Sample:
+        return replace(sample, images={role: copy_of(image) for role, image in sample.images.items()})
+
+    return [
+        replace(item, candidates=tuple(map(sample_copy, item.candidates)))
+        if isinstance(item, Contest)
+        else sample_copy(item)
+        for item in judged
+    ]
+
+
+def runs_of_anchor(
+    provenance: Provenance, repeats: Sequence[Sequence[Verdict]]
+) -> list[tuple[Sequence[Verdict], Provenance]]:
+    """The repeats as runs of one file, each with its number as label."""
+    return [
+        (verdicts, replace(provenance, label=f"{_REPEAT}{number}")) for number, verdicts in enumerate(repeats, start=1)
+    ]
+
+
+def read_anchor(lookup: Lookup, name: str) -> Anchor:
+    """The anchor of a file; VievalError, which `name` begins, where it is none or its images are not what they were."""
+    source = source_of(lookup)
+    by_id: dict[object, list[Record]] = defaultdict(list)
+    for record in lookup.records:
+        if record.provenance.label.startswith(_REPEAT):
+            by_id[record.id].append(record)
+    counts = {len(records) for records in by_id.values()}
+    if len(counts) != 1 or counts == {1}:
+        raise VievalError(f"{name}: no anchor; make one with: vieval anchor make RESULTS --out anchor.jsonl")
+    judged = [lookup.sample(records[0]) for records in by_id.values()]
+    _require_unchanged(judged)
+    return Anchor(tuple(judged), tuple(tuple(r.verdict for r in records) for records in by_id.values()), source)
+
+
+def require_same_judge(anchor: Anchor, prepared: PreparedJudge) -> None:
+    """VievalError where the judge would ask other questions today, which is no drift of a model."""
+    before, now = anchor.provenance, prepared.provenance
+    if (before.settings, before.pack_hash) != (now.settings, now.pack_hash):
+        raise VievalError(
+            f"the anchor was made with {before.pack} ({before.pack_hash}) as {before.setting or 'its plain setting'}, and the judge "
+            f"now asks {now.pack} ({now.pack_hash}); restore that pack, or make a new anchor"
+        )
+
+
+def drift_report(anchor: Anchor, new: Sequence[Verdict], seed: int) -> DriftReport:
+    """Test new verdicts on an anchor's samples against its repeats.
+
+    Args:
+        anchor: the repeats.
+        new: one verdict a sample, in the anchor's order.
+        seed: of the permutations.
+    """
+    rows = [
+        (judged, (*repeats, verdict))
+        for judged, repeats, verdict in zip(anchor.judged, anchor.repeats, new, strict=True)
+        if not any(of.status in _NO_ANSWER for of in (*repeats, verdict))
+    ]
+    if not rows:
+        return DriftReport((), 0, len(new), ())
+    scores = np.array([[_score(verdict) for verdict in verdicts] for _, verdicts in rows])
+    usable = [[verdict.status.usable for verdict in verdicts] for _, verdicts in rows]
+    return DriftReport(
+        drift_tests(_codes([verdicts for _, verdicts in rows]), scores, usable, seed),
+        len(rows),
+        len(new),
+        tuple(_means(rows)),
+    )
+
+
+def lines(report: DriftReport, anchor: Anchor, model: str) -> list[str]:
+    """The report for a terminal, the answer first."""
+    setting = " ".join((anchor.provenance.judge, *anchor.provenance.settings))
+    who = f"{setting} by {model}" if model else setting
+    if report.decision == "undecided":
+        first = (
+            f"It cannot be told whether {who} has drifted: {report.n} of {report.total} samples have answers, and "
+            f"{LEAST_ITEMS} and half of them are needed."
+        )
+        return [first]
+    found = [test for test in report.tests if test.adjusted <= LEVEL]
+    said = [f"{test.name} {test.new:.3f} instead of {test.repeats:.3f}, p = {p_text(test.adjusted)}" for test in found]
+    first = f"Drift: {who} is not the judge of the anchor ({'; '.join(said).replace('= <', '<')})."
+    if not found:
+        changed = report.tests[0]
+        first = (
+            f"No drift found: {who} differs from the anchor's repeats in {changed.new:.1%} of the answers, and these among "
+            f"themselves in {changed.repeats:.1%}."
+        )
+    asked = [] if model == anchor.provenance.backbone else [f"The anchor was made with {anchor.provenance.backbone}."]
+    header = ("", "new", "repeats", "n", "p", "p (Holm)", "can be found")
+    table = [header, *(_test_row(test) for test in report.tests if test.n)]
+    of_kinds = [("kind", "aspect", "n", "new", "repeats")]
+    of_kinds += [(kind, aspect, str(n), f"{new:.3f}", f"{old:.3f}") for kind, aspect, n, new, old in report.means]
+    left_out = report.total - report.n
+    return [
+        first,
+        *asked,
+        *(
+            [f"{left_out} of {report.total} samples had no answer from the server or no image, and are left out."]
+            if left_out
+            else []
+        ),
+        "",
+        *text_table(table, numbers=True),
+        "",
+        f"A difference below the last column would be missed more than once in five times with these {report.n} samples.",
+        *(["", *text_table(of_kinds)] if report.means else []),
+    ]
+
+
+def _test_row(test: DriftTest) -> tuple[str, ...]:
+    values = (f"{test.new:.3f}", f"{test.repeats:.3f}", str(test.n), p_text(test.p), p_text(test.adjusted))
+    return (test.name, *values, f"{test.smallest:.3f}")
+
+
+def _require_unchanged(judged: Sequence[Judged]) -> None:
+    images = [image for item in judged for sample in candidates_of(item) for image in sample.images.values()]
+    if gone := [image for image in images if not is_there(image)]:
+        raise VievalError(
+            f"{len(gone)} images are gone, the first {name_of(gone[0])}; put them back (vieval anchor make --copy-images keeps them)"
+        )
+    if changed := next(filter(is_changed, images), None):
+        raise VievalError(f"{name_of(changed)} is not the image that was judged; put it back, or make a new anchor")
+
+
+def _score(verdict: Verdict) -> float:
+    """A number for all of a verdict: the mean of its aspects, or the preference for the first candidate."""
+    if verdict.choice is not None:
+        return of_aspect([verdict], PREFERENCE)[0]
+    return math.fsum(verdict.scores.values()) / len(verdict.scores) if verdict.scores else math.nan
+
+
+def _codes(rows: Sequence[Sequence[Verdict]]) -> list[list[int]]:
+    """A number for each different answer."""
+    numbers: dict[object, int] = {}
+    return [[numbers.setdefault(_answer(verdict), len(numbers)) for verdict in verdicts] for verdicts in rows]
+
+
+def _answer(verdict: Verdict) -> object:
+    if not verdict.status.usable:
+        return str(verdict.status)
+    choice = verdict.choice
+    by_order: Mapping[str, object] = {**choice.votes, **choice.preferences} if choice else {}
+    return tuple(sorted(verdict.scores.items())), tuple(sorted(by_order.items(), key=str))
+
+
+def _means(rows: Sequence[tuple[Judged, tuple[Verdict, ...]]]) -> Iterator[tuple[str, str, int, float, float]]:
+    by_kind: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
+    for judged, verdicts in rows:
+        for aspect in verdicts[-1].scores or ([PREFERENCE] if verdicts[-1].choice else []):
+            values = of_aspect(verdicts, aspect)
+            if not any(map(math.isnan, values)):
+                by_kind[judged.kind, aspect].append(values)
+    for (kind, aspect), several in sorted(by_kind.items()):
+        answers = np.array(several)
+        yield kind, aspect, len(answers), float(answers[:, -1].mean()), float(answers[:, :-1].mean())

@@ -1,0 +1,104 @@
+"""`vieval anchor`: is this still the same judge?"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vieval_plugin.cli.score import add_backbone, named_backbone, require_model
+
+if TYPE_CHECKING:
+    from vieval_plugin.cli import Commands
+    from vieval_plugin.config import Backbone, Config
+    from vieval_plugin.records import Provenance
+    from vieval_plugin.run.prepare import PreparedJudge
+
+GROUP = "judge images"
+EXIT_CODES = {"no_drift": 0, "drift": 3, "undecided": 4}
+"""Exit codes of a check by its decision; 1 and 2 are errors and wrong usage, as everywhere."""
+
+
+def add(commands: Commands) -> None:
+    parser = commands.add_parser("anchor", help="is this still the same judge? by samples with repeated verdicts")
+    actions = parser.add_subparsers(required=True, metavar="action")
+    making = actions.add_parser("make", help="keep samples of results, each judged three times")
+    making.add_argument("results", nargs="+", type=Path, help="verdicts of one judge, of score or of lmms-eval")
+    making.add_argument("--n", type=int, default=200, metavar="N", help="number of samples (default: %(default)s)")
+    making.add_argument("--out", type=Path, required=True, help="the anchor, JSONL as score writes it")
+    making.add_argument("--copy-images", action="store_true", help="keep copies of the images in a folder beside it")
+    making.set_defaults(run=_make)
+    checking = actions.add_parser("check", help="judge an anchor's samples again, and test for drift")
+    checking.add_argument("anchor", type=Path, help="what make wrote")
+    checking.set_defaults(run=_check)
+    for action in (making, checking):
+        action.add_argument("--seed", type=int, default=0, help="of everything random (default: %(default)s)")
+        add_backbone(action)
+
+
+def _make(options: argparse.Namespace) -> int:
+    from vieval_plugin.audit.anchor import REPEATS, anchor_samples, runs_of_anchor, source_of, with_copies
+    from vieval_plugin.errors import VievalError
+    from vieval_plugin.media.files import require_suffix, require_writable
+    from vieval_plugin.results.lookup import open_results
+    from vieval_plugin.run.evaluate import judge_samples, provenance_of
+    from vieval_plugin.run.progress import Progress
+    from vieval_plugin.run.verdict_lines import write_all
+    from vieval_plugin.text.escaping import say
+
+    if options.n < 1:
+        raise VievalError(f"--n {options.n} leaves nothing to judge; give 20 or more")
+    require_suffix(options.out, (".jsonl",))
+    require_writable(options.out, reads=options.results)
+    lookup = open_results(options.results)
+    judge, current, backbone = _judge(options, source_of(lookup))
+    judged = anchor_samples(lookup, options.n, options.seed)
+    if options.copy_images:
+        judged = with_copies(judged, options.out.with_suffix(".images"))
+    progress = Progress()
+    try:
+        repeats = [asyncio.run(judge_samples(judged, judge, current, backbone, progress, True)) for _ in range(REPEATS)]
+    finally:
+        say(*progress.lines(), file=sys.stderr)
+    write_all(options.out, judged, runs_of_anchor(provenance_of(judge, current, backbone), repeats))
+    say(f"wrote {options.out}: {len(judged)} samples, each judged {REPEATS} times (seed {options.seed})")
+    return 1 if progress.failed_calls else 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    from vieval_plugin.audit.anchor import drift_report, lines, read_anchor, require_same_judge
+    from vieval_plugin.results.lookup import open_results
+    from vieval_plugin.run.evaluate import judge_samples, provenance_of
+    from vieval_plugin.run.progress import Progress
+    from vieval_plugin.text.escaping import say
+
+    anchor = read_anchor(open_results([options.anchor]), str(options.anchor))
+    judge, current, backbone = _judge(options, anchor.provenance)
+    require_same_judge(anchor, judge)
+    progress = Progress()
+    try:
+        verdicts = asyncio.run(judge_samples(anchor.judged, judge, current, backbone, progress, True))
+    finally:
+        say(*progress.lines(), file=sys.stderr)
+    report = drift_report(anchor, verdicts, options.seed)
+    say(*lines(report, anchor, provenance_of(judge, current, backbone).backbone), f"seed {options.seed}")
+    return EXIT_CODES[report.decision]
+
+
+def _judge(options: argparse.Namespace, source: Provenance) -> tuple[PreparedJudge, Config, Backbone | None]:
+    """The judge of results as it was, past the store; flags change only what they name of its backbone."""
+    from vieval_plugin import config
+    from vieval_plugin.run.backbones import JUDGE
+    from vieval_plugin.run.prepare import prepare, setting_of
+
+    recorded = config.from_document(source.options)
+    current = recorded.model_copy(update={"store": recorded.store.model_copy(update={"use": False})})
+    backbone = named_backbone(options, current)
+    if backbone and (before := current.backbones.get(JUDGE)):
+        backbone = before.model_copy(update=backbone.model_dump(exclude_unset=True))
+    judge = prepare(source.judge, setting_of(source), current, backbone)
+    if judge.asks_a_model:
+        require_model(source.judge, current, backbone)
+    return judge, current, backbone

@@ -1,0 +1,126 @@
+"""Drift of a judge: are its answers of today other than its own repeats of an earlier day?
+
+If nothing changed, the new answer to an item is one more repeat, and which of an item's answers is the new one is
+chance. The permutation test draws that anew for each item, so a judge that is noisy by itself is not told to drift.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from vieval_plugin.stats.ranking import holm
+
+PERMUTATIONS, LEVEL = 10_000, 0.05
+POWER = 0.8
+"""The chance to find what `smallest` says can be found."""
+_AT_ONCE = 256
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class DriftTest:
+    """Outcome of one test: the value in the new answers, that in the repeats, p before and after Holm.
+
+    `n` counts the items. `smallest` is the least difference of the two values that a test of so many items, with the
+    noise of these repeats, finds four times of five; NaN without items.
+    """
+
+    name: str
+    new: float
+    repeats: float
+    n: int
+    p: float
+    adjusted: float
+    smallest: float
+
+
+def drift_tests(codes: ArrayLike, scores: ArrayLike, usable: ArrayLike, seed: int = 0) -> tuple[DriftTest, ...]:
+    """Test new answers against repeats: the share of changed answers, the mean score, the share of usable answers.
+
+    Args:
+        codes: a number for each different answer, shape (items, repeats + 1), the new answers in the last column.
+        scores: in [0, 1], NaN where an answer has none, same shape; items with a NaN are left out of the mean.
+        usable: whether an answer could be used, same shape.
+        seed: of the permutations.
+
+    Returns:
+        `changed` (the share of pairs of answers to an item that differ), `mean score` and `usable answers`, with p
+        adjusted by Holm over those that have items: drift at 5% is an adjusted p of at most .05 in any.
+
+    Raises:
+        ValueError: fewer than two columns.
+
+    Source: permutation within blocks (Good 2005, Permutation, Parametric and Bootstrap Tests of Hypotheses, chapter 7);
+    p with the observed value counted (Phipson and Smyth 2010).
+
+    >>> same = [[1, 1, 1, 1]] * 30
+    >>> [test.adjusted for test in drift_tests(same, same, same)]
+    [1.0, 1.0, 1.0]
+    """
+    codes, scores, usable = np.asarray(codes), np.asarray(scores, dtype=float), np.asarray(usable, dtype=float)
+    if codes.shape[1] < 2:
+        raise ValueError("at least one repeat and the new answers are needed")
+    complete = scores[~np.isnan(scores).any(axis=1)]
+    differing = (codes[:, :, None] != codes[:, None, :]).sum(axis=2) / (codes.shape[1] - 1)
+    repeats = codes[:, :-1]
+    pairs = repeats.shape[1] * (repeats.shape[1] - 1)
+    own = (
+        (repeats[:, :, None] != repeats[:, None, :]).sum() / (len(codes) * pairs) if pairs and len(codes) else math.nan
+    )
+    tested = [
+        ("changed", differing, _mean(differing[:, -1]), float(own), False),
+        ("mean score", _less_others(complete), _mean(complete[:, -1]), _mean(complete[:, :-1]), True),
+        ("usable answers", _less_others(usable), _mean(usable[:, -1]), _mean(usable[:, :-1]), True),
+    ]
+    p_values = [
+        _p(values, two_sided, np.random.default_rng([seed, number]))
+        for number, (_, values, _, _, two_sided) in enumerate(tested)
+    ]
+    adjusted, family = holm(p_values), sum(not math.isnan(p) for p in p_values)
+    return tuple(
+        DriftTest(name, new, old, len(values), p, float(p_holm), _smallest(values, family, two_sided))
+        for (name, values, new, old, two_sided), p, p_holm in zip(tested, p_values, adjusted, strict=True)
+    )
+
+
+def _less_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each answer less the mean of the item's others."""
+    others = values.shape[1] - 1
+    result: NDArray[np.float64] = values - (values.sum(axis=1, keepdims=True) - values) / others
+    return result
+
+
+def _p(values: NDArray[np.float64], two_sided: bool, rng: np.random.Generator) -> float:
+    """The p-value of the last column's sum, if any column of an item could have been the last."""
+    if not len(values):
+        return math.nan
+    side = np.abs if two_sided else np.asarray
+    observed, rows, exceeding = side(values[:, -1].sum()), np.arange(len(values)), 0
+    for start in range(0, PERMUTATIONS, _AT_ONCE):
+        size = min(_AT_ONCE, PERMUTATIONS - start)
+        columns = rng.integers(values.shape[1], size=(size, len(values)))
+        exceeding += int((side(values[rows, columns].sum(axis=1)) >= observed - _ROUNDING).sum())
+    return (exceeding + 1) / (PERMUTATIONS + 1)
+
+
+def _smallest(values: NDArray[np.float64], family: int, two_sided: bool) -> float:
+    """The least mean difference that is found with the chance `POWER`, by the normal approximation.
+
+    Never less than so many changed items as are needed where repeats never differ: k of them have p = columns^-k.
+    """
+    if not len(values):
+        return math.nan
+    level = LEVEL / family
+    deviation = math.sqrt(values.var(axis=1).sum()) / len(values)
+    z = stats.norm.ppf(1 - level / (2 if two_sided else 1)) + stats.norm.ppf(POWER)
+    least = math.ceil(math.log(level) / -math.log(values.shape[1])) / len(values)
+    return float(max(z * deviation, least))
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(values.mean()) if values.size else math.nan
