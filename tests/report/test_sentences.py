@@ -54,7 +54,7 @@ def test_one_judge_has_its_number():
 
 def test_of_two_the_better_is_best_with_the_difference():
     first = said({"poor": 0.3, "good": 0.9})[0]
-    assert first.startswith("good is best: 0.900 [0.850, 0.950], significantly better than poor (poor by 0.600 [")
+    assert first.startswith("good is best: 0.900 [0.850, 0.950], significantly better than poor (by 0.600 [")
     assert first.endswith("], p < .001).")
 
 

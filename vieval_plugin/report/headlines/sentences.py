@@ -64,7 +64,8 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     number = _number(first.estimate)
     if not equal:
         pair = board.comparison.pair_of(first.label, labels[0])
-        nearest = f" ({labels[0]} by {_difference_text(pair)})" if pair else ""
+        named = f"{labels[0]} " if len(labels) > 1 else ""
+        nearest = f" ({named}by {_difference_text(pair)})" if pair else ""
         return f"{first.label} is best{scope}: {number}, significantly better than {_named_or_counted(worse)}{nearest}."
     if not any(pair.significant for pair in board.comparison.pairs):
         last, entrants = ranked[-1], board.comparison.compared.entrants

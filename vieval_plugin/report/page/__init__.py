@@ -58,6 +58,11 @@ class PageSection:
         """Name of the benchmark as a heading has it."""
         return "Your images" if self.benchmark.name == OWN else self.benchmark.title or self.benchmark.name
 
+    def words(self, text: str) -> str:
+        """A text on the statistics in the page's words: of drawn images no people are said to have rated them."""
+        text = text.replace("kinds", "task types")
+        return text.replace("people", "the known defects") if self.benchmark.synthetic else text
+
     @property
     def headlines(self) -> list[Table]:
         """The boards as tables of text."""

@@ -16,10 +16,11 @@ _UNKNOWN = "not known"
 class HeadlineColumns:
     """Cells of a headline's table beside the number.
 
-    `names` are the first cells of the rows; `before` and `after` the columns that stand before and after the number, by
-    their heading; `alike` says in words what all rows have in common.
+    `names` are the first cells of the rows, under `heading`. `before` and `after` are the columns that stand before and
+    after the number, by their heading. `alike` says in words what all rows have in common.
     """
 
+    heading: str
     names: tuple[str, ...]
     before: Mapping[str, tuple[str, ...]]
     after: Mapping[str, tuple[str, ...]]
@@ -49,19 +50,24 @@ def headline_columns(board: Leaderboard, runs: Sequence[Run]) -> HeadlineColumns
     alike = {name: cells[0] for name, cells in {**parts, **costs}.items() if cells and _is_alike(cells)}
     before = {name: cells for name, cells in parts.items() if name not in alike}
     first, cells = next(iter(before.items()), ("", ()))
-    if len({*cells}) == len(names) and all(name.startswith(cell) for name, cell in zip(names, cells, strict=True)):
-        names, before = cells, {name: several for name, several in before.items() if name != first}
+    is_told = len({*zip(*before.values(), strict=True)}) == len(names)
+    if first and is_told and all(name.startswith(cell) for name, cell in zip(names, cells, strict=True)):
+        names = tuple(cell or name for cell, name in zip(cells, names, strict=True))
+        before = {name: several for name, several in before.items() if name != first}
+        heading = first
+    else:
+        heading = "label" if "judge" in before else board.headline.entrant
     after = {name: several for name, several in costs.items() if name not in alike}
-    return HeadlineColumns(names, {**before, **kinds}, after, _words(alike), bool(board.ranked))
+    return HeadlineColumns(heading, names, {**before, **kinds}, after, _words(alike), bool(board.ranked))
 
 
 def _parts(judges: Sequence[JudgeName]) -> dict[str, tuple[str, ...]]:
     """Model, judge and setting of each row, without the parts that no row has."""
     parts = {
-        "model": tuple(judge.model for judge in judges),
+        "model": tuple("" if judge.model == judge.judge else judge.model for judge in judges),
         "judge": tuple(judge.judge for judge in judges),
         "setting": tuple(judge.setting for judge in judges),
-        "options": tuple(judge.details for judge in judges),
+        "options": tuple("" if judge.details == f"({judge.setting})" else judge.details for judge in judges),
     }
     return {name: cells for name, cells in parts.items() if any(cells)}
 

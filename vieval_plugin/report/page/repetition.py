@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from vieval_plugin.report.page.tiles import GalleryTile
+
+
+def _without_numbers(rationale: str) -> set[str]:
+    """Lines of a rationale, that on a contest without the numbers of its candidates."""
+    return {re.sub(r"^\d+: ", "", line) for line in rationale.split("\n")}
 
 
 def said_once(tiles: Sequence[GalleryTile]) -> tuple[list[GalleryTile], list[str]]:
@@ -17,9 +23,8 @@ def said_once(tiles: Sequence[GalleryTile]) -> tuple[list[GalleryTile], list[str
     notes = {tile.note for tile in tiles}
     rationales: dict[str, set[str]] = {}
     for verdict in (verdict for tile in tiles for verdict in tile.verdicts):
-        rationales.setdefault(verdict.judge, set()).add(verdict.rationale)
-    repeated = {judge: texts.copy().pop() for judge, texts in rationales.items() if len(texts) == 1}
-    repeated = {judge: text for judge, text in repeated.items() if text}
+        rationales.setdefault(verdict.judge, set()).update(_without_numbers(verdict.rationale))
+    repeated = {judge: next(iter(texts)) for judge, texts in rationales.items() if len(texts) == 1 and texts != {""}}
     if len(tiles) < 2:
         return list(tiles), []
     note = notes.pop() if len(notes) == 1 else ""

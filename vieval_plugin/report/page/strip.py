@@ -124,7 +124,7 @@ def _each_answer(contests: Iterable[GalleryItem]) -> list[Highlight]:
     by_answer: dict[str, Highlight] = {}
     for item in contests:
         value = _worded(answer(item.record), item)
-        by_answer.setdefault(value, Highlight(item, _name(item), (value,)))
+        by_answer.setdefault(value, Highlight(item, _name(item), (f"preferred: {value}",)))
     return list(by_answer.values())[:MOST]
 
 

@@ -244,13 +244,11 @@ def _contest_answer(record: Record) -> str:
 def _disagreement_text(judgement: Judgement) -> str:
     """Places of a sample among all by people and by the judge, in words."""
     if judgement.record.votes is not None:
-        texts = {0.0: "as people say", 1.0: "the opposite of what people say"}
-        return "" if math.isnan(judgement.disagreement) else texts.get(judgement.disagreement, "not what people say")
+        texts = {0.0: "as it was voted", 1.0: "the opposite of the vote"}
+        return "" if math.isnan(judgement.disagreement) else texts.get(judgement.disagreement, "not as it was voted")
     if math.isnan(judgement.disagreement):
         return ""
-    return (
-        f"{judgement.aspect}: people put it above {judgement.people:.0%} of all, the judge above {judgement.place:.0%}"
-    )
+    return f"{judgement.aspect}: rated above {judgement.people:.0%} of all, judged above {judgement.place:.0%}"
 
 
 def _listed(values: Sequence[float]) -> str:
