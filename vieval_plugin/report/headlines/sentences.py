@@ -51,9 +51,9 @@ def _without_numbers(board: Leaderboard) -> str:
 def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     ranked = board.ranked
     if len(rows) == 1 or board.comparison is None:
-        return _range_sentence(rows)
+        return _range_sentence(board, rows)
     if board.comparison.reason:
-        return f"{_range_sentence(rows)} Without ranks: {board.comparison.reason}."
+        return f"{_range_sentence(board, rows)} Without ranks: {board.comparison.reason}."
     if len(ranked) < 2:
         return _pairwise_sentence(board, ranked)
     first = ranked[0]
@@ -66,13 +66,14 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
         pair = board.comparison.pair_of(first.label, labels[0])
         named = f"{labels[0]} " if len(labels) > 1 else ""
         nearest = f" ({named}by {_difference_text(pair)})" if pair else ""
-        return f"{first.label} is best{scope}: {number}, significantly better than {_named_or_counted(worse)}{nearest}."
+        return f"{first.label} is best{scope}: {_measured(board)}{number}, significantly better than {_named_or_counted(worse)}{nearest}."
     if not any(pair.significant for pair in board.comparison.pairs):
         last, entrants = ranked[-1], board.comparison.compared.entrants
         if len(ranked) == 2:
-            return f"{first.label} and {last.label} cannot be told apart: {number} against {_number(last.estimate)}."
+            against = f"{number} against {_number(last.estimate)}"
+            return f"{first.label} and {last.label} cannot be told apart: {_measured(board)}{against}."
         return (
-            f"The {len(ranked)} {entrants} cannot be told apart: from {last.estimate.value:.3f} ({last.label}) to {number} "
+            f"The {len(ranked)} {entrants} cannot be told apart: {_measured(board)}from {last.estimate.value:.3f} ({last.label}) to {number} "
             f"({first.label})."
         )
     better = f"; it is better than {_named_or_counted(worse)}" if worse else ""
@@ -86,12 +87,17 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     return " ".join([answer, *_better_on_common(board, equal, first.label)])
 
 
-def _range_sentence(rows: Sequence[LeaderboardRow]) -> str:
+def _measured(board: Leaderboard) -> str:
+    """The aspect before a number where it is a mean score, which no other word of the sentence says."""
+    return f"{board.headline.aspect} " if board.headline.judge else ""
+
+
+def _range_sentence(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     """The range of numbers, of the systems that cover the benchmark where any does."""
     covering = sorted([row for row in rows if not row.unranked] or rows, key=lambda row: row.estimate.value)
     lowest, highest = covering[0], covering[-1]
     if len(covering) == 1:
-        return f"{highest.label} has {format_estimate(highest.estimate)}."
+        return f"{highest.label} has {_measured(board)}{format_estimate(highest.estimate)}."
     return (
         f"The numbers are from {lowest.estimate.value:.3f} ({lowest.label}) to {format_estimate(highest.estimate)} "
         f"({highest.label})."
