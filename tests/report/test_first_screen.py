@@ -267,3 +267,11 @@ def test_a_chart_is_as_wide_as_the_page_and_has_its_numbers_beside_it():
 def test_none_is_both_best_and_worst(number, each, expected):
     found = [entry for _, entry in ends(range(number), each)]
     assert len(found) == len({*found}) == expected
+
+
+def test_with_many_judges_there_are_fewer_cards_and_the_page_says_how_many(tmp_path):
+    [run] = generators(tmp_path, {"mine": [0.5] * 250}, picture=False).runs
+    runs = tuple(replace(run, label=f"judge {n:02}", model=f"judge {n:02}") for n in range(20))
+    text = report_of(tmp_path, Results(runs))
+    assert 150 <= text.count('<article class="card"') <= 156
+    assert re.search(r"15\d of 250 samples and contests are shown, .* and 37 drawn at random", text)

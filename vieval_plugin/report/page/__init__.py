@@ -28,18 +28,18 @@ from vieval_plugin.report.headlines.words import ASPECTS, heading_words, task_ty
 from vieval_plugin.report.own_samples import is_rated
 from vieval_plugin.report.page.charts import ScatterRow, forest, scatter_rows
 from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
-from vieval_plugin.report.page.gallery import SAMPLED, by_benchmark_in_turn, order, select_items
+from vieval_plugin.report.page.gallery import by_benchmark_in_turn, order, select_items, tile_limits
 from vieval_plugin.report.page.glossary import GLOSSARY
 from vieval_plugin.report.page.headline_columns import headline_columns
 from vieval_plugin.report.page.repetition import said_once
 from vieval_plugin.report.page.strip import Highlight, StripPicture, best_and_worst, largest_disagreements, strip
 from vieval_plugin.report.page.thumbnails import Thumbnails
-from vieval_plugin.report.page.tiles import GalleryTile, GalleryVerdict, Samples, tile_of
+from vieval_plugin.report.page.tiles import GalleryTile, GalleryVerdict, Samples, text_room, tile_of
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
-MOST_ROWS = 10_000
-"""Number of samples without a tile that a page lists at most."""
+MOST_LISTED = 60_000
+"""Number of verdicts on samples without a tile that a page lists at most."""
 
 _FOLDER = Path(__file__).parent
 
@@ -123,13 +123,15 @@ def page(
     runs = [run for section in sections for run in section.runs]
     items = [item for section in sections for item in items_of(section.runs)]
     highlights = _highlights(items, sections)
-    selected = select_items(items, options.seed)
+    most, sampled = tile_limits(items)
+    selected = select_items(items, options.seed, most, sampled)
     selected_ids = {item.id for item in selected}
     selected += [highlight.item for highlight in highlights if highlight.item.id not in selected_ids]
     tiles, thumbnails = _gallery_tiles(selected, Samples())
     tiles, repeated = said_once(tiles)
     pictured_ids = {tile.id for tile in tiles}
     unpictured = sorted((item for item in items if item.id not in pictured_ids), key=order)
+    most_rows = MOST_LISTED // max((len(item.judgements) for item in unpictured), default=1)
     filters = _Filters(tiles)
     style, script = style_sheet(_FOLDER / "page.css"), (_FOLDER / "page.js").read_text(encoding="utf-8")
     order_text = _order_text(runs)
@@ -164,8 +166,8 @@ def page(
         judge_index=filters.judge_index,
         disagreement_by_judge=filters.disagreement_by_judge,
         prompt=filters.prompt,
-        unpictured=[_row(item) for item in unpictured[:MOST_ROWS]],
-        gallery=_gallery_texts(len(items), len(tiles), len(unpictured), options.seed, order_text),
+        unpictured=[_row(item) for item in unpictured[:most_rows]],
+        gallery=_gallery_texts(len(items), len(tiles), len(unpictured), most_rows, sampled, options.seed, order_text),
         glossary=GLOSSARY,
         thumbnails=thumbnails.rendered,
         version=metadata.version("vieval"),
@@ -174,8 +176,9 @@ def page(
 
 def _gallery_tiles(items: Sequence[GalleryItem], samples: Samples) -> tuple[list[GalleryTile], Thumbnails]:
     thumbnails = Thumbnails()
+    room = text_room(sum(len(item.judgements) for item in items))
     progress = tqdm(items, desc="cards of the page", unit="card", disable=None)
-    return [tile_of(item, samples, thumbnails) for item in progress], thumbnails
+    return [tile_of(item, samples, thumbnails, room) for item in progress], thumbnails
 
 
 def _annotators(sections: Sequence[PageSection]) -> str:
@@ -230,15 +233,17 @@ def _order_text(runs: Sequence[Run]) -> str:
     return "largest disagreement of judges first" if len({run.label for run in runs}) > 1 else "lowest scores first"
 
 
-def _gallery_texts(items: int, tiles: int, unpictured: int, seed: int, order_text: str) -> Mapping[str, Any]:
+def _gallery_texts(
+    items: int, tiles: int, unpictured: int, listed: int, sampled: int, seed: int, order_text: str
+) -> Mapping[str, Any]:
     if unpictured:
         text = (
             f"{tiles} of {items} samples and contests are shown, {order_text}: failures of each judge are among them, and "
-            f"{SAMPLED} drawn at random (seed {seed}). The other {unpictured} are listed below without pictures."
+            f"{sampled} drawn at random (seed {seed}). The other {unpictured} are listed below without pictures."
         )
     else:
         text = f"All {items} samples and contests, {order_text}."
-    cut = f"Of these the first {MOST_ROWS} are listed." if unpictured > MOST_ROWS else ""
+    cut = f"Of these the first {listed} are listed." if unpictured > listed else ""
     return {"summary": text, "unpictured": unpictured, "cut": cut}
 
 

@@ -15,10 +15,24 @@ MOST = 400
 SAMPLED = 100
 """Of `MOST`, how many are drawn at random, so that a reader sees what is usual as well."""
 
+MOST_VERDICTS = 3000
+"""Verdicts on all tiles together: with many judges there are fewer tiles, so that a browser opens the page at once."""
+
 _MOST_SIBLINGS_PER_PROMPT = 5
 """A prompt with at most so many further outputs is shown with all of them, beside one that is worth a look."""
 _MOST_SIBLINGS_PER_PAGE = 75
 """How many cards may be there for being beside another."""
+
+
+def tile_limits(items: Sequence[GalleryItem]) -> tuple[int, int]:
+    """Number of tiles, and how many of them are drawn at random, by how many judges there are.
+
+    >>> tile_limits([])
+    (400, 100)
+    """
+    judges = max((len(item.judgements) for item in items), default=1)
+    most = min(MOST, MOST_VERDICTS // judges)
+    return most, most * SAMPLED // MOST
 
 
 def select_items(

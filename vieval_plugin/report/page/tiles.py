@@ -19,6 +19,7 @@ from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
 _MOST_PICTURES = 12
 _MOST_TEXT = 1500
 _MOST_STEPS = 6000
+_MOST_ALL_TEXT, _LEAST_TEXT = 1_200_000, 300
 _CHANGED = "This image has changed since it was judged."
 _FIRST = ("source", "mask", "subject", "concepts", "control")
 
@@ -110,13 +111,23 @@ class Samples:
         return known if isinstance(known, str) else known.get(record.id, "This sample is not in the data that is here.")
 
 
-def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> GalleryTile:
+def text_room(verdicts: int) -> int:
+    """Number of characters that a page shows of a verdict's rationale, and of its steps, by how many verdicts it has.
+
+    >>> text_room(10), text_room(1000), text_room(100_000)
+    (6000, 1200, 300)
+    """
+    return max(_LEAST_TEXT, min(_MOST_STEPS, _MOST_ALL_TEXT // max(verdicts, 1)))
+
+
+def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails, room: int = _MOST_STEPS) -> GalleryTile:
     """Build a tile, with its pictures rendered.
 
     Args:
         item: a sample or contest with its verdicts.
         samples: where to find it.
         thumbnails: the pictures of the page so far.
+        room: see `text_room`.
     """
     record = item.record
     judged = samples.find(record)
@@ -144,7 +155,7 @@ def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Gall
         " ".join(notes),
         tuple((aspect, _listed(values)) for aspect, values in record.ratings.items()),
         _people(record),
-        tuple(_verdict(judgement, record) for judgement in item.judgements),
+        tuple(_verdict(judgement, record, room) for judgement in item.judgements),
         output_file(record),
     )
 
@@ -199,9 +210,10 @@ def _worded(vote: str, record: Record) -> str:
     return vote.replace("_", " ") + named
 
 
-def _verdict(judgement: Judgement, record: Record) -> GalleryVerdict:
+def _verdict(judgement: Judgement, record: Record, room: int) -> GalleryVerdict:
     verdict = judgement.record.verdict
-    steps, room, left_out = [], _MOST_STEPS, 0
+    steps, left_out = [], 0
+    most_rationale = min(_MOST_TEXT, room)
     said = ("", verdict.rationale.strip(), verdict.reason.strip())
     for step in verdict.trace:
         text = "\n".join(dict.fromkeys(text for text in (step.answer.strip(), step.reason.strip()) if text not in said))
@@ -221,7 +233,7 @@ def _verdict(judgement: Judgement, record: Record) -> GalleryVerdict:
         _contest_answer(judgement.record),
         _disagreement_text(judgement),
         -1.0 if math.isnan(judgement.disagreement) else judgement.disagreement,
-        _cut(verdict.rationale or verdict.reason),
+        _cut(verdict.rationale or verdict.reason, most_rationale),
         tuple(steps),
         left_out,
     )
