@@ -81,7 +81,7 @@ class ObjectText:
 
 
 def parse_scores(
-    text: str, *, count: int, high: float = 10.0, names: Sequence[str] = (), quoted: bool = False
+    text: str, *, count: int, high: float = 10.0, low: float = 0.0, names: Sequence[str] = (), quoted: bool = False
 ) -> Parsed:
     """Read the scores of a reply that was asked to be like `{"score": [7, 8], "reasoning": "..."}`.
 
@@ -91,7 +91,8 @@ def parse_scores(
     Args:
         text: the reply as it came.
         count: how many scores were asked.
-        high: the end of the scale from 0, and the only denominator accepted in `8/10`.
+        high: the end of the scale, and the only denominator accepted in `8/10`.
+        low: its start, 0 or more, which a failure's reason names.
         names: what the scores are called, in order: the keys of a mapping of scores, and what scores said in prose are
             read by (see free_text_scores.py).
         quoted: whether scores were asked for in quotation marks, so that `{"score": "7"}` is as asked.
@@ -108,7 +109,7 @@ def parse_scores(
     if not answer.strip():
         return _failure("nothing to read outside thinking" if text.strip() else "empty reply")
     objects, outside = answer_objects(answer, _SCORE)
-    readings = [_read(source, count, high, names, quoted) for source in objects[:_MOST_ANSWERS] or _bare(answer)]
+    readings = [_read(source, count, (low, high), names, quoted) for source in objects[:_MOST_ANSWERS] or _bare(answer)]
     if len(objects) > _MOST_ANSWERS or len({reading.scores for reading in readings}) > 1:
         return _failure(ONE_ANSWER)
     for parsed in readings:
@@ -235,8 +236,9 @@ def _bare(text: str) -> list[ObjectText]:
     return [ObjectText(source, source, True)] if _BARE.fullmatch(body) else []
 
 
-def _read(source: ObjectText, count: int, high: float, names: Sequence[str], quoted: bool) -> Parsed:
+def _read(source: ObjectText, count: int, scale: tuple[float, float], names: Sequence[str], quoted: bool) -> Parsed:
     """The scores of one object; `_NO_SCORE` if it has nothing that looks like one where scores belong."""
+    low, high = scale
     # Up to a cut the JSON may be strict; then it outweighs what json_repair sees in its strings.
     so_far = strict_object(source.complete)
     strict = so_far is not None and source.closed
@@ -266,7 +268,7 @@ def _read(source: ObjectText, count: int, high: float, names: Sequence[str], quo
         return _failure(f"scores given: {len(scores)}, asked: {count}")
     valid = tuple(score for score in scores if score is not None and math.isfinite(score) and 0 <= score <= high)
     if len(valid) != count:
-        return _failure(f"a score is not a number from 0 to {high:g}")
+        return _failure(f"a score is not a number from {low:g} to {high:g}")
 
     further = {name: item for name, item in holder.items() if fold(name) not in (_SCORE, _REASONING)}
     if contradicts(json.dumps(further), valid, high):

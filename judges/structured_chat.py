@@ -132,7 +132,7 @@ def ask_scores(
 
 def _scores_of(ask: ScoreAsk) -> Callable[[str], Read[tuple[float, ...]]]:
     def read(text: str) -> Read[tuple[float, ...]]:
-        parsed = parse_scores(text, count=ask.count, high=ask.high, names=ask.names, quoted=ask.quoted)
+        parsed = parse_scores(text, count=ask.count, high=ask.high, low=ask.low, names=ask.names, quoted=ask.quoted)
         if parsed.scores and min(parsed.scores) < ask.low:
             return Read(Status.PARSE_FAILURE, reason=f"a score is not a number from {ask.low:g} to {ask.high:g}")
         if ask.bare and parsed.scores and _NUMBER.fullmatch(without_thinking(text)):

@@ -162,8 +162,9 @@ def test_what_reads_results_refuses_a_run_that_is_not_complete_unless_it_is_told
         assert f"{partial}: of a run that is not complete; the command that began it goes on, or read it" in said
     for command in (commands[0], commands[1], commands[4]):
         main([*map(str, command), "--partial"])
-    assert (folder / "r" / "report.html").exists()
     assert (folder / "l.html").exists()
+    for page in ("report.html", "report.md"):
+        assert "is of a run that is not complete" in (folder / "r" / page).read_text()
     assert 0 < len(rows_of(partial, partial=True)) < 40
 
 

@@ -106,3 +106,16 @@ def test_the_fewer_rated_prompts_of_two_count(given, capsys):
     shown = rank(capsys, verdicts, flag, path)
     assert "the nearest is theirs (O 0." in shown[0]
     assert "on 7 rated prompts, p < .001" in shown[0]
+
+
+def test_two_files_of_ratings_count_together_however_they_are_given(given, capsys, tmp_path):
+    results, flag, file = given(60)
+    header, *rows = file.read_text().splitlines()
+    halves = []
+    for number in (0, 1):
+        half = tmp_path / f"half{number}.csv"
+        half.write_text("\n".join([header, *rows[number::2]]) + "\n")
+        halves.append(half)
+    whole = rank(capsys, results, flag, file)
+    assert rank(capsys, results, flag, *halves) == whole
+    assert rank(capsys, results, flag, halves[0], flag, halves[1]) == whole

@@ -108,6 +108,8 @@ def test_a_scale_has_ends_and_a_direction(file):
     assert played.verdict.scores == {"PQ": 0.75}
     again = play(judge.program(sample("tig")), [answer(0)], [answer(1)])
     assert "from 1 to 5" in again.asks[1].messages[-1].parts[0]
+    above = play(judge.program(sample("tig")), [answer(6)], [answer(1)])
+    assert "from 1 to 5" in above.asks[1].messages[-1].parts[0]
     assert (again.verdict.scores, again.verdict.status) == ({"PQ": 1.0}, Status.REPAIRED)
 
 

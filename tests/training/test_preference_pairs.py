@@ -141,3 +141,11 @@ def test_pairs_never_replace_an_image_that_they_are_made_of(given, tmp_path, vie
     [line] = vieval("export", *given, "--out", tmp_path / "p0_1.png", code=1).err.splitlines()
     assert "end the name of --out in .jsonl or .parquet" in line
     assert (tmp_path / "p0_1.png").read_bytes() == before
+
+
+def test_images_of_a_benchmark_that_is_not_here_are_no_training_data(tmp_path, vieval):
+    of = [Sample(SampleId("duels", "tig", name, "p0"), {}, {"prompt": "a"}) for name in ("mine", "theirs")]
+    scored = [Verdict({"O": score}, Status.OK) for score in (0.2, 0.8)]
+    write_verdicts(tmp_path / "b.jsonl", of, scored, Provenance("viescore", ("0shot",), ("O",), "m"))
+    [line] = vieval("export", "--pairs", tmp_path / "b.jsonl", "--out", tmp_path / "p.jsonl", code=1).err.splitlines()
+    assert "duels: no benchmark here says whether its data may train a model; set VIEVAL_BENCHMARKS" in line

@@ -52,7 +52,12 @@ def add(commands: Commands) -> None:
         "difference; with 3 if it is worse, with 4 if that cannot be told",
     )
     parser.add_argument(
-        "--human", nargs="+", type=Path, default=[], help="CSV files of people's ratings, by which means are corrected"
+        "--human",
+        nargs="+",
+        action="extend",
+        type=Path,
+        default=[],
+        help="CSV files of people's ratings, by which means are corrected",
     )
     add_label_option(parser)
     add_partial(parser)

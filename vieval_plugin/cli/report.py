@@ -25,7 +25,9 @@ def add(commands: Commands) -> None:
     )
     add_label_option(parser)
     add_benchmark(parser)
-    parser.add_argument("--human", nargs="+", type=Path, default=[], help="CSV files of people's ratings")
+    parser.add_argument(
+        "--human", nargs="+", action="extend", type=Path, default=[], help="CSV files of people's ratings"
+    )
     parser.add_argument(
         "--out", type=Path, required=True, help="folder for report.html, report.md, CSV tables and cells.json"
     )

@@ -317,6 +317,8 @@ def why_no_value(human: Floats) -> str:
     >>> why_no_value(np.arange(9.0)), why_no_value(np.arange(10.0)), why_no_value(np.zeros(20))
     ('9 samples, 10 are needed', '', 'the human mean is constant')
     """
+    if not len(human):
+        return "no sample has ratings of it and a score"
     if len(human) < LEAST:
         return f"{len(human)} samples, {LEAST} are needed"
     return "the human mean is constant" if (human == human[0]).all() else ""

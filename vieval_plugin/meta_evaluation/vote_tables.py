@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import TypeAlias
 
 import numpy as np
@@ -143,8 +144,10 @@ def _people(judged: Sequence[JudgedPart], tie_handling: VoteScheme, bootstrap: B
         )
         if pairs is not None and len(annotations := pairs.annotations()) > 1:
             points = ceiling_points(annotations, tie_handling)
-            values += np.nanmean(points.reshape(-1, points.shape[-1]), axis=0).tolist()
-            groups += [f"{of_part.part}/{group}" for group in pairs.groups]
+            points = points.reshape(-1, points.shape[-1])
+            voted_twice = ~np.isnan(points).all(axis=0)
+            values += np.nanmean(points[:, voted_twice], axis=0).tolist()
+            groups += [f"{of_part.part}/{group}" for group in compress(pairs.groups, voted_twice.tolist())]
     if not values:
         return {}
     return {"human ceiling: annotators with one another": bootstrap.share(np.array(values), groups)}

@@ -119,7 +119,8 @@ def write_report(
     files[PAGE] = page(answers, sections, options, _protocol(options).replace("`", ""), over_benchmarks, notes)
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     write_folder(out, files)
-    return WrittenReport(comparison, (*win_rates, *(line for section in sections for line in _first_lines(section))))
+    lines = (line for section in sections for line in _first_lines(section))
+    return WrittenReport(comparison, (*win_rates, *lines, *(f"note: {note}" for note in results.notes)))
 
 
 def _answers(sections: Sequence[PageSection]) -> list[str]:

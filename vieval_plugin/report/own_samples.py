@@ -150,7 +150,7 @@ def _installed_benchmark(name: str) -> Benchmark:
     known = benchmark_registry.benchmarks()
     if name not in known:
         raise VievalError(
-            f"these results are of the benchmark {name!r}, which no installed package brings; install the one that does, "
-            f"or leave them out (known: {', '.join(known)})"
+            f"these results are of the benchmark {name!r}, which no installed package brings: pass --benchmark FOLDER with its "
+            "benchmark.yaml, or set VIEVAL_BENCHMARKS; else install its package, or leave them out"
         )
     return known[name]

@@ -50,6 +50,9 @@ _CORRECTED = (
     "Corrected means are what people would say, by prediction-powered inference; their intervals count the ratings' "
     "uncertainty."
 )
+_UNCORRECTED = (
+    "The ratings do not correct win rates: rank verdicts of a judge that scores each image, whose means they correct."
+)
 _MORE = (
     "--tables FOLDER has how this was computed, other aspects, kinds, parts, categories, tags and the best of several "
     "images; --html FILE has the pictures."
@@ -137,6 +140,7 @@ def answers(report: RankReport) -> list[str]:
         text.append(named + answer(ranking))
         text += filter(None, [bias_sentence(report.bias[key])])
         text += corrected_sentences(corrected) if corrected else []
+        text += [_UNCORRECTED] if report.raters and ranking.statistic == WIN_RATE else []
         text += filter(None, [_unmatched_prompts(report, ranking)])
         text += limits(ranking)
     return [*text, *_first_failures(report.runs)]
@@ -251,7 +255,7 @@ _NOBODY = HumanRatings({}, {}, {})
 def _cautions(report: RankReport) -> list[str]:
     if report.corrected_answers:
         return [_CORRECTED]
-    return [CAUTION] if report.generators else []
+    return [CAUTION] if report.generators and not report.raters else []
 
 
 def _named(header: Sequence[str], row: Sequence[str]) -> dict[str, object]:

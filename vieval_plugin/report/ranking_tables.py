@@ -64,6 +64,8 @@ def main_rankings(rankings: Sequence[GeneratorRanking]) -> list[GeneratorRanking
     main: list[GeneratorRanking] = []
     for of_judge in _grouped(rankings, "benchmark", "judge").values():
         contests = [ranking for ranking in of_judge if ranking.statistic == WIN_RATE]
+        if len({ranking.aspect for ranking in contests}) > 1:
+            contests = [ranking for ranking in contests if ranking.aspect == default_aspect(contests)]
         scored = [ranking for ranking in of_judge if ranking.statistic == MEAN]
         default = default_aspect(scored) if scored else ""
         over_all = [ranking for ranking in scored if not ranking.heading and ranking.aspect == default]

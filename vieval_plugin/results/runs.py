@@ -14,6 +14,7 @@ from vieval_plugin.records import Record, Run
 from vieval_plugin.results.host_samples import samples_files
 from vieval_plugin.results.rows import rows_of
 from vieval_plugin.results.sources import Source, labels_of, source_of
+from vieval_plugin.run.verdict_log import PARTIAL
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,18 @@ def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: b
         )
     records_by_source: dict[tuple[SampleId, Source], tuple[Record, ...]] = {}
     origin: dict[tuple[SampleId, Source], str] = {}
-    unreadable: list[str] = []
+    unreadable, notes = list[str](), list[str]()
     for path, label in _files(results, labels).items():
         try:
             rows = rows_of(path, partial)
         except VievalError as error:
             unreadable.append(str(error))
             continue
+        if path.name.endswith(PARTIAL):
+            notes.append(
+                f"{path} is of a run that is not complete: these are the {len(rows)} verdicts that came first, and numbers of "
+                "all may differ"
+            )
         for number, judged in enumerate(rows, start=1):
             source = source_of(judged[0].provenance, label)
             key = judged[0].id, source
@@ -65,7 +71,7 @@ def load_results(results: Sequence[Path], labels: Sequence[str] = (), partial: b
             records_by_source[key], origin[key] = judged, f"line {number} of {path}"
     if unreadable and not records_by_source:
         raise VievalError(unreadable[0])
-    return Results(tuple(_runs(records_by_source)), tuple(unreadable))
+    return Results(tuple(_runs(records_by_source)), tuple(unreadable), tuple(notes))
 
 
 def results_of(records: Iterable[Record]) -> Results:

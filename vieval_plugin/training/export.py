@@ -22,7 +22,7 @@ from vieval_plugin.judges import registry as judge_registry
 from vieval_plugin.judges.conversation import Exchange, TrainingUnit
 from vieval_plugin.judges.protocol import SampleId
 from vieval_plugin.judges.spec import Export
-from vieval_plugin.records import Record
+from vieval_plugin.records import OWN, Record
 from vieval_plugin.results.lookup import Lookup
 from vieval_plugin.text.tables import text_table
 from vieval_plugin.training.chat_format import Trainer, write
@@ -89,8 +89,15 @@ def near_human(record: Record, aspect: str, margin: float) -> bool:
 def require_trainable(judged: Sequence[Record]) -> None:
     """VievalError where verdicts are about data that may not train a model."""
     for name in dict.fromkeys(record.id.benchmark for record in judged):
+        if name == OWN:
+            continue
         benchmark = benchmark_registry.benchmarks().get(name)
-        if benchmark is not None and not benchmark.trainable:
+        if benchmark is None:
+            raise VievalError(
+                f"{name}: no benchmark here says whether its data may train a model; set VIEVAL_BENCHMARKS to the folder of "
+                "its benchmark.yaml, or install the package that brings it"
+            )
+        if not benchmark.trainable:
             raise VievalError(
                 f"{name}: its data may not train a model (licence: {benchmark.licence}); export a run on other samples"
             )
