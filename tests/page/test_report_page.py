@@ -3,9 +3,12 @@
 import pytest
 
 from tests.report.pages import BENCHMARK, row, write
+from tests.report.test_first_screen import generators
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.judges.protocol import Status
 from vieval_plugin.report import write_report
+from vieval_plugin.report.page.ranking import write_page
+from vieval_plugin.report.ranking import rank_results
 from vieval_plugin.results.runs import load_results
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -27,6 +30,29 @@ def page(tmp_path_factory):
         rows.append(row(sample.id.uid, scores, people, judge=f"bad {EVIL}", **known, **refused))
     write_report(load_results([write(folder / "run", rows)]), folder, StatisticsOptions(draws=100))
     return folder / "report.html"
+
+
+def test_the_first_screen_has_the_answer_pictures_and_links_to_their_cards(browser, page):
+    browser.open(page, width=1440, height=900)
+    low = "Math.max(...[...document.querySelectorAll('{}')].map(one => one.getBoundingClientRect().bottom))"
+    assert browser.evaluate(low.format("h1")) < browser.evaluate(low.format(".strip")) < 900
+    assert browser.evaluate("document.querySelectorAll('.strip use').length") == 6
+    assert browser.evaluate("document.querySelector('.forest').getBoundingClientRect().width") > 1200
+    browser.click(".strip a")
+    assert browser.evaluate("document.querySelector('.card:target') !== null")
+    browser.open(page, width=360, height=780)
+    assert browser.evaluate("document.querySelector('.strip svg').getBoundingClientRect().top") < 780
+    assert browser.evaluate("document.documentElement.scrollWidth") == 360
+
+
+@pytest.mark.parametrize("width", [360, 800, 1920])
+def test_cards_of_a_row_have_one_height(browser, page, width):
+    browser.open(page, width=width, height=900)
+    rows = browser.evaluate(
+        "Object.values(Object.groupBy([...document.querySelectorAll('.card')].slice(0, 12), one => one.offsetTop))"
+        ".map(row => new Set(row.map(one => one.offsetHeight)).size)"
+    )
+    assert {*rows} == {1}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -79,3 +105,14 @@ def test_one_judge_alone_is_shown_and_decides_the_order(browser, page):
     assert browser.text("#count") == "48 of 48 cards"
     seen = browser.evaluate("[...document.querySelectorAll('.card .verdict')].filter(one => !one.hidden).length")
     assert seen == 48
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_a_ranking_is_quiet_and_readable(browser, tmp_path, scheme):
+    results = generators(tmp_path, {f"mine {EVIL}": [0.9] * 9, "theirs": [0.1] * 8 + [None]})
+    write_page(rank_results(results, None, StatisticsOptions(draws=100)), tmp_path / "rank.html", StatisticsOptions())
+    for width in (360, 1440):
+        browser.open(tmp_path / "rank.html", width=width, height=900, scheme=scheme)
+        assert (browser.requested(), browser.complaints(), browser.violations()) == ([], [], [])
+        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.evaluate("document.title.startsWith('mine <img')")

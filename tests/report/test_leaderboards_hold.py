@@ -106,7 +106,6 @@ def test_twelve_judges_of_different_noise_are_not_all_alike() -> None:
     first = sentences(made)[0]
     assert first.startswith("judge 0")
     assert "the highest number" in first or "is best" in first
-    assert first.endswith(f"{made.comparison.family}.")
     assert made.comparison.family == "Holm over 66 pairs"
     for better in range(4):
         for worse in range(8, 12):
@@ -129,7 +128,7 @@ def test_far_below_the_ceiling_and_no_better_than_a_constant_are_both_said() -> 
     assert ceiling.startswith(
         "poor is below the human ceiling: with the mean of the other annotators it correlates by "
     )
-    assert "Not shown to be above the best constant (0.000): blind." in text
+    assert "Not shown to be above the best constant: blind." in text
     assert next(row.marks for row in board(POOR, blind).rows if row.label == "blind") == ("not above the constant",)
 
 

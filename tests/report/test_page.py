@@ -68,10 +68,7 @@ def test_the_headline_is_in_order_and_ranks_are_ranges(tmp_path):
     assert [one["judge"] for one in rows[3:]] == ["best constant: the same score for all"]
     assert values[0] == values[1]
     assert f"{judges[0]} and {judges[1]} have the highest number" in page.said
-    assert (
-        f"{judges[0]} is not significantly better than {judges[1]}; it is better than bad; Holm over 3 pairs."
-        in page.said
-    )
+    assert f"{judges[0]} is not significantly better than {judges[1]}; it is better than bad." in page.said
     assert written.headlines[0].startswith(f"{judges[0]} and {judges[1]} have the highest number, ")
     assert any(line.split()[:1] == ["1-2"] and judges[0] in line for line in written.headlines)
     assert len([one for one in page.all("tr") if "separated" in one.get("class", "")]) == 1
@@ -208,7 +205,7 @@ def test_a_replay_without_data_has_cards_that_say_so(tmp_path, monkeypatch):
     rows = [row(f"u{n}", {"O": n / 8}, [n / 8] * 3) for n in range(8)]
     rows = [{key: text.replace(BENCHMARK, "imagenhub") for key, text in one.items()} for one in rows]
     page, _ = report(tmp_path, rows)
-    assert page.said.count("The data of this benchmark is not here") == 8
+    assert page.said.count("The data of this benchmark is not here") == 1
     assert page.all("image") == []
     assert "All 8 samples and contests" in page.said
 

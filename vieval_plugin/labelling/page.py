@@ -22,7 +22,7 @@ from vieval_plugin.labelling.choice import swapped
 from vieval_plugin.labelling.questions import RATINGS, TASKS, PageQuestion, vote
 from vieval_plugin.labelling.sources import ToLabel
 from vieval_plugin.records import fingerprint
-from vieval_plugin.text.html_page import policy, template
+from vieval_plugin.text.html_page import policy, style_sheet, template
 
 LARGE = 64 << 20
 """From this many bytes on a page takes long to open, and says so."""
@@ -74,7 +74,7 @@ def label_page(to_label: Sequence[ToLabel], seed: int) -> bytes:
     identity = json.dumps([seed, keys, [fingerprint(labelled.judged) for labelled in to_label]])
     name = hashlib.sha256(identity.encode()).hexdigest()[:12]
     answers = {question.aspect: {answer.key: answer.value for answer in question.answers} for question in questions}
-    script, style = ((_HOME / f"label_page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
+    script, style = (_HOME / "label_page.js").read_text(encoding="utf-8"), style_sheet(_HOME / "label_page.css")
     page = template(_HOME / "label_page.html.jinja").render(
         name=name,
         seed=seed,

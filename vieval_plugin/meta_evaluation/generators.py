@@ -75,7 +75,7 @@ def generator_headline(
     return Headline(
         aspect,
         f"Mean {aspect} over prompts, by {judge}",
-        "O is what SC and PQ are together. It is the judge's opinion: nobody rated these images.",
+        "It is the judge's opinion: nobody rated these images.",
         "prompts",
         (0.0, 1.0),
         means(images),

@@ -17,12 +17,12 @@ from vieval_plugin.meta_evaluation.reference_ranking import ORDER, ranking_again
 from vieval_plugin.meta_evaluation.tables import Tables, printed_tables
 from vieval_plugin.records import Run
 from vieval_plugin.report.headlines.costs import durations
-from vieval_plugin.report.headlines.leaderboards import LeaderboardRow, leaderboards
+from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow, leaderboards
 from vieval_plugin.report.headlines.sentences import format_estimate, sentences
 from vieval_plugin.report.inputs import rated_runs, read_order
 from vieval_plugin.report.leaderboard import NOTE, leaderboard_tables
-from vieval_plugin.report.own_samples import benchmarks_with_runs, is_rated, win_rate_answers
-from vieval_plugin.report.page import PageSection, page
+from vieval_plugin.report.own_samples import benchmarks_with_runs, win_rate_answers
+from vieval_plugin.report.page import PageSection, page, subject
 from vieval_plugin.report.printed_cells import PrintedComparison, compare_with_printed
 from vieval_plugin.report.rendering import csv_text, markdown
 from vieval_plugin.report.verdict_tables import findings_tables, trained_on_tables
@@ -33,7 +33,6 @@ from vieval_plugin.text.tables import text_table
 
 PAGE = "report.html"
 _ELSEWHERE = "report.md has them"
-RATED_TITLE, UNRATED_TITLE = "How well judges agree with people", "What judges say of the images"
 
 
 @dataclass(frozen=True)
@@ -89,9 +88,12 @@ def write_report(
         )
     cells = {key: value for section in sections for key, value in section.tables.cells.items()}
     comparison = compare_with_printed(expected, cells) if expected else None
-    title = RATED_TITLE if is_rated(runs) else UNRATED_TITLE
-    answers = [*win_rates, *(answer for section in sections for answer in _answers(section))]
-    parts = [f"# {title}\n", *(f"{escaping.markdown(answer)}\n" for answer in answers), f"{_protocol(options)}\n"]
+    answers = [*win_rates, *_answers(sections)]
+    parts = [
+        f"# {subject(sections)}\n",
+        *(f"{escaping.markdown(answer)}\n" for answer in answers),
+        f"{_protocol(options)}\n",
+    ]
     parts += [f"Note: {escaping.markdown(note)}\n" for note in notes]
     parts += [markdown(rater_table(ratings))] if ratings else []
     files: dict[str, str] = {}
@@ -115,24 +117,28 @@ def write_report(
     ]
     files["report.md"] = "\n".join(parts)
     over_benchmarks = judges[0] if len(judges) > 1 else None
-    files[PAGE] = page(title, answers, sections, options, _protocol(options).replace("`", ""), over_benchmarks, notes)
+    files[PAGE] = page(answers, sections, options, _protocol(options).replace("`", ""), over_benchmarks, notes)
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     write_folder(out, files)
     lines = (line for section in sections for line in _first_lines(section))
     return WrittenReport(comparison, (*win_rates, *lines, *(f"note: {note}" for note in results.notes)))
 
 
-def _answers(section: PageSection) -> list[str]:
-    """The first sentence on a benchmark, or one a judge where generators are judged."""
-    names = {run.label: run.name for run in section.runs}
-    judged = [board for board in section.boards if board.headline.judge]
-    boards = judged if judged and section.boards[0].headline.judge else section.boards[:1]
-    by = [f", {names[board.headline.judge]}" if board.headline.judge else "" for board in boards]
-    return [
-        f"{section.benchmark.name}{judge}: {first}"
-        for judge, board in zip(by, boards, strict=True)
-        for first in sentences(board)[:1]
+def _answers(sections: Sequence[PageSection]) -> list[str]:
+    """The first sentence on each benchmark, or one a judge where generators are judged; several with what they are on."""
+    answers = [
+        (where, first) for section in sections for where, board in _boards(section) for first in sentences(board)[:1]
     ]
+    return [f"{where}: {first}" if len(answers) > 1 else first for where, first in answers]
+
+
+def _boards(section: PageSection) -> list[tuple[str, Leaderboard]]:
+    """Boards that answer for a benchmark, each with the benchmark's name and, where generators are judged, the judge's."""
+    names = {run.label: run.name for run in section.runs}
+    if not section.boards or not section.boards[0].headline.judge:
+        return [(section.benchmark.name, board) for board in section.boards[:1]]
+    judged = [board for board in section.boards if board.headline.judge]
+    return [(f"{section.benchmark.name}, {names[board.headline.judge]}", board) for board in judged]
 
 
 def _first_lines(section: PageSection) -> list[str]:

@@ -18,6 +18,11 @@ def template(path: Path) -> Template:
     return environment.from_string(path.read_text(encoding="utf-8"))
 
 
+def style_sheet(path: Path) -> str:
+    """Style of a page: the design that all pages share, then the page's own rules."""
+    return "".join(file.read_text(encoding="utf-8") for file in (Path(__file__).with_name("page.css"), path))
+
+
 def policy(style: str, script: str) -> str:
     """The content security policy of a page: show its own pictures, and use the style and the script whose digests are these."""
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]

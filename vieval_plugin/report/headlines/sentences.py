@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from vieval_plugin.meta_evaluation.comparison import SystemPair
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
+from vieval_plugin.report.headlines.words import heading_words, task_type
 from vieval_plugin.stats.estimate import Estimate
 
 _NAMED = 3
 """Number of rows that a sentence names; of more it says how many there are."""
+_NOTABLE = 0.05
+"""Difference from which the lowest and the highest of a breakdown are named."""
 
 
 def sentences(board: Leaderboard) -> list[str]:
@@ -22,9 +26,11 @@ def sentences(board: Leaderboard) -> list[str]:
     """
     rows = [row for row in board.rows if row.estimate.defined]
     if not rows:
-        return [f"No {board.headline.entrant} has a number here."]
+        return [_without_numbers(board)]
     text = [f"{row.label}: {row.one_answer}." for row in rows[:1] if row.one_answer]
     text.append(_answer(board, rows))
+    partial = [row for row in board.ranked[:1] if str(row.estimate.coverage) and len(rows) > 1]
+    text += [f"The number of {row.label} is on {row.estimate.coverage}." for row in partial]
     text += _unranked_sentences(board, rows)
     text += _beside_references(board, rows)
     text += _breakdown_sentences(board, rows[0])
@@ -33,30 +39,42 @@ def sentences(board: Leaderboard) -> list[str]:
     return text
 
 
+def _without_numbers(board: Leaderboard) -> str:
+    """Sentence where no row has a number: why, if verdicts failed."""
+    failed, verdicts = sum(row.cost.failed for row in board.rows), sum(row.cost.verdicts for row in board.rows)
+    statuses = sum((Counter(dict(row.cost.statuses)) for row in board.rows), Counter[str]())
+    kinds = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
+    why = f": {failed} of {verdicts} verdicts have no score ({kinds})" if failed else ""
+    return f"No {board.headline.entrant} has a number here{why}."
+
+
 def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     ranked = board.ranked
     if len(rows) == 1 or board.comparison is None:
-        return _range_sentence(rows)
+        return _range_sentence(board, rows)
     if board.comparison.reason:
-        return f"{_range_sentence(rows)} Without ranks: {board.comparison.reason}."
+        return f"{_range_sentence(board, rows)} Without ranks: {board.comparison.reason}."
     if len(ranked) < 2:
         return _pairwise_sentence(board, ranked)
     first = ranked[0]
     labels = [row.label for row in ranked[1:]]
     worse = [label for label in labels if board.comparison.beats(first.label, label)]
     equal = [label for label in labels if label not in worse]
-    family = board.comparison.family
     scope = f" of the {len(ranked)} ranked" if len(ranked) < len(rows) else ""
-    number = format_estimate(first.estimate)
+    number = _number(first.estimate)
     if not equal:
         pair = board.comparison.pair_of(first.label, labels[0])
-        nearest = f" ({labels[0]} by {_difference_text(pair)})" if pair else ""
-        return f"{first.label} is best{scope}: {number}, significantly better than {_named_or_counted(worse)}{nearest}; {family}."
+        named = f"{labels[0]} " if len(labels) > 1 else ""
+        nearest = f" ({named}by {_difference_text(pair)})" if pair else ""
+        return f"{first.label} is best{scope}: {_measured(board)}{number}, significantly better than {_named_or_counted(worse)}{nearest}."
     if not any(pair.significant for pair in board.comparison.pairs):
-        last = ranked[-1]
+        last, entrants = ranked[-1], board.comparison.compared.entrants
+        if len(ranked) == 2:
+            against = f"{number} against {_number(last.estimate)}"
+            return f"{first.label} and {last.label} cannot be told apart: {_measured(board)}{against}."
         return (
-            f"No {board.headline.entrant} of these {len(ranked)} is significantly better than another: numbers from "
-            f"{last.estimate.value:.3f} ({last.label}) to {number} ({first.label}); {family}."
+            f"The {len(ranked)} {entrants} cannot be told apart: {_measured(board)}from {last.estimate.value:.3f} ({last.label}) to {number} "
+            f"({first.label})."
         )
     better = f"; it is better than {_named_or_counted(worse)}" if worse else ""
     tied = [row.label for row in ranked if row.estimate.value == first.estimate.value]
@@ -65,16 +83,21 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
         if len(tied) > 1
         else f"{first.label} has the highest number{scope}, {number}, but"
     )
-    answer = f"{highest} is not significantly better than {_named_or_counted(equal)}{better}; {family}."
+    answer = f"{highest} is not significantly better than {_named_or_counted(equal)}{better}."
     return " ".join([answer, *_better_on_common(board, equal, first.label)])
 
 
-def _range_sentence(rows: Sequence[LeaderboardRow]) -> str:
+def _measured(board: Leaderboard) -> str:
+    """The aspect before a number where it is a mean score, which no other word of the sentence says."""
+    return f"{board.headline.aspect} " if board.headline.judge else ""
+
+
+def _range_sentence(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     """The range of numbers, of the systems that cover the benchmark where any does."""
     covering = sorted([row for row in rows if not row.unranked] or rows, key=lambda row: row.estimate.value)
     lowest, highest = covering[0], covering[-1]
     if len(covering) == 1:
-        return f"{highest.label} has {format_estimate(highest.estimate)}."
+        return f"{highest.label} has {_measured(board)}{format_estimate(highest.estimate)}."
     return (
         f"The numbers are from {lowest.estimate.value:.3f} ({lowest.label}) to {format_estimate(highest.estimate)} "
         f"({highest.label})."
@@ -89,11 +112,9 @@ def _pairwise_sentence(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> 
         if pair.significant:
             ordered = pair.better_first()
             worse_than.setdefault(ordered.first, []).append(ordered.second)
-    items, systems = board.comparison.compared.unit, board.comparison.compared.entrants
     results = [f"{better} is significantly better than {_enumeration(worse)}" for better, worse in worse_than.items()]
-    text = "; ".join(results) or f"no {board.headline.entrant} is significantly better than another"
-    alone = f"Only {ranked[0].label}" if ranked else f"None of these {systems}"
-    return f"On the {items} that both scored, {text}. {alone} covers the benchmark, so there is no one order."
+    text = "; ".join(results) or f"No {board.headline.entrant} is significantly better than another"
+    return f"{text}, on the {board.comparison.compared.unit} that both scored."
 
 
 def _unranked_sentences(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> list[str]:
@@ -105,6 +126,9 @@ def _unranked_sentences(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> l
     text = f"{'Not ranked' if tested else 'Not among these'}: "
     text += ", ".join(f"{row.label} ({row.unranked})" for row in unranked)
     better = [row.label for row in unranked] if tested and len(board.ranked) > 1 else []
+    if tested and len(board.ranked) < 2:
+        alone = f"Only {board.ranked[0].label}" if board.ranked else f"No {board.headline.entrant} of these"
+        text += f". {alone} covers the benchmark, so there is no one order"
     return [f"{text}.", *_better_on_common(board, better, rows[0].label)]
 
 
@@ -129,14 +153,15 @@ def _beside_references(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> li
     """The best row beside the human ceiling, and the rows that are not above a constant baseline."""
     text = []
     for label, reference in board.headline.references.items():
-        name, value = label.split(":")[0], f"{reference.value:.3f}"
+        name = label.split(":")[0]
         if not reference.defined:
             continue
         if "ceiling" in name:
             text.append(_beside_ceiling(board, rows[0], name, reference))
         else:
             low = [row.label for row in rows if row.not_above_constant]
-            text += [f"Not shown to be above the {name} ({value}): {_named_or_counted(low)}."] if low else []
+            value = f" ({reference.value:.3f})" if reference.value else ""
+            text += [f"Not shown to be above the {name}{value}: {_named_or_counted(low)}."] if low else []
     return text
 
 
@@ -169,11 +194,11 @@ def _breakdown_sentences(board: Leaderboard, first: LeaderboardRow) -> list[str]
             for value, estimates in by_value.items()
             if first.label in estimates and estimates[first.label].defined
         ]
-        if len(known) > 1 and f"{min(known)[0]:.3f}" != f"{max(known)[0]:.3f}":
+        if len(known) > 1 and max(known)[0] - min(known)[0] >= _NOTABLE:
             (low, lowest, n), (high, highest, m) = min(known), max(known)
             text.append(
-                f"By {heading}, {first.label} is lowest on {lowest} ({low:.3f}, n {n}) and highest on {highest} "
-                f"({high:.3f}, n {m})."
+                f"By {heading_words(heading)}, {first.label} is lowest on {task_type(lowest)} ({low:.2f}, n {n}) and highest "
+                f"on {task_type(highest)} ({high:.2f}, n {m})."
             )
     return text
 
@@ -182,9 +207,13 @@ def format_estimate(estimate: Estimate) -> str:
     """Return an estimate with its interval in text."""
     if not estimate.defined:
         return f"undefined ({estimate.reason})" if estimate.reason else "undefined"
-    interval = "" if math.isnan(estimate.low) else f" [{estimate.low:.3f}, {estimate.high:.3f}]"
     rests_on = str(estimate.coverage)
-    return f"{estimate.value:.3f}{interval}{f' on {rests_on}' if rests_on else ''}"
+    return f"{_number(estimate)}{f' on {rests_on}' if rests_on else ''}"
+
+
+def _number(estimate: Estimate) -> str:
+    interval = "" if math.isnan(estimate.low) else f" [{estimate.low:.3f}, {estimate.high:.3f}]"
+    return f"{estimate.value:.3f}{interval}"
 
 
 def _named_or_counted(labels: Sequence[str]) -> str:

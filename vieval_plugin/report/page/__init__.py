@@ -20,22 +20,26 @@ from tqdm import tqdm
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.meta_evaluation.headline import Breakdown
 from vieval_plugin.meta_evaluation.tables import Table, Tables, p_text
-from vieval_plugin.records import Run
+from vieval_plugin.records import OWN, Run
 from vieval_plugin.report.headlines.leaderboards import Leaderboard
 from vieval_plugin.report.headlines.sentences import sentences
 from vieval_plugin.report.headlines.tables import headline_table
+from vieval_plugin.report.headlines.words import ASPECTS, heading_words, task_type
 from vieval_plugin.report.own_samples import is_rated
 from vieval_plugin.report.page.charts import ScatterRow, forest, scatter_rows
 from vieval_plugin.report.page.disagreement import GalleryItem, answer, items_of
-from vieval_plugin.report.page.gallery import SAMPLED, order, select_items
+from vieval_plugin.report.page.gallery import by_benchmark_in_turn, order, select_items, tile_limits
 from vieval_plugin.report.page.glossary import GLOSSARY
+from vieval_plugin.report.page.headline_columns import headline_columns
+from vieval_plugin.report.page.repetition import said_once
+from vieval_plugin.report.page.strip import Highlight, StripPicture, best_and_worst, largest_disagreements, strip
 from vieval_plugin.report.page.thumbnails import Thumbnails
-from vieval_plugin.report.page.tiles import GalleryTile, GalleryVerdict, Samples, tile_of
+from vieval_plugin.report.page.tiles import GalleryTile, GalleryVerdict, Samples, text_room, tile_of
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.text.html_page import policy, template
+from vieval_plugin.text.html_page import policy, style_sheet, template
 
-MOST_ROWS = 10_000
-"""Number of samples without a tile that a page lists at most."""
+MOST_LISTED = 60_000
+"""Number of verdicts on samples without a tile that a page lists at most."""
 
 _FOLDER = Path(__file__).parent
 
@@ -48,6 +52,16 @@ class PageSection:
     runs: Sequence[Run]
     tables: Tables
     boards: Sequence[Leaderboard]
+
+    @property
+    def title(self) -> str:
+        """Name of the benchmark as a heading has it."""
+        return "Your images" if self.benchmark.name == OWN else self.benchmark.title or self.benchmark.name
+
+    def words(self, text: str) -> str:
+        """A text on the statistics in the page's words: of drawn images no people are said to have rated them."""
+        text = text.replace("kinds", "task types")
+        return text.replace("people", "the known defects") if self.benchmark.synthetic else text
 
     @property
     def headlines(self) -> list[Table]:
@@ -75,8 +89,20 @@ class _Row:
     disagreement: str
 
 
+def subject(sections: Sequence[PageSection]) -> str:
+    """What a page is about, in a line: whose agreement with whom, or whose images were judged by which judges."""
+    runs = [run for section in sections for run in section.runs]
+    shown = [section for section in sections if is_rated(section.runs) or not is_rated(runs)]
+    named = ", ".join(section.title for section in shown)
+    if not is_rated(runs):
+        judges = list(dict.fromkeys(str(run.name) for run in runs))
+        return f"{named}, judged by {', '.join(judges) if len(judges) < 4 else f'{len(judges)} judges'}"
+    if all(section.benchmark.synthetic for section in shown):
+        return f"Agreement of judges with the known, drawn defects of {named}"
+    return f"Agreement of judges with people on {named}"
+
+
 def page(
-    title: str,
     answers: Sequence[str],
     sections: Sequence[PageSection],
     options: StatisticsOptions,
@@ -87,24 +113,33 @@ def page(
     """The page as HTML.
 
     Args:
-        title: what the page is about.
-        answers: its first sentences.
+        answers: its first sentences, of which the first is the title.
         sections: one a benchmark.
         options: how many draws, the seed, which also decides the cards that are drawn at random.
         protocol: how the numbers came about, in words.
         over_benchmarks: the judges over all benchmarks, where there are several.
         notes: lines that stand above all numbers.
     """
+    runs = [run for section in sections for run in section.runs]
     items = [item for section in sections for item in items_of(section.runs)]
-    tiles, thumbnails = _gallery_tiles(select_items(items, options.seed), Samples())
+    highlights = _highlights(items, sections)
+    most, sampled = tile_limits(items)
+    selected = select_items(items, options.seed, most, sampled)
+    selected_ids = {item.id for item in selected}
+    selected += [highlight.item for highlight in highlights if highlight.item.id not in selected_ids]
+    tiles, thumbnails = _gallery_tiles(selected, Samples())
+    tiles, repeated = said_once(tiles)
     pictured_ids = {tile.id for tile in tiles}
     unpictured = sorted((item for item in items if item.id not in pictured_ids), key=order)
+    most_rows = MOST_LISTED // max((len(item.judgements) for item in unpictured), default=1)
     filters = _Filters(tiles)
-    style, script = (_FOLDER.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    order_text = _order_text([run for section in sections for run in section.runs])
+    style, script = style_sheet(_FOLDER / "page.css"), (_FOLDER / "page.js").read_text(encoding="utf-8")
+    order_text = _order_text(runs)
     return template(_FOLDER / "page.html.jinja").render(
-        title=title,
-        answers=answers,
+        subject=subject(sections),
+        title=answers[0] if answers else "No judge has a number here.",
+        answers=answers[1:],
+        strip=strip(_strip_title(sections), _strip_pictures(highlights, tiles)),
         order_text=order_text,
         policy=policy(style, script),
         style=Markup(style),
@@ -113,7 +148,13 @@ def page(
         protocol=protocol,
         over_benchmarks=over_benchmarks,
         notes=notes,
+        repeated=repeated,
         sentences=sentences,
+        columns=headline_columns,
+        aspect_words=ASPECTS,
+        task_type=task_type,
+        heading_words=heading_words,
+        annotators=_annotators,
         chart=_chart,
         labels=_labels,
         p_text=p_text,
@@ -125,8 +166,8 @@ def page(
         judge_index=filters.judge_index,
         disagreement_by_judge=filters.disagreement_by_judge,
         prompt=filters.prompt,
-        unpictured=[_row(item) for item in unpictured[:MOST_ROWS]],
-        gallery=_gallery_texts(len(items), len(tiles), len(unpictured), options.seed, order_text),
+        unpictured=[_row(item) for item in unpictured[:most_rows]],
+        gallery=_gallery_texts(len(items), len(tiles), len(unpictured), most_rows, sampled, options.seed, order_text),
         glossary=GLOSSARY,
         thumbnails=thumbnails.rendered,
         version=metadata.version("vieval"),
@@ -135,8 +176,37 @@ def page(
 
 def _gallery_tiles(items: Sequence[GalleryItem], samples: Samples) -> tuple[list[GalleryTile], Thumbnails]:
     thumbnails = Thumbnails()
+    room = text_room(sum(len(item.judgements) for item in items))
     progress = tqdm(items, desc="cards of the page", unit="card", disable=None)
-    return [tile_of(item, samples, thumbnails) for item in progress], thumbnails
+    return [tile_of(item, samples, thumbnails, room) for item in progress], thumbnails
+
+
+def _annotators(sections: Sequence[PageSection]) -> str:
+    """What gave the ratings, in a word: people, or defects that are known because they were drawn."""
+    return "known" if all(section.benchmark.synthetic for section in sections) else "people"
+
+
+def _highlights(items: Sequence[GalleryItem], sections: Sequence[PageSection]) -> list[Highlight]:
+    """Samples of the first screen: where ratings are, those that judges are furthest from, else the best and worst."""
+    if is_rated([run for section in sections for run in section.runs]):
+        return largest_disagreements(by_benchmark_in_turn(items), _annotators(sections))
+    generators = [row.label for section in sections for board in section.boards[:1] for row in board.rows]
+    return best_and_worst(items, generators)
+
+
+def _strip_title(sections: Sequence[PageSection]) -> str:
+    runs = [run for section in sections for run in section.runs]
+    if is_rated(runs):
+        others = "the known defects" if _annotators(sections) == "known" else "people"
+        return f"Where judges and {others} are furthest apart"
+    if all(record.candidates for run in runs for rows in run.records.values() for (record, *_) in rows):
+        return f"What {runs[0].name} prefers"
+    return f"The best and the worst of each generator, by {runs[0].name}"
+
+
+def _strip_pictures(highlights: Sequence[Highlight], tiles: Sequence[GalleryTile]) -> list[StripPicture]:
+    cards = {tile.id: (f"card{number}", tile.outputs[:2]) for number, tile in enumerate(tiles, start=1)}
+    return [StripPicture(*cards[h.item.id], h.name, h.values) for h in highlights]
 
 
 def _chart(board: Leaderboard) -> Markup:
@@ -157,19 +227,23 @@ def _heat(value: float, ends: tuple[float, float]) -> int:
 def _order_text(runs: Sequence[Run]) -> str:
     """The order of the gallery: by disagreement with annotators, else of judges, else by the score of the one judge."""
     if is_rated(runs):
-        return "largest disagreement of judges and people first"
+        return "largest disagreement of judges and ratings first"
+    if all(record.candidates for run in runs for rows in run.records.values() for (record, *_) in rows):
+        return "in no particular order"
     return "largest disagreement of judges first" if len({run.label for run in runs}) > 1 else "lowest scores first"
 
 
-def _gallery_texts(items: int, tiles: int, unpictured: int, seed: int, order_text: str) -> Mapping[str, Any]:
+def _gallery_texts(
+    items: int, tiles: int, unpictured: int, listed: int, sampled: int, seed: int, order_text: str
+) -> Mapping[str, Any]:
     if unpictured:
         text = (
             f"{tiles} of {items} samples and contests are shown, {order_text}: failures of each judge are among them, and "
-            f"{SAMPLED} drawn at random (seed {seed}). The other {unpictured} are listed below without pictures."
+            f"{sampled} drawn at random (seed {seed}). The other {unpictured} are listed below without pictures."
         )
     else:
         text = f"All {items} samples and contests, {order_text}."
-    cut = f"Of these the first {MOST_ROWS} are listed." if unpictured > MOST_ROWS else ""
+    cut = f"Of these the first {listed} are listed." if unpictured > listed else ""
     return {"summary": text, "unpictured": unpictured, "cut": cut}
 
 
@@ -208,7 +282,7 @@ class _Filters:
         """The name, the heading and the words of each filter that has several values, and of the judge always."""
         headings = {"model": "image model"}
         return [
-            (name, headings.get(name, name), list(words))
+            (name, headings.get(name, heading_words(name)), list(words))
             for name, words in self._places.items()
             if len(words) > 1 or name == "judge"
         ]

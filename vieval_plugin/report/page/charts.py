@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -22,61 +22,72 @@ from vieval_plugin.text.escaping import html
 MOST_JUDGES = 6
 """Number of judges whose scores are drawn against people's."""
 
-_LINE, _NAMES, _WIDTH = 26, 230, 640
 _PANEL, _EDGE = 168, 26
+_HEIGHT, _MARGIN = 40, 2.0
 
 
 def forest(
     estimates: Mapping[str, Estimate], references: Mapping[str, Estimate], ends: tuple[float, float], title: str
 ) -> Markup:
-    """Estimates with their intervals, a line each; references below them, the first as a line through all.
+    """Estimates with their intervals, a row each with the number beside it; references are lines through all rows.
+
+    Places are percentages, so that the chart is as wide as the page while its type keeps its size.
 
     Args:
-        estimates: by label in the order of lines; undefined ones are left out.
+        estimates: by label in the order of rows; undefined ones are left out.
         references: what they stand beside.
         ends: the lowest and highest value that there can be.
         title: what the chart shows, for those who do not see it.
     """
-    kinds = {"dot": estimates, "reference": references}
-    lines = [(*row, kind) for kind, rows in kinds.items() for row in rows.items() if row[1].defined]
-    if not lines:
+    shown = {label: estimate for label, estimate in estimates.items() if estimate.defined}
+    beside = {label: estimate for label, estimate in references.items() if estimate.defined}
+    if not shown:
         return Markup("")
-    low, high = _range([estimate for _, estimate, _ in lines], ends)
+    low, high = _range([*shown.values(), *beside.values()], ends)
 
-    def x(value: float) -> float:
-        return _NAMES + (_WIDTH - _NAMES - 20) * (min(max(value, low), high) - low) / (high - low)
+    def x(value: float) -> str:
+        return f"{_MARGIN + (100 - 2 * _MARGIN) * (min(max(value, low), high) - low) / (high - low):.2f}%"
 
-    height = _LINE * len(lines) + 30
-    parts = [
-        f'<line class="axis" x1="{x(t):.1f}" x2="{x(t):.1f}" y1="4" y2="{height - 24}"/>' for t in _ticks(low, high)
-    ]
-    parts += [
-        f'<text class="tick" x="{x(t):.1f}" y="{height - 8}" text-anchor="middle">{t:g}</text>'
-        for t in _ticks(low, high)
-    ]
-    for line, (label, estimate, kind) in enumerate(lines):
-        y = _LINE * line + _LINE / 2 + 4
-        parts.append(
-            f'<text class="name" x="{_NAMES - 10}" y="{y + 4:.1f}" text-anchor="end">{_short(label.split(": ")[0])}</text>'
-        )
-        if not math.isnan(estimate.low):
-            parts.append(
-                f'<line class="{kind} bar" x1="{x(estimate.low):.1f}" x2="{x(estimate.high):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            )
-        parts.append(f'<circle class="{kind}" cx="{x(estimate.value):.1f}" cy="{y:.1f}" r="5"/>')
-    return _svg(_WIDTH, height, "forest", title, parts)
+    ticks = _ticks(low, high)
+    behind = "".join(_upright("axis", x(tick)) for tick in ticks)
+    behind += "".join(_upright("mark-line", x(estimate.value)) for estimate in beside.values())
+    rows = [_row(label, estimate, x, behind, "dot") for label, estimate in shown.items()]
+    rows += [_row(label.split(": ")[0], estimate, x, behind, "reference") for label, estimate in beside.items()]
+    scale = "".join(f'<text x="{x(tick)}" y="14" text-anchor="middle">{tick:g}</text>' for tick in ticks)
+    axis = f'<div class="row ticks"><span></span><svg height="20">{scale}</svg><span></span></div>'
+    head = Markup('<div class="forest" role="img" aria-label="{}">').format(html(title))
+    return head + Markup("").join(rows) + Markup(f"{axis}</div>")
+
+
+def _upright(kind: str, x: str) -> str:
+    return f'<line class="{kind}" x1="{x}" x2="{x}" y1="0" y2="100%"/>'
+
+
+def _row(label: str, estimate: Estimate, x: Callable[[float], str], behind: str, kind: str) -> Markup:
+    """Row of a chart: the label, the interval with its dot, the number."""
+    known = not math.isnan(estimate.low)
+    bar = (
+        f'<line class="{kind} bar" x1="{x(estimate.low)}" x2="{x(estimate.high)}" y1="50%" y2="50%"/>' if known else ""
+    )
+    interval = f' <span class="interval">[{estimate.low:.3f}, {estimate.high:.3f}]</span>' if known else ""
+    beside = " beside" if kind == "reference" else ""
+    dot = "" if beside else f'<circle class="{kind}" cx="{x(estimate.value)}" cy="50%" r="8"/>'
+    plot = Markup(f'<svg height="{_HEIGHT}">{behind}{bar}{dot}</svg>')
+    value = Markup(f'<span class="value"><b>{estimate.value:.3f}</b>{interval}</span>')
+    name = Markup('<span class="name">{}</span>').format(_short(label, 60))
+    return Markup('<div class="row{}">{}{}{}</div>\n').format(beside, name, plot, value)
 
 
 def _range(estimates: Sequence[Estimate], ends: tuple[float, float]) -> tuple[float, float]:
     """A range that holds all intervals, in tenths, within what is possible."""
     values = [value for e in estimates for value in (e.value, e.low, e.high) if not math.isnan(value)]
-    low, high = math.floor(min(*values, 0) * 10) / 10, math.ceil(max(values) * 10) / 10
-    low, high = max(low, ends[0]), min(max(high, low + 0.1), ends[1])
+    low, high = math.floor(min(values) * 10) / 10, math.ceil(max(values) * 10) / 10
+    low, high = max(low, ends[0]), min(max(high, low + 0.2), ends[1])
     return (low, high) if high > low else ends
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    step = 0.1 if high - low <= 0.6 else 0.2 if high - low <= 1.2 else 0.5
+    step = 0.05 if high - low <= 0.2 else 0.1 if high - low <= 0.6 else 0.2 if high - low <= 1.2 else 0.5
     first = math.ceil(low / step - 1e-9)
     return [round(number * step, 2) + 0.0 for number in range(first, math.floor(high / step + 1e-9) + 1)]
 
@@ -89,13 +100,12 @@ class Point:
     judge: float
 
 
-def scatter(points: Sequence[Point], people: tuple[float, float], heading: str, title: str, colour: int) -> Markup:
-    """A judge's scores against people's, a circle for all samples that have both alike, larger for more of them.
+def scatter(points: Sequence[Point], people: tuple[float, float], title: str, colour: int) -> Markup:
+    """A judge's scores against ratings, a circle for all samples that have both alike, larger for more of them.
 
     Args:
-        points: of one kind; the judge's in [0, 1].
-        people: the ends of people's scale.
-        heading: stands above it.
+        points: of one task type; the judge's in [0, 1].
+        people: the ends of the ratings' scale.
         title: what the chart shows, for those who do not see it.
         colour: the number of a colour of the page.
     """
@@ -103,21 +113,23 @@ def scatter(points: Sequence[Point], people: tuple[float, float], heading: str, 
     point_counts = Counter((_bin(point.people, low, high), _bin(point.judge, 0.0, 1.0)) for point in points)
     most = max(point_counts.values(), default=1)
     parts = [
-        f'<text class="name" x="{_EDGE}" y="12">{_short(heading, 30)}</text>',
-        f'<rect class="panel" x="{_EDGE}" y="20" width="{side}" height="{side}"/>',
-        f'<line class="axis" x1="{_EDGE}" y1="{20 + side}" x2="{_EDGE + side}" y2="20"/>',
-        f'<text class="tick" x="{_EDGE}" y="{side + 34}">{low:g}</text>',
-        f'<text class="tick" x="{_EDGE + side / 2}" y="{side + 34}" text-anchor="middle">people</text>',
-        f'<text class="tick" x="{_EDGE + side}" y="{side + 34}" text-anchor="end">{high:g}</text>',
-        f'<text class="tick" x="{_EDGE - 4}" y="{20 + side}" text-anchor="end">0</text>',
-        f'<text class="tick" x="{_EDGE - 4}" y="28" text-anchor="end">1</text>',
+        f'<rect class="panel" x="{_EDGE}" y="8" width="{side}" height="{side}"/>',
+        f'<line class="axis" x1="{_EDGE}" y1="{8 + side}" x2="{_EDGE + side}" y2="8"/>',
+        f'<text x="{_EDGE}" y="{side + 24}">{low:g}</text>',
+        f'<text x="{_EDGE + side / 2}" y="{side + 24}" text-anchor="middle">rating</text>',
+        f'<text x="{_EDGE + side}" y="{side + 24}" text-anchor="end">{high:g}</text>',
+        f'<text x="{_EDGE - 4}" y="{8 + side}" text-anchor="end">0</text>',
+        f'<text x="{_EDGE - 4}" y="18" text-anchor="end">1</text>',
     ]
     for (across, up), times in sorted(point_counts.items()):
         radius = 1.8 + 5 * math.sqrt(times / most) if most > 1 else 2.6
         parts.append(
-            f'<circle class="c{colour % 7}" cx="{_EDGE + across * side / 40:.1f}" cy="{20 + side - up * side / 40:.1f}" r="{radius:.1f}"/>'
+            f'<circle class="c{colour % 7}" cx="{_EDGE + across * side / 40:.1f}" cy="{8 + side - up * side / 40:.1f}" r="{radius:.1f}"/>'
         )
-    return _svg(_EDGE + side + 8, side + 40, "scatter", title, parts)
+    head = Markup('<svg class="scatter" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(
+        _EDGE + side + 8, side + 30, html(title)
+    )
+    return head + Markup("".join(parts)) + Markup("</svg>")
 
 
 def _bin(value: float, low: float, high: float) -> int:
@@ -130,19 +142,22 @@ def _short(text: str, most: int = 34) -> Markup:
     return html(text if len(text) <= most else f"{text[: most - 1]}…")
 
 
-def _svg(width: float, height: float, kind: str, title: str, parts: Iterable[str]) -> Markup:
-    head = Markup('<svg class="{}" viewBox="0 0 {} {}" width="{}" height="{}" role="img" aria-label="{}">').format(
-        kind, width, height, width, height, html(title)
-    )
-    return head + Markup("".join(parts)) + Markup("</svg>")
+@dataclass(frozen=True)
+class ScatterChart:
+    """A chart of a judge's scores on one task type: how many samples, and the correlation where there is one."""
+
+    kind: str
+    n: int
+    correlation: str
+    drawing: Markup
 
 
 @dataclass(frozen=True)
 class ScatterRow:
-    """The charts of one judge, one a kind."""
+    """The charts of one judge, one a task type."""
 
     judge: str
-    charts: tuple[Markup, ...]
+    charts: tuple[ScatterChart, ...]
 
 
 def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> list[ScatterRow]:
@@ -163,12 +178,11 @@ def scatter_rows(board: Leaderboard, runs: Sequence[Run]) -> list[ScatterRow]:
     rows = []
     for label, points in points_by_judge.items():
         charts = [
-            scatter(
-                several,
-                ends,
-                f"{kind} · {len(several)}{_number(headline, label, kind)}",
-                f"{label} against people on {kind}",
-                kinds.index(kind),
+            ScatterChart(
+                kind,
+                len(several),
+                _number(headline, label, kind),
+                scatter(several, ends, f"{label} against ratings on {kind}", kinds.index(kind)),
             )
             for kind, several in points.items()
         ]
@@ -204,4 +218,4 @@ def _point(record: Record, aspect: str, against_all: bool) -> Point | None:
 
 def _number(headline: Headline, label: str, kind: str) -> str:
     estimate = headline.breakdowns.get("kind", {}).get(kind, {}).get(label)
-    return f" · {estimate.value:.2f}" if estimate and estimate.defined else ""
+    return f"{estimate.value:.2f}" if estimate and estimate.defined else ""

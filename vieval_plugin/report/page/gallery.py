@@ -15,10 +15,24 @@ MOST = 400
 SAMPLED = 100
 """Of `MOST`, how many are drawn at random, so that a reader sees what is usual as well."""
 
+MOST_VERDICTS = 3000
+"""Verdicts on all tiles together: with many judges there are fewer tiles, so that a browser opens the page at once."""
+
 _MOST_SIBLINGS_PER_PROMPT = 5
 """A prompt with at most so many further outputs is shown with all of them, beside one that is worth a look."""
 _MOST_SIBLINGS_PER_PAGE = 75
 """How many cards may be there for being beside another."""
+
+
+def tile_limits(items: Sequence[GalleryItem]) -> tuple[int, int]:
+    """Number of tiles, and how many of them are drawn at random, by how many judges there are.
+
+    >>> tile_limits([])
+    (400, 100)
+    """
+    judges = max((len(item.judgements) for item in items), default=1)
+    most = min(MOST, MOST_VERDICTS // judges)
+    return most, most * SAMPLED // MOST
 
 
 def select_items(
@@ -39,7 +53,7 @@ def select_items(
     []
     """
     if len(items) <= most:
-        return _ordered(items)
+        return by_benchmark_in_turn(items)
     groups: dict[tuple[str, str, str], list[GalleryItem]] = defaultdict(list)
     for item in items:
         groups[_prompt(item)].append(item)
@@ -57,10 +71,11 @@ def select_items(
             added_sibling_count += len(siblings)
     unselected = [item for item in items if item.id not in selected]
     selected |= {item.id: item for item in random.Random(seed).sample(unselected, most - len(selected))}
-    return _ordered(selected.values())
+    return by_benchmark_in_turn(selected.values())
 
 
-def _ordered(items: Iterable[GalleryItem]) -> list[GalleryItem]:
+def by_benchmark_in_turn(items: Iterable[GalleryItem]) -> list[GalleryItem]:
+    """Items by how far apart they are, those of each benchmark in turn."""
     by_benchmark: dict[str, list[GalleryItem]] = defaultdict(list)
     for item in sorted(items, key=order):
         by_benchmark[item.id.benchmark].append(item)

@@ -9,7 +9,7 @@ GLOSSARY = (
         "Semantic consistency (is it what was asked for), perceptual quality (does it look right), and overall.",
     ),
     (
-        "kind",
+        "task type",
         "What the image model was asked: tig text to image, tie edit by text, mie edit in a mask, sdig and sdie with a given subject, mcic several concepts, cig with a control image.",
     ),
     (
@@ -17,8 +17,8 @@ GLOSSARY = (
         "Whether two sides put things in the same order: 1 for the same, 0 for no relation, -1 for the reverse. The scale that either uses does not matter.",
     ),
     (
-        "averaged over image models and kinds (Fisher)",
-        "The correlation is computed for each image model and kind alone, so that a judge earns nothing by knowing which model is good, and averaged by Fisher's z.",
+        "averaged over image models and task types (Fisher)",
+        "The correlation is computed for each image model and task type alone, so that a judge earns nothing by knowing which model is good, and averaged by Fisher's z.",
     ),
     (
         "accuracy",
@@ -48,7 +48,7 @@ GLOSSARY = (
     ),
     (
         "disagreement",
-        "How far a judge's place for an image is from people's: 0 where both put it at the same place among all images of its kind, 1 where one puts it first and the other last. For contests: 1 for the opposite, half for a tie against a preference.",
+        "How far a judge's place for an image is from people's: 0 where both put it at the same place among all images of its task type, 1 where one puts it first and the other last. For contests: 1 for the opposite, half for a tie against a preference.",
     ),
     (
         "status",

@@ -34,7 +34,7 @@
       card.classList.toggle("first-of-prompt", begins);
       if (!card.hidden) last = card.dataset.prompt;
     }
-    place.replaceChildren(...sorted);
+    if (sorted.some((card, at) => place.children[at] !== card)) place.replaceChildren(...sorted);
     count.textContent = shown + " of " + cards.length + " cards";
   }
   form.addEventListener("change", show);

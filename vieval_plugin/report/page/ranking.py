@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
@@ -18,14 +18,16 @@ from vieval_plugin.judges.protocol import Sample, SampleId
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.generator_ranking import GeneratorRanking
 from vieval_plugin.meta_evaluation.win_rates import EVEN, WIN_RATE
-from vieval_plugin.records import Record, Run
+from vieval_plugin.records import OWN, Record, Run
+from vieval_plugin.report.headlines.words import ASPECTS
 from vieval_plugin.report.page.charts import forest
 from vieval_plugin.report.page.disagreement import answer
+from vieval_plugin.report.page.strip import MOST, StripPicture, ends, strip
 from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
 from vieval_plugin.report.page.tiles import Samples
 from vieval_plugin.report.ranking import RankReport, answers, protocol, tables_of
 from vieval_plugin.stats.options import StatisticsOptions
-from vieval_plugin.text.html_page import policy, template
+from vieval_plugin.text.html_page import policy, style_sheet, template
 
 MOST_PROMPTS = 60
 """Prompts that a page shows of a ranking: half where the first generator is furthest ahead, half where it is furthest behind."""
@@ -40,6 +42,8 @@ class JudgedPicture:
     name: str
     thumbnail: Thumbnail | str
     said: str = ""
+    score: float = math.nan
+    generator: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class PromptTile:
     conditions: tuple[JudgedPicture, ...]
     outputs: tuple[JudgedPicture, ...]
     note: str = ""
+    card: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,12 +85,19 @@ def write_page(
     """
     thumbnails, pictures = Thumbnails(), Samples()
     runs = {(run.benchmark, run.name): run for run in report.runs}
-    sections = [_section(r, runs[r.benchmark, r.judge], pictures, thumbnails) for r in report.main]
-    style = (_FOLDER / "page.css").read_text(encoding="utf-8")
+    sections = [
+        _section(number, r, runs[r.benchmark, r.judge], pictures, thumbnails)
+        for number, r in enumerate(report.main, start=1)
+    ]
+    title, *sentences = [*answers(report), *gate] or ["There is nothing to rank here."]
+    style = style_sheet(_FOLDER / "page.css")
     text = template(_FOLDER / "ranking.html.jinja").render(
         policy=policy(style, ""),
         style=Markup(style),
-        sentences=[*answers(report), *gate],
+        subject=_subject(report),
+        title=title,
+        sentences=sentences,
+        strip=_strip(report, sections),
         sections=sections,
         tables=tables_of(report),
         notes=report.notes,
@@ -96,7 +108,47 @@ def write_page(
     write_whole(path, [text], "--html")
 
 
-def _section(ranking: GeneratorRanking, run: Run, pictures: Samples, thumbnails: Thumbnails) -> RankingSection:
+def _subject(report: RankReport) -> str:
+    """What was judged, by whom, and whether ratings correct it."""
+    names = ["your images" if name == OWN else name for name in dict.fromkeys(r.benchmark for r in report.main)]
+    judges = list(dict.fromkeys(str(r.judge) for r in report.main))
+    text = f"{', '.join(names)}, judged by {', '.join(judges)}{', corrected by ratings' if report.corrected_answers else ''}"
+    return text[:1].upper() + text[1:]
+
+
+def _strip(report: RankReport, sections: Sequence[RankingSection]) -> Markup:
+    """Of the first ranking: the best and the worst of each generator, or of contests one of each group of prompts."""
+    if not sections:
+        return Markup("")
+    ranking, groups = report.main[0], sections[0].groups
+    if ranking.statistic == WIN_RATE:
+        titles = [(title.split(":")[0], tiles[0]) for title, tiles in groups]
+        return strip(
+            f"What {ranking.judge} prefers",
+            [StripPicture(t.card, _seen(t.outputs[:2]), title, ()) for title, t in titles],
+        )
+    scored: dict[str, list[tuple[float, str, JudgedPicture]]] = defaultdict(list)
+    for tile in (tile for _, tiles in groups for tile in tiles):
+        for picture in (picture for picture in tile.outputs if not math.isnan(picture.score)):
+            scored[picture.generator].append((picture.score, tile.card, picture))
+    order = {standing.system.label: n for n, standing in enumerate(ranking.comparison.standings)}
+    named = sorted(scored.items(), key=lambda pair: order.get(pair[0], len(order)))
+    each = max(1, MOST // (2 * max(len(named), 1)))
+    chosen = [
+        StripPicture(card, _seen([picture]), generator, (f"{place}: {ranking.aspect} {score:.2f}",))
+        for generator, several in named
+        for place, (score, card, picture) in ends(sorted(several, key=lambda entry: -entry[0]), each)
+    ]
+    return strip(f"The best and the worst of each generator, by {ranking.judge}", chosen)
+
+
+def _seen(pictures: Sequence[JudgedPicture]) -> tuple[Thumbnail, ...]:
+    return tuple(picture.thumbnail for picture in pictures if isinstance(picture.thumbnail, Thumbnail))
+
+
+def _section(
+    number: int, ranking: GeneratorRanking, run: Run, pictures: Samples, thumbnails: Thumbnails
+) -> RankingSection:
     measured = WIN_RATE if ranking.statistic == WIN_RATE else ranking.aspect
     where = "" if not ranking.heading else f", {ranking.heading} {ranking.word}"
     estimates = {generator.generator: generator.mean for generator in ranking.generators}
@@ -106,12 +158,24 @@ def _section(ranking: GeneratorRanking, run: Run, pictures: Samples, thumbnails:
             by_prompt[record.id.part, record.group or record.id.uid].append(record)
     order = [standing.system.label for standing in ranking.comparison.standings]
     leads = {key: _lead(records, ranking, order) for key, records in by_prompt.items()}
+    cards = {key: place for place, key in enumerate(leads, start=1)}
     groups = tuple(
-        (title, tuple(_tile(by_prompt[key], ranking, order, leads[key], pictures, thumbnails) for key in keys))
+        (
+            title,
+            tuple(
+                replace(
+                    _tile(by_prompt[key], ranking, order, leads[key], pictures, thumbnails),
+                    card=f"card{number}-{cards[key]}",
+                )
+                for key in keys
+            ),
+        )
         for title, keys in _grouped(leads, order[0]).items()
         if keys
     )
-    title = f"{ranking.benchmark}, {ranking.judge}{where}: {measured}"
+    named = f"{measured} ({ASPECTS[measured]})" if measured in ASPECTS else measured
+    benchmark = "" if ranking.benchmark == OWN else f"{ranking.benchmark}: "
+    title = f"{benchmark}{named}, by {ranking.judge}{where}"
     return RankingSection(title, forest(estimates, {}, (0.0, 1.0), f"Intervals: {title}"), groups)
 
 
@@ -190,7 +254,13 @@ def _tile(
         tuple(found[0].texts.items()) if found else (),
         tuple(JudgedPicture(role, thumbnails.of(image)) for role, image in conditions.items()),
         tuple(
-            JudgedPicture(_name(sample.id), _picture(sample, thumbnails), _said(by_id[sample.id], ranking))
+            JudgedPicture(
+                _name(sample.id),
+                _picture(sample, thumbnails),
+                _said(by_id[sample.id], ranking),
+                by_id[sample.id].verdict.scores.get(ranking.aspect, math.nan),
+                sample.id.image_model,
+            )
             for sample in found
         ),
         "; ".join([*(_vote(record) for record in records if record.candidates), *lacking]),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from vieval_plugin import config, images
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.contests import FIRST, SECOND, Contest, Judged, candidates_of
-from vieval_plugin.judges.protocol import Choice, Image, SampleId
+from vieval_plugin.judges.protocol import Choice, Image, SampleId, Status
 from vieval_plugin.readers.table_cells import with_cells
 from vieval_plugin.records import Record, fingerprint, output_file
 from vieval_plugin.report.page.disagreement import GalleryItem, Judgement, answer
@@ -20,6 +19,7 @@ from vieval_plugin.report.page.thumbnails import Thumbnail, Thumbnails
 _MOST_PICTURES = 12
 _MOST_TEXT = 1500
 _MOST_STEPS = 6000
+_MOST_ALL_TEXT, _LEAST_TEXT = 1_200_000, 300
 _CHANGED = "This image has changed since it was judged."
 _FIRST = ("source", "mask", "subject", "concepts", "control")
 
@@ -30,6 +30,7 @@ class Picture:
 
     role: str
     thumbnail: Thumbnail | str
+    is_output: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class GalleryVerdict:
 
     judge: str
     status: str
-    scores: tuple[tuple[str, str], ...]
+    scores: tuple[tuple[str, float], ...]
     answer: str
     disagreement: str
     order: float
@@ -80,6 +81,11 @@ class GalleryTile:
         """Statuses of all its verdicts."""
         return tuple(dict.fromkeys(verdict.status for verdict in self.verdicts))
 
+    @property
+    def outputs(self) -> tuple[Thumbnail, ...]:
+        """Pictures of what image models made, without those that are gone."""
+        return tuple(p.thumbnail for p in self.pictures if p.is_output and isinstance(p.thumbnail, Thumbnail))
+
 
 class Samples:
     """Source of the judged samples: the records themselves, or the data folder."""
@@ -105,13 +111,23 @@ class Samples:
         return known if isinstance(known, str) else known.get(record.id, "This sample is not in the data that is here.")
 
 
-def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> GalleryTile:
+def text_room(verdicts: int) -> int:
+    """Number of characters that a page shows of a verdict's rationale, and of its steps, by how many verdicts it has.
+
+    >>> text_room(10), text_room(1000), text_room(100_000)
+    (6000, 1200, 300)
+    """
+    return max(_LEAST_TEXT, min(_MOST_STEPS, _MOST_ALL_TEXT // max(verdicts, 1)))
+
+
+def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails, room: int = _MOST_STEPS) -> GalleryTile:
     """Build a tile, with its pictures rendered.
 
     Args:
         item: a sample or contest with its verdicts.
         samples: where to find it.
         thumbnails: the pictures of the page so far.
+        room: see `text_room`.
     """
     record = item.record
     judged = samples.find(record)
@@ -139,7 +155,7 @@ def tile_of(item: GalleryItem, samples: Samples, thumbnails: Thumbnails) -> Gall
         " ".join(notes),
         tuple((aspect, _listed(values)) for aspect, values in record.ratings.items()),
         _people(record),
-        tuple(_verdict(judgement, record) for judgement in item.judgements),
+        tuple(_verdict(judgement, record, room) for judgement in item.judgements),
         output_file(record),
     )
 
@@ -155,7 +171,10 @@ def _pictures(judged: Judged, thumbnail_of: Callable[[Image], Thumbnail | str]) 
         for role, image in sample.images.items()
         if _is_output(role)
     ]
-    return [Picture(role, thumbnail_of(image)) for role, image in chain(((r, conditions[r]) for r in ordered), outputs)]
+    return [
+        *(Picture(role, thumbnail_of(conditions[role])) for role in ordered),
+        *(Picture(role, thumbnail_of(image), is_output=True) for role, image in outputs),
+    ]
 
 
 def _is_output(role: str) -> bool:
@@ -191,11 +210,15 @@ def _worded(vote: str, record: Record) -> str:
     return vote.replace("_", " ") + named
 
 
-def _verdict(judgement: Judgement, record: Record) -> GalleryVerdict:
+def _verdict(judgement: Judgement, record: Record, room: int) -> GalleryVerdict:
     verdict = judgement.record.verdict
-    steps, room, left_out = [], _MOST_STEPS, 0
+    steps, left_out = [], 0
+    most_rationale = min(_MOST_TEXT, room)
+    said = ("", verdict.rationale.strip(), verdict.reason.strip())
     for step in verdict.trace:
-        text = "\n".join(dict.fromkeys(filter(None, (step.answer.strip(), step.reason.strip()))))
+        text = "\n".join(dict.fromkeys(text for text in (step.answer.strip(), step.reason.strip()) if text not in said))
+        if not text and step.status is Status.OK:
+            continue
         if room <= 0:
             left_out += 1
             continue
@@ -206,11 +229,11 @@ def _verdict(judgement: Judgement, record: Record) -> GalleryVerdict:
     return GalleryVerdict(
         judgement.label,
         str(verdict.status),
-        tuple((aspect, f"{value:.3g}") for aspect, value in verdict.scores.items()),
+        tuple(verdict.scores.items()),
         _contest_answer(judgement.record),
         _disagreement_text(judgement),
         -1.0 if math.isnan(judgement.disagreement) else judgement.disagreement,
-        _cut(verdict.rationale or verdict.reason),
+        _cut(verdict.rationale or verdict.reason, most_rationale),
         tuple(steps),
         left_out,
     )
@@ -222,9 +245,9 @@ def _contest_answer(record: Record) -> str:
         return ""
     choice = record.verdict.choice or Choice()
     parts = [f"{order} {_worded(vote, record)}" for order, vote in choice.votes.items() if vote]
-    parts += [f"{order} prefers 1 by {value:.3g}" for order, value in choice.preferences.items()]
+    parts += [f"{order} prefers 1 by {value:.2f}" for order, value in choice.preferences.items()]
     parts += [
-        f"{n}: {', '.join(f'{aspect} {value:.3g}' for aspect, value in scores.items()) or 'no score'}"
+        f"{n}: {', '.join(f'{aspect} {value:.2f}' for aspect, value in scores.items()) or 'no score'}"
         for n, scores in enumerate(choice.scores, start=1)
     ]
     return f"{_worded(answer(record), record) or 'no answer'}" + (f" ({'; '.join(parts)})" if parts else "")
@@ -233,13 +256,11 @@ def _contest_answer(record: Record) -> str:
 def _disagreement_text(judgement: Judgement) -> str:
     """Places of a sample among all by people and by the judge, in words."""
     if judgement.record.votes is not None:
-        texts = {0.0: "as people say", 1.0: "the opposite of what people say"}
-        return "" if math.isnan(judgement.disagreement) else texts.get(judgement.disagreement, "not what people say")
+        texts = {0.0: "as it was voted", 1.0: "the opposite of the vote"}
+        return "" if math.isnan(judgement.disagreement) else texts.get(judgement.disagreement, "not as it was voted")
     if math.isnan(judgement.disagreement):
         return ""
-    return (
-        f"{judgement.aspect}: people put it above {judgement.people:.0%} of all, the judge above {judgement.place:.0%}"
-    )
+    return f"{judgement.aspect}: rated above {judgement.people:.0%} of all, judged above {judgement.place:.0%}"
 
 
 def _listed(values: Sequence[float]) -> str:

@@ -1,0 +1,277 @@
+"""The first screen of a page: the answer as its title, pictures under it, and nothing that says nothing."""
+
+import random
+import re
+from dataclasses import replace
+
+import pytest
+from PIL import Image as Pillow
+
+from tests.report.pages import Page, row, write
+from vieval_plugin.judges.contests import Contest, Votes
+from vieval_plugin.judges.protocol import Choice, Image, Sample, SampleId, Status, Verdict
+from vieval_plugin.records import OWN, Provenance, Run, record_of
+from vieval_plugin.report import write_report
+from vieval_plugin.report.page.charts import forest
+from vieval_plugin.report.page.ranking import write_page
+from vieval_plugin.report.page.strip import ends
+from vieval_plugin.report.ranking import rank_results
+from vieval_plugin.results.runs import Results, load_results
+from vieval_plugin.stats.estimate import Estimate
+from vieval_plugin.stats.options import StatisticsOptions
+
+OPTIONS = StatisticsOptions(draws=100)
+EVIL = "</title></h1><script>document.title = 1</script><img src=x onerror=alert(1)>"
+MADE = Provenance("viescore", ("0shot",), ("SC",), "gpt")
+
+
+def inside(text, tag):
+    """What stands in the first element of that name, as it is written."""
+    return re.search(rf"<{tag}\b[^>]*>(.*?)</{tag}>", text, re.DOTALL)[1]
+
+
+def judges(noises, refusing=()):
+    """Rows of judges on the same rated samples, each as far from the ratings as its noise."""
+    people = random.Random(0)
+    ratings = [people.choice([0.0, 0.25, 0.5, 0.75, 1.0]) for _ in range(60)]
+    for judge, noise in noises.items():
+        drawn = random.Random(judge)
+        for number, rating in enumerate(ratings):
+            score = min(max(rating + drawn.gauss(0, noise), 0), 1)
+            failed = {"status": Status.REFUSAL} if judge in refusing else {}
+            yield row(f"u{number}", {} if failed else {"O": score}, [rating], judge=judge, **failed)
+
+
+def report_of(tmp_path, results):
+    write_report(results, tmp_path / "out", OPTIONS)
+    return (tmp_path / "out" / "report.html").read_text()
+
+
+def rated(tmp_path, noises, refusing=()):
+    return report_of(tmp_path, load_results([write(tmp_path / "run", [*judges(noises, refusing)])]))
+
+
+def generators(tmp_path, scores, judge="gpt", note="", picture=True):
+    """A run on images of a user's own: the score of each prompt by generator; None for a refusal."""
+    records = []
+    for model, values in scores.items():
+        for number, value in enumerate(values):
+            path = tmp_path / f"{len(records)}.png"
+            if picture:
+                Pillow.new("RGB", (40, 30), (len(records), 40 * number % 256, 9)).save(path)
+            sample = Sample(SampleId(OWN, "tig", model, f"p{number}"), {"output": Image(path)}, {"prompt": "a cat"})
+            verdict = Verdict({}, Status.REFUSAL) if value is None else Verdict({"SC": value}, Status.OK, note)
+            records.append((record_of(sample, verdict, MADE),))
+    return Results((Run(judge, OWN, "viescore", ("SC",), {"tig": records}, setting="0shot", model=judge),))
+
+
+@pytest.mark.parametrize(
+    ("noises", "said"),
+    [
+        ({"only": 0.1}, r"only has 0\.\d{3} \[.*\]\."),
+        ({"good": 0.05, "poor": 3.0}, r"good is best: .*, significantly better than poor \(by .*, p < \.001\)\."),
+        ({"a": 0.1, "b": 0.1000001}, r"[ab] and [ab] cannot be told apart: .* against .*\."),
+        (
+            {"a": 0.1, "b": 0.11, "c": 3.0},
+            r"[ab] has the highest number, .* not significantly better than [ab]; .* c\.",
+        ),
+        (
+            {f"j{n:02}": 0.3 for n in range(12)},
+            r"(The 12 judges cannot be told apart|j\d\d has the highest number)\b.*",
+        ),
+    ],
+)
+def test_the_title_is_the_answer(tmp_path, noises, said):
+    text = rated(tmp_path, noises)
+    title = inside(text, "h1")
+    assert re.fullmatch(said, title.replace("&lt;", "<")), title
+    assert inside(text, "title") == title
+    assert "Holm" not in title
+    assert Page(text).said.count(Page(title).said) == 2  # the title and the heading, and no list repeats it
+
+
+def test_of_several_answers_each_says_where_it_holds(tmp_path):
+    scores = {"mine": [0.9] * 9, "theirs": [0.1] * 9}
+    runs = [run for judge in ("gpt", "big") for run in generators(tmp_path, scores, judge).runs]
+    text = report_of(tmp_path, Results(tuple(runs)))
+    assert inside(text, "h1").startswith("own, viescore 0shot (gpt): mine is best")
+    assert '<p class="lead">own, viescore 0shot (big): mine is best' in text
+
+
+@pytest.mark.parametrize("page", ["report", "rank"])
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ({"mine": [0.5, 0.6]}, "mine"),
+        ({"mine": [0.9] * 9, "theirs": [0.1] * 9}, "mine is be"),
+        ({"mine": [0.5] * 9, "theirs": [0.5] * 9}, "cannot be told apart"),
+        ({"mine": [None] * 9, "theirs": [None] * 9}, "No generator has a"),
+    ],
+)
+def test_the_title_of_unrated_images(tmp_path, page, scores, said):
+    results = generators(tmp_path, scores)
+    text = page_of(page, tmp_path, results)
+    assert said in inside(text, "h1")
+    assert "Agreement of" not in Page(text).said
+    assert "Your images, judged by viescore 0shot (gpt)" in Page(text).said
+
+
+def page_of(page, tmp_path, results):
+    if page == "report":
+        return report_of(tmp_path, results)
+    write_page(rank_results(results, None, OPTIONS), tmp_path / "rank.html", OPTIONS)
+    return (tmp_path / "rank.html").read_text()
+
+
+def test_where_all_failed_the_title_says_how(tmp_path):
+    text = report_of(tmp_path, generators(tmp_path, {"mine": [None] * 9, "theirs": [None] * 9}))
+    assert inside(text, "h1") == "No generator has a number here: 18 of 18 verdicts have no score (18 refusal)."
+    assert 'class="strip"' not in text
+    one = rated(tmp_path / "judges", {"a": 0.1, "b": 0.1}, refusing=("a", "b"))
+    assert inside(one, "h1").startswith("No judge has a number here: 120 of 120 verdicts")
+
+
+def places(text):
+    """Places of the strip: the card that each leads to, and its words."""
+    strip = re.search(r'<div class="strip">(.*?)</div>', text, re.DOTALL)[1]
+    return [
+        (card, " ".join(re.sub("<[^>]*>", " ", place).split()))
+        for card, place in re.findall(r'<a href="#([^"]+)">(.*?)</a>', strip, re.DOTALL)
+    ]
+
+
+@pytest.mark.parametrize("page", ["report", "rank"])
+def test_the_strip_has_the_best_and_the_worst_of_each_generator(tmp_path, page):
+    rng = random.Random(3)
+    scores = {model: [round(rng.uniform(0.2, 0.7), 3) for _ in range(9)] for model in ("mine", "theirs")}
+    scores["mine"][4], scores["mine"][7], scores["theirs"][0], scores["theirs"][8] = 0.99, 0.01, 0.98, 0.02
+    text = page_of(page, tmp_path, generators(tmp_path, scores))
+    found = places(text)
+    assert {words for _, words in found} == {
+        "mine best: SC 0.99",
+        "mine worst: SC 0.01",
+        "theirs best: SC 0.98",
+        "theirs worst: SC 0.02",
+    }
+    for card, words in found:
+        [shown] = re.findall(rf'<article class="card" id="{card}".*?</article>', text, re.DOTALL)
+        assert words.split()[-1] in shown
+    pictures = re.findall(r'<image id="(p\d+)"', text)
+    assert len(pictures) == len({*pictures}) == 18
+    assert {*re.findall(r'<use href="#(p\d+)"', text)} == {*pictures}
+
+
+def test_the_best_has_a_card_also_where_the_lowest_fill_the_page(tmp_path):
+    scores = {"mine": [n / 1000 for n in range(900)]}
+    text = report_of(tmp_path, generators(tmp_path, scores, picture=False))
+    cards = re.findall(r'<article class="card".*?</article>', text, re.DOTALL)
+    assert len(cards) > 400
+    assert any("own/tig/mine/p899" in card for card in cards)
+
+
+def test_the_strip_has_the_largest_disagreements_where_there_are_ratings(tmp_path):
+    [run] = generators(tmp_path, {"mine": [n / 12 for n in range(12)]}).runs
+    far = {3: 1.0, 10: 0.0}
+    records = [
+        (replace(record, ratings={"SC": (far.get(number, number / 12),)}),)
+        for number, (record,) in enumerate(run.records["tig"])
+    ]
+    text = report_of(tmp_path, Results((replace(run, records={"tig": records}),)))
+    assert "Agreement of judges with people on Your images" in text
+    words = [words for _, words in places(text)]
+    assert words[0] in {"mine people: SC 1.00 gpt: SC 0.25", "mine people: SC 0.00 gpt: SC 0.83"}
+    assert len(words) <= 6
+
+
+def test_the_strip_of_contests_has_one_of_each_answer(tmp_path):
+    [run] = generators(tmp_path, {"mine": [0.5] * 8, "theirs": [0.5] * 8}).runs
+    samples = [record.sample for (record,) in run.records["tig"]]
+    records = []
+    for number, pair in enumerate(zip(samples[:8], samples[8:], strict=True)):
+        contest = Contest(SampleId(OWN, "tig", "", f"c{number}"), pair, Votes())
+        vote = "second" if number == 5 else "first"
+        verdict = Verdict({}, Status.OK, choice=Choice({"forward": vote, "reverse": vote}))
+        records.append((record_of(contest, verdict, MADE),))
+    results = Results((replace(run, judge="pairwise", aspects=(), records={"tig": records}),))
+    for page in ("report", "rank"):
+        text = page_of(page, tmp_path, results)
+        assert {words.split(" ", 3)[0] for _, words in places(text)} == {"mine"}
+        assert len(places(text)) == 2
+        assert text.count('<use href="#p') == 8 * 2 + 2 * 2
+
+
+@pytest.mark.parametrize("page", ["report", "rank"])
+def test_hostile_names_are_text_in_the_title_and_the_strip(tmp_path, page):
+    text = page_of(page, tmp_path, generators(tmp_path, {EVIL: [0.9] * 9, f"b{EVIL}": [0.1] * 9}, judge=f"j{EVIL}"))
+    assert "&lt;script&gt;" in inside(text, "h1")
+    assert "&lt;script&gt;" in inside(text, "title")
+    assert "&lt;script&gt;" in re.search(r'<div class="strip">(.*?)</div>', text, re.DOTALL)[1]
+    assert len(Page(text).all("script")) == (1 if page == "report" else 0)
+    assert Page(text).all("img") == []
+
+
+def test_no_sentence_says_nothing(tmp_path):
+    said = Page(rated(tmp_path, {"good": 0.05, "poor": 3.0, "blind": 30.0})).said
+    assert "(0.000)" not in said
+    assert "no second judge" not in said
+    for low, high in re.findall(r"is lowest on .*? \(([\d.]+), n \d+\) and highest on .*? \(([\d.]+), n", said):
+        assert float(high) - float(low) >= 0.04
+
+
+def test_what_all_rows_have_in_common_is_said_once(tmp_path):
+    text = rated(tmp_path, {"good": 0.05, "poor": 3.0})
+    board = inside(text, "table")
+    assert re.findall(r"<th scope=\"col\"[^>]*>(.*?)</th>", board) == ["rank", "model", "O [95%]"]
+    assert (
+        "In all rows: judge viescore, setting plain, n 60, failures 0, calls 0, tokens and seconds not known." in board
+    )
+
+
+def test_judge_model_and_setting_are_columns(tmp_path):
+    [run] = generators(tmp_path, {"mine": [n / 12 for n in range(12)]}).runs
+    rated_rows = [(replace(record, ratings={"SC": (n / 12,)}),) for n, (record,) in enumerate(run.records["tig"])]
+    runs = tuple(
+        replace(
+            run, label=f"{model} {judge} paper", judge=judge, model=model, setting="paper", records={"tig": rated_rows}
+        )
+        for model, judge in (("mid", "cigeval"), ("mid", "viescore"), ("big", "viescore"))
+    )
+    board = inside(report_of(tmp_path, Results(runs)), "table")
+    header = re.findall(r"<th scope=\"col\"[^>]*>(.*?)</th>", board)
+    assert header[:3] == ["rank", "model", "judge"]
+    assert "setting paper" in board
+    assert "mid cigeval paper" not in board
+
+
+def test_a_note_of_all_cards_is_said_once_and_scores_are_rounded(tmp_path):
+    scores = {"mine": [4.31e-05, 0.5, 0.25], "theirs": [0.5, 0.123456, 0.3]}
+    text = report_of(tmp_path, generators(tmp_path, scores, note="trained on drawings only"))
+    assert text.count("trained on drawings only") == 1
+    assert "e-05" not in text.split('id="gallery"')[1].split('id="glossary"')[0]
+    assert "<dd>0.12</dd>" in text
+    assert 'class="status"' not in text
+
+
+def test_a_chart_is_as_wide_as_the_page_and_has_its_numbers_beside_it():
+    estimates = {"a": Estimate(0.5, 0.4, 0.6), "b": Estimate(0.3, 0.2, 0.4), "c": Estimate(float("nan"))}
+    drawn = forest(estimates, {"human ceiling: of people": Estimate(0.8)}, (-1.0, 1.0), "title")
+    assert drawn.count('class="row') == 4  # two judges, the reference and the axis
+    assert "0.500</b>" in drawn
+    assert "human ceiling</span>" in drawn
+    assert drawn.count('class="mark-line"') == 3
+    assert all(place.endswith("%") for place in re.findall(r'(?:x1|x2|cx)="([^"]+)"', drawn))
+    assert forest({"c": Estimate(float("nan"))}, {}, (0.0, 1.0), "title") == ""
+
+
+@pytest.mark.parametrize(("number", "each", "expected"), [(1, 3, 1), (2, 1, 2), (4, 3, 4), (9, 3, 6)])
+def test_none_is_both_best_and_worst(number, each, expected):
+    found = [entry for _, entry in ends(range(number), each)]
+    assert len(found) == len({*found}) == expected
+
+
+def test_with_many_judges_there_are_fewer_cards_and_the_page_says_how_many(tmp_path):
+    [run] = generators(tmp_path, {"mine": [0.5] * 250}, picture=False).runs
+    runs = tuple(replace(run, label=f"judge {n:02}", model=f"judge {n:02}") for n in range(20))
+    text = report_of(tmp_path, Results(runs))
+    assert 150 <= text.count('<article class="card"') <= 156
+    assert re.search(r"15\d of 250 samples and contests are shown, .* and 37 drawn at random", text)

@@ -1,0 +1,92 @@
+"""Columns of a headline's table: judge, model and setting apart, and nothing that is the same in all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from vieval_plugin.records import JudgeName, Run
+from vieval_plugin.report.headlines.costs import Cost
+from vieval_plugin.report.headlines.leaderboards import Leaderboard, LeaderboardRow
+
+_UNKNOWN = "not known"
+
+
+@dataclass(frozen=True)
+class HeadlineColumns:
+    """Cells of a headline's table beside the number.
+
+    `names` are the first cells of the rows, under `heading`. `before` and `after` are the columns that stand before and
+    after the number, by their heading. `alike` says in words what all rows have in common.
+    """
+
+    heading: str
+    names: tuple[str, ...]
+    before: Mapping[str, tuple[str, ...]]
+    after: Mapping[str, tuple[str, ...]]
+    alike: str
+    is_ranked: bool
+
+
+def headline_columns(board: Leaderboard, runs: Sequence[Run]) -> HeadlineColumns:
+    """Columns of a leaderboard.
+
+    Args:
+        board: with its rows.
+        runs: one a judge, from which judge, model and setting are known.
+    """
+    by_label = {run.label: run.name for run in runs}
+    judges = [by_label.get(row.label) for row in board.rows]
+    parts = _parts([judge for judge in judges if judge]) if all(judges) and judges else {}
+    kinds = {"task types": tuple(board.kinds_text(row.label) for row in board.rows)} if board.kinds_differ else {}
+    costs = {
+        "n": tuple(str(row.estimate.n) for row in board.rows),
+        "failures": tuple(_failures(row.cost) for row in board.rows),
+        "calls": tuple(str(row.cost.calls) for row in board.rows),
+        "tokens": tuple(_UNKNOWN if row.cost.tokens is None else str(row.cost.tokens) for row in board.rows),
+        "seconds": tuple(_seconds(row) for row in board.rows),
+    }
+    names = tuple(row.label for row in board.rows)
+    alike = {name: cells[0] for name, cells in {**parts, **costs}.items() if cells and _is_alike(cells)}
+    before = {name: cells for name, cells in parts.items() if name not in alike}
+    first, cells = next(iter(before.items()), ("", ()))
+    is_told = len({*zip(*before.values(), strict=True)}) == len(names)
+    if first and is_told and all(name.startswith(cell) for name, cell in zip(names, cells, strict=True)):
+        names = tuple(cell or name for cell, name in zip(cells, names, strict=True))
+        before = {name: several for name, several in before.items() if name != first}
+        heading = first
+    else:
+        heading = "label" if "judge" in before else board.headline.entrant
+    after = {name: several for name, several in costs.items() if name not in alike}
+    return HeadlineColumns(heading, names, {**before, **kinds}, after, _words(alike), bool(board.ranked))
+
+
+def _parts(judges: Sequence[JudgeName]) -> dict[str, tuple[str, ...]]:
+    """Model, judge and setting of each row, without the parts that no row has."""
+    parts = {
+        "model": tuple("" if judge.model == judge.judge else judge.model for judge in judges),
+        "judge": tuple(judge.judge for judge in judges),
+        "setting": tuple(judge.setting for judge in judges),
+        "options": tuple("" if judge.details == f"({judge.setting})" else judge.details for judge in judges),
+    }
+    return {name: cells for name, cells in parts.items() if any(cells)}
+
+
+def _is_alike(cells: Sequence[str]) -> bool:
+    return len({*cells}) == 1
+
+
+def _words(alike: Mapping[str, str]) -> str:
+    """What all rows have in common, in a sentence; what is not known of any row stands together."""
+    unknown = [name for name, value in alike.items() if value == _UNKNOWN]
+    known = [f"{name} {value}" for name, value in alike.items() if value != _UNKNOWN]
+    parts = [*known, *([f"{' and '.join(unknown)} not known"] if unknown else [])]
+    return f"In all rows: {', '.join(parts)}." if parts else ""
+
+
+def _failures(cost: Cost) -> str:
+    return f"{cost.failed} ({cost.share:.0%})" if cost.failed else "0"
+
+
+def _seconds(row: LeaderboardRow) -> str:
+    return "replay" if row.cost.recorded else row.seconds or _UNKNOWN
