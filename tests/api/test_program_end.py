@@ -37,7 +37,8 @@ def opened():
     return Judge("clip_score", options={"store": {"use": False}})
 
 def scored(judge):
-    print("scores", len(judge.score(PIXELS, "x")), flush=True)
+    # in one piece, as several processes write
+    os.write(1, b"scores %d\\n" % len(judge.score(PIXELS, "x")))
 
 judge = opened()
 """

@@ -88,7 +88,7 @@ def test_a_command_that_is_not_there_is_wrong_usage_with_the_nearest(capsys):
         main(["scoer", "samples.jsonl"])
     assert ended.value.code == 2
     told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith("vieval: error: no command 'scoer'; did you mean score? The commands are audit, ")
+    assert told.startswith("vieval: error: no command 'scoer'; did you mean score? The commands are anchor, audit, ")
 
 
 @pytest.mark.parametrize("kind", ["tgi", "image"])

@@ -121,7 +121,7 @@ def test_a_page_for_labels_shows_images_of_any_folder_or_table(folder, vieval):
     with_metadata(folder, lambda to: as_csv(to / "metadata.csv", "file_name"))
     for named in (folder, folder / "t.csv", as_parquet(folder / "t.parquet", "structs")):
         count = 1 if named == folder / "t.csv" else 3
-        assert f"{count} of {count}," in vieval("label", named, "--out", folder / "label.html").out
+        assert f"{count} of {count} to label" in vieval("label", named, "--out", folder / "label.html").out
 
 
 def test_a_guess_is_said_and_so_is_what_is_left_out(folder):

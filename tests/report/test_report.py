@@ -110,7 +110,7 @@ def test_samples_that_a_judge_could_not_be_asked_about_have_a_column_of_their_ow
 def test_a_benchmark_that_no_installed_package_brings_is_told_in_one_line(tmp_path):
     given = [results(tmp_path / "run"), results(tmp_path / "other", "from_elsewhere")]
     line = refusal(write_report, load_results(given), tmp_path / "out", OPTIONS)
-    assert re.search("'from_elsewhere', which no installed package brings; install", line)
+    assert re.search("'from_elsewhere', which no installed package brings: pass --benchmark FOLDER", line)
     assert not (tmp_path / "out").exists()
 
 
