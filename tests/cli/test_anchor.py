@@ -98,7 +98,7 @@ def test_an_image_that_is_gone_or_changed_is_one_line(anchor, tmp_path, vieval):
     kept = copies[0].read_bytes()
     copies[0].write_bytes(copies[1].read_bytes())
     [line] = vieval("anchor", "check", anchor, code=1).err.splitlines()
-    assert "is not the image that was judged" in line
+    assert "is not what was judged" in line
     copies[0].unlink()
     [line] = vieval("anchor", "check", anchor, code=1).err.splitlines()
     assert "images are gone, the first" in line

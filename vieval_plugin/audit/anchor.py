@@ -16,13 +16,13 @@ import numpy as np
 
 from vieval_plugin.audit.audit import PREFERENCE, of_aspect
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import digest, format_of, is_changed, is_there, name_of, read_bytes
-from vieval_plugin.judges.contests import Contest, Judged, candidates_of
+from vieval_plugin.images import digest, format_of, images_of, is_there, name_of, read_bytes
+from vieval_plugin.judges.contests import Contest, Judged
 from vieval_plugin.judges.protocol import Image, Sample, Status, Verdict
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.records import Provenance, Record
-from vieval_plugin.results.lookup import Lookup
+from vieval_plugin.results.lookup import Lookup, require_as_judged
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.stats.drift import LEVEL, DriftTest, drift_tests
 from vieval_plugin.text.tables import text_table
@@ -88,12 +88,11 @@ def anchor_samples(lookup: Lookup, n: int, seed: int) -> list[Judged]:
     queues = [[records[i] for i in rng.permutation(len(records))] for _, records in sorted(strata.items())]
     longest = max(map(len, queues), default=0)
     in_turn = [queue[place] for place in range(longest) for queue in queues if place < len(queue)]
-    judged = [lookup.sample(record) for record in in_turn[:n]]
+    judged = _samples(lookup, in_turn[:n])
     if len(judged) < LEAST_ITEMS:
         raise VievalError(
             f"{len(judged)} samples with an answer; an anchor of fewer than {LEAST_ITEMS} would tell nothing"
         )
-    _require_unchanged(judged)
     return judged
 
 
@@ -137,8 +136,7 @@ def read_anchor(lookup: Lookup, name: str) -> Anchor:
     counts = {len(records) for records in by_id.values()}
     if len(counts) != 1 or counts == {1}:
         raise VievalError(f"{name}: no anchor; make one with: vieval anchor make RESULTS --out anchor.jsonl")
-    judged = [lookup.sample(records[0]) for records in by_id.values()]
-    _require_unchanged(judged)
+    judged = _samples(lookup, [records[0] for records in by_id.values()])
     return Anchor(tuple(judged), tuple(tuple(r.verdict for r in records) for records in by_id.values()), source)
 
 
@@ -223,14 +221,16 @@ def _test_row(test: DriftTest) -> tuple[str, ...]:
     return (test.name, *values, f"{test.smallest:.3f}")
 
 
-def _require_unchanged(judged: Sequence[Judged]) -> None:
-    images = [image for item in judged for sample in candidates_of(item) for image in sample.images.values()]
-    if gone := [image for image in images if not is_there(image)]:
+def _samples(lookup: Lookup, records: Sequence[Record]) -> list[Judged]:
+    """Samples of records; VievalError where an image is gone, or anything is not as it was judged."""
+    samples = [lookup.sample(record) for record in records]
+    if gone := [image for sample in samples for image in images_of(sample) if not is_there(image)]:
         raise VievalError(
             f"{len(gone)} images are gone, the first {name_of(gone[0])}; put them back (vieval anchor make --copy-images keeps them)"
         )
-    if changed := next(filter(is_changed, images), None):
-        raise VievalError(f"{name_of(changed)} is not the image that was judged; put it back, or make a new anchor")
+    for record, sample in zip(records, samples, strict=True):
+        require_as_judged(record, sample)
+    return samples
 
 
 def _score(verdict: Verdict) -> float:

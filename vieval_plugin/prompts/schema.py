@@ -28,13 +28,13 @@ ByWord = BeforeValidator(_by_word)
 """A mapping whose keys are words that people or models answer with; numbers may be written as they are."""
 
 
-class Part(BaseModel):
+class StrictModel(BaseModel):
     """A part of a manifest, in which an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class QuestionSection(Part):
+class QuestionSection(StrictModel):
     """A question: its words, the roles of its images in order, what its sub-scores mean."""
 
     template: str = ""
@@ -49,7 +49,7 @@ class QuestionSection(Part):
         return self
 
 
-class Manifest(Part):
+class Manifest(StrictModel):
     """A manifest as it is written; `judge` names the judge whose wording it is, and is absent where it describes one."""
 
     name: str

@@ -11,7 +11,7 @@ from pathlib import Path
 from vieval_plugin import config
 from vieval_plugin.benchmarks import registry as benchmark_registry
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import images_of, is_changed
+from vieval_plugin.images import images_of, is_changed, name_of
 from vieval_plugin.judges.contests import Judged
 from vieval_plugin.judges.conversation import Exchange
 from vieval_plugin.judges.protocol import Path as StepPath
@@ -78,11 +78,18 @@ class Lookup:
                 f"{now.setting} with {now.pack} ({now.pack_hash}); {remedy}"
             )
         sample = self.sample(record)
-        if record.fingerprint not in ("", fingerprint(sample)) or any(map(is_changed, images_of(sample))):
-            raise VievalError(
-                f"{record.id}: its texts or images are not those that were judged; restore them, or judge again"
-            )
+        require_as_judged(record, sample)
         return conversation(prepared.program, sample, record.verdict)
+
+
+def require_as_judged(record: Record, judged: Judged) -> None:
+    """VievalError where the texts or images of a record's sample or contest are not those that were judged."""
+    if changed := next(filter(is_changed, images_of(judged)), None):
+        raise VievalError(f"{record.id}: {name_of(changed)} is not what was judged; restore it, or judge again")
+    if record.fingerprint not in ("", fingerprint(judged)):
+        raise VievalError(
+            f"{record.id}: its texts or images are not those that were judged; restore them, or judge again"
+        )
 
 
 def _names_of_file(record: Record) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Drift of a judge: are its answers of today other than its own repeats of an earlier day?
 
 If nothing changed, the new answer to an item is one more repeat, and which of an item's answers is the new one is
-chance. The permutation test draws that anew for each item, so a judge that is noisy by itself is not told to drift.
+chance. The permutation test draws that anew for each item, so a judge's own noise is no drift.
 """
 
 from __future__ import annotations

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import is_changed, name_of, read_bytes
+from vieval_plugin.images import name_of, read_bytes
 from vieval_plugin.judges.protocol import Image, Sample
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.candidates import Candidate, candidates_by_prompt
 from vieval_plugin.readers.absent_images import absent_image
-from vieval_plugin.records import fingerprint
-from vieval_plugin.results.lookup import Lookup
+from vieval_plugin.results.lookup import Lookup, require_as_judged
 from vieval_plugin.results.prompt_differences import prompt_difference
 from vieval_plugin.training.export import require_trainable
 
@@ -91,17 +90,11 @@ def _is_there(sample: Sample) -> bool:
 def _require_judged(there: Sequence[tuple[Candidate, Sample]]) -> None:
     """VievalError for images that changed since they were judged, or of which the prompts differ."""
     for candidate, sample in there:
-        name = candidate.record.id
-        if changed := next(filter(is_changed, sample.images.values()), None):
-            raise VievalError(f"{name}: {name_of(changed)} is not what was judged; restore it, or judge again")
-        if candidate.record.fingerprint not in ("", fingerprint(sample)):
-            raise VievalError(
-                f"{name}: its texts or images are not those that were judged; restore them, or judge again"
-            )
+        require_as_judged(candidate.record, sample)
         if difference := prompt_difference(there[0][1], sample):
-            first = there[0][0].record.id
+            first, other = there[0][0].record.id, candidate.record.id
             raise VievalError(
-                f"{first} and {name} are not of one prompt ({difference}); give each prompt a uid of its own"
+                f"{first} and {other} are not of one prompt ({difference}); give each prompt a uid of its own"
             )
 
 

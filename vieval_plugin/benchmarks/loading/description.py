@@ -17,8 +17,7 @@ from vieval_plugin.meta_evaluation.label_statistics import STATISTICS
 from vieval_plugin.meta_evaluation.labels import WithLabels
 from vieval_plugin.meta_evaluation.statistics import Report
 from vieval_plugin.meta_evaluation.votes import ByVotes
-from vieval_plugin.prompts.schema import ByWord
-from vieval_plugin.prompts.schema import Part as Section
+from vieval_plugin.prompts.schema import ByWord, StrictModel
 from vieval_plugin.readers.rows import GRADED
 from vieval_plugin.text.suggestions import did_you_mean
 
@@ -36,7 +35,7 @@ _KEYS: Mapping[str, set[str]] = {
 _OF_PAIRS = "preference_accuracy"
 
 
-class PartsSection(Section):
+class PartsSection(StrictModel):
     """The column that names a row's part, and how many samples each part was published with.
 
     Without `samples` the parts are those in the table, without `column` all rows are of the one part.
@@ -52,7 +51,7 @@ class PartsSection(Section):
         return self
 
 
-class VoteSection(Section):
+class VoteSection(StrictModel):
     """The column of people's answer, those of each annotator, and the table's words for the answers of the scheme."""
 
     column: str
@@ -68,7 +67,7 @@ class VoteSection(Section):
         return self
 
 
-class Description(Section):
+class Description(StrictModel):
     """A `benchmark.yaml` as it is written.
 
     What its samples are judged against is one of: `ratings` on a scale, a `vote` on two `candidates`, the `two_by_two`

@@ -24,10 +24,10 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.media.files import write_whole
 from vieval_plugin.meta_evaluation.generators import OfGenerators
-from vieval_plugin.prompts.schema import Part as Section
+from vieval_plugin.prompts.schema import StrictModel
 
 
-class HostTask(Section):
+class HostTask(StrictModel):
     """A task of lmms-eval as conditions.
 
     `task` is the folder below the host's `tasks`, with the YAML of the same name; `text` is what a generator's

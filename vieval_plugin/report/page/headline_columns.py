@@ -50,8 +50,8 @@ def headline_columns(board: Leaderboard, runs: Sequence[Run]) -> HeadlineColumns
     alike = {name: cells[0] for name, cells in {**parts, **costs}.items() if cells and _is_alike(cells)}
     before = {name: cells for name, cells in parts.items() if name not in alike}
     first, cells = next(iter(before.items()), ("", ()))
-    is_told = len({*zip(*before.values(), strict=True)}) == len(names)
-    if first and is_told and all(name.startswith(cell) for name, cell in zip(names, cells, strict=True)):
+    are_distinct = len({*zip(*before.values(), strict=True)}) == len(names)
+    if first and are_distinct and all(name.startswith(cell) for name, cell in zip(names, cells, strict=True)):
         names = tuple(cell or name for cell, name in zip(cells, names, strict=True))
         before = {name: several for name, several in before.items() if name != first}
         heading = first

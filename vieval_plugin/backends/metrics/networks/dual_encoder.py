@@ -12,10 +12,10 @@ from vieval_plugin.backends.metrics.networks.clip import load as load_clip
 from vieval_plugin.backends.weights import Origin
 from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts import packs
-from vieval_plugin.prompts.schema import Part
+from vieval_plugin.prompts.schema import StrictModel
 
 
-class DualEncoder(Part):
+class DualEncoder(StrictModel):
     """The section `network` of a description; the scale is a number, or the one that the weights have learnt."""
 
     base: str

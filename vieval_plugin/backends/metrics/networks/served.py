@@ -29,12 +29,12 @@ from vieval_plugin.config import Backbone
 from vieval_plugin.errors import VievalError
 from vieval_plugin.judges.protocol import Failure, Measure, Measurement, Reply
 from vieval_plugin.prompts import packs
-from vieval_plugin.prompts.schema import Part
+from vieval_plugin.prompts.schema import StrictModel
 
 NAME = "served"
 
 
-class ServedScorer(Part):
+class ServedScorer(StrictModel):
     """The section `network` of a description; `server` has the options of a backbone."""
 
     server: Backbone

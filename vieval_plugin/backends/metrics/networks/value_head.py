@@ -21,10 +21,10 @@ from vieval_plugin.backends.metrics.network_metrics import NetworkInputs, Networ
 from vieval_plugin.backends.weights import Origin, identity, library, named
 from vieval_plugin.errors import VievalError
 from vieval_plugin.prompts import packs
-from vieval_plugin.prompts.schema import Part
+from vieval_plugin.prompts.schema import StrictModel
 
 
-class Position(Part):
+class Position(StrictModel):
     """The hidden state that the head reads: at a token, one before it, which is the one that predicts it, or at the last."""
 
     at: str = ""
@@ -46,7 +46,7 @@ class Position(Part):
         return self.at or self.before
 
 
-class ValueHead(Part):
+class ValueHead(StrictModel):
     """The section `network` of a description."""
 
     base: str
