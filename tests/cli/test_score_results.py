@@ -59,7 +59,10 @@ def test_pages_show_the_images_of_folders_and_say_which_changed(folder, vieval, 
     assert (folder / "label.html").read_text().count("UklGR") == 6
     vieval("show", "out/v.jsonl", "theirs/2", "--html", "one.html")
     assert "changed" not in (folder / "one.html").read_text()
-    assert "is not what was judged; restore it, or judge again" in vieval("show", "out/v.jsonl", "mine/1", "--html", "one.html", code=1).err
+    assert (
+        "is not what was judged; restore it, or judge again"
+        in vieval("show", "out/v.jsonl", "mine/1", "--html", "one.html", code=1).err
+    )
 
 
 def test_images_in_cells_of_a_parquet_file_are_shown(folder, vieval):
