@@ -58,7 +58,9 @@ def round_share(records: Iterable[Record]) -> float | None:
     return sum(score % _ROUND == 0 for score in scores) / len(scores) if scores else None
 
 
-def agreement_of_repeats(records: Sequence[Record], benchmark: str, options: StatisticsOptions) -> tuple[Number, Number]:
+def agreement_of_repeats(
+    records: Sequence[Record], benchmark: str, options: StatisticsOptions
+) -> tuple[Number, Number]:
     """The share of pairs of repeats with the same answer, and the mean difference of two repeats, with intervals.
 
     Args:

@@ -12,6 +12,9 @@ VERSION = 1
 """The version of the form of `card.json`."""
 CARD_JSON, CARD_MD, CARD_HTML = FILES = ("card.json", "card.md", "card.html")
 
+FLAGGED = "FLAGGED"
+"""The first word of a finding of what ought not to be."""
+
 
 @dataclass(frozen=True)
 class Number:
@@ -39,9 +42,7 @@ def number_of(estimate: Estimate) -> Number:
     >>> str(number_of(Estimate(0.5, 0.25, 0.75))), str(number_of(Estimate(float("nan"), reasons=("no score",))))
     ('0.500 [0.250, 0.750]', 'undefined (no score)')
     """
-    value, low, high = (
-        None if end != end else float(end) for end in (estimate.value, estimate.low, estimate.high)
-    )
+    value, low, high = (None if end != end else float(end) for end in (estimate.value, estimate.low, estimate.high))
     return Number(value, low, high, estimate.n, str(estimate.coverage) if estimate.defined else estimate.reason)
 
 
@@ -185,7 +186,7 @@ class CardAudit:
     @property
     def flagged(self) -> list[AuditRow]:
         """What it is fooled by."""
-        return [row for row in self.rows if row.finding.startswith("FLAGGED")]
+        return [row for row in self.rows if row.finding.startswith(FLAGGED)]
 
 
 @dataclass(frozen=True)

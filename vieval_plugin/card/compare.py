@@ -37,9 +37,7 @@ def results_of_cards(paths: Sequence[Path], labels: Sequence[str]) -> Results:
         raise VievalError(
             f"{paths[0]} and {paths[1]} have no benchmark in common that the same judge judged; make the cards alike"
         )
-    runs = chain.from_iterable(
-        runs_of(card, path, name) for card, path, name in zip(cards, paths, names, strict=True)
-    )
+    runs = chain.from_iterable(runs_of(card, path, name) for card, path, name in zip(cards, paths, names, strict=True))
     return Results(tuple(run for run in runs if (run.benchmark, run.judge) in common))
 
 

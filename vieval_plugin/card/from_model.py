@@ -72,9 +72,7 @@ async def plan_card(request: CardRequest, judging: Judging) -> CardPlan:
         judges = ", ".join(judge.spec.name for judge in request.judges)
         raise VievalError(f"nothing is prepared that {judges} can judge: {'; '.join(absent) or 'name a --benchmark'}")
     async with Session(judging.options, judging.backbone, judging.progress) as session:
-        counted = await calls_of(
-            entries, request.repeats, request.audited, len(changes()), session, judging.options
-        )
+        counted = await calls_of(entries, request.repeats, request.audited, len(changes()), session, judging.options)
     return CardPlan(tuple(entries), tuple(counted), tuple(absent))
 
 

@@ -63,7 +63,9 @@ def card_from_results(
 def _runs_of_model(runs: Sequence[Run], model: str | None) -> list[Run]:
     models = list(dict.fromkeys(run.model for run in runs))
     if model is None and len(models) > 1:
-        raise VievalError(f"results of {len(models)} models ({', '.join(models)}); say with --model which the card is of")
+        raise VievalError(
+            f"results of {len(models)} models ({', '.join(models)}); say with --model which the card is of"
+        )
     if model is not None and model not in models:
         raise VievalError(f"no results of {model}; they are of {', '.join(models)}")
     return [run for run in runs if model in (None, run.model)]

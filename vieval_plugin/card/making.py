@@ -30,6 +30,7 @@ from vieval_plugin.card.card import (
 from vieval_plugin.card.placement import Placement, placement_of, published_runs
 from vieval_plugin.card.sentences import sentence
 from vieval_plugin.errors import VievalError
+from vieval_plugin.meta_evaluation.comparison import Standing
 from vieval_plugin.meta_evaluation.headline import Headline, preferred
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, Summary, combine, summary_of
@@ -38,6 +39,7 @@ from vieval_plugin.report.headlines.costs import cost_of
 from vieval_plugin.report.headlines.one_answer import one_answer
 from vieval_plugin.report.headlines.sentences import position_to_reference
 from vieval_plugin.report.own_samples import benchmarks_with_runs
+from vieval_plugin.run.verdict_lines import identity_of
 from vieval_plugin.stats.estimate import Estimate
 from vieval_plugin.stats.options import StatisticsOptions
 
@@ -85,7 +87,7 @@ def entry_of(material: Material, published: Path, out: Path, options: Statistics
     return CardEntry(
         benchmark.name,
         benchmark.title or benchmark.name,
-        *(run.judge, of.setting, of.pack, of.pack_hash, of.options),
+        *(run.judge, of.setting, of.pack, of.pack_hash, identity_of(of)["options"]),
         unit="contests" if records[0].votes is not None else "samples",
         samples=len(records),
         available=material.available,
@@ -116,7 +118,7 @@ def entry_of(material: Material, published: Path, out: Path, options: Statistics
     )
 
 
-def _own_standing(placement: Placement, label: str):
+def _own_standing(placement: Placement, label: str) -> Standing:
     return next(standing for standing in placement.comparison.standings if standing.system.label == label)
 
 
@@ -155,7 +157,9 @@ def _primary(statistics: Sequence[Statistic]) -> Statistic:
     return by_aspect[preferred(list(by_aspect), dict.fromkeys(by_aspect, 1))[0]]
 
 
-def repeats_of(judge: str, files: Sequence[Path], records: Sequence[Record], out: Path, options: StatisticsOptions) -> SelfAgreement:
+def repeats_of(
+    judge: str, files: Sequence[Path], records: Sequence[Record], out: Path, options: StatisticsOptions
+) -> SelfAgreement:
     """The agreement of a judge with itself, from all verdicts of its repeats."""
     benchmark = records[0].id.benchmark
     times = len(records) // len({record.id for record in records})

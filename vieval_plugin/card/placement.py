@@ -45,9 +45,7 @@ def _published_run(judge: PublishedJudge, own: Run, root: Path) -> Run:
     aspects: tuple[str, ...] = ()
     for part in (part for part in own.records if f"{own.benchmark}/{part}" in recording.covered):
         for first, *_ in own.records[part]:
-            verdict, provenance = replayed(
-                recording, first.id, 0, judge.judge, judge.setting, judge.backbone, Config()
-            )
+            verdict, provenance = replayed(recording, first.id, 0, judge.judge, judge.setting, judge.backbone, Config())
             aspects = provenance.aspects
             records.setdefault(part, []).append((replace(first, verdict=verdict, provenance=provenance),))
     return Run(judge.title, own.benchmark, judge.judge, aspects, records, setting=judge.setting, model=judge.backbone)

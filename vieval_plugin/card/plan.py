@@ -127,7 +127,7 @@ def planned(
             entries.append(PlannedEntry(benchmark, judge, tuple(drawn), len(askable)))
             _require_cells(entries[-1], askable)
     if any(parts for _, parts in known) and not entries and not lines:
-        lines = [f"{benchmark.name}: its images are not there; run `vieval prepare {benchmark.name}`"]
+        lines = [f"the images of {benchmark.name} are not there; run: vieval prepare {benchmark.name}"]
     return entries, lines
 
 
@@ -146,7 +146,7 @@ def _loaded(benchmark: Benchmark, options: Config) -> tuple[list[Judged], list[s
     if not absent:
         return loaded, []
     of = "" if len(absent) == len(benchmark.parts) else f" ({', '.join(absent)})"
-    return loaded, [f"{benchmark.name}{of} is not all there; `vieval prepare {benchmark.name}` fetches it"]
+    return loaded, [f"{benchmark.name}{of} is not prepared; run: vieval prepare {benchmark.name}"]
 
 
 def _parts(benchmark: str, judge: PreparedJudge) -> set[str]:

@@ -86,6 +86,8 @@ def _runs_of(entry: CardEntry, folder: Path) -> tuple[Run, ...]:
         except OSError:
             raise VievalError(f"{file}: not there, and the card is of its verdicts; keep it beside the card") from None
         if hashlib.sha256(body).hexdigest() != sha256:
-            raise VievalError(f"{file}: not the verdicts that the card was made from; restore it, or make the card again")
+            raise VievalError(
+                f"{file}: not the verdicts that the card was made from; restore it, or make the card again"
+            )
     beside = {run_file(file) for file in files}
     return load_results([file for file in files if file not in beside]).runs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from vieval_plugin.card.card import Card, CardEntry, Difference, Placed
 from vieval_plugin.meta_evaluation.tables import p_text
@@ -27,34 +28,49 @@ def places(card: Card) -> list[str]:
 
 def sentence(card: Card) -> str:
     """The one sentence: on what the model is of use as a judge, on what not, and on what nothing is known."""
-    useful: list[tuple[float, str]] = []
-    useless: list[str] = []
-    unknown: list[str] = []
+    by_use: dict[str, list[str]] = {"useful": [], "useless": [], "unknown": []}
     for entry in card.entries:
-        for word, number in entry.words.items() or (("", entry.number),):
-            area = _area(card, entry, word)
-            low = word in entry.useless if word else not entry.above_constant
-            if number.value is None:
-                unknown.append(area)
-            elif low:
-                useless.append(f"{area} ({number.value:.2f})")
-            else:
-                useful.append((number.value, f"{area} ({number.value:.2f})"))
-    good = [text for _, text in sorted(useful, reverse=True)]
+        for use, areas in _areas_by_use(card, entry).items():
+            by_use[use] += areas
+    useful, useless, unknown = (_listed(areas) if areas else "" for areas in by_use.values())
     above = "agrees with people more than an answer that never looks"
-    if not good and not useless:
-        return f"Nothing is known of {card.model} as a judge: no verdict has a score."
-    if not good:
-        text = f"{card.model} is not shown to be of use as a judge: on none of {_listed(useless, 'and')} is it shown that it {above}"
+    if not useful and not useless:
+        return f"Nothing is known of {card.model} as a judge: no verdict has a score on enough samples."
+    if not useful:
+        text = f"{card.model} is not shown to be of use as a judge on {useless}, that is, no test shows that it {above}"
     elif not useless:
-        text = f"{card.model} is of use as a judge on {_listed(good, 'and')}: it {above} on each of these"
+        text = f"{card.model} is of use as a judge on {useful}, where it {above}"
     else:
         text = (
-            f"{card.model} is of use as a judge on {_listed(good, 'and')}, where it {above}, and not shown to be so on "
-            f"{_listed(useless, 'and')}"
+            f"{card.model} is of use as a judge on {useful}, where it {above}, and is not shown to be so on {useless}"
         )
-    text += f"; of {_listed(unknown, 'and')} nothing is known" if unknown else ""
+    text += f"; of {unknown} too little is known" if unknown else ""
     return f"{text}{_failures(card)}."
+
+
+def _areas_by_use(card: Card, entry: CardEntry) -> dict[str, list[str]]:
+    """The task types or parts of an entry in words, the best first, by what is shown of them; all of one kind together."""
+    numbers = entry.words or {"": entry.number}
+    found: dict[str, list[tuple[float, str]]] = {"useful": [], "useless": [], "unknown": []}
+    for word, number in numbers.items():
+        low = word in entry.useless if word else not entry.above_constant
+        use = "unknown" if number.value is None else "useless" if low else "useful"
+        found[use].append((number.value or 0.0, word))
+    return {use: _areas(card, entry, sorted(several, reverse=True)) for use, several in found.items()}
+
+
+def _areas(card: Card, entry: CardEntry, numbers: Sequence[tuple[float, str]]) -> list[str]:
+    several = len(card.entries) > 1
+    judges = {other.judge for other in card.entries if other.benchmark == entry.benchmark}
+    of = f"{entry.title} by {entry.judge}" if len(judges) > 1 else entry.title
+    known = entry.number.value is not None
+    if not numbers or not numbers[0][1]:
+        return [f"{of} ({value:.2f})" if known else of for value, _ in numbers]
+    if len(numbers) == len(entry.words) > 2:
+        range_text = f" ({entry.aspect} {numbers[-1][0]:.2f} to {numbers[0][0]:.2f})" if known else ""
+        units = f"{heading_words(entry.heading)}s"
+        return [f"all {len(numbers)} {units} of {of}{range_text}"]
+    return [f"{task_type(word)}{f' of {of}' if several else ''} ({value:.2f})" for value, word in numbers]
 
 
 def beside(entry: CardEntry, judge: Placed) -> str:
@@ -96,18 +112,19 @@ def limits(card: Card) -> list[str]:
 
 
 def _place(model: str, entry: CardEntry) -> str:
-    number = f"{entry.aspect} {entry.number}"
+    number = f"{entry.aspect} {replace(entry.number, note='')}"
     if entry.number.value is None:
         return f"{model} has no number on {entry.title}: {entry.number.note}."
     if not entry.published:
         return f"{model} agrees with people on {entry.title} by {number}; no published judge stands beside it."
-    relations = "; ".join(_relations(entry.published))
+    ranked = [judge for judge in entry.published if judge.ranks] if entry.ranks else entry.published
+    relations = "; ".join(_relations(ranked))
     if entry.ranks is None:
         why = f" ({entry.unranked})" if entry.unranked else ""
         return f"{model} has no rank among the published judges on {entry.title}{why}, with {number}: {relations}."
     best, worst = entry.ranks
     place = f"{best}" if best == worst else f"{best} to {worst}"
-    return f"{model} is number {place} of {entry.ranked} ranked judges on {entry.title}, with {number}: {relations}."
+    return f"{model} is number {place} of {entry.ranked} ranked judges on {entry.title} ({number}): {relations}."
 
 
 def _relations(published: Sequence[Placed]) -> list[str]:
@@ -131,22 +148,17 @@ def _by(difference: Difference | None) -> str:
     return f" (by {-difference.number.value:.3f}, p {p if p.startswith('<') else f'= {p}'})"
 
 
-def _area(card: Card, entry: CardEntry, word: str) -> str:
-    """A task type or part in words, with the benchmark where there are several, and the judge where there are several of it."""
-    named = task_type(word) if word else ""
-    several = len({other.benchmark for other in card.entries}) > 1
-    judges = {other.judge for other in card.entries if other.benchmark == entry.benchmark}
-    of = f"{named} of {entry.title}" if named and several else named or entry.title
-    return f"{of} by {entry.judge}" if len(judges) > 1 else of
-
-
 def _failures(card: Card) -> str:
     failed = sum(sum(entry.spent.failed.values()) for entry in card.entries)
     verdicts = sum(entry.spent.verdicts for entry in card.entries)
     return f"; {failed} of {verdicts} verdicts have no score" if failed > WARNED * verdicts else ""
 
 
-def _listed(names: Sequence[str], last: str) -> str:
-    if len(names) > _NAMED and not any("(" in name for name in names):
-        return f"{len(names)} judges"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _judges(names: Sequence[str]) -> str:
+    """Judges by name, the first of them where there are many."""
+    shown = list(names[:_NAMED])
+    return _listed([*shown, f"{len(names) - _NAMED} others"] if len(names) > _NAMED + 1 else names)

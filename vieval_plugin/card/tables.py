@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
-from vieval_plugin.card.card import Card, CardEntry, Difference, Number
+from vieval_plugin.card.card import FLAGGED, Card, CardEntry, Difference, Number
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, p_text
 from vieval_plugin.report.headlines.words import heading_words, task_type
+
+_EXPECTED = "as expected"
 
 
 def place_table(card: Card, entry: CardEntry) -> Table:
@@ -20,7 +22,15 @@ def place_table(card: Card, entry: CardEntry) -> Table:
     rows.sort(key=lambda row: (row[0].value is None, -(row[0].value or 0)))
     cells = [(rank, name, str(number), str(number.n), *more) for number, rank, name, *more in rows]
     cells += [("", label, str(number), str(number.n or ""), "", "", "") for label, number in entry.references.items()]
-    header = ("rank", "judge", f"{entry.aspect} [95%]", "n", f"{card.model} is ahead by [95%]", "p (Holm)", "not ranked")
+    header = (
+        "rank",
+        "judge",
+        f"{entry.aspect} [95%]",
+        "n",
+        f"{card.model} is ahead by [95%]",
+        "p (Holm)",
+        "not ranked",
+    )
     among = "among the published judges on the same samples" if entry.published else "alone"
     return Table("place", f"{entry.statistic}: {entry.judge} {among}", header, tuple(cells))
 
@@ -47,29 +57,39 @@ def words_table(card: Card, entry: CardEntry) -> Table | None:
 
 def answers_table(card: Card) -> Table:
     """The ways in which judges answer."""
-    header = ("judge", "benchmark", "ties", "sub-scores 0, 5 or 10", "same in both orders", "same when asked again", "differs by")
+    header = (
+        "judge",
+        "benchmark",
+        "ties",
+        "sub-scores 0, 5 or 10",
+        "same in both orders",
+        "same when asked again",
+        "differs by",
+    )
     repeats = {(of.judge, of.benchmark): of for of in card.repeats}
     rows = []
     for entry in card.entries:
         of = repeats.get((entry.judge, entry.benchmark))
         shares = (_percent(entry.answers.ties), _percent(entry.answers.round_numbers))
         consistent = "" if entry.answers.consistent is None else str(entry.answers.consistent)
-        rows.append((entry.judge, entry.title, *shares, consistent, *((str(of.same), str(of.spread)) if of else ("", ""))))
+        rows.append(
+            (entry.judge, entry.title, *shares, consistent, *((str(of.same), str(of.spread)) if of else ("", "")))
+        )
     return Table("answers", "How the judge answers", header, tuple(rows))
 
 
 def audit_tables(card: Card) -> list[Table]:
-    """What each judge is fooled by."""
+    """What each judge is fooled by, and what its samples do not decide; what is as it ought to be is counted."""
     header = ("change to the image", "aspect", "n", "mean score moves by [95%]", "finding")
-    return [
-        Table(
-            "audit",
-            f"{audit.judge}: {audit.samples} samples of {audit.benchmark} with changed images",
-            header,
-            tuple((row.change, row.aspect, str(row.difference.n), str(row.difference), row.finding) for row in audit.rows),
-        )
-        for audit in card.audits
-    ]
+    tables = []
+    for audit in card.audits:
+        shown = [row for row in audit.rows if row.finding != _EXPECTED]
+        rows = [(row.change, row.aspect, str(row.difference.n), str(row.difference), row.finding) for row in shown]
+        fine = f"{len(audit.rows) - len(shown)} of {len(audit.rows)} effects are as they ought to be"
+        rows.sort(key=lambda row: not row[-1].startswith(FLAGGED))
+        title = f"{audit.judge}: {audit.samples} samples of {audit.benchmark} with changed images; {fine}"
+        tables.append(Table("audit", title, header, tuple(rows)))
+    return tables
 
 
 def spent_table(card: Card) -> Table:
@@ -82,7 +102,9 @@ def spent_table(card: Card) -> Table:
         sample = f"{entry.samples}{of} {entry.unit} in {entry.cells} cells"
         failed = ", ".join(f"{n} {status}" for status, n in spent.failed.items()) or "0"
         tokens, seconds = (_known(value) for value in (spent.tokens, spent.seconds))
-        rows.append((entry.judge, entry.title, sample, str(spent.verdicts), failed, f"{spent.calls:,}", tokens, seconds))
+        rows.append(
+            (entry.judge, entry.title, sample, str(spent.verdicts), failed, f"{spent.calls:,}", tokens, seconds)
+        )
     return Table("spent", "Failures and cost", header, tuple(rows))
 
 

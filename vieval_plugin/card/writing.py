@@ -26,6 +26,8 @@ PROTOCOL = (
     "permutation tests; p is adjusted by Holm, and a rank such as 2-4 is the range that significant differences leave. A "
     "card says nothing of samples unlike these."
 )
+_CLOSEST = 2
+"""The best published judges of a benchmark, beside which the first screen stands the card's by task type."""
 _TEMPLATE = Path(__file__).with_name("card.html.jinja")
 
 
@@ -37,9 +39,9 @@ def write_card(card: Card, out: Path) -> None:
 
 
 def answers(card: Card) -> list[str]:
-    """The first sentences of a card, of which the first is its title: the place, the use, and where others are better."""
-    closest = [sentence for entry in card.entries for judge in entry.published[:1] if (sentence := beside(entry, judge))]
-    return [title(card), card.sentence, *closest, *places(card)]
+    """The first sentences of a card, of which the first is its title: the place, where the best others are better, and the use."""
+    closest = [text for entry in card.entries for judge in entry.published[:_CLOSEST] if (text := beside(entry, judge))]
+    return [title(card), *closest, card.sentence, *places(card)]
 
 
 def markdown_text(card: Card) -> str:
@@ -98,4 +100,6 @@ def _chart(card: Card, entry: CardEntry) -> Markup:
 
 
 def _estimate(number: Number) -> Estimate:
-    return Estimate(*(float("nan") if end is None else end for end in (number.value, number.low, number.high)), n=number.n)
+    return Estimate(
+        *(float("nan") if end is None else end for end in (number.value, number.low, number.high)), n=number.n
+    )

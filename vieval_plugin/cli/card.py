@@ -25,7 +25,9 @@ BENCHMARKS = ("imagenhub", "genai_bench_tiger", "mmrb2", "editreward_bench_tiger
 
 
 def add(commands: Commands) -> None:
-    parser = commands.add_parser("card", help="how good a judge is a model? its place among published judges, on a page")
+    parser = commands.add_parser(
+        "card", help="how good a judge is a model? its place among published judges, on a page"
+    )
     parser.add_argument(
         "results", nargs="*", type=Path, help="verdicts that are there already, of lmms-eval, VLMEvalKit or score"
     )
@@ -35,9 +37,15 @@ def add(commands: Commands) -> None:
         default=[],
         help=f"a benchmark to be judged on, once for each (default: {', '.join(BENCHMARKS)}, what is prepared of them)",
     )
-    parser.add_argument("--samples", type=int, metavar="N", help="samples of each benchmark (default: 600; contests: 400)")
-    parser.add_argument("--repeats", type=int, default=50, metavar="N", help="samples asked three times (default: %(default)s)")
-    parser.add_argument("--audit", type=int, default=20, metavar="N", help="samples whose images are changed (default: %(default)s)")
+    parser.add_argument(
+        "--samples", type=int, metavar="N", help="samples of each benchmark (default: 600; contests: 400)"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=50, metavar="N", help="samples asked three times (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--audit", type=int, default=20, metavar="N", help="samples whose images are changed (default: %(default)s)"
+    )
     parser.add_argument("--budget", type=int, metavar="CALLS", help="ask nothing if the card takes more calls")
     parser.add_argument("--plan", action="store_true", help="say how many calls the card takes, and stop")
     parser.add_argument("--published", type=Path, metavar="FOLDER", help="published verdicts (default: those prepared)")
@@ -66,7 +74,9 @@ def _run(options: argparse.Namespace) -> int:
     statistics = replace(current.statistics.options(), seed=seed)
     published = options.published or current.data_folder() / NAME
     if options.published and not published.is_dir():
-        raise VievalError(f"--published {published}: no such folder; `vieval prepare {NAME}` fetches published verdicts")
+        raise VievalError(
+            f"--published {published}: no such folder; `vieval prepare {NAME}` fetches published verdicts"
+        )
     if options.results:
         out = options.out or Path("card-results")
         require_writable(out / CARD_JSON)
