@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from vieval_plugin.errors import VievalError
 from vieval_plugin.text.untrusted import isfile
 from vieval_plugin.text.yaml_json import read_yaml
 
@@ -30,13 +29,14 @@ class PublishedFile:
     size: int
     sha256: str
 
-    def require_published(self, body: bytes, where: object) -> None:
-        """VievalError, naming `where` it came from, for a body that is not this file."""
-        if len(body) != self.size or hashlib.sha256(body).hexdigest() != self.sha256:
-            raise VievalError(
-                f"{where}: not the file of {self.repository} at commit {self.commit[:7]} ({len(body)} bytes, published are "
-                f"{self.size} with SHA-256 {self.sha256[:12]}...); remove it and run `vieval prepare {NAME}`"
-            )
+    def difference(self, body: bytes) -> str:
+        """The reason why a body is not this file; empty where it is."""
+        if len(body) == self.size and hashlib.sha256(body).hexdigest() == self.sha256:
+            return ""
+        return (
+            f"not the file of {self.repository} at commit {self.commit[:7]}: {len(body)} bytes, published are {self.size} "
+            f"with SHA-256 {self.sha256[:12]}..."
+        )
 
     def is_there(self, root: Path) -> bool:
         """Tell whether a file lies in its place, whatever is in it."""

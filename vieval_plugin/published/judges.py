@@ -96,9 +96,18 @@ def verdicts_of(judge: PublishedJudge, root: Path) -> Recording:
     verdicts: dict[SampleId, Verdict] = {}
     for part in parts:
         for file in judge.files(folders[part]):
-            file.require_published((root / file.place).read_bytes(), root / file.place)
+            _require_published(file, root / file.place)
         verdicts |= read(root / judge.folder.format(part=folders[part]), partial(SampleId, judge.benchmark, part), "")
     return Recording(root, judge.judge, {identity: ((verdict, None),) for identity, verdict in verdicts.items()})
+
+
+def _require_published(file: PublishedFile, path: Path) -> None:
+    try:
+        difference = file.difference(path.read_bytes())
+    except OSError as error:
+        difference = f"cannot be read ({error})"
+    if difference:
+        raise VievalError(f"{path}: {difference}; remove it and run `vieval prepare {NAME}`")
 
 
 def run_of(judge: PublishedJudge, root: Path, judged: Iterable[Judged]) -> Run:
