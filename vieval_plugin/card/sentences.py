@@ -80,7 +80,7 @@ def beside(entry: CardEntry, judge: Placed) -> str:
     by_outcome: dict[str, list[str]] = {"better": [], "worse": [], "": []}
     for word, difference in judge.differences.items():
         by_outcome[difference.outcome].append(task_type(word))
-    said = [f"{name} on {_listed(words, 'and')}" for name, words in by_outcome.items() if name and words]
+    said = [f"{name} on {_listed(words)}" for name, words in by_outcome.items() if name and words]
     level = len(by_outcome[""])
     units = heading_words(entry.heading) or "part"
     rest = f"neither is shown on {'the other ' if said else ''}{level} {units}{'s' * (level > 1)}" if level else ""
@@ -106,7 +106,7 @@ def limits(card: Card) -> list[str]:
     ]
     for audit in card.audits:
         flagged = list(dict.fromkeys(row.change for row in audit.flagged))
-        found = f"is fooled by {_listed(flagged, 'and')}" if flagged else "was fooled by nothing that was tried"
+        found = f"is fooled by {_listed(flagged)}" if flagged else "was fooled by nothing that was tried"
         lines.append(f"{audit.judge}: {found} ({audit.samples} samples).")
     return lines
 
@@ -138,7 +138,7 @@ def _relations(published: Sequence[Placed]) -> list[str]:
         "": "not shown to differ from",
         "untested": "not compared with",
     }
-    return [f"{words[name]} {_listed(by_outcome[name], 'and')}" for name in words if by_outcome[name]]
+    return [f"{words[name]} {_listed(by_outcome[name])}" for name in words if by_outcome[name]]
 
 
 def _by(difference: Difference | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from importlib import metadata
 from pathlib import Path
 
@@ -100,6 +101,5 @@ def _chart(card: Card, entry: CardEntry) -> Markup:
 
 
 def _estimate(number: Number) -> Estimate:
-    return Estimate(
-        *(float("nan") if end is None else end for end in (number.value, number.low, number.high)), n=number.n
-    )
+    value, low, high = (math.nan if end is None else end for end in (number.value, number.low, number.high))
+    return Estimate(value, low, high, n=number.n)
