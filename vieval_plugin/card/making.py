@@ -17,12 +17,12 @@ from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.card.answers import agreement_of_repeats, round_share, tie_share
 from vieval_plugin.card.card import (
     VERSION,
-    Answers,
+    AnswerHabits,
     AuditRow,
     Card,
     CardAudit,
     CardEntry,
-    Number,
+    CardNumber,
     SelfAgreement,
     Spent,
     number_of,
@@ -107,7 +107,7 @@ def entry_of(material: Material, published: Path, out: Path, options: Statistics
         heading=placement.heading,
         words=placement.words,
         useless=_useless(by_part, placement.words),
-        answers=Answers(
+        answers=AnswerHabits(
             tie_share(records, headline.aspect),
             round_share(records),
             number_of(summary.estimates[_CONSISTENT]) if _CONSISTENT in summary.estimates else None,
@@ -139,7 +139,7 @@ def _ceiling(headline: Headline, label: str) -> str:
     return position_to_reference(headline.estimates[label], people) if people.defined else ""
 
 
-def _useless(by_part: Mapping[str, Summary], words: Mapping[str, Number]) -> tuple[str, ...]:
+def _useless(by_part: Mapping[str, Summary], words: Mapping[str, CardNumber]) -> tuple[str, ...]:
     """The parts with a number of their own on which a judge is not shown to be above an answer that never looks."""
     return tuple(part for part, summary in by_part.items() if part in words and not _is_above_constant(summary))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vieval_plugin.card.card import Card, CardEntry, Difference, Placed
+from vieval_plugin.card.card import Card, CardEntry, Difference, PublishedPlace
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.report.headlines.costs import WARNED
 from vieval_plugin.report.headlines.words import heading_words, task_type
@@ -73,7 +73,7 @@ def _areas(card: Card, entry: CardEntry, numbers: Sequence[tuple[float, str]]) -
     return [f"{task_type(word)}{f' of {of}' if several else ''} ({value:.2f})" for value, word in numbers]
 
 
-def beside(entry: CardEntry, judge: Placed) -> str:
+def beside(entry: CardEntry, judge: PublishedPlace) -> str:
     """A sentence on where the card's judge is better and worse than a published one, by task type or part."""
     if not judge.differences:
         return ""
@@ -127,7 +127,7 @@ def _place(model: str, entry: CardEntry) -> str:
     return f"{model} is number {place} of {entry.ranked} ranked judges on {entry.title} ({number}): {relations}."
 
 
-def _relations(published: Sequence[Placed]) -> list[str]:
+def _relations(published: Sequence[PublishedPlace]) -> list[str]:
     by_outcome: dict[str, list[str]] = {"better": [], "worse": [], "": [], "untested": []}
     for judge in published:
         outcome = judge.difference.outcome if judge.difference else "untested"
