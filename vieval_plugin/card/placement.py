@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.card.card import Difference, CardNumber, PublishedPlace, number_of
+from vieval_plugin.card.card import CardNumber, Difference, PublishedPlace, number_of
 from vieval_plugin.config import Config
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, Comparison, compare_systems
 from vieval_plugin.meta_evaluation.headline import Breakdown, Headline, preferred

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from vieval_plugin.card.card import FLAGGED, Card, CardEntry, Difference, CardNumber
+from vieval_plugin.card.card import FLAGGED, Card, CardEntry, CardNumber, Difference
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, p_text
 from vieval_plugin.report.headlines.words import heading_words, task_type
