@@ -147,7 +147,7 @@ def test_a_demo_card_needs_no_data(options, tmp_path, vieval):
     assert entry.samples == 70
     assert entry.published == ()
     assert entry.ranks is None
-    assert "no published judge stands beside it" in (tmp_path / "card" / "card.md").read_text()
+    assert "no published judge stands beside it there" in (tmp_path / "card" / "card.md").read_text()
 
 
 def test_two_cards_are_compared_on_the_samples_in_common(options, tmp_path, vieval):

@@ -93,7 +93,7 @@ class AnswerHabits:
 
 
 @dataclass(frozen=True)
-class Spent:
+class EntryCost:
     """Verdicts and what they took: `failed` by status; tokens and seconds of calls are None where nobody says."""
 
     verdicts: int
@@ -145,7 +145,7 @@ class CardEntry:
     words: Mapping[str, CardNumber]
     useless: tuple[str, ...]
     answers: AnswerHabits
-    spent: Spent
+    spent: EntryCost
     files: Mapping[str, str]
 
 

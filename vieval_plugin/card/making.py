@@ -23,8 +23,8 @@ from vieval_plugin.card.card import (
     CardAudit,
     CardEntry,
     CardNumber,
+    EntryCost,
     SelfAgreement,
-    Spent,
     number_of,
 )
 from vieval_plugin.card.placement import Placement, placement_of, published_runs
@@ -34,6 +34,8 @@ from vieval_plugin.meta_evaluation.comparison import Standing
 from vieval_plugin.meta_evaluation.headline import Headline, preferred
 from vieval_plugin.meta_evaluation.observations import observe
 from vieval_plugin.meta_evaluation.statistics import Rating, Statistic, Summary, combine, summary_of
+from vieval_plugin.published.files import NAME as PUBLISHED
+from vieval_plugin.published.judges import published_judges
 from vieval_plugin.records import Record, Run
 from vieval_plugin.report.headlines.costs import cost_of
 from vieval_plugin.report.headlines.one_answer import one_answer
@@ -113,7 +115,7 @@ def entry_of(material: Material, published: Path, out: Path, options: Statistics
             number_of(summary.estimates[_CONSISTENT]) if _CONSISTENT in summary.estimates else None,
             one_answer(records, headline.aspect),
         ),
-        spent=Spent(cost.verdicts, dict(cost.statuses), cost.calls, cost.tokens, material.seconds),
+        spent=EntryCost(cost.verdicts, dict(cost.statuses), cost.calls, cost.tokens, material.seconds),
         files=digests(material.files, out),
     )
 
@@ -196,9 +198,17 @@ def card_of(
         options: those that numbers were made with.
     """
     date = datetime.now(UTC).date().isoformat()
-    parts = (tuple(entries), tuple(repeats), tuple(audits), tuple(left_out))
+    alone = [_alone(entry) for entry in entries if not entry.published]
+    parts = (tuple(entries), tuple(repeats), tuple(audits), (*left_out, *dict.fromkeys(alone)))
     card = Card(VERSION, model, made_from, "", *parts, asdict(options), options.seed, date, _versions())
     return replace(card, sentence=sentence(card))
+
+
+def _alone(entry: CardEntry) -> str:
+    """Why no published judge stands beside an entry."""
+    if published_judges(entry.benchmark):
+        return f"published verdicts on {entry.title} are not there; run: vieval prepare {PUBLISHED}"
+    return f"no published verdicts on {entry.title} are known, so there is no place among them"
 
 
 def digests(files: Sequence[Path], out: Path) -> dict[str, str]:
