@@ -88,7 +88,7 @@ def write_report(
         )
     cells = {key: value for section in sections for key, value in section.tables.cells.items()}
     comparison = compare_with_printed(expected, cells) if expected else None
-    answers = [*win_rates, *_answers(sections)]
+    answers, titles = [*win_rates, *_answers(sections)], [*win_rates, *_answers(sections, named=False)]
     parts = [
         f"# {subject(sections)}\n",
         *(f"{escaping.markdown(answer)}\n" for answer in answers),
@@ -117,16 +117,24 @@ def write_report(
     ]
     files["report.md"] = "\n".join(parts)
     over_benchmarks = judges[0] if len(judges) > 1 else None
-    files[PAGE] = page(answers, sections, options, _protocol(options).replace("`", ""), over_benchmarks, notes)
+    # of one answer the page says above it whose scores it is of
+    files[PAGE] = page(
+        answers if len(answers) > 1 else titles,
+        sections,
+        options,
+        _protocol(options).replace("`", ""),
+        over_benchmarks,
+        notes,
+    )
     files["cells.json"] = json.dumps(documents, indent=1, allow_nan=False)
     write_folder(out, files)
     lines = (line for section in sections for line in _first_lines(section))
     return WrittenReport(comparison, (*win_rates, *lines, *(f"note: {note}" for note in results.notes)))
 
 
-def _answers(sections: Sequence[PageSection]) -> list[str]:
+def _answers(sections: Sequence[PageSection], named: bool = True) -> list[str]:
     """The first sentence on each benchmark, or one a judge where generators are judged."""
-    return [first for section in sections for board in _boards(section) for first in sentences(board)[:1]]
+    return [sentences(board, named)[0] for section in sections for board in _boards(section)]
 
 
 def _boards(section: PageSection) -> Sequence[Leaderboard]:

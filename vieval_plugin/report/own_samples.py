@@ -74,14 +74,14 @@ class OfOwnSamples:
 
 
 def win_rate_answers(runs: Sequence[Run], options: StatisticsOptions) -> list[str]:
-    """Sentences on contests of a user's own samples: which generator wins, and the judge's position bias."""
+    """Sentences on contests of a user's own samples: which generator wins as which judge judges, and its position bias."""
     return [
         sentence
         for run in runs
         if run.benchmark == OWN
         for ranking in win_rate_rankings(run, options)
         for sentence in (
-            f"Your images, judged by {run.name}: {answer(ranking)}",
+            f"{answer(ranking).removesuffix('.')}, as {run.name} judges your images.",
             bias_sentence(position_bias(run, options)),
         )
         if sentence

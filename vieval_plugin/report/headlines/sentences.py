@@ -27,12 +27,19 @@ _NOTABLE = 0.05
 """Difference from which the lowest and the highest of a breakdown are named."""
 
 
-def sentences(board: Leaderboard) -> list[str]:
+def sentences(board: Leaderboard, named: bool = True) -> list[str]:
     """Return a leaderboard in words, the answer first; it says on what benchmark and by which statistic.
 
     Args:
         board: with one row or more.
+        named: whether the first says whose scores of which images these are, where rows are generators.
     """
+    first, *others = _sentences(board)
+    scores_of = f", as {board.against}" if board.headline.judge and named else ""
+    return [f"{first.removesuffix('.')}{scores_of}.", *others]
+
+
+def _sentences(board: Leaderboard) -> list[str]:
     rows = [row for row in board.rows if row.estimate.defined]
     if not rows:
         return [_without_numbers(board)]
@@ -55,7 +62,7 @@ def _without_numbers(board: Leaderboard) -> str:
     statuses = sum((Counter(dict(row.cost.statuses)) for row in board.rows), Counter[str]())
     kinds = ", ".join(f"{n} {status}" for status, n in statuses.most_common())
     why = f": {failed} of {verdicts} verdicts have no score ({kinds})" if failed else ""
-    return f"No {board.headline.entrant} has a {_statistic(board)} {_compared(board)}{why}."
+    return f"No {board.headline.entrant} has a {_statistic(board)}{_compared(board)}{why}."
 
 
 def _statistic(board: Leaderboard) -> str:
@@ -63,13 +70,13 @@ def _statistic(board: Leaderboard) -> str:
 
 
 def _compared(board: Leaderboard) -> str:
-    """Words after a statistic: with whose ratings it compares, or whose scores of which images it is of."""
-    return f"{'as' if board.headline.judge else 'with'} {board.against}"
+    """Words after a statistic that say with whose ratings it compares; empty where rows are generators."""
+    return "" if board.headline.judge else f" with {board.against}"
 
 
 def _own_number(board: Leaderboard, row: LeaderboardRow) -> str:
     rests_on = str(row.estimate.coverage)
-    number = f"{row.label} has {_statistic(board)} {short_number(row.estimate)} {_compared(board)}"
+    number = f"{row.label} has {_statistic(board)} {short_number(row.estimate)}{_compared(board)}"
     return f"{number}, on {rests_on}" if rests_on else number
 
 
@@ -92,7 +99,7 @@ def _answer(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
         nearest = f" ({named}by {_difference_text(pair)})" if pair else ""
         best = "is best" if board.headline.judge else "agrees best"
         return (
-            f"{scope}{first.label} {best} {_compared(board)}: {_statistic(board)} {short_number(first.estimate)}, "
+            f"{scope}{first.label} {best}{_compared(board)}: {_statistic(board)} {short_number(first.estimate)}, "
             f"significantly better than {_named_or_counted(worse)}{nearest}."
         )
     if not any(pair.significant for pair in board.comparison.pairs):
@@ -106,7 +113,7 @@ def _equal_sentence(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> str
     number, lowest = short_number(first.estimate), short_number(last.estimate)
     several = f"The {len(ranked)} {_entrants(board)}"
     named = f"{first.label} and {last.label}" if len(ranked) == 2 else several
-    measured = f"by their {_statistic(board)} {_compared(board)}"
+    measured = f"by their {_statistic(board)}{_compared(board)}"
     if len(ranked) == 2:
         return f"{named} cannot be told apart {measured}: {number} against {lowest}."
     return f"{named} cannot be told apart {measured}: from {lowest} ({last.label}) to {number} ({first.label})."
@@ -119,7 +126,7 @@ def _highest_sentence(board: Leaderboard, scope: str, worse: Sequence[str], equa
     tied = [row.label for row in board.ranked if row.estimate.value == first.estimate.value]
     verb = "have" if len(tied) > 1 else "has"
     highest = (
-        f"{scope}{_enumeration(tied)} {verb} the highest {_statistic(board)} {_compared(board)}, "
+        f"{scope}{_enumeration(tied)} {verb} the highest {_statistic(board)}{_compared(board)}, "
         f"{short_number(first.estimate)}{f'; {first.label}' if len(tied) > 1 else ', but'}"
     )
     better = f"; it is better than {_named_or_counted(worse)}" if worse else ""
@@ -139,7 +146,7 @@ def _range_sentence(board: Leaderboard, rows: Sequence[LeaderboardRow]) -> str:
     if len(covering) == 1:
         return f"{_own_number(board, highest)}."
     return (
-        f"The {_statistic(board)} {_compared(board)} is from {short_decimal(lowest.estimate.value)} ({lowest.label}) to "
+        f"The {_statistic(board)}{_compared(board)} is from {short_decimal(lowest.estimate.value)} ({lowest.label}) to "
         f"{short_number(highest.estimate)} ({highest.label})."
     )
 
@@ -155,10 +162,10 @@ def _pairwise_sentence(board: Leaderboard, ranked: Sequence[LeaderboardRow]) -> 
     verb = "is" if board.headline.judge else "agrees"
     by = f"by {_statistic(board)} on the {board.comparison.compared.unit} that both scored"
     if not worse_than:
-        return f"No {board.headline.entrant} {verb} significantly better {_compared(board)} than another, {by}."
+        return f"No {board.headline.entrant} {verb} significantly better{_compared(board)} than another, {by}."
     results = sorted(worse_than.items(), key=lambda result: -len(result[1]))
     (better, worse), *others = results[:_NAMED]
-    text = f"{better} {verb} significantly better {_compared(board)} than {_named_or_counted(worse, _NAMED_WORSE)}"
+    text = f"{better} {verb} significantly better{_compared(board)} than {_named_or_counted(worse, _NAMED_WORSE)}"
     text += "".join(f"; {other} than {_named_or_counted(worse, _NAMED_WORSE)}" for other, worse in others)
     more = f"; and {len(results) - _NAMED} more are better than others" if len(results) > _NAMED else ""
     return f"{text}{more}, {by}."
