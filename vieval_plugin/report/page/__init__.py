@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
@@ -38,7 +38,7 @@ from vieval_plugin.report.page.tiles import GalleryTile, GalleryVerdict, Samples
 from vieval_plugin.stats.options import StatisticsOptions
 from vieval_plugin.text.html_page import policy, style_sheet, template
 
-MOST_LISTED = 60_000
+MOST_LISTED = 30_000
 """Number of verdicts on samples without a tile that a page lists at most."""
 
 _FOLDER = Path(__file__).parent
@@ -66,7 +66,8 @@ class PageSection:
     @property
     def headlines(self) -> list[Table]:
         """The boards as tables of text."""
-        return [headline_table(board, f"headline_{number}") for number, board in enumerate(self.boards, start=1)]
+        tables = [headline_table(board, f"headline_{number}") for number, board in enumerate(self.boards, start=1)]
+        return [replace(table, title=self.words(table.title)) for table in tables]
 
     @property
     def mark_notes(self) -> list[str]:
@@ -196,6 +197,8 @@ def _highlights(items: Sequence[GalleryItem], sections: Sequence[PageSection]) -
 
 def _strip_title(sections: Sequence[PageSection]) -> str:
     runs = [run for section in sections for run in section.runs]
+    if not runs:
+        return ""
     if is_rated(runs):
         others = "the known defects" if _annotators(sections) == "known" else "annotators"
         return f"Where judges and {others} are furthest apart"
