@@ -105,6 +105,10 @@ class Browser:
         """Write a PNG of the window, or of the whole page."""
         self._do("screenshot", file=str(file), whole=whole)
 
+    def media(self, media):
+        """Show the page as on the `screen`, or as in `print`."""
+        self._do("media", media=media)
+
     def print(self, file):
         """Write the page as a PDF, as the browser prints it."""
         self._do("print", file=str(file))

@@ -81,6 +81,7 @@ const can = {
     return violations.map(({ id, impact, help, nodes }) => ({ id, impact, help, where: nodes.map(node => node.target.join(' ')) }))
   },
   async screenshot ({ file, whole }) { await page.screenshot({ path: file, fullPage: whole }) },
+  async media ({ media }) { await page.emulateMedia({ media }) },
   async print ({ file }) { await page.pdf({ path: file }) },
   // of all of the browser's processes
   async cpu () {

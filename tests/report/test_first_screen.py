@@ -267,6 +267,17 @@ def test_a_chart_is_as_wide_as_the_page_and_has_its_numbers_beside_it():
     assert drawn.count('class="mark-line"') == 3
     assert all(place.endswith("%") for place in re.findall(r'(?:x1|x2|cx)="([^"]+)"', drawn))
     assert forest({"c": Estimate(float("nan"))}, {}, (0.0, 1.0), "title") == ""
+    assert "Grey" not in drawn
+    assert "Hollow" not in drawn
+
+
+def test_the_chart_greys_what_is_significantly_worse_and_says_so(tmp_path):
+    text = rated(tmp_path, {"good": 0.05, "poor": 3.0})
+    assert text.count('<circle class="dot worse"') == text.count('<circle class="dot"') == 1
+    assert "Grey: significantly worse than the first." in text
+    drawn = forest({"a": Estimate(0.5), "b": Estimate(0.3)}, {}, (0.0, 1.0), "title", unranked=["b"])
+    assert drawn.count('<circle class="dot unranked"') == 1
+    assert "Hollow: not ranked." in drawn
 
 
 @pytest.mark.parametrize(("number", "each", "expected"), [(1, 3, 1), (2, 1, 2), (4, 3, 4), (9, 3, 6)])

@@ -217,7 +217,8 @@ def _chart(board: Leaderboard) -> Markup:
     rows = {row.label: row.estimate for row in board.rows}
     first, *others = [row.label for row in board.ranked] or [""]
     worse = [label for label in others if board.comparison and board.comparison.beats(first, label)]
-    return forest(rows, headline.references, headline.ends, f"Intervals: {headline.title}", worse)
+    unranked = [row.label for row in board.rows if row.estimate.defined and row.unranked]
+    return forest(rows, headline.references, headline.ends, f"Intervals: {headline.title}", worse, unranked)
 
 
 def _labels(words: Breakdown) -> list[str]:
