@@ -97,10 +97,11 @@ def test_of_several_answers_each_says_where_it_holds(tmp_path):
     scores = {"mine": [0.9] * 9, "theirs": [0.1] * 9}
     runs = [run for judge in ("gpt", "big") for run in generators(tmp_path, scores, judge).runs]
     text = report_of(tmp_path, Results(tuple(runs)))
-    assert inside(text, "h1").startswith("mine is best: mean SC .90")
+    assert inside(text, "h1").startswith("mine is best: mean semantic consistency (SC) .90")
     assert ", as viescore 0shot (gpt) judges your images." in inside(text, "h1")
     assert re.search(
-        r'<p class="lead">mine is best: mean SC .*, as viescore 0shot \(big\) judges your images\.</p>', text
+        r'<p class="lead">mine is best: mean semantic consistency \(SC\) .*, as viescore 0shot \(big\) judges your images\.</p>',
+        text,
     )
 
 
@@ -131,10 +132,19 @@ def page_of(page, tmp_path, results):
 
 def test_where_all_failed_the_title_says_how(tmp_path):
     text = report_of(tmp_path, generators(tmp_path, {"mine": [None] * 9, "theirs": [None] * 9}))
-    assert inside(text, "h1") == ("No generator has a mean SC: 18 of 18 verdicts have no score (18 refusal).")
+    assert inside(text, "h1") == (
+        "No generator has a mean semantic consistency (SC): 18 of 18 verdicts have no score (18 refusal)."
+    )
     assert 'class="strip"' not in text
     one = rated(tmp_path / "judges", {"a": 0.1, "b": 0.1}, refusing=("a", "b"))
     assert inside(one, "h1").startswith("No judge has a Spearman with the known defects of vieval_demo: 120 of 120")
+
+
+def test_a_result_without_verdicts_says_so(tmp_path):
+    text = report_of(tmp_path, Results(()))
+    assert inside(text, "h1") == "No judge has a number here."
+    assert "Results without verdicts" in text
+    assert "Gallery" not in text.split("Glossary")[0]
 
 
 def places(text):

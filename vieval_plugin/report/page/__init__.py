@@ -93,6 +93,8 @@ class _Row:
 def subject(sections: Sequence[PageSection]) -> str:
     """What a page is about, in a line: whose agreement with whom, or whose images were judged by which judges."""
     runs = [run for section in sections for run in section.runs]
+    if not runs:
+        return "Results without verdicts"
     shown = [section for section in sections if is_rated(section.runs) or not is_rated(runs)]
     named = ", ".join(section.title for section in shown)
     if not is_rated(runs):
@@ -140,7 +142,7 @@ def page(
         subject=subject(sections),
         title=answers[0] if answers else "No judge has a number here.",
         answers=answers[1:],
-        strip=strip(_strip_title(sections), _strip_pictures(highlights, tiles)),
+        strip=strip(_strip_title(sections, highlights), _strip_pictures(highlights, tiles)),
         order_text=order_text,
         policy=policy(style, script),
         style=Markup(style),
@@ -195,7 +197,15 @@ def _highlights(items: Sequence[GalleryItem], sections: Sequence[PageSection]) -
     return best_and_worst(items, generators)
 
 
-def _strip_title(sections: Sequence[PageSection]) -> str:
+def _strip_title(sections: Sequence[PageSection], highlights: Sequence[Highlight]) -> str:
+    """Title of the strip, with the aspects that it names in words."""
+    values = [value for highlight in highlights for value in highlight.values]
+    words = [f"{code} is {word}" for code, word in ASPECTS.items() if any(f": {code} " in value for value in values)]
+    legend = f" ({', '.join(words)})" if words else ""
+    return f"{_strip_subject(sections)}{legend}"
+
+
+def _strip_subject(sections: Sequence[PageSection]) -> str:
     runs = [run for section in sections for run in section.runs]
     if not runs:
         return ""
