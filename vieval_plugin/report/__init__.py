@@ -50,7 +50,7 @@ def write_report(
     options: StatisticsOptions,
     expected: Path | None = None,
     order: Path | None = None,
-    cards: Sequence[Path] = (),
+    training_records: Sequence[Path] = (),
     ratings: HumanRatings | None = None,
 ) -> WrittenReport:
     """Write `report.html`, `report.md`, a CSV for each table and `cells.json` to the folder `out`.
@@ -63,7 +63,7 @@ def write_report(
         options: what failed verdicts and ratings not given are, how many draws, the seed.
         expected: a CSV of printed cells, in the form that `expect` reads.
         order: a file with an image model a line, the best first, that rankings are compared with.
-        cards: of trained models that answered, whose folders the results do not name.
+        training_records: of trained models that answered, whose folders the results do not name.
         ratings: people's, in the place of those that benchmarks have.
 
     Returns:
@@ -79,7 +79,7 @@ def write_report(
     reference_order = read_order(order) if order else ()
     sections = []
     for benchmark, benchmark_runs in runs_of_benchmarks:
-        tables = _section(benchmark, benchmark_runs, options, reference_order, cards)
+        tables = _section(benchmark, benchmark_runs, options, reference_order, training_records)
         boards = leaderboards(tables.headlines, benchmark.name, benchmark_runs, options, seconds, benchmark.synthetic)
         sections.append(PageSection(benchmark, benchmark_runs, tables, boards))
     judges, judge_notes = leaderboard_tables({section.benchmark.name: section.boards for section in sections}, options)
@@ -180,7 +180,11 @@ def _name(headline: Headline) -> str:
 
 
 def _section(
-    benchmark: Benchmark, runs: Sequence[Run], options: StatisticsOptions, order: Sequence[str], cards: Sequence[Path]
+    benchmark: Benchmark,
+    runs: Sequence[Run],
+    options: StatisticsOptions,
+    order: Sequence[str],
+    training_records: Sequence[Path],
 ) -> Tables:
     """Tables of one benchmark: samples that judges were trained on, its own, the ranking against an order, findings."""
     parts = tuple(benchmark.parts)
@@ -190,7 +194,7 @@ def _section(
     return replace(
         benchmark_tables,
         tables=(
-            *trained_on_tables(runs, cards),
+            *trained_on_tables(runs, training_records),
             *benchmark_tables.tables,
             *printed_tables(benchmark.printed),
             *ranked,

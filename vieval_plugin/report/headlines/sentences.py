@@ -225,7 +225,7 @@ def _beside_ceiling(board: Leaderboard, first: LeaderboardRow, name: str, refere
     ceiling = board.headline.ceiling(first.label) if board.headline.ceiling else None
     if ceiling is None:
         return (
-            f"{first.label} is {_position_to_reference(first.estimate, reference)} the {name} "
+            f"{first.label} is {position_to_reference(first.estimate, reference)} the {name} "
             f"({short_decimal(reference.value)})."
         )
     return (
@@ -235,7 +235,7 @@ def _beside_ceiling(board: Leaderboard, first: LeaderboardRow, name: str, refere
     )
 
 
-def _position_to_reference(estimate: Estimate, reference: Estimate) -> str:
+def position_to_reference(estimate: Estimate, reference: Estimate) -> str:
     low, high = (reference.value if math.isnan(end) else end for end in (reference.low, reference.high))
     if estimate.low > high:
         return "above"

@@ -42,6 +42,8 @@ MOST_LISTED = 30_000
 """Number of verdicts on samples without a tile that a page lists at most."""
 
 _FOLDER = Path(__file__).parent
+STYLE = _FOLDER / "page.css"
+"""The style sheet of pages with charts and tables, beside the design that all pages share."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ def page(
     unpictured = sorted((item for item in items if item.id not in pictured_ids), key=order)
     most_rows = MOST_LISTED // max((len(item.judgements) for item in unpictured), default=1)
     filters = _Filters(tiles)
-    style, script = style_sheet(_FOLDER / "page.css"), (_FOLDER / "page.js").read_text(encoding="utf-8")
+    style, script = style_sheet(STYLE), (_FOLDER / "page.js").read_text(encoding="utf-8")
     order_text = _order_text(runs)
     return template(_FOLDER / "page.html.jinja").render(
         subject=subject(sections),
