@@ -47,7 +47,8 @@ class BoardView:
 class BoardJudge:
     """A judge of a leaderboard: `source` says where its verdicts are from, `absent` that they are not here.
 
-    `version` is the exact model, empty where nobody says it, and `date` when the verdicts were published.
+    `version` is the exact model, empty where nobody says it, and `date` when the verdicts were published, or made for a
+    judge that was `submitted`.
     """
 
     label: str
@@ -57,6 +58,7 @@ class BoardJudge:
     date: str
     source: str
     absent: bool = False
+    submitted: bool = False
 
 
 @dataclass(frozen=True)

@@ -100,14 +100,14 @@ def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str
     """The reason of a number by image model: the row of another one, or of other answers than the published ones."""
     of_part = [other for other in alike if other.task == number.task]
     for other in of_part:
-        if other.image_model not in ("", number.image_model) and other.computed is not None:
-            if not differs(number.printed, other.computed):
-                return f"It is the number of {other.image_model}, another row of the table."
+        is_another = other.image_model not in ("", number.image_model)
+        if is_another and other.computed is not None and not differs(number.printed, other.computed):
+            return f"It is the number of {other.image_model}, another row of the table."
     average = next((other for other in of_part if not other.image_model), None)
     if average and average.computed is not None and not differs(average.printed, average.computed):
         return (
-            f"The answers behind it are not the published ones: these give the paper's own average of the task, "
-            f"{average.printed:.{DIGITS}f}, and the printed rows do not."
+            f"The published answers give the paper's own average of the task, {average.printed:.{DIGITS}f}, and not this row: "
+            "it is of other answers."
         )
     return _UNKNOWN
 

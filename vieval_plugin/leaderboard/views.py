@@ -44,7 +44,7 @@ def views_of(
     judges: Sequence[Run],
     baselines: Sequence[Run],
     options: StatisticsOptions,
-    on_view: Callable[[], object] = lambda: None,
+    on_view: Callable[[int], object] = lambda number: None,
 ) -> tuple[list[BoardView], str]:
     """Make a table for each choice, the default first, and say how ranks come about.
 
@@ -53,7 +53,7 @@ def views_of(
         judges: the runs that are ranked, labels all different.
         baselines: runs that stand beside them.
         options: number of resamples, the seed.
-        on_view: is told of each table.
+        on_view: is told the number of each table that is made.
     """
     chosen = _by_votes if isinstance(benchmark.report, ByVotes) else _by_ratings
     views, method = list[BoardView](), ""
@@ -61,7 +61,7 @@ def views_of(
         [board] = leaderboards([_of_judges(choice)], benchmark.name, judges, choice.options, {})
         method = method or board.method
         views.append(_view(choice, board))
-        on_view()
+        on_view(len(views))
     return views, method
 
 
@@ -175,6 +175,8 @@ def _judge_row(row: LeaderboardRow) -> BoardRow:
 
 
 def _row(label: str, kind: str, estimate: Estimate) -> BoardRow:
-    value, low, high = (None if math.isnan(end) else float(end) for end in (estimate.value, estimate.low, estimate.high))
+    value, low, high = (
+        None if math.isnan(end) else float(end) for end in (estimate.value, estimate.low, estimate.high)
+    )
     notes = (f"on {estimate.coverage}",) if estimate.defined and str(estimate.coverage) else ()
     return BoardRow(label, kind, "", value, low, high, estimate.n, notes)
