@@ -18,8 +18,8 @@ from vieval_plugin.card.card import Card, CardEntry, Number
 from vieval_plugin.card.making import Material, entry_of
 from vieval_plugin.card.read import read_card, runs_of
 from vieval_plugin.errors import VievalError
-from vieval_plugin.images import images_of, is_changed, name_of
-from vieval_plugin.judges.contests import Contest, Judged
+from vieval_plugin.images import is_changed, name_of
+from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Image, Status
 from vieval_plugin.leaderboard.sources import Sources, judged_of
 from vieval_plugin.published.files import descriptions
@@ -27,6 +27,7 @@ from vieval_plugin.records import Provenance, Record
 from vieval_plugin.results.lookup import judge_of, rerun, was_asked
 from vieval_plugin.results.runs import results_of
 from vieval_plugin.run.prepare import PreparedJudge
+from vieval_plugin.run.verdict_lines import run_hash
 from vieval_plugin.stats.options import StatisticsOptions
 
 CANNOT_SHOW = "no check can show which model wrote the replies, nor that it was asked once"
@@ -57,9 +58,7 @@ def check_submission(folder: Path, sources: Sources) -> tuple[Card, list[Checked
             continue
         try:
             found = _records(card, entry, folder)
-            several = list(
-                _problems(card, entry, found, judged_of(benchmark_registry.benchmark(entry.benchmark), sources), folder)
-            )
+            several = list(_problems(card, entry, found, folder, sources))
         except VievalError as error:
             problems.append(str(error))
             continue
@@ -87,10 +86,10 @@ def _records(card: Card, entry: CardEntry, folder: Path) -> list[Record]:
     return [record for several in runs[0].records.values() for records in several for record in records]
 
 
-def _problems(
-    card: Card, entry: CardEntry, records: Sequence[Record], judged: Sequence[Judged], folder: Path
-) -> Iterator[str]:
-    known = {sample.id: sample for sample in judged}
+def _problems(card: Card, entry: CardEntry, records: Sequence[Record], folder: Path, sources: Sources) -> Iterator[str]:
+    benchmark = benchmark_registry.benchmark(entry.benchmark)
+    parts = [part for part in benchmark.parts if any(record.id.part == part for record in records)]
+    known = {judged.id: judged for judged in judged_of(benchmark, parts, sources)}
     if foreign := [record.id for record in records if record.id not in known]:
         yield f"{entry.title}: {len(foreign)} of {len(records)} verdicts are on samples that it does not have, first {foreign[0]}"
         return
@@ -122,7 +121,7 @@ def _options_problem(card: Card, entry: CardEntry, records: Sequence[Record]) ->
     for name, on_card, in_files in zip(names, said, found, strict=True):
         if on_card != in_files:
             return f"{entry.title}: {name} is {on_card!r} on the card and {in_files!r} in its verdicts"
-    if entry.options != of.options:
+    if run_hash(replace(of, options=entry.options)) != run_hash(of):
         return f"{entry.title}: the options on the card are not those in its verdicts"
     return f"{entry.title}: a replay of recorded verdicts, which has no raw replies" if of.recorded else ""
 
@@ -135,8 +134,8 @@ def _problems_of(record: Record, judged: Judged, judge: PreparedJudge) -> Iterat
         (judged.votes, tuple(c.id for c in judged.candidates)) if isinstance(judged, Contest) else judged.ratings
     ):
         yield f"{record.id}: what people said of it is not what the benchmark has"
-    if record.sample is not None and (changed := _changed_image(record.sample, judged)):
-        yield f"{record.id}: {changed} is not the benchmark's image"
+    if record.sample is not None and (changed := next(_changed_from(record.sample, judged), "")):
+        yield f"{record.id}: judged with other {changed} than the benchmark's"
     if verdict.status in (Status.MISSING, Status.NOT_APPLICABLE, Status.NO_IMAGE):
         yield f"{record.id}: no verdict ({verdict.status}); judge it, or leave the sample out"
         return
@@ -166,12 +165,15 @@ def _in_words(outcome: tuple[dict[str, float], object, Status, dict[str, float]]
     )
 
 
-def _changed_image(shown: Judged, judged: Judged) -> str:
-    """The name of an image that is here and has another SHA-256 than what was judged; empty where there is none."""
-    for here, said in zip(images_of(judged), images_of(shown), strict=False):
-        if said.sha256 and is_changed(Image(here.source, here.origin, said.sha256)):
-            return name_of(here)
-    return ""
+def _changed_from(shown: Judged, judged: Judged) -> Iterator[str]:
+    """The texts and the images, of those that are here, of which others were judged."""
+    for said, here in zip(candidates_of(shown), candidates_of(judged), strict=False):
+        if here.texts and dict(said.texts) != dict(here.texts):
+            yield "texts"
+        for role, image in said.images.items():
+            known = here.images.get(role)
+            if known and is_changed(Image(known.source, known.origin, image.sha256)):
+                yield f"content of {name_of(known)}"
 
 
 def _wrong_numbers(card: Card, entry: CardEntry, records: Sequence[Record], folder: Path) -> Iterator[str]:

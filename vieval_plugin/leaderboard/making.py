@@ -54,7 +54,7 @@ def _board(
         raise VievalError(
             f"{sources.published}: no published logs of {benchmark.title}; run `vieval prepare published_verdicts`"
         )
-    judged = judged_of(benchmark, sources)
+    judged = judged_of(benchmark, benchmark.parts, sources)
     on_step(f"{benchmark.title}: reading the logs of {len(judges)} judges")
     runs = [run_of(judge, sources.published, judged) for judge in judges]
     submitted = list(_submitted(benchmark, submissions, judged))

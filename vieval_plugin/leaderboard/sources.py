@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,17 +19,18 @@ class Sources:
     data: Path
 
 
-def judged_of(benchmark: Benchmark, sources: Sources) -> list[Judged]:
-    """The samples or contests of a benchmark, with what people said of them.
+def judged_of(benchmark: Benchmark, parts: Iterable[str], sources: Sources) -> list[Judged]:
+    """The samples or contests of parts of a benchmark, with what people said of them.
 
     Raises:
         VievalError: they are neither in the data folder nor, without images, in the published logs.
     """
+    parts = list(parts)
     try:
-        return [judged for part in benchmark.parts for judged in benchmark.load(sources.data, part)]
+        return [judged for part in parts for judged in benchmark.load(sources.data, part)]
     except VievalError:
         try:
-            return [judged for part in benchmark.parts for judged in benchmark.load(sources.published, part)]
+            return [judged for part in parts for judged in benchmark.load(sources.published, part)]
         except VievalError:
             pass
         raise
