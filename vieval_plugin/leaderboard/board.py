@@ -75,7 +75,7 @@ class PrintedNumber:
     image_model: str
     aspect: str
     printed: float
-    computed: float | None
+    computed: float | None = None
     reason: str = ""
 
     @property
@@ -86,7 +86,11 @@ class PrintedNumber:
 
 @dataclass(frozen=True)
 class Board:
-    """The leaderboard of a benchmark; the first of `views` is shown first. `method` says how ranks came about."""
+    """The leaderboard of a benchmark; the first of `views` is shown first. `method` says how ranks came about.
+
+    `missing_parts` are those of the benchmark of which no judge's logs are here; `leader` says who leads, in words that
+    follow the benchmark's name.
+    """
 
     benchmark: str
     title: str
@@ -96,7 +100,7 @@ class Board:
     printed_source: str
     method: str
     leader: str
-    """Who leads, in words that follow the name of the benchmark."""
+    missing_parts: tuple[str, ...] = ()
 
     @property
     def errata(self) -> list[PrintedNumber]:

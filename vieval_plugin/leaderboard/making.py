@@ -78,6 +78,7 @@ def _board(
         described["printed"],
         method,
         leader_of(views[0]),
+        tuple(part for part in benchmark.parts if not any(part in run.records for run in runs)),
     )
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import vieval_plugin.published
 from vieval_plugin.benchmarks.benchmark import Benchmark
 from vieval_plugin.leaderboard.board import PrintedNumber
+from vieval_plugin.meta_evaluation.image_model_cells import HUMAN
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Run
 from vieval_plugin.stats.correlation import paper_mean
@@ -27,24 +28,17 @@ _STATISTICS = ("spearman", "accuracy_paper")
 _ALL = "all"
 
 
-@dataclass(frozen=True)
-class PrintedCell:
-    """A number that a paper or a repository prints of a judge, by the name that the repository has for it."""
-
-    judge: str
-    table: str
-    task: str
-    image_model: str
-    aspect: str
-    printed: float
-
-
 @cache
-def printed_cells(benchmark: str) -> tuple[PrintedCell, ...]:
-    """Return the printed numbers of a benchmark."""
+def printed_numbers(benchmark: str) -> tuple[PrintedNumber, ...]:
+    """Return the printed numbers of a benchmark, with the names that the authors' repository has for judges."""
     with (Path(vieval_plugin.published.__file__).parent / "printed.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row.pop("benchmark") == benchmark]
-    return tuple(PrintedCell(**{**row, "printed": float(row["printed"])}) for row in rows)  # type: ignore[arg-type]
+        rows = [row for row in csv.DictReader(file) if row["benchmark"] == benchmark]
+    return tuple(
+        PrintedNumber(
+            row["judge"], row["table"], row["task"], row["image_model"], row["aspect"], printed=float(row["printed"])
+        )
+        for row in rows
+    )
 
 
 def compare_printed(
@@ -60,7 +54,8 @@ def compare_printed(
     """
     as_printed = replace(options, policy="as_recorded", draws=2)
     cells = benchmark.report.tables(benchmark.name, tuple(benchmark.parts), runs, as_printed).cells if runs else {}
-    numbers = [_beside(cell, labels.get(cell.judge, cell.judge), cells) for cell in printed_cells(benchmark.name)]
+    whole = {run.label for run in runs if set(benchmark.parts) <= run.records.keys()}
+    numbers = [_beside(of, labels.get(of.label, of.label), cells, whole) for of in printed_numbers(benchmark.name)]
     return tuple(replace(number, reason=_reason(number, numbers)) for number in numbers)
 
 
@@ -73,10 +68,12 @@ def differs(printed: float, computed: float) -> bool:
     return math.isnan(computed) or abs(round((round(computed, DIGITS) - printed) * 10**DIGITS)) > 1
 
 
-def _beside(cell: PrintedCell, label: str, cells: Mapping[Key, float]) -> PrintedNumber:
-    keys = (Key(cell.table, cell.task, cell.image_model, label, name, cell.aspect) for name in _STATISTICS)
+def _beside(number: PrintedNumber, label: str, cells: Mapping[Key, float], whole: Collection[str]) -> PrintedNumber:
+    """The number under its label, with the recomputed one; an average over all parts needs the logs of all."""
+    keys = (Key(number.table, number.task, number.image_model, label, name, number.aspect) for name in _STATISTICS)
     computed = next((cells[key] for key in keys if key in cells), None)
-    return PrintedNumber(label, cell.table, cell.task, cell.image_model, cell.aspect, cell.printed, computed)
+    is_whole = number.task != _ALL or label in whole or (label == HUMAN and bool(whole))
+    return replace(number, label=label, computed=computed if is_whole else None)
 
 
 def _reason(number: PrintedNumber, numbers: Sequence[PrintedNumber]) -> str:
