@@ -88,6 +88,7 @@ def vote_headlines(
         lambda _: _compared(judges, tie_handling, list(fixed_answers.values())),
         _people(judged, tie_handling, bootstrap) | ({best: constants[best]} if best else {}),
         {name: breakdown for name, breakdown in broken.items() if len(breakdown) > 1},
+        statistic="accuracy",
     )
     return (headline,)
 

@@ -101,7 +101,7 @@ def subject(sections: Sequence[PageSection]) -> str:
         return f"{named}, judged by {', '.join(judges) if len(judges) < 4 else f'{len(judges)} judges'}"
     if all(section.benchmark.synthetic for section in shown):
         return f"Agreement of judges with the known, drawn defects of {named}"
-    return f"Agreement of judges with people on {named}"
+    return f"Agreement of judges with annotators on {named}"
 
 
 def page(
@@ -185,7 +185,7 @@ def _gallery_tiles(items: Sequence[GalleryItem], samples: Samples) -> tuple[list
 
 def _annotators(sections: Sequence[PageSection]) -> str:
     """What gave the ratings, in a word: people, or defects that are known because they were drawn."""
-    return "known" if all(section.benchmark.synthetic for section in sections) else "people"
+    return "known" if all(section.benchmark.synthetic for section in sections) else "annotators"
 
 
 def _highlights(items: Sequence[GalleryItem], sections: Sequence[PageSection]) -> list[Highlight]:
@@ -199,7 +199,7 @@ def _highlights(items: Sequence[GalleryItem], sections: Sequence[PageSection]) -
 def _strip_title(sections: Sequence[PageSection]) -> str:
     runs = [run for section in sections for run in section.runs]
     if is_rated(runs):
-        others = "the known defects" if _annotators(sections) == "known" else "people"
+        others = "the known defects" if _annotators(sections) == "known" else "annotators"
         return f"Where judges and {others} are furthest apart"
     if all(record.candidates for run in runs for rows in run.records.values() for (record, *_) in rows):
         return f"What {runs[0].name} prefers"
@@ -214,7 +214,9 @@ def _strip_pictures(highlights: Sequence[Highlight], tiles: Sequence[GalleryTile
 def _chart(board: Leaderboard) -> Markup:
     headline = board.headline
     rows = {row.label: row.estimate for row in board.rows}
-    return forest(rows, headline.references, headline.ends, f"Intervals: {headline.title}")
+    first, *others = [row.label for row in board.ranked] or [""]
+    worse = [label for label in others if board.comparison and board.comparison.beats(first, label)]
+    return forest(rows, headline.references, headline.ends, f"Intervals: {headline.title}", worse)
 
 
 def _labels(words: Breakdown) -> list[str]:
