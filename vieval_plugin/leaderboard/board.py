@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+ALL_PARTS = "all"
 JUDGE, BASELINE, REFERENCE = "judge", "baseline", "reference"
 """The kinds of rows: judges, which are ranked; metrics and random answers; constants and the human ceiling."""
 
@@ -112,14 +113,13 @@ class Board:
         """The judges whose logs are not here."""
         return [judge for judge in self.judges if judge.absent]
 
-    def printed_of(self, view: BoardView, label: str) -> PrintedNumber | None:
-        """The printed number of a judge's average that a table is about, whatever its failure policy."""
+    def printed_of(self, view: BoardView, label: str) -> list[PrintedNumber]:
+        """The printed numbers of a judge's average that a table is about, by part where none of all parts was printed."""
         aspect = view.aspect if any(number.aspect for number in self.printed) else ""
-        return next(
-            (
-                number
-                for number in self.printed
-                if (number.label, number.task, number.aspect, number.image_model) == (label, view.part, aspect, "")
-            ),
-            None,
-        )
+        averages = [
+            number
+            for number in self.printed
+            if (number.label, number.aspect, number.image_model) == (label, aspect, "")
+        ]
+        whole = [number for number in averages if number.task == view.part]
+        return whole or [number for number in averages if view.part == ALL_PARTS]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import vieval_plugin.published
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.leaderboard.board import PrintedNumber
+from vieval_plugin.leaderboard.board import ALL_PARTS, PrintedNumber
 from vieval_plugin.meta_evaluation.image_model_cells import HUMAN
 from vieval_plugin.meta_evaluation.tables import Key
 from vieval_plugin.records import Run
@@ -25,7 +25,6 @@ from vieval_plugin.stats.options import StatisticsOptions
 DIGITS = 4
 """Decimals of all printed numbers, of correlations and of percent."""
 _STATISTICS = ("spearman", "accuracy_paper")
-_ALL = "all"
 
 
 @cache
@@ -72,7 +71,7 @@ def _beside(number: PrintedNumber, label: str, cells: Mapping[Key, float], whole
     """The number under its label, with the recomputed one; an average over all parts needs the logs of all."""
     keys = (Key(number.table, number.task, number.image_model, label, name, number.aspect) for name in _STATISTICS)
     computed = next((cells[key] for key in keys if key in cells), None)
-    is_whole = number.task != _ALL or label in whole or (label == HUMAN and bool(whole))
+    is_whole = number.task != ALL_PARTS or label in whole or (label == HUMAN and bool(whole))
     return replace(number, label=label, computed=computed if is_whole else None)
 
 
@@ -111,6 +110,6 @@ def _reason_of_row(number: PrintedNumber, alike: Sequence[PrintedNumber]) -> str
 
 def _is_part_of(number: PrintedNumber, average: PrintedNumber) -> bool:
     """Tell whether a number is one of those that an average is made of."""
-    if average.task == _ALL:
-        return number.task != _ALL and not number.image_model
+    if average.task == ALL_PARTS:
+        return number.task != ALL_PARTS and not number.image_model
     return number.task == average.task and bool(number.image_model)

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from vieval_plugin.leaderboard.board import Board, BoardView, PrintedNumber
 from vieval_plugin.leaderboard.views import POLICIES
-from vieval_plugin.media.files import write_folder
+from vieval_plugin.media.files import write_whole
 from vieval_plugin.published.files import NAME
 from vieval_plugin.report.headlines.words import ASPECTS, task_type
 from vieval_plugin.report.page import STYLE
@@ -45,12 +45,14 @@ _COLUMNS = (
 
 
 def write_boards(boards: Sequence[Board], out: Path, options: StatisticsOptions) -> None:
-    """Write the page of leaderboards and its data to a folder; what an earlier call wrote there is replaced.
+    """Write the page of leaderboards and its data to a folder.
 
     Raises:
         VievalError: a file cannot be written there.
     """
-    write_folder(out, {PAGE: page(boards, options), CSV: csv_text(boards), JSON: json_text(boards, options)})
+    texts = {CSV: csv_text(boards), JSON: json_text(boards, options), PAGE: page(boards, options)}
+    for name, text in texts.items():
+        write_whole(out / name, [text])
 
 
 def json_text(boards: Sequence[Board], options: StatisticsOptions) -> str:
@@ -69,7 +71,8 @@ def _lines(board: Board) -> list[tuple[str, ...]]:
     lines = []
     for view in board.views:
         for row in view.rows:
-            judge, printed = judges.get(row.label), board.printed_of(view, row.label)
+            judge = judges.get(row.label)
+            printed = next((of for of in board.printed_of(view, row.label) if of.task == view.part), None)
             known = {
                 **view.choice,
                 **{"benchmark": board.benchmark, "part": view.part, "aspect": view.aspect},
