@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vieval_plugin.benchmarks.benchmark import Benchmark
-from vieval_plugin.card.card import Difference, Number, Placed, number_of
+from vieval_plugin.card.card import CardNumber, Difference, PublishedPlace, number_of
 from vieval_plugin.config import Config
 from vieval_plugin.meta_evaluation.comparison import ComparedStatistic, Comparison, compare_systems
 from vieval_plugin.meta_evaluation.headline import Breakdown, Headline, preferred
@@ -24,9 +24,9 @@ class Placement:
 
     headline: Headline
     comparison: Comparison
-    published: tuple[Placed, ...]
+    published: tuple[PublishedPlace, ...]
     heading: str
-    words: Mapping[str, Number]
+    words: Mapping[str, CardNumber]
 
 
 def published_runs(own: Run, root: Path) -> list[Run]:
@@ -72,7 +72,7 @@ def placement_of(
     differences = _differences_by_part(benchmark, headline, own, published, options)
     standings = {standing.system.label: standing for standing in comparison.standings}
     placed = [
-        Placed(
+        PublishedPlace(
             run.label,
             number_of(headline.estimates[run.label]),
             standings[run.label].ranks,
@@ -88,7 +88,7 @@ def placement_of(
     return Placement(headline, comparison, tuple(placed), heading, _words(by_word, own.label))
 
 
-def _words(by_word: Breakdown, label: str) -> dict[str, Number]:
+def _words(by_word: Breakdown, label: str) -> dict[str, CardNumber]:
     return {word: number_of(estimates[label]) for word, estimates in by_word.items() if label in estimates}
 
 

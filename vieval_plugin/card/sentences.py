@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from vieval_plugin.card.card import Card, CardEntry, Difference, Placed
+from vieval_plugin.card.card import Card, CardEntry, Difference, PublishedPlace
 from vieval_plugin.meta_evaluation.tables import p_text
 from vieval_plugin.report.headlines.costs import WARNED
 from vieval_plugin.report.headlines.words import heading_words, task_type
@@ -73,18 +73,19 @@ def _areas(card: Card, entry: CardEntry, numbers: Sequence[tuple[float, str]]) -
     return [f"{task_type(word)}{f' of {of}' if several else ''} ({value:.2f})" for value, word in numbers]
 
 
-def beside(entry: CardEntry, judge: Placed) -> str:
+def beside(entry: CardEntry, judge: PublishedPlace) -> str:
     """A sentence on where the card's judge is better and worse than a published one, by task type or part."""
     if not judge.differences:
         return ""
     by_outcome: dict[str, list[str]] = {"better": [], "worse": [], "": []}
     for word, difference in judge.differences.items():
         by_outcome[difference.outcome].append(task_type(word))
-    said = [f"{name} on {_listed(words)}" for name, words in by_outcome.items() if name and words]
-    level = len(by_outcome[""])
+    said = [f"{outcome} on {_listed(words)}" for outcome, words in by_outcome.items() if outcome and words]
     units = heading_words(entry.heading) or "part"
-    rest = f"neither is shown on {'the other ' if said else ''}{level} {units}{'s' * (level > 1)}" if level else ""
-    return f"Beside {judge.label}, by {units}: {'; '.join([*said, *filter(None, [rest])])}."
+    level = len(by_outcome[""])
+    others = f"the other {f'{level} {units}s' if level > 1 else units}" if said else f"any {units}"
+    rest = [f"no difference is shown on {others}"] if level else []
+    return f"Beside {judge.label}, by {units}: {'; '.join([*said, *rest])}."
 
 
 def limits(card: Card) -> list[str]:
@@ -116,18 +117,18 @@ def _place(model: str, entry: CardEntry) -> str:
     if entry.number.value is None:
         return f"{model} has no number on {entry.title}: {entry.number.note}."
     if not entry.published:
-        return f"{model} agrees with people on {entry.title} by {number}; no published judge stands beside it."
+        return f"{model} agrees with people on {entry.title} by {number}; no published judge stands beside it there."
     ranked = [judge for judge in entry.published if judge.ranks] if entry.ranks else entry.published
-    relations = "; ".join(_relations(ranked))
+    relations = f": {'; '.join(_relations(ranked))}" if ranked else ""
     if entry.ranks is None:
         why = f" ({entry.unranked})" if entry.unranked else ""
-        return f"{model} has no rank among the published judges on {entry.title}{why}, with {number}: {relations}."
+        return f"{model} has no rank among the published judges on {entry.title}{why}, with {number}{relations}."
     best, worst = entry.ranks
     place = f"{best}" if best == worst else f"{best} to {worst}"
-    return f"{model} is number {place} of {entry.ranked} ranked judges on {entry.title} ({number}): {relations}."
+    return f"{model} is number {place} of {entry.ranked} ranked judges on {entry.title} ({number}){relations}."
 
 
-def _relations(published: Sequence[Placed]) -> list[str]:
+def _relations(published: Sequence[PublishedPlace]) -> list[str]:
     by_outcome: dict[str, list[str]] = {"better": [], "worse": [], "": [], "untested": []}
     for judge in published:
         outcome = judge.difference.outcome if judge.difference else "untested"
@@ -138,7 +139,7 @@ def _relations(published: Sequence[Placed]) -> list[str]:
         "": "not shown to differ from",
         "untested": "not compared with",
     }
-    return [f"{words[name]} {_listed(by_outcome[name])}" for name in words if by_outcome[name]]
+    return [f"{words[name]} {_judges(by_outcome[name])}" for name in words if by_outcome[name]]
 
 
 def _by(difference: Difference | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from vieval_plugin.card.card import FLAGGED, Card, CardEntry, Difference, Number
+from vieval_plugin.card.card import FLAGGED, Card, CardEntry, CardNumber, Difference
 from vieval_plugin.meta_evaluation.comparison import LEVEL
 from vieval_plugin.meta_evaluation.tables import Table, p_text
 from vieval_plugin.report.headlines.words import heading_words, task_type
@@ -138,7 +138,7 @@ def _ahead(difference: Difference | None) -> str:
     return " ".join(filter(None, (_signed(difference.number), difference.outcome)))
 
 
-def _signed(number: Number) -> str:
+def _signed(number: CardNumber) -> str:
     text = str(number)
     return f"+{text}" if number.value is not None and number.value >= 0 else text
 
