@@ -319,3 +319,71 @@ def test_two_drivers_at_once_share_the_work(data, tmp_path):
     assert [row["uid"] for row in verdicts(tmp_path / "out")] == [f"u{number}" for number in range(120)]
     # twice at most what both had open at the end
     assert asked <= 2 * (120 + 2 * 3 * 8) + 4
+
+
+def test_verify_says_what_a_folder_lacks_and_what_is_not_its_own(vieval, server, data, tmp_path):
+    out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
+    vieval(*command, "--budget", "100", code=1)
+    printed = vieval("shards", out, "--verify", code=1)
+    assert "shards have no verdicts, the first: part-" in printed.err
+    vieval(*command)
+    assert "complete: each row has its verdict once; 18 images" in vieval("shards", out, "--verify").out
+    first, second, *_ = files_in(out)
+    (out / "verdicts" / f"{'0' * 24}.parquet").write_bytes(first.read_bytes())
+    kept = parquet.read_table(second)
+    parquet.write_table(pyarrow.concat_tables([kept.slice(1), kept.slice(1, 1)]), second)
+    assert "it has a row twice" in vieval("shards", out, "--verify", code=1).err
+
+
+def test_verify_finds_an_image_that_is_another(vieval, server, tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.jpg").write_bytes(picture(number))
+    table = {"uid": ["a", "a", "b"], "image": ["0.jpg", "1.jpg", "2.jpg"], "prompt": ["x", "x", "x"]}
+    parquet.write_table(pyarrow.table(table), folder / "a.parquet")
+    vieval(*arguments(folder, tmp_path / "out", server, "--rows-per-shard", "1"))
+    assert "2 rows share their uid" in vieval("shards", tmp_path / "out", "--verify").out
+    (folder / "1.jpg").write_bytes(picture(9))
+    printed = vieval("shards", tmp_path / "out", "--verify", code=1)
+    assert "a.parquet: row 1 has another image" in printed.err
+
+
+def test_rejudge_asks_only_about_rows_of_these_statuses(vieval, data, tmp_path):
+    broken = [True]
+
+    def faults(number, body):
+        return Fault("overlong") if broken and "thing 7" in str(body["messages"]) else None
+
+    with FakeServer(faults=faults) as server:
+        command = arguments(data, tmp_path / "out", server, *SMALL, "--max-failures", "1")
+        vieval(*command)
+        before = verdicts(tmp_path / "out")
+        failed = [row["uid"] for row in before if row["status"] == "api_error"]
+        assert failed == ["u7", *(f"u{number}" for number in range(70, 80))]
+        broken.clear()
+        server.reset_stats()
+        vieval("shards", tmp_path / "out", "--compact")
+        assert len(files_in(tmp_path / "out")) == 1
+        vieval("shards", tmp_path / "out", "--rejudge", "api_error,tool_error")
+        assert server.stats()["requests"] <= 2 * len(failed) + 2
+        vieval("shards", tmp_path / "out", "--verify")
+    found = verdicts(tmp_path / "out")
+    assert {row["status"] for row in found} == {"ok"}
+    kept = {row["uid"]: row for row in before if row["uid"] not in failed}
+    assert {row["uid"]: row for row in found if row["uid"] not in failed} == kept
+    assert len(found) == 120
+
+
+def test_compaction_joins_files_that_are_read_and_resumed_as_they_were(vieval, server, data, tmp_path):
+    out, command = tmp_path / "out", arguments(data, tmp_path / "out", server, *SMALL)
+    vieval(*command, "--budget", "120", code=1)
+    before = verdicts(out)
+    assert "joined" in vieval("shards", out, "--compact").out
+    assert verdicts(out) == before
+    assert len(files_in(out)) == 1
+    asked = server.stats()["requests"]
+    vieval(*command)
+    assert server.stats()["requests"] - asked <= 2 * (120 - len(before)) + 2
+    assert len(verdicts(out)) == 120
+    vieval("shards", out, "--verify")

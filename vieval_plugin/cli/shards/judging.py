@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vieval_plugin.config import Backbone, Config
+    from vieval_plugin.run.shards.passes import PassQueue
     from vieval_plugin.run.shards.start import Begun, ShardRequest
+    from vieval_plugin.run.shards.worker import ShardRun
 
 _FILES = (".jsonl", ".csv", ".parquet")
+_NAMED = 10  # shards that were not written
 _OF_SHARDS = ("rows_per_shard", "extend", "trace", "max_failures", "budget")
 _OF_FILES = ("benchmark", "prompts", "prompt", "source", "instruction", "json", "strict")
 
@@ -96,10 +99,7 @@ def _launch(options: argparse.Namespace, begun: Begun) -> int:
     """Judge what is left, and say what the folder holds then."""
     from pathlib import Path
 
-    from tqdm.auto import tqdm
-
     from vieval_plugin.run.shards.folder import ShardFolder
-    from vieval_plugin.run.shards.launchers.this_process import work_here
     from vieval_plugin.run.shards.progress import progress_of
     from vieval_plugin.run.shards.start import passes_left
     from vieval_plugin.text.escaping import say
@@ -107,21 +107,34 @@ def _launch(options: argparse.Namespace, begun: Begun) -> int:
     queue, rows = passes_left(begun)
     if rows < begun.plan.rows:
         say(f"vieval: {begun.plan.rows - rows:,} rows of an earlier attempt are not asked for again", file=sys.stderr)
+    code = judged_here(begun.run, queue, rows)
+    progress = progress_of(ShardFolder(Path(begun.run.folder)), begun.plan)
+    say(*progress.lines())
+    if not progress.is_complete:
+        say("vieval: the folder is not complete; the same command goes on", file=sys.stderr)
+        return 1
+    say(f"wrote {options.out}")
+    return code
+
+
+def judged_here(run: ShardRun, queue: PassQueue, rows: int) -> int:
+    """Have the passes of a queue judged; the exit code, 1 where a shard was not written, each of which has a line."""
+    from tqdm.auto import tqdm
+
+    from vieval_plugin.run.shards.launchers.this_process import work_here
+    from vieval_plugin.text.escaping import say
+
     with tqdm(total=rows, desc="Judging", unit="row") as bar:
 
         def on_rows(number: int) -> None:
             bar.update(number)
 
-        worker = work_here(begun.run, queue, on_rows)
+        worker = work_here(run, queue, on_rows)
     say(*worker.progress.lines(), file=sys.stderr)
-    for left in queue.not_written[:10]:
+    for left in queue.not_written[:_NAMED]:
         shard = left.shard
         place = f"{shard.path}: row group {shard.group}, rows {shard.first} to {shard.first + shard.rows - 1}"
         say(f"vieval: not written: {place}: {left.reason}", file=sys.stderr)
-    progress = progress_of(ShardFolder(Path(begun.run.folder)), begun.plan)
-    say(*progress.lines())
-    if not progress.is_complete:
-        say(f"vieval: {len(queue.not_written)} shards were not written; the same command goes on", file=sys.stderr)
-        return 1
-    say(f"wrote {options.out}")
-    return 0
+    if further := queue.not_written[_NAMED:]:
+        say(f"vieval: not written: {len(further)} further shards", file=sys.stderr)
+    return 1 if queue.not_written else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,7 @@ class ShardFolder:
 
 
 def read_metadata(file: Path) -> list[dict[str, Any]]:
-    """The metadata of a file of verdicts, one for each shard in it; VievalError where it is none.
+    """The metadata of a file of verdicts, one for each shard in it in their order; VievalError where it is none.
 
     Only the end of the file is read.
     """
@@ -125,7 +125,8 @@ def read_metadata(file: Path) -> list[dict[str, Any]]:
         raise VievalError(f"{file}: no file of verdicts ({reason}); remove it, and its rows are judged again") from None
     if document is None or not ({"shard", "shards"} & document.keys()):
         raise VievalError(f"{file}: no file of verdicts; remove it")
-    return list(document.get("shards", [document]))
+    common = {name: value for name, value in document.items() if name != "shards"}
+    return [{**common, **shard} for shard in document.get("shards", [{}])]
 
 
 def joined_shards(file: Path) -> set[str]:
@@ -136,16 +137,53 @@ def joined_shards(file: Path) -> set[str]:
 def shard_files(folder: ShardFolder) -> Iterator[tuple[Path, set[str]]]:
     """Each file of verdicts with the shards whose verdicts count in it.
 
-    A shard that is in a joined file and has its own file as well, as a compaction was ended between the two, counts in
-    the first.
+    A shard that is in a joined file and has its own file as well counts where it was judged last: in the first where a
+    compaction was ended between the two, in the second where it was judged again.
     """
-    joined: set[str] = set()
     files = folder.files()
+    own = {file.stem: file for file in files if not file.name.startswith(JOINED)}
+    joined: set[str] = set()
     for file in files:
         if file.name.startswith(JOINED):
-            names = joined_shards(file) - joined
-            joined |= names
-            yield file, names
-    for file in files:
-        if not file.name.startswith(JOINED) and file.stem not in joined:
-            yield file, {file.stem}
+            counted = set()
+            for document in read_metadata(file):
+                name = document["shard"]["name"]
+                is_outdated = name in own and read_metadata(own[name])[0]["ended"] > document["ended"]
+                if name not in joined and not is_outdated:
+                    counted.add(name)
+                    own.pop(name, None)
+            joined |= counted
+            yield file, counted
+    for name, file in own.items():
+        yield file, {name}
+
+
+def read_shards(file: Path, columns: Sequence[str] | None = None) -> Iterator[tuple[dict[str, Any], Any]]:
+    """The metadata and the table of each shard in a file, in their order; VievalError where it cannot be read."""
+    documents = read_metadata(file)
+    try:
+        table = arrow().parquet.read_table(file, columns=columns)
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise VievalError(f"{file}: cannot be read ({reason}); remove it, and its rows are judged again") from None
+    start = 0
+    for document in documents:
+        yield document, table.slice(start, document["verdicts"])
+        start += document["verdicts"]
+
+
+def kept_verdicts(
+    folder: ShardFolder, name: str, statuses: Collection[str]
+) -> Mapping[tuple[int, int], dict[str, Any]]:
+    """The verdicts of a shard that stay as they are, by row and prompt."""
+    files = (
+        [folder.file_of(name)] if folder.holds(name) else [file for file, names in shard_files(folder) if name in names]
+    )
+    return {
+        (verdict["row"], verdict["prompt"]): verdict
+        for file in files
+        for document, table in read_shards(file)
+        if document["shard"]["name"] == name
+        for verdict in table.to_pylist()
+        if verdict["status"] not in statuses
+    }

@@ -157,10 +157,15 @@ def verdict_row(
 
 def encoded(rows: Sequence[Mapping[str, Any]], schema: VerdictSchema, metadata: Mapping[str, Any]) -> bytes:
     """A file of verdicts, with what its metadata is to say."""
+    return encoded_table(arrow().Table.from_pylist(list(rows), schema=schema.arrow()), metadata)
+
+
+def encoded_table(table: Any, metadata: Mapping[str, Any]) -> bytes:
+    """A file of the verdicts in a table, with what its metadata is to say."""
     pyarrow = arrow()
-    described = schema.arrow().with_metadata({METADATA: json.dumps(metadata, allow_nan=False).encode()})
     sink = pyarrow.BufferOutputStream()
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema=described), sink, compression="zstd")
+    described = table.replace_schema_metadata({METADATA: json.dumps(metadata, allow_nan=False).encode()})
+    pyarrow.parquet.write_table(described, sink, compression="zstd")
     return bytes(sink.getvalue())
 
 

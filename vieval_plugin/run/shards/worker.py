@@ -23,7 +23,7 @@ from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
 from vieval_plugin.run.session import Session
 from vieval_plugin.run.shards.budget import CallBudget
-from vieval_plugin.run.shards.folder import ShardFolder
+from vieval_plugin.run.shards.folder import ShardFolder, kept_verdicts
 from vieval_plugin.run.shards.inputs import require_same
 from vieval_plugin.run.shards.isolated import IsolatedJudge
 from vieval_plugin.run.shards.passes import Pass
@@ -47,7 +47,7 @@ class ShardRun:
 
     `root` is where the paths of the plan start on this machine. `budget` is the number of calls that this worker may
     make; `most_failures` the share of failed rows above which a shard is not written; `hosts` are those whose images
-    are fetched.
+    are fetched. With `rejudge`, shards that are done are judged again, but only their rows of these statuses.
     """
 
     folder: str
@@ -59,18 +59,20 @@ class ShardRun:
     most_failures: float = MOST_FAILURES
     budget: int | None = None
     hosts: tuple[str, ...] = ()
+    rejudge: tuple[str, ...] = ()
 
 
 @dataclass
 class OpenShard:
     """A shard under way: its verdicts so far, how many are awaited, and whether all its rows were read.
 
-    `problem` says why its rows end too early.
+    `kept` are verdicts of an earlier run that stay, by row and prompt. `problem` says why its rows end too early.
     """
 
     shard: Shard
     note: RowsUnderWay
     suspects: set[int]
+    kept: Mapping[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
     verdicts: list[dict[str, Any]] = field(default_factory=list)
     pending: int = 0
     is_read: bool = False
@@ -196,7 +198,7 @@ class ShardWorker:
         """A shard that is open now, once fewer than three are; or why it is not."""
         self._slots.acquire()
         opened: OpenShard | ShardReport
-        if self._folder.holds(shard.name):
+        if not self._run.rejudge and self._folder.holds(shard.name):
             opened = Written(shard)
         elif not is_last and is_open(self._folder.under_way, shard.name):
             opened = NotWritten(shard, "another worker has it open", is_open_elsewhere=True)
@@ -207,7 +209,8 @@ class ShardWorker:
         else:
             tried_alone = suspects(self._folder.under_way, shard.name)
             note = RowsUnderWay(self._folder.under_way, shard.name)
-            self._open[shard.name] = opened = OpenShard(shard, note, tried_alone)
+            kept = kept_verdicts(self._folder, shard.name, self._run.rejudge) if self._run.rejudge else {}
+            self._open[shard.name] = opened = OpenShard(shard, note, tried_alone, kept)
             self._budget.opened += shard.rows
             return opened
         self._slots.release()
@@ -224,6 +227,9 @@ class ShardWorker:
             self._end_if_whole(opened)
             return None
         opened.pending += 1
+        if kept := opened.kept.get((event.row.number, event.row.prompt)):
+            self._keep(opened, kept)
+            return None
         decided = event.row.row.verdict
         if decided:
             self.progress.count([Outcome(decided)])
@@ -245,9 +251,10 @@ class ShardWorker:
         if noted:
             opened.note.end(row.number)
         schema = self._plan.schema
-        opened.verdicts.append(
-            verdict_row(row.shard.path, row.number, row.prompt, row.row, row.digest, outcome, schema)
-        )
+        self._keep(opened, verdict_row(row.shard.path, row.number, row.prompt, row.row, row.digest, outcome, schema))
+
+    def _keep(self, opened: OpenShard, verdict: dict[str, Any]) -> None:
+        opened.verdicts.append(verdict)
         opened.pending -= 1
         self._budget.ended += 1
         self._on_row()
