@@ -65,7 +65,7 @@ def _verify(folder: ShardFolder, plan: Plan) -> int:
 
 def _rejudge(options: argparse.Namespace, folder: ShardFolder, plan: Plan) -> int:
     from vieval_plugin import config
-    from vieval_plugin.cli.shards.judging import judged_here
+    from vieval_plugin.cli.shards.judging import judged
     from vieval_plugin.errors import VievalError
     from vieval_plugin.judges.protocol import Status
     from vieval_plugin.run.shards.compact import drop_outdated
@@ -77,6 +77,6 @@ def _rejudge(options: argparse.Namespace, folder: ShardFolder, plan: Plan) -> in
     stored = config.read(str(options.config)) if options.config else config.current()
     current = options_of(plan, stored)
     run = run_again(folder, plan, current, named_backbone(options, current), statuses)
-    code = judged_here(run, *passes_again(folder, plan, statuses))
+    code = judged(run, *passes_again(folder, plan, statuses))
     drop_outdated(folder)
     return code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 _FILES = (".jsonl", ".csv", ".parquet")
 _NAMED = 10  # shards that were not written
-_OF_SHARDS = ("rows_per_shard", "extend", "trace", "max_failures", "budget")
+_OF_SHARDS = ("rows_per_shard", "extend", "trace", "max_failures", "budget", "processes", "part")
 _OF_FILES = ("benchmark", "prompts", "prompt", "source", "instruction", "json", "strict")
 
 
@@ -31,6 +32,12 @@ def add_shards(parser: argparse.ArgumentParser) -> None:
         help="leave a shard for another run where more of its rows failed (default: 0.2)",
     )
     shards.add_argument("--budget", type=int, metavar="CALLS", help="open no shard that would need more calls in all")
+    shards.add_argument("--processes", type=int, metavar="N", help="workers on this machine (default: this process)")
+    shards.add_argument(
+        "--part",
+        metavar="I/N",
+        help="judge one of N parts; auto: that of a Slurm array's task, or of torchrun's process",
+    )
 
 
 def is_of_shards(options: argparse.Namespace) -> bool:
@@ -72,7 +79,7 @@ def _request(options: argparse.Namespace, judge: str, current: Config, backbone:
         )
     if len(options.judge or []) > 1:
         raise VievalError("a folder of shards has one judge; run the others with an --out of their own")
-    for name, least in (("rows_per_shard", 1), ("limit", 1), ("budget", 1), ("max_failures", 0)):
+    for name, least in (("rows_per_shard", 1), ("limit", 1), ("budget", 1), ("processes", 1), ("max_failures", 0)):
         if (value := getattr(options, name)) is not None and value < least:
             raise VievalError(f"--{name.replace('_', '-')} {value:g} is less than {least}")
     return ShardRequest(
@@ -92,6 +99,7 @@ def _request(options: argparse.Namespace, judge: str, current: Config, backbone:
         most_failures=MOST_FAILURES if options.max_failures is None else options.max_failures,
         budget=options.budget,
         hosts=tuple(options.allow_urls),
+        own_store=bool(options.part),
     )
 
 
@@ -100,27 +108,28 @@ def _launch(options: argparse.Namespace, begun: Begun) -> int:
     from pathlib import Path
 
     from vieval_plugin.run.shards.folder import ShardFolder
+    from vieval_plugin.run.shards.launchers.parts import part_of
     from vieval_plugin.run.shards.progress import progress_of
     from vieval_plugin.run.shards.start import passes_left
     from vieval_plugin.text.escaping import say
 
-    queue, rows = passes_left(begun)
-    if rows < begun.plan.rows:
-        say(f"vieval: {begun.plan.rows - rows:,} rows of an earlier attempt are not asked for again", file=sys.stderr)
-    code = judged_here(begun.run, queue, rows)
+    queue, rows = passes_left(begun, part_of(options.part, os.environ) if options.part else (0, 1))
+    say(f"vieval: {rows:,} of {begun.plan.rows:,} rows are to be judged", file=sys.stderr)
+    code = judged(begun.run, queue, rows, options.processes)
     progress = progress_of(ShardFolder(Path(begun.run.folder)), begun.plan)
     say(*progress.lines())
-    if not progress.is_complete:
-        say("vieval: the folder is not complete; the same command goes on", file=sys.stderr)
-        return 1
-    say(f"wrote {options.out}")
+    if code:
+        say("vieval: some shards were not written; the same command goes on", file=sys.stderr)
+    elif progress.is_complete:
+        say(f"wrote {options.out}")
     return code
 
 
-def judged_here(run: ShardRun, queue: PassQueue, rows: int) -> int:
+def judged(run: ShardRun, queue: PassQueue, rows: int, processes: int | None = None) -> int:
     """Have the passes of a queue judged; the exit code, 1 where a shard was not written, each of which has a line."""
     from tqdm.auto import tqdm
 
+    from vieval_plugin.run.shards.launchers.processes import work_in_processes
     from vieval_plugin.run.shards.launchers.this_process import work_here
     from vieval_plugin.text.escaping import say
 
@@ -129,8 +138,8 @@ def judged_here(run: ShardRun, queue: PassQueue, rows: int) -> int:
         def on_rows(number: int) -> None:
             bar.update(number)
 
-        worker = work_here(run, queue, on_rows)
-    say(*worker.progress.lines(), file=sys.stderr)
+        lines = work_in_processes(run, queue, on_rows, processes) if processes else work_here(run, queue, on_rows)
+    say(*lines, file=sys.stderr)
     for left in queue.not_written[:_NAMED]:
         shard = left.shard
         place = f"{shard.path}: row group {shard.group}, rows {shard.first} to {shard.first + shard.rows - 1}"

@@ -81,8 +81,12 @@ class PassQueue:
     @property
     def is_done(self) -> bool:
         """Return whether nothing waits and nothing is under way; only of a queue that `take` has found empty."""
-        with self._change:
-            return not (self._returned or self._later or self._taken)
+        return not (self._returned or self._later or self._taken)
+
+    @property
+    def is_closed(self) -> bool:
+        """Return whether nobody is to take passes any more."""
+        return self._closed
 
     def close(self) -> None:
         """Wake up whoever waits for a pass: there are no more."""
@@ -97,7 +101,7 @@ class PassQueue:
                 yield work
                 continue
             with self._change:
-                if not (self._returned or self._later or self._taken):
+                if self.is_done:
                     return
                 if not (self._returned or self._later or self._closed):
                     self._change.wait()

@@ -9,8 +9,8 @@ from vieval_plugin.run.shards.passes import PassQueue
 from vieval_plugin.run.shards.worker import ShardRun, ShardWorker
 
 
-def work_here(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None]) -> ShardWorker:
-    """Have all passes of a queue judged; the worker, which counted what it cost.
+def work_here(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None]) -> list[str]:
+    """Have all passes of a queue judged; lines on what that cost.
 
     Args:
         run: what is judged, and by whom.
@@ -25,4 +25,4 @@ def work_here(run: ShardRun, queue: PassQueue, on_rows: Callable[[int], None]) -
         asyncio.run(worker.work(queue))
     finally:
         queue.close()
-    return worker
+    return worker.progress.lines()
