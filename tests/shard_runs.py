@@ -121,3 +121,41 @@ def files_in(folder):
 
 def metadata(path):
     return json.loads(parquet.read_schema(path).metadata[b"vieval"])
+
+
+FATAL = '''
+"""A judge that ends its process at rows that VIEVAL_FATAL names, as a tool with a fault in C would."""
+import os
+import signal
+from dataclasses import replace
+
+from vieval_plugin.judges import registry
+from vieval_plugin.judges.auto_metrics import SPECS
+
+sharpness = next(spec for spec in SPECS if spec.name == "sharpness")
+
+
+def build(options, pack, setting):
+    judge = sharpness.build(options, pack, setting)
+
+    def fatal(sample):
+        if sample.id.uid in os.environ["VIEVAL_FATAL"].split(","):
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return (yield from judge(sample))
+
+    return fatal
+
+
+SPEC = replace(sharpness, name="fatal", build=build)
+'''
+
+
+def fatal_judge(folder, *uids):
+    """The environment of a process that knows the judge `fatal`, an installed package's."""
+    described = folder / "fatal_judge-1.0.dist-info"
+    described.mkdir(parents=True)
+    (folder / "fatal_judge.py").write_text(FATAL)
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: fatal-judge\nVersion: 1.0\n")
+    (described / "entry_points.txt").write_text("[vieval.judges]\nfatal = fatal_judge\n")
+    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))
+    return {"PYTHONPATH": path, "VIEVAL_FATAL": ",".join(uids)}
