@@ -128,7 +128,7 @@ class Run:
     """Records of one judge on one benchmark, by part, each sample's together; `label` is what tables call it.
 
     `against_all` and `table` are as the judge's description has them. `setting` and `model` are those of the verdicts,
-    where they are known.
+    where they are known; `details` are options that tell it from other runs of that judge and model.
     """
 
     label: str
@@ -140,14 +140,12 @@ class Run:
     table: str = ""
     setting: str = ""
     model: str = ""
+    details: str = ""
 
     @property
     def name(self) -> JudgeName:
-        """The judge's name beside generators; what only its label tells is in the details."""
-        model = self.model or self.label
-        known = (model, " ".join(filter(None, [model, self.judge, self.setting])))
-        details = next((self.label.removeprefix(part) for part in known[::-1] if self.label.startswith(part)), "")
-        return JudgeName(self.judge, self.setting, model, details.strip())
+        """The judge's name beside generators."""
+        return JudgeName(self.judge, self.setting, self.model or self.label, self.details)
 
 
 def record_of(judged: Judged, verdict: Verdict, provenance: Provenance) -> Record:

@@ -427,3 +427,10 @@ def test_a_part_that_cannot_be_a_name_is_refused(write):
     rows = [{**row, "split": "a/b"} for row in rating_rows(2)]
     message = refusal(in_folder.read_benchmark, write(SIGNS, rows, parts={"column": "split"}))
     assert "ratings.csv: split is 'a/b' in a row" in message
+
+
+def test_a_folder_without_a_description_is_no_benchmark(tmp_path):
+    assert (
+        refusal(registry.benchmark, str(tmp_path))
+        == f"{tmp_path}: a folder without benchmark.yaml, so it is no benchmark"
+    )

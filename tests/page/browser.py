@@ -109,6 +109,10 @@ class Browser:
         """Write the page as a PDF, as the browser prints it."""
         self._do("print", file=str(file))
 
+    def cpu_seconds(self):
+        """CPU seconds that all processes of the browser have taken so far."""
+        return self._do("cpu")
+
     def violations(self, *impacts):
         """What axe-core has against the page as it is now: a line each, of these impacts (default: serious and critical)."""
         wanted = impacts or ("serious", "critical")

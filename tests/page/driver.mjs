@@ -82,6 +82,13 @@ const can = {
   },
   async screenshot ({ file, whole }) { await page.screenshot({ path: file, fullPage: whole }) },
   async print ({ file }) { await page.pdf({ path: file }) },
+  // of all of the browser's processes
+  async cpu () {
+    const session = await browser.newBrowserCDPSession()
+    const { processInfo } = await session.send('SystemInfo.getProcessInfo')
+    await session.detach()
+    return processInfo.reduce((sum, process) => sum + process.cpuTime, 0)
+  },
   async requested () { return requested },
   async complaints () { return complaints },
 }

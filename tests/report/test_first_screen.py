@@ -68,16 +68,19 @@ def generators(tmp_path, scores, judge="gpt", note="", picture=True):
 @pytest.mark.parametrize(
     ("noises", "said"),
     [
-        ({"only": 0.1}, r"only has 0\.\d{3} \[.*\]\."),
-        ({"good": 0.05, "poor": 3.0}, r"good is best: .*, significantly better than poor \(by .*, p < \.001\)\."),
-        ({"a": 0.1, "b": 0.1000001}, r"[ab] and [ab] cannot be told apart: .* against .*\."),
+        ({"only": 0.1}, r"only has Spearman \.\d\d \[.*\] with the known defects of vieval_demo\."),
+        (
+            {"good": 0.05, "poor": 3.0},
+            r"good agrees best with the known defects of vieval_demo: Spearman \.\d\d \[.*, significantly better than poor \(by .*, p < \.001\)\.",
+        ),
+        ({"a": 0.1, "b": 0.1000001}, r"[ab] and [ab] cannot be told apart by their Spearman with .*: .* against .*\."),
         (
             {"a": 0.1, "b": 0.11, "c": 3.0},
-            r"[ab] has the highest number, .* not significantly better than [ab]; .* c\.",
+            r"[ab] has the highest Spearman with .*, .* not significantly better than [ab]; .* c\.",
         ),
         (
             {f"j{n:02}": 0.3 for n in range(12)},
-            r"(The 12 judges cannot be told apart|j\d\d has the highest number)\b.*",
+            r"(The 12 judges cannot be told apart|j\d\d has the highest Spearman)\b.*",
         ),
     ],
 )
@@ -94,8 +97,11 @@ def test_of_several_answers_each_says_where_it_holds(tmp_path):
     scores = {"mine": [0.9] * 9, "theirs": [0.1] * 9}
     runs = [run for judge in ("gpt", "big") for run in generators(tmp_path, scores, judge).runs]
     text = report_of(tmp_path, Results(tuple(runs)))
-    assert inside(text, "h1").startswith("own, viescore 0shot (gpt): mine is best")
-    assert '<p class="lead">own, viescore 0shot (big): mine is best' in text
+    assert inside(text, "h1").startswith("mine is best: mean SC .90")
+    assert ", as viescore 0shot (gpt) judges your images." in inside(text, "h1")
+    assert re.search(
+        r'<p class="lead">mine is best: mean SC .*, as viescore 0shot \(big\) judges your images\.</p>', text
+    )
 
 
 @pytest.mark.parametrize("page", ["report", "rank"])
@@ -125,10 +131,10 @@ def page_of(page, tmp_path, results):
 
 def test_where_all_failed_the_title_says_how(tmp_path):
     text = report_of(tmp_path, generators(tmp_path, {"mine": [None] * 9, "theirs": [None] * 9}))
-    assert inside(text, "h1") == "No generator has a number here: 18 of 18 verdicts have no score (18 refusal)."
+    assert inside(text, "h1") == ("No generator has a mean SC: 18 of 18 verdicts have no score (18 refusal).")
     assert 'class="strip"' not in text
     one = rated(tmp_path / "judges", {"a": 0.1, "b": 0.1}, refusing=("a", "b"))
-    assert inside(one, "h1").startswith("No judge has a number here: 120 of 120 verdicts")
+    assert inside(one, "h1").startswith("No judge has a Spearman with the known defects of vieval_demo: 120 of 120")
 
 
 def places(text):
@@ -177,9 +183,9 @@ def test_the_strip_has_the_largest_disagreements_where_there_are_ratings(tmp_pat
         for number, (record,) in enumerate(run.records["tig"])
     ]
     text = report_of(tmp_path, Results((replace(run, records={"tig": records}),)))
-    assert "Agreement of judges with people on Your images" in text
+    assert "Agreement of judges with annotators on Your images" in text
     words = [words for _, words in places(text)]
-    assert words[0] in {"mine people: SC 1.00 gpt: SC 0.25", "mine people: SC 0.00 gpt: SC 0.83"}
+    assert words[0] in {"mine annotators: SC 1.00 gpt: SC 0.25", "mine annotators: SC 0.00 gpt: SC 0.83"}
     assert len(words) <= 6
 
 
@@ -256,7 +262,7 @@ def test_a_chart_is_as_wide_as_the_page_and_has_its_numbers_beside_it():
     estimates = {"a": Estimate(0.5, 0.4, 0.6), "b": Estimate(0.3, 0.2, 0.4), "c": Estimate(float("nan"))}
     drawn = forest(estimates, {"human ceiling: of people": Estimate(0.8)}, (-1.0, 1.0), "title")
     assert drawn.count('class="row') == 4  # two judges, the reference and the axis
-    assert "0.500</b>" in drawn
+    assert ".50</b>" in drawn
     assert "human ceiling</span>" in drawn
     assert drawn.count('class="mark-line"') == 3
     assert all(place.endswith("%") for place in re.findall(r'(?:x1|x2|cx)="([^"]+)"', drawn))
@@ -273,5 +279,5 @@ def test_with_many_judges_there_are_fewer_cards_and_the_page_says_how_many(tmp_p
     [run] = generators(tmp_path, {"mine": [0.5] * 250}, picture=False).runs
     runs = tuple(replace(run, label=f"judge {n:02}", model=f"judge {n:02}") for n in range(20))
     text = report_of(tmp_path, Results(runs))
-    assert 150 <= text.count('<article class="card"') <= 156
-    assert re.search(r"15\d of 250 samples and contests are shown, .* and 37 drawn at random", text)
+    assert 120 <= text.count('<article class="card"') <= 126
+    assert re.search(r"12\d of 250 samples and contests are shown, .* and 30 drawn at random", text)

@@ -316,6 +316,10 @@ def over_benchmarks(comparisons: Mapping[str, Sequence[ComparedStatistic]]) -> C
     return ComparedStatistic(OVER_BENCHMARKS, "", statistic, systems, pair)
 
 
+NO_VALUE = "no value for "
+"""Words before the parts or task types for which a system has no value."""
+
+
 def unranked_reason(n: int, available_count: int, lacking: Sequence[str] = (), unit: str = "samples") -> str:
     """Return why a system is not ranked: parts or task types without a value, or too few samples; empty where it is.
 
@@ -323,7 +327,7 @@ def unranked_reason(n: int, available_count: int, lacking: Sequence[str] = (), u
     ('a score for 40 of 100 samples', 'no value for sdie', '')
     """
     if lacking:
-        return f"no value for {', '.join(lacking)}"
+        return f"{NO_VALUE}{', '.join(lacking)}"
     return f"a score for {n} of {available_count} {unit}" if n < LEAST_COVERAGE * available_count else ""
 
 

@@ -42,6 +42,8 @@ MOST_LISTED = 60_000
 """Number of verdicts on samples without a tile that a page lists at most."""
 
 _FOLDER = Path(__file__).parent
+STYLE = _FOLDER / "page.css"
+"""The style sheet of pages with charts and tables, beside the design that all pages share."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def subject(sections: Sequence[PageSection]) -> str:
         return f"{named}, judged by {', '.join(judges) if len(judges) < 4 else f'{len(judges)} judges'}"
     if all(section.benchmark.synthetic for section in shown):
         return f"Agreement of judges with the known, drawn defects of {named}"
-    return f"Agreement of judges with people on {named}"
+    return f"Agreement of judges with annotators on {named}"
 
 
 def page(
@@ -133,7 +135,7 @@ def page(
     unpictured = sorted((item for item in items if item.id not in pictured_ids), key=order)
     most_rows = MOST_LISTED // max((len(item.judgements) for item in unpictured), default=1)
     filters = _Filters(tiles)
-    style, script = style_sheet(_FOLDER / "page.css"), (_FOLDER / "page.js").read_text(encoding="utf-8")
+    style, script = style_sheet(STYLE), (_FOLDER / "page.js").read_text(encoding="utf-8")
     order_text = _order_text(runs)
     return template(_FOLDER / "page.html.jinja").render(
         subject=subject(sections),
@@ -183,7 +185,7 @@ def _gallery_tiles(items: Sequence[GalleryItem], samples: Samples) -> tuple[list
 
 def _annotators(sections: Sequence[PageSection]) -> str:
     """What gave the ratings, in a word: people, or defects that are known because they were drawn."""
-    return "known" if all(section.benchmark.synthetic for section in sections) else "people"
+    return "known" if all(section.benchmark.synthetic for section in sections) else "annotators"
 
 
 def _highlights(items: Sequence[GalleryItem], sections: Sequence[PageSection]) -> list[Highlight]:
@@ -197,7 +199,7 @@ def _highlights(items: Sequence[GalleryItem], sections: Sequence[PageSection]) -
 def _strip_title(sections: Sequence[PageSection]) -> str:
     runs = [run for section in sections for run in section.runs]
     if is_rated(runs):
-        others = "the known defects" if _annotators(sections) == "known" else "people"
+        others = "the known defects" if _annotators(sections) == "known" else "annotators"
         return f"Where judges and {others} are furthest apart"
     if all(record.candidates for run in runs for rows in run.records.values() for (record, *_) in rows):
         return f"What {runs[0].name} prefers"
@@ -212,7 +214,9 @@ def _strip_pictures(highlights: Sequence[Highlight], tiles: Sequence[GalleryTile
 def _chart(board: Leaderboard) -> Markup:
     headline = board.headline
     rows = {row.label: row.estimate for row in board.rows}
-    return forest(rows, headline.references, headline.ends, f"Intervals: {headline.title}")
+    first, *others = [row.label for row in board.ranked] or [""]
+    worse = [label for label in others if board.comparison and board.comparison.beats(first, label)]
+    return forest(rows, headline.references, headline.ends, f"Intervals: {headline.title}", worse)
 
 
 def _labels(words: Breakdown) -> list[str]:
