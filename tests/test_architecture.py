@@ -20,7 +20,7 @@ LAYERS = (  # from below; docs/architecture.md says why in this order
     *({"prompts"}, {"judges"}, {"images"}, {"records"}, {"readers"}),
     *({"config"}, {"backends"}, {"generation"}, {"run"}),
     *({"meta_evaluation"}, {"benchmarks"}, {"tasks"}, {"importers"}),
-    *({"results"}, {"published"}, {"report"}, {"audit"}, {"card"}, {"labelling"}, {"training"}),
+    *({"results"}, {"published"}, {"report"}, {"audit"}, {"card"}, {"leaderboard"}, {"labelling"}, {"training"}),
     *({"api"}, {"hosts"}, {"cli"}),
 )
 RESOURCES = {"prompt_templates", "task_configs"}

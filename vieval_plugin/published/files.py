@@ -46,7 +46,8 @@ class PublishedFile:
 @cache
 def descriptions() -> dict[str, dict[str, Any]]:
     """Return the description of each benchmark's published judges, by the benchmark."""
-    return {file.stem: read_yaml(file.read_text(encoding="utf-8")) for file in sorted(_HOME.glob("*.yaml"))}
+    described: dict[str, dict[str, Any]] = read_yaml((_HOME / "judges.yaml").read_text(encoding="utf-8"))
+    return described
 
 
 @cache
