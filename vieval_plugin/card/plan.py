@@ -178,7 +178,7 @@ def _require_cells(entry: PlannedEntry, askable: Sequence[Judged]) -> None:
 class PlannedCalls:
     """Calls of a model that a part of a card begins with; `stored` of them are in the store.
 
-    What a judge asks after an answer is not known before, where `at_least`; `estimated` calls follow from those of others.
+    What a judge asks after an answer is not known before, where `at_least`; `estimated` ones follow from others.
     """
 
     name: str
