@@ -32,7 +32,7 @@ def process(server, tmp_path):
         try:
             first = started.stderr.readline()
             assert "rewards at" in first, first
-            port = int(first.partition("http://127.0.0.1:")[2].partition(" ")[0])
+            port = int(first.partition("http://127.0.0.1:")[2].partition(",")[0])
             drain = threading.Thread(target=started.stderr.read, daemon=True)
             drain.start()
             yield started, Running(port, None)

@@ -183,3 +183,16 @@ def imputed(values: Sequence[RewardValue], most: float) -> list[RewardValue]:
         )
     mean = math.fsum(valid) / len(valid) if valid else math.nan
     return [value if value.value is not None else replace(value, value=mean, imputed=True) for value in values]
+
+
+def failures_in_words(values: Sequence[RewardValue]) -> str:
+    """One line on the samples of a request that have no value, by reason; empty where all have one."""
+    failed = [(number, value) for number, value in enumerate(values) if value.value is None]
+    reasons: dict[str, list[int]] = {}
+    for number, value in failed:
+        reasons.setdefault(f"{value.status}: {value.reason}", []).append(number)
+    words = [
+        f"{reason} (samples {', '.join(map(str, numbers[:5]))}{'...' * (len(numbers) > 5)})"
+        for reason, numbers in reasons.items()
+    ]
+    return f"{len(failed)} of {len(values)} samples have no reward: {'; '.join(words[:3])}" if failed else ""

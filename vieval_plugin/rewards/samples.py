@@ -10,6 +10,9 @@ from vieval_plugin.judges.protocol import Image, Sample, SampleId
 from vieval_plugin.judges.spec import INPUTS
 from vieval_plugin.records import OWN
 
+LONGEST_TEXT = 100_000
+"""Characters of a prompt."""
+
 
 @dataclass(frozen=True)
 class Conditions:
@@ -41,14 +44,21 @@ def sample_of(number: int, prompt: str, output: Image, images: Sequence[Image], 
         conditions: what these are.
 
     Raises:
-        VievalError: they are not as many as there are roles.
+        VievalError: they are not as many as there are roles, or the prompt is too long.
     """
     if images and len(images) != len(conditions.roles):
         raise VievalError(
             f"{len(images)} images come with the prompt, and they are read as {', '.join(conditions.roles)}: name the role "
             "of each with --role, once for each"
         )
+    require_short(prompt)
     kind = conditions.kind or ("tie" if images else "tig")
     texts = {text if isinstance(text, str) else text[0]: prompt for text in INPUTS[kind].texts}
     roles = dict(zip(conditions.roles, images, strict=False))
     return Sample(SampleId(OWN, kind, "", str(number)), {"output": output, **roles}, texts)
+
+
+def require_short(*texts: str) -> None:
+    """VievalError for a text that is longer than any prompt."""
+    if too_long := [text for text in texts if len(text) > LONGEST_TEXT]:
+        raise VievalError(f"a text has {len(too_long[0])} characters, and {LONGEST_TEXT} are allowed")

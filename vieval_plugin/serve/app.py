@@ -19,7 +19,7 @@ from vieval_plugin.serve import health_routes
 from vieval_plugin.serve.connections import noted
 from vieval_plugin.serve.metrics import CONTENT_TYPE
 from vieval_plugin.serve.options import ServeOptions
-from vieval_plugin.serve.protocols import judge_v1
+from vieval_plugin.serve.protocols import flow_factory, judge_v1, pickled, unirl
 from vieval_plugin.serve.protocols.protocol import HttpAnswer, Protocol, Reading, RequestEntry, Values
 from vieval_plugin.serve.requests import Bodies, RequestRefused
 from vieval_plugin.serve.security import Guard
@@ -27,7 +27,7 @@ from vieval_plugin.serve.service import Service, gauges
 from vieval_plugin.text.escaping import console
 from vieval_plugin.text.redaction import redacted
 
-PROTOCOLS: tuple[Protocol, ...] = (judge_v1.PROTOCOL,)
+_PROTOCOLS = (judge_v1.PROTOCOL, flow_factory.GROUPWISE, flow_factory.POINTWISE, unirl.PROTOCOL)
 _log = logging.getLogger("vieval.serve")
 _READERS = 2
 
@@ -39,16 +39,20 @@ class Front:
     service: Service
     guard: Guard
     options: ServeOptions
-    protocols: Sequence[Protocol]
     bodies: Bodies
     stopping: bool = False
     requests: int = 0
     connections: Callable[[], int] = lambda: 0
     pool: ThreadPoolExecutor = field(default_factory=lambda: DaemonPool(_READERS, "bodies"))
 
+    @property
+    def protocols(self) -> tuple[Protocol, ...]:
+        """The protocols that are spoken: the pickle protocol only where it is asked for."""
+        return (*_PROTOCOLS, pickled.PROTOCOL) if self.options.pickled else _PROTOCOLS
+
     def protocol_at(self, path: str) -> Protocol:
         """The protocol whose form an answer on a path has, also where nothing is there; ours where none is meant."""
-        return next((protocol for protocol in self.protocols if protocol.path in path), judge_v1.PROTOCOL)
+        return next((protocol for protocol in self.protocols if path.endswith(protocol.path)), judge_v1.PROTOCOL)
 
 
 def application(front: Front) -> web.Application:

@@ -1,4 +1,7 @@
-"""Routes that say how the server is: `/live` for the process, `/health` for the judges."""
+"""Routes that say how the server is: `/live` for the process, `/health` for the judges.
+
+Clients ask for health beside the address that they post to, and so it is there: below each reward, and for UniRL.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from vieval_plugin.rewards.reward import Reward
+from vieval_plugin.serve.protocols.protocol import VALUE
 from vieval_plugin.serve.service import Service
 
 _WITHIN = 4.0
@@ -14,15 +18,22 @@ _WITHIN = 4.0
 
 
 def add(app: web.Application, service: Service) -> None:
-    """Add `/live` and `/health`, the latter also below the name of each reward."""
+    """Add `/live`, `/health` also below each reward and its group, and what UniRL asks before it begins."""
 
     async def live(request: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})
 
+    async def rewards(request: web.Request) -> web.Response:
+        return web.json_response(health_document(every, ""))
+
+    every = tuple(service.rewards.values())
     app.router.add_get("/live", live)
-    _add_health(app, service, "", tuple(service.rewards.values()))
-    for reward in service.rewards.values():
+    app.router.add_get("/unirl/rewards", rewards)
+    for prefix in ("", "/group", "/unirl"):
+        _add_health(app, service, prefix, every)
+    for reward in every:
         _add_health(app, service, f"/{reward.name}", (reward,))
+        _add_health(app, service, f"/{reward.name}/group", (reward,))
 
 
 def _add_health(app: web.Application, service: Service, prefix: str, rewards: Sequence[Reward]) -> None:
@@ -38,7 +49,3 @@ def health_document(rewards: Sequence[Reward], fault: str) -> dict[str, object]:
     if fault:
         return {"status": "unavailable", "reason": fault, "rewards": {}}
     return {"status": "ok", "rewards": {reward.name: [VALUE] for reward in rewards}}
-
-
-VALUE = "value"
-"""The one number of a reward, where a protocol names it."""

@@ -18,7 +18,7 @@ from vieval_plugin.errors import VievalError
 from vieval_plugin.rewards.reward import Reward
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.session import Session
-from vieval_plugin.serve.app import PROTOCOLS, Front, application
+from vieval_plugin.serve.app import Front, application
 from vieval_plugin.serve.connections import Connections
 from vieval_plugin.serve.options import Bounds, ServeOptions
 from vieval_plugin.serve.requests import Bodies
@@ -53,7 +53,7 @@ async def listening(served: Served) -> AsyncIterator[tuple[int, Front]]:
     progress = Progress()
     async with Session(served.current, served.backbone, progress) as session:
         service = Service(served.rewards, session, progress, options)
-        front = Front(service, served.guard, options, PROTOCOLS, Bodies(options.bounds))
+        front = Front(service, served.guard, options, Bodies(options.bounds))
         runner = web.AppRunner(application(front), handler_cancellation=True, access_log=None)
         await runner.setup()
         assert runner.server is not None

@@ -195,9 +195,10 @@ def _key(judged: Judged, digests: dict[int, str]) -> str:
 
 
 def _digest(image: Image, digests: dict[int, str]) -> str:
-    if id(image) not in digests:
-        digests[id(image)] = digest(image)
-    return digests[id(image)]
+    content = id(image.source)  # one that stands in many places of a request is hashed once
+    if content not in digests:
+        digests[content] = digest(image)
+    return digests[content]
 
 
 def gauges(service: Service, connections: int, requests: int) -> Mapping[str, float]:

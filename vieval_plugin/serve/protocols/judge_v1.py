@@ -23,6 +23,7 @@ from vieval_plugin.readers.sample_rows import kind_of, samples_of_row
 from vieval_plugin.readers.tables import BadLine
 from vieval_plugin.records import OWN, verdict_document
 from vieval_plugin.rewards.reward import RewardValue
+from vieval_plugin.rewards.samples import require_short
 from vieval_plugin.serve.protocols.protocol import (
     Body,
     HttpAnswer,
@@ -65,6 +66,7 @@ def _entries(
         own["images"] = _images(row.get("images", {}), files, reading)
         kind = reading.conditions.kind or kind_of(own)
         samples = [sample for sample, _ in samples_of_row(Path(), number, own, kind, OWN)]
+        require_short(*(text for sample in samples for text in sample.texts.values()))
     except (VievalError, BadLine) as error:
         return [RequestEntry(None, str(error), group=named, fields=facts)]
     return [RequestEntry(sample, group=named, fields=facts) for sample in samples]
@@ -105,6 +107,8 @@ def _contest(number: int, row: Mapping[str, Any], files: Mapping[str, bytes], re
     cells["candidates"] = [{**candidate, "images": as_names(candidate)} for candidate in candidates]
     common = ContestRows(OWN, kind, kind, "")
     [contest] = read_contests([Row("the contest", cells)], Path(), common)
+
+    require_short(*contest.candidates[0].texts.values())
 
     def with_images(candidate: Sample) -> Sample:
         return replace(candidate, images={role: read_images[str(i.source)] for role, i in candidate.images.items()})

@@ -17,6 +17,8 @@ from vieval_plugin.rewards.reward import RewardValue
 from vieval_plugin.rewards.samples import PLAIN, Conditions
 
 JSON_TYPE = "application/json"
+VALUE = "value"
+"""The one number of a reward, where a protocol names it."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,7 @@ class Protocol:
     - `write` makes the answer of the values, in which no failure is a number;
     - `refuse` makes the answer to a request that is not judged at all, of a reason and the HTTP status that says so
       where the client heeds it;
-    - `all_rewards`: it serves all rewards at one address, and its body names them; `single`: it serves one value a
-      sample.
+    - `all_rewards`: it serves all rewards at one address, and its body names them.
     """
 
     name: str
@@ -143,16 +144,3 @@ def listed(document: Mapping[str, Any], name: str, kind: type | tuple[type, ...]
     if not isinstance(members, list) or not all(isinstance(member, kind) for member in members):
         raise VievalError(f"{name} is no list of {words}")
     return members
-
-
-def failures_in_words(values: Sequence[RewardValue]) -> str:
-    """One line on the samples of a request that have no value, by reason; empty where all have one."""
-    failed = [(number, value) for number, value in enumerate(values) if value.value is None]
-    reasons: dict[str, list[int]] = {}
-    for number, value in failed:
-        reasons.setdefault(f"{value.status}: {value.reason}", []).append(number)
-    words = [
-        f"{reason} (samples {', '.join(map(str, numbers[:5]))}{'...' * (len(numbers) > 5)})"
-        for reason, numbers in reasons.items()
-    ]
-    return f"{len(failed)} of {len(values)} samples have no reward: {'; '.join(words[:3])}" if failed else ""
