@@ -162,6 +162,16 @@ def _sum(reward: Reward, parts: Sequence[_Part]) -> RewardValue:
     return RewardValue(math.fsum(products), worst([part.status for part in parts]), "", verdicts)
 
 
+def averaged(values: Sequence[RewardValue]) -> RewardValue:
+    """The mean of several values of one sample; the first that failed where one did."""
+    first = next((value for value in values if value.value is None), values[0])
+    if first.value is None or len(values) == 1:
+        return first
+    known = [value.value for value in values if value.value is not None]
+    verdicts = tuple(chain.from_iterable(value.verdicts for value in values))
+    return RewardValue(math.fsum(known) / len(known), worst([value.status for value in values]), "", verdicts)
+
+
 def imputed(values: Sequence[RewardValue], most: float) -> list[RewardValue]:
     """The values of a group with the mean of the valid ones in place of those that failed, each marked.
 

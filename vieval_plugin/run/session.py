@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from vieval_plugin.backends.cache.store import Store
+from vieval_plugin.backends.concurrency import gather_or_cancel
 from vieval_plugin.backends.metrics.network_metrics import Scorers
 from vieval_plugin.config import Backbone, Config
 from vieval_plugin.judges.contests import Judged
@@ -118,11 +119,12 @@ class Session:
         outcomes: dict[int, Outcome],
         bar: bool,
         decided: Mapping[int, Verdict] | None = None,
+        attempts: int = 1,
     ) -> None:
         """Judge samples or contests; their outcomes are put into `outcomes` as they come, by number.
 
-        `decided` has the verdicts that are known before, by number. A sample with an image file that is not there is
-        not asked about.
+        `decided` has the verdicts that are known before, by number; `attempts` is as for `outcome`. A sample with an
+        image file that is not there is not asked about.
         """
         known = {number: Outcome(verdict) for number, verdict in (decided or {}).items()}
         for number, sample in enumerate(samples):
@@ -144,8 +146,14 @@ class Session:
             live=self.live(prepared),
             bar=bar,
         )
+        failed = [number for number in unjudged_numbers if unanswered(outcomes[number].verdict)]
+        if attempts > 1 and failed:
+            again = await gather_or_cancel(self.outcome(samples[number], prepared, attempts) for number in failed)
+            outcomes |= zip(failed, again, strict=True)
 
-    async def outcome(self, judged: Judged, prepared: PreparedJudge, attempts: int = 1) -> Outcome:
+    async def outcome(
+        self, judged: Judged, prepared: PreparedJudge, attempts: int = 1, repeat: int = 0, repeats: int = 1
+    ) -> Outcome:
         """Judge one sample or contest, beside whatever else is under way.
 
         Args:
@@ -153,22 +161,24 @@ class Session:
             prepared: the judge.
             attempts: how often a question is asked in all until it is answered. The store does not answer it again:
                 what could not be read the first time is kept under a key of its own.
+            repeat: number of this verdict among those on the same, from 0, each with answers of its own.
+            repeats: how many of these there are.
 
         Raises:
             VievalError: its server is away, or the judge cannot run.
         """
-        repeats: Counter[Path] = Counter()
+        asked_again: Counter[Path] = Counter()
         outcomes: list[Outcome] = []
 
-        async def answer(question: Question, repeat: int) -> Reply:
-            return await self._backbones.answer(question, repeat + repeats[question.path])
+        async def answer(question: Question, number: int) -> Reply:
+            return await self._backbones.answer(question, number + repeats * asked_again[question.path])
 
         for _ in range(attempts):
-            job = Job(judged, prepared)
+            job = Job(judged, prepared, repeat)
             await run_jobs(self._router, [job], answer, lambda _, outcome: outcomes.append(outcome), live=1)
             if not (failed := unanswered(outcomes[-1].verdict)):
                 break
-            repeats.update(failed)
+            asked_again.update(failed)
         tokens = (sum(outcome.input_tokens for outcome in outcomes), sum(outcome.output_tokens for outcome in outcomes))
         return Outcome(outcomes[-1].verdict, *tokens)
 
