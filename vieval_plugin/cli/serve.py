@@ -56,6 +56,13 @@ def add(commands: Commands) -> None:
         "--attempts", type=int, default=3, metavar="N", help="how often a question is asked in all (default: 3)"
     )
     failing.add_argument(
+        "--repeats",
+        type=int,
+        default=1,
+        metavar="K",
+        help="verdicts that a reward is the mean of, for a backbone with a temperature (default: 1)",
+    )
+    failing.add_argument(
         "--on-failure",
         choices=("error", "neutral"),
         default="error",
@@ -148,7 +155,7 @@ def _serve_options(options: argparse.Namespace, token: str) -> ServeOptions:
     from vieval_plugin.rewards.samples import Conditions
     from vieval_plugin.serve.options import MIB, Bounds, ServeOptions
 
-    for name in ("attempts", "max_samples", "max_body"):
+    for name in ("attempts", "repeats", "max_samples", "max_body"):
         if (number := getattr(options, name)) is not None and number < 1:
             raise VievalError(f"--{name.replace('_', '-')} {number} leaves nothing; give 1 or more")
     if not 0 <= options.max_imputed < 1:
@@ -163,6 +170,7 @@ def _serve_options(options: argparse.Namespace, token: str) -> ServeOptions:
         tuple(options.allow_host),
         Conditions(options.kind or "", tuple(options.role or ("source",))),
         options.attempts,
+        options.repeats,
         options.on_failure,
         options.max_imputed,
         options.pickle,

@@ -20,11 +20,12 @@ _log = logging.getLogger("vieval")
 
 @dataclass(frozen=True)
 class KeyedJob:
-    """A sample or contest and its judge; jobs of one key have one outcome."""
+    """A sample or contest and its judge; jobs of one key have one outcome. `repeat` numbers verdicts on the same."""
 
     key: Hashable
     judged: Judged
     judge: PreparedJudge
+    repeat: int = 0
 
 
 @dataclass(eq=False)

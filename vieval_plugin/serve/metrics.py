@@ -29,11 +29,12 @@ class Histogram:
 
 @dataclass
 class Metrics:
-    """Requests by protocol and HTTP status, verdicts by judge and status, imputed rewards by name, and latencies."""
+    """Requests by protocol and HTTP status, verdicts by judge and status, rewards and tied groups by name, and latencies."""
 
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     rewards: Counter[tuple[str, str]] = field(default_factory=Counter)
+    groups: Counter[tuple[str, str]] = field(default_factory=Counter)
     seconds: Histogram = field(default_factory=Histogram)
 
     def text(self, usage: Usage, gauges: Mapping[str, float]) -> str:
@@ -44,6 +45,7 @@ class Metrics:
         yield from _counter("vieval_requests_total", ("protocol", "code"), self.requests)
         yield from _counter("vieval_verdicts_total", ("judge", "status"), self.verdicts)
         yield from _counter("vieval_rewards_total", ("reward", "outcome"), self.rewards)
+        yield from _counter("vieval_groups_total", ("reward", "values"), self.groups)
         plain = {
             "vieval_backbone_calls_total": usage.calls,
             "vieval_store_hits_total": usage.cached + usage.repeated,

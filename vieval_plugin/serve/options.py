@@ -39,7 +39,7 @@ class ServeOptions:
     """Options of a server: where it listens, who may call, and what it does with failures.
 
     `token` empty asks for none; `hosts` are further names that it is called by. `attempts` is how often a question is
-    asked until it is answered. With `on_failure` "neutral" a failed member of a group gets the mean of the others, as long
+    asked until it is answered, `repeats` how many verdicts a reward is the mean of. With `on_failure` "neutral" a failed member of a group gets the mean of the others, as long
     as no more than the share `max_imputed` of the group failed. `log_prompts` lets texts into the log.
     """
 
@@ -49,6 +49,7 @@ class ServeOptions:
     hosts: tuple[str, ...] = ()
     conditions: Conditions = PLAIN
     attempts: int = 3
+    repeats: int = 1
     on_failure: OnFailure = "error"
     max_imputed: float = 0.1
     pickled: bool = False

@@ -15,7 +15,7 @@ from vieval_plugin.images import digest
 from vieval_plugin.judges.contests import Contest, Judged, candidates_of
 from vieval_plugin.judges.protocol import Image, Status, Verdict, worst
 from vieval_plugin.records import unjudged
-from vieval_plugin.rewards.reward import Reward, RewardValue, imputed, reward_values
+from vieval_plugin.rewards.reward import Reward, RewardValue, averaged, imputed, reward_values
 from vieval_plugin.run.prepare import PreparedJudge
 from vieval_plugin.run.progress import Progress
 from vieval_plugin.run.scheduler import Outcome
@@ -76,15 +76,20 @@ class Service:
         results: list[dict[str, RewardValue]] = [{} for _ in entries]
         batches, jobs = await asyncio.to_thread(self._planned, entries, rewards, results)
         outcomes = await self.loop.outcomes(jobs, within - (time.monotonic() - begun))
+        found: dict[tuple[int, str], list[RewardValue]] = {}
         for batch in batches:
             for place, value in zip(batch.places, _values_of(batch, outcomes), strict=True):
-                results[place][batch.reward.name] = value
+                found.setdefault((place, batch.reward.name), []).append(value)
+        for (place, name), repeats in found.items():
+            results[place][name] = averaged(repeats)
         if self.options.on_failure == "neutral":
             _impute(entries, results, self.options.max_imputed)
         for by_name in results:
             for name, value in by_name.items():
                 outcome = "imputed" if value.imputed else "failed" if value.value is None else "ok"
                 self.metrics.rewards[name, outcome] += 1
+        for name, tied in _tied_groups(entries, results):
+            self.metrics.groups[name, "tied" if tied else "apart"] += 1
         return results
 
     def _planned(
@@ -98,12 +103,16 @@ class Service:
             places = [n for n, entry in enumerate(entries) if reward.name in _named(entry, rewards)]
             for group in self._taken_together(reward, entries, places, results):
                 judged = [item for place in group if (item := entries[place].judged) is not None]
-                spans = []
-                for term in reward.terms:
-                    to_judge = term.to_judge(judged)
-                    spans.append((len(jobs), len(jobs) + len(to_judge)))
-                    jobs += [KeyedJob((id(term.judge), _key(item, digests)), item, term.judge) for item in to_judge]
-                batches.append(_Batch(reward, tuple(group), tuple(judged), tuple(spans)))
+                for repeat in range(self.options.repeats):
+                    spans = []
+                    for term in reward.terms:
+                        begun = len(jobs)
+                        keyed = ((_key(item, digests), item) for item in term.to_judge(judged))
+                        jobs += [
+                            KeyedJob((id(term.judge), repeat, key), item, term.judge, repeat) for key, item in keyed
+                        ]
+                        spans.append((begun, len(jobs)))
+                    batches.append(_Batch(reward, tuple(group), tuple(judged), tuple(spans)))
         return batches, jobs
 
     def _taken_together(
@@ -139,7 +148,9 @@ class Service:
 
     async def _judge(self, job: KeyedJob) -> Outcome:
         try:
-            outcome = await self._session.outcome(job.judged, job.judge, self.options.attempts)
+            outcome = await self._session.outcome(
+                job.judged, job.judge, self.options.attempts, job.repeat, self.options.repeats
+            )
         except VievalError as error:
             outcome = Outcome(unjudged(Status.API_ERROR, str(error)))
         self.metrics.verdicts[job.judge.spec.name, str(outcome.verdict.status)] += 1
@@ -170,11 +181,7 @@ def _values_of(batch: _Batch, outcomes: Sequence[Outcome]) -> list[RewardValue]:
 
 def _impute(entries: Sequence[RequestEntry], results: list[dict[str, RewardValue]], most: float) -> None:
     """Give failed members of groups the mean of the others; where that is not allowed they stay failed, and say why."""
-    groups: dict[tuple[str, str], list[int]] = {}
-    for place, (entry, by_name) in enumerate(zip(entries, results, strict=True)):
-        for name in by_name if entry.group else ():
-            groups.setdefault((entry.group, name), []).append(place)
-    for (_, name), places in groups.items():
+    for name, places in _groups(entries, results):
         own = [results[place][name] for place in places]
         try:
             values = imputed(own, most)
@@ -182,6 +189,27 @@ def _impute(entries: Sequence[RequestEntry], results: list[dict[str, RewardValue
             values = [replace(value, reason=str(error)) if value.value is None else value for value in own]
         for place, value in zip(places, values, strict=True):
             results[place][name] = value
+
+
+def _groups(
+    entries: Sequence[RequestEntry], results: Sequence[Mapping[str, RewardValue]]
+) -> Iterator[tuple[str, list[int]]]:
+    """For each group of a request and each of its rewards, the places of its members."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for place, (entry, by_name) in enumerate(zip(entries, results, strict=True)):
+        for name in by_name if entry.group else ():
+            groups.setdefault((entry.group, name), []).append(place)
+    yield from ((name, places) for (_, name), places in groups.items())
+
+
+def _tied_groups(
+    entries: Sequence[RequestEntry], results: Sequence[Mapping[str, RewardValue]]
+) -> Iterator[tuple[str, bool]]:
+    """For each group whose members have values: its reward, and whether all have the same, so that none has an advantage."""
+    for name, places in _groups(entries, results):
+        known = [value.value for place in places if (value := results[place][name]).value is not None]
+        if len(known) > 1:
+            yield name, len(set(known)) == 1
 
 
 def _key(judged: Judged, digests: dict[int, str]) -> str:
