@@ -191,16 +191,13 @@ def _with_own_store(current: Config) -> Config:
 
 def _announcement(served: Served, port: int) -> list[str]:
     """Lines on what is served where."""
+    from vieval_plugin.serve.page import terms_in_words, toys_among
+
     address = f"http://{served.options.host}:{port}"
-    lines = [f"vieval: rewards at {address}, health at {address}/health"]
+    lines = [f"vieval: rewards at {address}, where a page tries them; health at {address}/health"]
     for reward in served.rewards:
-        terms = [
-            f"{term.weight:g} * {term.judge.spec.name}{f' {term.aspect}' if term.aspect else ''}"
-            for term in reward.terms
-        ]
-        lines.append(f"vieval: {reward.name} = {' + '.join(terms)}, at {address}/{reward.name}/v1/judge")
-    toys = {t.judge.spec.title for r in served.rewards for t in r.terms if t.judge.spec.training_benchmarks}
-    lines += [f"vieval: {title} is a toy: train nothing that matters on it" for title in sorted(toys)]
+        lines.append(f"vieval: {reward.name} = {terms_in_words(reward)}, at {address}/{reward.name}/v1/judge")
+    lines += [f"vieval: {title} is a toy: train nothing that matters on it" for title in toys_among(served.rewards)]
     if not served.guard.token and served.guard.any_address:
         lines.append("vieval: NO TOKEN: everybody who can reach this address may use the judges, and is answered")
     return lines

@@ -15,7 +15,7 @@ from aiohttp.typedefs import Handler, Middleware
 from vieval_plugin.backends.concurrency import DaemonPool
 from vieval_plugin.errors import VievalError
 from vieval_plugin.rewards.reward import Reward
-from vieval_plugin.serve import health_routes
+from vieval_plugin.serve import health_routes, page
 from vieval_plugin.serve.connections import noted
 from vieval_plugin.serve.metrics import CONTENT_TYPE
 from vieval_plugin.serve.options import ServeOptions
@@ -75,6 +75,7 @@ def application(front: Front) -> web.Application:
 
     app.router.add_get("/metrics", metrics)
     health_routes.add(app, front.service)
+    page.add(app, rewards)
     return app
 
 
