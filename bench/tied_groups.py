@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
-PART, SIZE = "ImagenHub_Text-Guided_IE", 8
+PART, SIZE, LEAST = "ImagenHub_Text-Guided_IE", 8, 30
 
 
 def scores_of(folder: Path) -> dict[str, float]:
@@ -42,6 +42,8 @@ def groups(root: Path) -> Iterator[tuple[str, list[list[float]]]]:
         tables = [scores_of(model) if model.is_dir() else distances_of(model) for model in models]
         if len(tables) == SIZE:
             uids = set.intersection(*map(set, tables))
+            if len(uids) < LEAST:
+                continue
             yield results.name.removeprefix("results_"), [[table[uid] for table in tables] for uid in sorted(uids)]
 
 

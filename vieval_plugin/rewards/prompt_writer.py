@@ -1,4 +1,4 @@
-"""A judge as the reward of a language model that writes prompts: TRL and ms-swift train it, a renderer draws what it wrote."""
+"""A judge as the reward of a language model that writes prompts, trained by TRL or ms-swift; a renderer draws them."""
 
 from __future__ import annotations
 

@@ -39,8 +39,9 @@ class ServeOptions:
     """Options of a server: where it listens, who may call, and what it does with failures.
 
     `token` empty asks for none; `hosts` are further names that it is called by. `attempts` is how often a question is
-    asked until it is answered, `repeats` how many verdicts a reward is the mean of. With `on_failure` "neutral" a failed member of a group gets the mean of the others, as long
-    as no more than the share `max_imputed` of the group failed. `log_prompts` lets texts into the log.
+    asked until it is answered, `repeats` how many verdicts a reward is the mean of. With `on_failure` "neutral" a failed
+    member of a group gets the mean of the others, as long as no more than the share `max_imputed` of the group failed.
+    `pickled` adds the pickle protocol, `log_prompts` lets texts into the log, and `store_replies` bounds the store.
     """
 
     host: str = "127.0.0.1"

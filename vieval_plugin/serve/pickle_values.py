@@ -1,8 +1,9 @@
 """Pickles of plain values, read without `pickle`: whatever a body holds, nothing in it is looked up, called or imported.
 
 Opcodes come from `pickletools.genops`, which only parses. Those that build dict, list, tuple, str, bytes, int, float,
-bool and None are followed here, and any other ends the reading. Values form a tree: a list that stands in two places is
-copied, and copies count as operations, as lists of lists that share their members are small to send and endless to walk.
+bool and None are followed here, and any other ends the reading. Values form a tree: a list that stands in two places
+is copied, and copies count as operations, as lists of lists that share their members are small to send and endless to
+walk.
 """
 
 from __future__ import annotations

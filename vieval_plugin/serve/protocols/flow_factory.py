@@ -1,8 +1,8 @@
 """The protocol of Flow-Factory's remote reward models: lists of prompts and of images in base64, a list of rewards back.
 
-Its client tries an HTTP error three times and then says that it could not connect, but stops at once, with the reason, at
-`{"error": ...}` with status 200: every refusal is one. It waits 60 s for pointwise rewards and 120 s for those of a
-group, which are asked for at `/group/compute` (`server_url` ending in `/group`), as nothing in the body tells them apart.
+Its client tries an HTTP error three times and then says that it could not connect, but stops at once, with the reason,
+at `{"error": ...}` with status 200: every refusal is one. It waits 60 s for pointwise rewards and 120 s for those of a
+group, which are asked for at `/group/compute` (`server_url` ending in `/group`): nothing in the body tells them apart.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The pickle protocol of flow_grpo and VeRL-Omni: a dict of JPEG bytes and prompts, a dict of scores back.
 
-flow_grpo reads `outputs`, its forks for edits send `ref_images` and read `scores`, as VeRL-Omni does. Both unpickle every
-answer, whatever its status, so every one is a pickle. flow_grpo tries 429 and 503 again as long as they say when to come
-back, a thousand times: only a server that is busy or stopping says so.
+flow_grpo reads `outputs`, its forks for edits send `ref_images` and read `scores`, as VeRL-Omni does. Both unpickle
+every answer, whatever its status, so every one is a pickle. flow_grpo tries 429 and 503 again as long as they say when
+to come back, a thousand times: only a server that is busy or stopping says so.
 """
 
 from __future__ import annotations

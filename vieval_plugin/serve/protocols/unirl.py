@@ -1,8 +1,8 @@
 """The protocol of UniRL's reward service: requests with a history of turns, each for the rewards that it names.
 
 Its client takes the first number of a reward by default, fails a sample that has an error, and then stops the training
-with it. It waits 300 s, tries 429 and 5xx again, and raises any other 4xx at once. An edit has two turns, the source and
-the output, with the instruction in both. Requests may carry names of their own, which are sent back as they came.
+with it. It waits 300 s, tries 429 and 5xx again, and raises any other 4xx at once. An edit has two turns, the source
+and the output, with the instruction in both. Requests may carry names of their own, which are sent back as they came.
 """
 
 from __future__ import annotations
