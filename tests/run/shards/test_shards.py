@@ -1,10 +1,12 @@
 """A data set judged into a folder of shards: what is written, resumed, refused, and never lost."""
 
+import io
 import os
 import resource
 from dataclasses import replace
 from pathlib import Path
 
+import PIL.Image
 import pytest
 
 from tests.fake_server import FakeServer, Fault
@@ -425,3 +427,42 @@ def test_addresses_are_fetched_from_allowed_hosts_and_kept_nowhere(vieval, serve
     assert all(
         one["digest"] == two["digest"] and one["scores"] == two["scores"] for one, two in pairs if one["row"] != 5
     )
+
+
+def test_lists_of_outputs_are_contests(vieval, server, tmp_path):
+    given = [
+        {
+            "uid": f"c{number}",
+            "prompt": f"a thing {number}",
+            "image": [picture(2 * number), picture(2 * number + 1)],
+            "image_model": ["mine", "theirs"],
+        }
+        for number in range(10)
+    ]
+    given[4]["image"] = [picture(8)]
+    (tmp_path / "data").mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(given), tmp_path / "data" / "a.parquet")
+    command = arguments(tmp_path / "data", tmp_path / "out", server, "--max-failures", "1")
+    for judge in ("pairwise", "viescore"):
+        command[command.index("--out") + 1] = tmp_path / judge
+        vieval(*command, "--judge", judge)
+    voted, scored = verdicts(tmp_path / "pairwise"), verdicts(tmp_path / "viescore")
+    assert [row["uid"] for row in voted] == [f"c{number}" for number in range(10)]
+    assert [row["status"] for row in scored].count("ok") == 9
+    assert "give as many of both" in voted[4]["reason"]
+    assert {"forward", "reverse"} == dict(voted[0]["choice"]["votes"]).keys()
+    assert [len(row["choice"]["scores"]) for row in scored if row["choice"]] == [2] * 9
+    assert scored[0]["choice"]["scores"][1]["SC"] is not None
+
+
+def test_a_file_of_the_datasets_library(vieval, server, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    images = [PIL.Image.open(io.BytesIO(picture(number))) for number in range(12)]
+    made = datasets.Dataset.from_dict({"caption": [f"a thing {n}" for n in range(12)], "image": images})
+    made = made.cast_column("image", datasets.Image())
+    (tmp_path / "data").mkdir()
+    made.to_parquet(tmp_path / "data" / "train-00000-of-00001.parquet")
+    vieval(*arguments(tmp_path / "data", tmp_path / "out", server))
+    found = verdicts(tmp_path / "out")
+    assert [row["uid"] for row in found] == [f"train-00000-of-00001.parquet:{number}" for number in range(12)]
+    assert {row["status"] for row in found} == {"ok"}

@@ -48,7 +48,8 @@ class ShardRun:
 
     `root` is where the paths of the plan start on this machine. `budget` is the number of calls that this worker may
     make; `most_failures` the share of failed rows above which a shard is not written; `hosts` are those whose images
-    are fetched. `measures`: the judge is a network in the worker's own process. With `rejudge`, shards that are done are judged again, but only their rows of these statuses.
+    are fetched. `measures`: the judge is a network in the worker's own process. With `rejudge`, shards that are done are
+    judged again, but only their rows of these statuses.
     """
 
     folder: str
