@@ -164,6 +164,8 @@ def judged(run: ShardRun, queue: PassQueue, rows: int, launcher: Launcher) -> in
 
     from vieval_plugin.text.escaping import say
 
+    if not rows:
+        return 0
     with tqdm(total=rows, desc="Judging", unit="row") as bar:
 
         def on_rows(number: int) -> None:

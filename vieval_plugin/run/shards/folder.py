@@ -12,8 +12,9 @@ from typing import Any
 
 from vieval_plugin.errors import VievalError
 from vieval_plugin.media.files import create_whole, require_writable, write_whole
+from vieval_plugin.run.shards.inputs import parquet_footer
 from vieval_plugin.run.shards.plan import Plan, from_json, to_json
-from vieval_plugin.run.shards.schema import arrow, metadata_of
+from vieval_plugin.run.shards.schema import arrow, metadata_in
 
 PLAN, VERDICTS, INDEXES, UNDER_WAY = "plan.json", "verdicts", "index", "under_way"
 SUFFIX = ".parquet"
@@ -118,13 +119,9 @@ def read_metadata(file: Path) -> list[dict[str, Any]]:
 
     Only the end of the file is read.
     """
-    try:
-        document = metadata_of(arrow().parquet.read_schema(file))
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise VievalError(f"{file}: no file of verdicts ({reason}); remove it, and its rows are judged again") from None
+    document = metadata_in(parquet_footer(file))
     if document is None or not ({"shard", "shards"} & document.keys()):
-        raise VievalError(f"{file}: no file of verdicts; remove it")
+        raise VievalError(f"{file}: no file of verdicts, or a damaged one; remove it, and its rows are judged again")
     common = {name: value for name, value in document.items() if name != "shards"}
     return [{**common, **shard} for shard in document.get("shards", [{}])]
 
