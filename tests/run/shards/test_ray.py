@@ -5,7 +5,6 @@ import pickle
 import signal
 import sys
 import uuid
-from pathlib import Path
 
 import pytest
 
@@ -18,6 +17,7 @@ from tests.shard_runs import (
     files_in,
     kill_all,
     less_costs,
+    processes_of,
     start,
     verdicts,
     wait_until,
@@ -64,15 +64,7 @@ def data(tmp_path):
 
 def actors(cluster):
     """The processes of the cluster's workers."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            ours = f"{MARK}={cluster.mark}".encode() in (folder / "environ").read_bytes()
-            if ours and b"ray::ShardActor" in (folder / "cmdline").read_bytes():
-                found.append(int(folder.name))
-        except OSError:
-            continue
-    return found
+    return processes_of(f"{MARK}={cluster.mark}", "ray::ShardActor")
 
 
 def test_a_worker_and_the_driver_are_killed(vieval, cluster, data, tmp_path):
