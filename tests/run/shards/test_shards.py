@@ -3,6 +3,8 @@
 import io
 import os
 import resource
+import signal
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +30,8 @@ from tests.shard_runs import (
     write_parquet,
     write_tar,
 )
+from vieval_plugin.config import Config
+from vieval_plugin.run.shards.start import MOST_STORED, with_store
 
 SMALL = ("--rows-per-shard", "8")
 
@@ -466,3 +470,37 @@ def test_a_file_of_the_datasets_library(vieval, server, tmp_path):
     found = verdicts(tmp_path / "out")
     assert [row["uid"] for row in found] == [f"train-00000-of-00001.parquet:{number}" for number in range(12)]
     assert {row["status"] for row in found} == {"ok"}
+
+
+def test_a_server_that_is_down_for_good_ends_the_run(vieval, data, tmp_path):
+    with FakeServer(latency=0.005) as server:
+        command = arguments(data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4", "--patience", "1")
+        process = start(*command)
+        wait_until(lambda: len(files_in(tmp_path / "out")) > 2)
+        server.die(60)
+        assert "answered nothing" in ended(process, 1)
+    found = verdicts(tmp_path / "out")
+    assert {row["status"] for row in found} == {"ok"}
+    assert len(found) < 120
+
+
+@pytest.mark.parametrize("more", [[], ["--processes", "2"]])
+def test_ctrl_c_ends_a_run_in_order(data, tmp_path, more):
+    with FakeServer(latency=0.05) as server:
+        command = arguments(data, tmp_path / "out", server, *SMALL, "--num-concurrent", "4", *more)
+        process = start(*command)
+        wait_until(lambda: len(files_in(tmp_path / "out")) > 2)
+        process.send_signal(signal.SIGINT)
+        ended(process, 130)
+        assert not list((tmp_path / "out" / "under_way").iterdir())
+        ended(start(*command))
+    assert len(verdicts(tmp_path / "out")) == 120
+
+
+def test_many_rows_are_stored_only_where_the_options_say_so(tmp_path):
+    assert with_store(Config(), MOST_STORED, own=False).store.use
+    assert not with_store(Config(), MOST_STORED + 1, own=False).store.use
+    asked_for = Config(store={"use": True, "path": tmp_path / "replies.sqlite"})
+    kept = with_store(asked_for, MOST_STORED + 1, own=True).store
+    assert kept.use
+    assert kept.path == tmp_path / f"replies-{socket.gethostname()}.sqlite"

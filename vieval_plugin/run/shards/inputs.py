@@ -23,7 +23,8 @@ from vieval_plugin.text.untrusted import isdir
 PARQUET = (".parquet",)
 _FOOTER = 8  # bytes at the end of a parquet file: the length of its footer, and a word that says what it is
 _AT_ONCE = 8
-_READ_AT_ONCE = 16 << 10  # bytes, which hold most footers
+READ_AT_ONCE = 16 << 10
+"""Bytes at the end of a parquet file, which hold most footers."""
 
 
 @dataclass(frozen=True)
@@ -122,15 +123,20 @@ def parquet_footer(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            file.seek(max(size - _READ_AT_ONCE, 0))
+            file.seek(max(size - READ_AT_ONCE, 0))
             end = file.read()
-            length = int.from_bytes(end[-_FOOTER:][:4], "little") + _FOOTER
+            length = footer_length(end)
             if length <= len(end):
                 return end[-length:]
             file.seek(max(size - length, 0))
             return file.read()
     except OSError as error:
         raise _unreadable(path, error) from None
+
+
+def footer_length(end: bytes) -> int:
+    """The length of a parquet file's footer, by the end of the file."""
+    return int.from_bytes(end[-_FOOTER:][:4], "little") + _FOOTER
 
 
 def require_same(file: InputFile, root: Path) -> None:
