@@ -23,6 +23,7 @@ from tests.shard_runs import (
     wait_until,
     write_parquet,
 )
+from vieval_plugin.errors import VievalError
 
 pytestmark = [needs("ray"), pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")]
 
@@ -118,3 +119,14 @@ def test_what_workers_are_told_holds_no_key(data, tmp_path, server, monkeypatch)
     backbone = Backbone(model="fake", base_url=server.base_url)
     begun = begin(ShardRequest([str(data)], tmp_path / "out", "viescore", None, Config(), backbone))
     assert b"a-key-of-somebody" not in pickle.dumps(begun.run)
+
+
+def test_a_folder_that_only_a_node_sees_is_refused(tmp_path, monkeypatch):
+    from vieval_plugin.run.shards.folder import open_folder
+    from vieval_plugin.run.shards.launchers import ray as launcher
+    from vieval_plugin.run.shards.plan import Shard
+    from vieval_plugin.run.shards.reports import Written
+
+    monkeypatch.setattr(launcher, "_PATIENCE", 0.3)
+    with pytest.raises(VievalError, match="name a folder that all nodes share"):
+        launcher._require_seen(open_folder(tmp_path), Written(Shard("0" * 24, "a.parquet", 0, 0, 8)))
