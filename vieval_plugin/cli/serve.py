@@ -116,14 +116,16 @@ def _served(options: argparse.Namespace) -> Served:
     """The server that the flags describe; VievalError for flags that do not go together."""
     from vieval_plugin.errors import VievalError
     from vieval_plugin.rewards.reward import read_reward
+    from vieval_plugin.run.backbones import JUDGE
     from vieval_plugin.run.prepare import prepare
     from vieval_plugin.serve.run import Served
     from vieval_plugin.serve.security import TOKEN_VARIABLE, guard_of
 
     current = _with_own_store(options_in_force(options))
-    if options.patience is None:
+    configured = current.backbones.get(JUDGE)
+    if options.patience is None and not (configured and "patience" in configured.model_fields_set):
         options.patience = _PATIENCE
-    backbone = named_backbone(options, current) if _names_backbone(options, current) else None
+    backbone = named_backbone(options, current)
 
     @cache
     def prepared(name: str) -> PreparedJudge:
@@ -141,13 +143,6 @@ def _served(options: argparse.Namespace) -> Served:
     token = os.environ.get(TOKEN_VARIABLE, "")
     guard = guard_of(options.host, tuple(options.allow_host), token, options.no_token)
     return Served(rewards, current, backbone, guard, _serve_options(options, token))
-
-
-def _names_backbone(options: argparse.Namespace, current: Config) -> bool:
-    from vieval_plugin.cli.score import MODEL_ENV_VAR
-    from vieval_plugin.run.backbones import JUDGE
-
-    return bool(options.model or options.base_url or JUDGE in current.backbones or os.environ.get(MODEL_ENV_VAR))
 
 
 def _serve_options(options: argparse.Namespace, token: str) -> ServeOptions:

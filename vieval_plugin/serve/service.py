@@ -51,8 +51,8 @@ class Service:
         self._health = {key: Health(partial(self._probe, judge)) for key, judge in judges.items()}
 
     async def close(self) -> None:
-        """End what is under way, after it had its time."""
-        await self.loop.close(self.options.bounds.drain_seconds)
+        """End what is under way."""
+        await self.loop.close()
         for health in self._health.values():
             await health.close()
 
